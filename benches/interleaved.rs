@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use support::Pace;
 use support::bare::Bare;
 use support::clerk::Clerk;
-use support::clients::{Desk, among, apart, departure, registration, timed_loop};
+use support::clients::{RegistryClient, among, apart, departure, registration, timed_loop};
 use support::curve::{Curve, Point, Rows, Stretch, nanos};
 use support::disk::{BareRedb, directory};
 use support::figures::{Goal, Samples, judge};

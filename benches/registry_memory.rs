@@ -9,7 +9,7 @@ use actix::Actor;
 
 use support::Pace;
 use support::bare::Bare;
-use support::clients::{Desk, apart, asks, closed_loop};
+use support::clients::{RegistryClient, apart, asks, closed_loop};
 use support::figures::{Goal, Samples, judge, nanos_each};
 use support::rig::Rig;
 
@@ -56,11 +56,11 @@ async fn measure(pace: Pace) {
 }
 
 /// Nanoseconds per message.
-async fn nanos(pace: Pace, asking: Asking, desk: &impl Desk) -> f64 {
+async fn nanos(pace: Pace, asking: Asking, registry: &impl RegistryClient) -> f64 {
     let pairs = pace.choose(20_480, 512);
     let laps = match asking {
-        Asking::ByTheProgram => asks(desk, &apart(1)[0], pairs).await,
-        Asking::ByTasks(count) => closed_loop(desk, &apart(count), pairs / count as u64).await,
+        Asking::ByTheProgram => asks(registry, &apart(1)[0], pairs).await,
+        Asking::ByTasks(count) => closed_loop(registry, &apart(count), pairs / count as u64).await,
     };
     nanos_each(laps.messages, laps.busy)
 }

@@ -10,7 +10,7 @@ use callboard_actors::registry::Register;
 
 use support::Pace;
 use support::bare::{Bare, Carried};
-use support::clients::{Desk, departure, registration};
+use support::clients::{RegistryClient, departure, registration};
 use support::figures::Samples;
 use support::rig::{Actives, Rig, held_plugin};
 

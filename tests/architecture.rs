@@ -152,7 +152,7 @@ const PURE: &[&str] = &[
     "actors/src/drivers/state.rs",
     "actors/src/drivers/behaviour.rs",
     "actors/src/drivers/dispensing.rs",
-    "actors/src/drivers/posts.rs",
+    "actors/src/drivers/entries.rs",
     "actors/src/drivers/endings.rs",
     "actors/src/drivers/tasks.rs",
     "actors/src/hclspec/path.rs",

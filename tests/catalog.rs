@@ -24,7 +24,7 @@ use tokio::time::timeout;
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-struct House {
+struct Fixture {
     directory: TempDir,
     processes: Address<Processes>,
     owner: Running,
@@ -32,8 +32,8 @@ struct House {
     running: Running,
 }
 
-impl House {
-    /// Opens a house whose plugin directory is furnished by `furnish`.
+impl Fixture {
+    /// Opens a fixture whose plugin directory is furnished by `furnish`.
     fn open(furnish: impl FnOnce(&Path, &mut CatalogOptions)) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let plugins = directory.path().join("plugins");
@@ -76,7 +76,7 @@ impl House {
         );
     }
 
-    /// No process of the machine runs a program of this house.
+    /// No process of the machine runs a program of this fixture.
     fn assert_nothing_runs(&self) {
         let ours = self.directory.path();
         let processes = fs::read_dir("/proc").expect("there is a /proc").flatten();
@@ -129,7 +129,7 @@ fn refusal<'l>(listing: &'l Listing, file: &str) -> &'l Refusal {
 #[test]
 fn a_real_driver_is_asked_who_it_is_ended_and_run_as_it_is_given_out_prc_02_d102() {
     story(|| async {
-        let house = House::open(|plugins, options| {
+        let fixture = Fixture::open(|plugins, options| {
             put_program(plugins, "runner");
             let entry = PluginEntry {
                 config: Some(ConfigSource::Hcl("# Everything at its default.\n".to_owned())),
@@ -138,31 +138,31 @@ fn a_real_driver_is_asked_who_it_is_ended_and_run_as_it_is_given_out_prc_02_d102
             };
             options.entries.insert("runner".to_owned(), entry);
         });
-        let resolved = house.catalog.ask(ResolvePlugin { plugin: exec() }).await.expect("it runs");
+        let resolved = fixture.catalog.ask(ResolvePlugin { plugin: exec() }).await.expect("it runs");
         let resolved = resolved.expect("it told its own name, which is not that of its file");
         assert_eq!((&*resolved.api_version, resolved.info.source.name()), ("v0.1.0", "runner"));
-        assert!(house.processes.ask(ListProcesses).await.expect("it runs").is_empty(), "it was ended");
-        house.assert_nothing_runs();
+        assert!(fixture.processes.ask(ListProcesses).await.expect("it runs").is_empty(), "it was ended");
+        fixture.assert_nothing_runs();
         // What is given out can be run, and takes the configuration that was made for it.
         let name = ProcessName::new("driver-exec").expect("a good name");
         let launched = LaunchProcess { name: name.clone(), spec: Arc::new(resolved.process) };
-        let launched = house.processes.ask(launched).await.expect("it runs").expect("it was run before");
+        let launched = fixture.processes.ask(launched).await.expect("it runs").expect("it was run before");
         let handshake = launched.handshake.expect("it said one");
         let connection = Connection::dial(&handshake.endpoint, Limits::default()).await.expect("it listens");
         let config =
             PluginConfig { msgpack: resolved.config, nomad: None, api_version: resolved.api_version.clone() };
         connection.set_config(config, PATIENCE).await.expect("it takes what fits its schema");
         let grace = Duration::from_secs(5);
-        let stopped = house.processes.ask(StopProcess { name, tag: None, grace }).await.expect("it runs");
+        let stopped = fixture.processes.ask(StopProcess { name, tag: None, grace }).await.expect("it runs");
         stopped.expect("it ran");
-        house.close().await;
+        fixture.close().await;
     });
 }
 
 #[test]
 fn programs_that_are_no_plugins_are_refused_each_with_its_reason_d22_d33_d42_sec_05_sec_07() {
     story(|| async {
-        let house = House::open(|plugins, options| {
+        let fixture = Fixture::open(|plugins, options| {
             put_program(plugins, "runner");
             put_program(plugins, "pinned");
             put_program(plugins, "cautious");
@@ -180,7 +180,7 @@ fn programs_that_are_no_plugins_are_refused_each_with_its_reason_d22_d33_d42_sec
             let cautious = options.entries.get_mut("cautious").expect("it was put there");
             cautious.config = Some(ConfigSource::Toml(surplus));
         });
-        let listing = house.scan().await;
+        let listing = fixture.scan().await;
         // Two files serve one plugin: the first by name is used, and since its configuration does not fit, no other steps in.
         assert!(listing.found.is_empty() && listing.shadowed.len() == 1, "{listing:?}");
         let cautious = refusal(&listing, "cautious").to_string();
@@ -200,14 +200,14 @@ fn programs_that_are_no_plugins_are_refused_each_with_its_reason_d22_d33_d42_sec
         assert!(liar.contains("/nowhere/at.all"), "{liar}");
         let names: BTreeSet<_> = listing.refused.iter().map(|refused| refused.source.name()).collect();
         assert_eq!(names.len(), 6, "{names:?}");
-        house.close().await;
+        fixture.close().await;
     });
 }
 
 #[test]
 fn a_host_that_stops_while_plugins_are_asked_leaves_none_of_them_prc_02() {
     story(|| async {
-        let house = House::open(|plugins, options| {
+        let fixture = Fixture::open(|plugins, options| {
             for name in ["a", "b", "c"] {
                 put_script(plugins, name, "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n");
                 options.entries.insert(name.to_owned(), PluginEntry::new());
@@ -215,10 +215,10 @@ fn a_host_that_stops_while_plugins_are_asked_leaves_none_of_them_prc_02() {
             options.limits.stop_grace = Duration::from_millis(300);
         });
         let deadline = Instant::now() + PATIENCE;
-        while house.processes.ask(ListProcesses).await.expect("it runs").len() < 3 {
+        while fixture.processes.ask(ListProcesses).await.expect("it runs").len() < 3 {
             assert!(Instant::now() < deadline, "three are asked at once");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        house.close().await;
+        fixture.close().await;
     });
 }

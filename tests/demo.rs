@@ -200,7 +200,7 @@ fn a_demo_that_is_killed_takes_its_host_and_the_plugins_along() {
 fn a_demo_that_is_killed_takes_a_driver_and_tasks_along_that_outlive_their_host_prc_04() {
     for signal in [Signal::KILL, Signal::INT] {
         let mut demo = Demo::play(&[]);
-        demo.line_with("→ task errand");
+        demo.line_with("→ task batch");
         demo.signal(signal);
         let (status, output, _) = demo.ended();
         assert!(!status.success(), "{output}");

@@ -29,13 +29,13 @@ fn spec(lifetime: Lifetime) -> ProcessSpec {
     spec
 }
 
-struct House {
+struct Fixture {
     address: Address<Processes>,
     running: Running,
     persister: Persister,
 }
 
-impl House {
+impl Fixture {
     async fn open(data_dir: &Path) -> Self {
         let persister = Persister::open(Options::new(data_dir)).await.expect("the database opens");
         let notices = Notices::default();
@@ -76,9 +76,11 @@ impl House {
 fn the_host_of_these_tests() {
     let Some(data_dir) = std::env::var_os(ROLE).map(PathBuf::from) else { return };
     actix_rt::System::new().block_on(async {
-        let house = House::open(&data_dir).await;
-        let (bound, surviving) =
-            (house.have("bound", Lifetime::Bound).await, house.have("surviving", Lifetime::Surviving).await);
+        let fixture = Fixture::open(&data_dir).await;
+        let (bound, surviving) = (
+            fixture.have("bound", Lifetime::Bound).await,
+            fixture.have("surviving", Lifetime::Surviving).await,
+        );
         let told = data_dir.join("told.new");
         std::fs::write(&told, format!("{bound} {surviving}")).expect("it is written");
         std::fs::rename(told, data_dir.join("told")).expect("it is told");
@@ -203,19 +205,19 @@ fn a_host_that_is_killed_at_any_moment_of_a_launch_leaves_nothing_unowned_and_no
 /// Starts the host once more, in here, and stops it in order: nothing is left.
 fn end_all(data_dir: &Path, surviving: u32) {
     actix_rt::System::new().block_on(async {
-        let house = House::open(data_dir).await;
+        let fixture = Fixture::open(data_dir).await;
         for name in ["bound", "surviving"] {
             let name = ProcessName::new(name).expect("a good name");
-            house
+            fixture
                 .address
                 .ask(RecallProcess { name })
                 .await
                 .expect("it is answered")
                 .expect("not too many wait");
         }
-        let listed = house.address.ask(ListProcesses).await.expect("it is answered");
+        let listed = fixture.address.ask(ListProcesses).await.expect("it is answered");
         assert!(listed.len() <= 1, "bound ones were ended: {listed:?}");
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
     assert!(!lives(surviving));
 }

@@ -1,6 +1,6 @@
 //! Instances and their supervisor, with real plugins on real sockets, under virtual time.
 
-mod house;
+mod fixture;
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use tokio::net::UnixListener;
 use tokio::time::Instant;
 
-use house::{Act, House, Plugin, allocation, controller, healths, node, story};
+use fixture::{Act, Fixture, Plugin, allocation, controller, healths, node, story};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -38,19 +38,19 @@ async fn hang_up_on(socket: &SocketPath, connections: u64) {
 #[test]
 fn a_plugin_that_registers_becomes_healthy_and_is_handed_out() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let plugin = Plugin::new("zfs.example");
         let _serving = plugin.serve(&socket);
-        house.register(&zfs, "a", &socket).await;
-        let dispensed = house.dispense(&zfs, 5 * SECOND).await.expect("it is healthy");
+        fixture.register(&zfs, "a", &socket).await;
+        let dispensed = fixture.dispense(&zfs, 5 * SECOND).await.expect("it is healthy");
         assert_eq!(dispensed.socket, socket);
         assert_eq!(&*dispensed.fingerprint.identity.provider, "zfs.example");
         assert_eq!(
             plugin.take_calls(),
             ["GetPluginInfo", "GetPluginCapabilities", "Probe", "NodeGetCapabilities", "NodeGetInfo"]
         );
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
@@ -58,17 +58,17 @@ fn a_plugin_that_registers_becomes_healthy_and_is_handed_out() {
 fn healthy_is_said_only_after_everything_was_read_however_often_connecting_failed_hlt_01() {
     for failures in [0_u64, 1, 2, 5, 10] {
         story(|| async move {
-            let house = House::open();
-            let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
-            let mut watch = house.watch();
-            house.register(&zfs, "a", &socket).await;
+            let fixture = Fixture::open();
+            let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
+            let mut watch = fixture.watch();
+            fixture.register(&zfs, "a", &socket).await;
             hang_up_on(&socket, failures).await;
             let plugin = Plugin::new("zfs.example");
             let _serving = plugin.serve(&socket);
             let report = watch.until(&zfs, "healthy").await;
             assert!(report.fingerprint.is_some());
             assert_eq!(plugin.take_calls().last(), Some(&"NodeGetInfo"), "after {failures} failures");
-            house.stop_instances().await;
+            fixture.stop_instances().await;
         });
     }
 }
@@ -76,13 +76,13 @@ fn healthy_is_said_only_after_everything_was_read_however_often_connecting_faile
 #[test]
 fn a_plugin_that_is_ready_after_ten_minutes_is_waited_for_in_peace_hlt_02_c039() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let plugin = Plugin::new("zfs.example");
         plugin.on("Probe", Act::NotReady);
         let _serving = plugin.serve(&socket);
-        let mut watch = house.watch();
-        house.register(&zfs, "a", &socket).await;
+        let mut watch = fixture.watch();
+        fixture.register(&zfs, "a", &socket).await;
         tokio::time::sleep(600 * SECOND).await;
         assert_eq!(healths(&watch.rest()), ["starting"], "nothing but that it has come");
         let calls = plugin.take_calls();
@@ -91,23 +91,23 @@ fn a_plugin_that_is_ready_after_ten_minutes_is_waited_for_in_peace_hlt_02_c039()
             "{calls:?}"
         );
         assert_eq!(calls.iter().filter(|call| **call == "GetPluginInfo").count(), 1);
-        let waiting = house.dispense(&zfs, SECOND).await.expect_err("it is not ready");
+        let waiting = fixture.dispense(&zfs, SECOND).await.expect_err("it is not ready");
         assert!(matches!(waiting, DispenseError::NotReady { .. }), "{waiting}");
         plugin.on("Probe", Act::Answer);
-        assert!(house.dispense(&zfs, 40 * SECOND).await.is_ok());
-        house.stop_instances().await;
+        assert!(fixture.dispense(&zfs, 40 * SECOND).await.is_ok());
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn a_healthy_plugin_is_probed_once_a_round_and_routing_stops_with_its_first_failure_hlt_03() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let plugin = Plugin::new("zfs.example");
         let _serving = plugin.serve(&socket);
-        let mut watch = house.watch();
-        house.register(&zfs, "a", &socket).await;
+        let mut watch = fixture.watch();
+        fixture.register(&zfs, "a", &socket).await;
         watch.until(&zfs, "healthy").await;
         plugin.take_calls();
         tokio::time::sleep(300 * SECOND).await;
@@ -118,7 +118,7 @@ fn a_healthy_plugin_is_probed_once_a_round_and_routing_stops_with_its_first_fail
         plugin.on("Probe", Act::Fail(tonic::Code::FailedPrecondition));
         tokio::time::sleep(34 * SECOND).await;
         assert_eq!(healths(&watch.rest()), ["unhealthy"], "one event within one round");
-        let refused = house.dispense(&zfs, Duration::ZERO).await.expect_err("what is shown is what routes");
+        let refused = fixture.dispense(&zfs, Duration::ZERO).await.expect_err("what is shown is what routes");
         assert!(
             matches!(&refused, DispenseError::Unhealthy { reason, .. } if reason.contains("Probe")),
             "{refused}"
@@ -128,7 +128,7 @@ fn a_healthy_plugin_is_probed_once_a_round_and_routing_stops_with_its_first_fail
         plugin.take_calls();
         watch.until(&zfs, "healthy").await;
         assert_eq!(plugin.take_calls(), ["Probe"], "it is the same process, so one look is enough");
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
@@ -136,19 +136,19 @@ fn a_healthy_plugin_is_probed_once_a_round_and_routing_stops_with_its_first_fail
 fn the_first_failure_is_treated_as_any_later_one_hlt_04() {
     for failures in 1..=10 {
         story(|| async move {
-            let house = House::open();
-            let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+            let fixture = Fixture::open();
+            let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
             let plugin = Plugin::new("zfs.example");
             plugin.on("NodeGetCapabilities", Act::FailFirst(failures));
             let _serving = plugin.serve(&socket);
-            let mut watch = house.watch();
-            house.register(&zfs, "a", &socket).await;
+            let mut watch = fixture.watch();
+            fixture.register(&zfs, "a", &socket).await;
             watch.until(&zfs, "unhealthy").await;
             watch.until(&zfs, "healthy").await;
             let calls = plugin.take_calls();
             let tries = calls.iter().filter(|call| **call == "NodeGetCapabilities").count();
             assert_eq!(tries, failures as usize + 1);
-            house.stop_instances().await;
+            fixture.stop_instances().await;
         });
     }
 }
@@ -157,19 +157,19 @@ fn the_first_failure_is_treated_as_any_later_one_hlt_04() {
 fn stopping_is_clean_in_every_state_of_a_failing_start_hlt_04() {
     for failures_seen in 0..5 {
         story(|| async move {
-            let house = House::open();
-            let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+            let fixture = Fixture::open();
+            let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
             let plugin = Plugin::new("zfs.example");
             plugin.on("GetPluginInfo", Act::Fail(tonic::Code::Internal));
             let _serving = plugin.serve(&socket);
-            house.register(&zfs, "a", &socket).await;
+            fixture.register(&zfs, "a", &socket).await;
             let mut calls = 0;
             while calls < failures_seen {
                 settle_down().await;
                 calls += plugin.take_calls().len();
             }
             let began = Instant::now();
-            house.stop_instances().await;
+            fixture.stop_instances().await;
             assert!(began.elapsed() < SECOND);
         });
     }
@@ -178,11 +178,11 @@ fn stopping_is_clean_in_every_state_of_a_failing_start_hlt_04() {
 #[test]
 fn another_process_behind_the_same_socket_is_read_anew_and_its_name_must_be_the_same_c031() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let first = Plugin::new("zfs.example").serve(&socket);
-        let mut watch = house.watch();
-        house.register(&zfs, "a", &socket).await;
+        let mut watch = fixture.watch();
+        fixture.register(&zfs, "a", &socket).await;
         watch.until(&zfs, "healthy").await;
 
         first.kill();
@@ -201,56 +201,56 @@ fn another_process_behind_the_same_socket_is_read_anew_and_its_name_must_be_the_
             reason = watch.until(&zfs, "unhealthy").await.health.reason().expect("a reason").to_owned();
         }
         assert!(reason.contains("zfs.example") && reason.contains("other.example"), "{reason}");
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn a_node_plugin_without_a_controller_need_not_know_its_node_c146() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let plugin = Plugin::new("zfs.example");
         plugin.has_controller(false);
         plugin.on("NodeGetInfo", Act::Fail(tonic::Code::Unimplemented));
         let _serving = plugin.serve(&socket);
-        house.register(&zfs, "a", &socket).await;
-        let dispensed = house.dispense(&zfs, 5 * SECOND).await.expect("it is usable (I7)");
+        fixture.register(&zfs, "a", &socket).await;
+        let dispensed = fixture.dispense(&zfs, 5 * SECOND).await.expect("it is usable (I7)");
         assert_eq!(dispensed.fingerprint.node_info, None);
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn a_node_plugin_whose_controller_publishes_must_know_its_node_c146() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let plugin = Plugin::new("zfs.example");
         plugin.on("NodeGetInfo", Act::Fail(tonic::Code::Unimplemented));
         let _serving = plugin.serve(&socket);
-        let mut watch = house.watch();
-        house.register(&zfs, "a", &socket).await;
+        let mut watch = fixture.watch();
+        fixture.register(&zfs, "a", &socket).await;
         let report = watch.until(&zfs, "unhealthy").await;
         assert!(report.health.reason().expect("a reason").contains("C146"), "{report:?}");
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn a_controller_that_does_not_say_it_is_one_is_not_called_c033() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (controller("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (controller("zfs"), fixture.socket("a.sock"));
         let plugin = Plugin::new("zfs.example");
         plugin.has_controller(false);
         let _serving = plugin.serve(&socket);
-        let mut watch = house.watch();
-        house.register(&zfs, "a", &socket).await;
+        let mut watch = fixture.watch();
+        fixture.register(&zfs, "a", &socket).await;
         let report = watch.until(&zfs, "unhealthy").await;
         assert!(report.health.reason().expect("a reason").contains("C033"), "{report:?}");
         assert_eq!(plugin.take_calls(), ["GetPluginInfo", "GetPluginCapabilities"]);
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
@@ -259,172 +259,172 @@ fn a_controller_that_does_not_say_it_is_one_is_not_called_c033() {
 #[test]
 fn when_the_newest_leaves_the_older_one_is_handed_out_right_after_reg_05() {
     story(|| async {
-        let house = House::open();
+        let fixture = Fixture::open();
         let zfs = node("zfs");
-        let (a, b) = (house.socket("a.sock"), house.socket("b.sock"));
+        let (a, b) = (fixture.socket("a.sock"), fixture.socket("b.sock"));
         let _older = Plugin::new("zfs.example").serve(&a);
         let _newer = Plugin::new("zfs.example").serve(&b);
-        house.register(&zfs, "a", &a).await;
-        house.register(&zfs, "b", &b).await;
-        let mut watch = house.watch();
+        fixture.register(&zfs, "a", &a).await;
+        fixture.register(&zfs, "b", &b).await;
+        let mut watch = fixture.watch();
         while watch.until(&zfs, "healthy").await.allocation != allocation("b") {}
-        house.deregister(&zfs, "b").await;
+        fixture.deregister(&zfs, "b").await;
         settle_down().await;
         let began = Instant::now();
-        let dispensed = house.dispense(&zfs, SECOND).await.expect("the older one serves again");
+        let dispensed = fixture.dispense(&zfs, SECOND).await.expect("the older one serves again");
         assert_eq!((dispensed.allocation, dispensed.socket), (allocation("a"), a));
         assert!(began.elapsed() < Duration::from_millis(100));
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn a_plugin_that_comes_back_at_another_socket_is_called_there_reg_06() {
     story(|| async {
-        let house = House::open();
+        let fixture = Fixture::open();
         let zfs = node("zfs");
-        let (old, new) = (house.socket("old.sock"), house.socket("new.sock"));
+        let (old, new) = (fixture.socket("old.sock"), fixture.socket("new.sock"));
         let _old = Plugin::new("zfs.example").serve(&old);
-        house.register(&zfs, "a", &old).await;
-        let first = house.dispense(&zfs, 5 * SECOND).await.expect("healthy");
+        fixture.register(&zfs, "a", &old).await;
+        let first = fixture.dispense(&zfs, 5 * SECOND).await.expect("healthy");
         let plugin = Plugin::new("zfs.example");
         let _new = plugin.serve(&new);
-        house.register(&zfs, "a", &new).await;
+        fixture.register(&zfs, "a", &new).await;
         settle_down().await;
-        let second = house.dispense(&zfs, 5 * SECOND).await.expect("healthy again");
+        let second = fixture.dispense(&zfs, 5 * SECOND).await.expect("healthy again");
         assert_eq!(second.socket, new);
         assert!(second.generation > first.generation);
         assert!(!plugin.take_calls().is_empty());
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn a_late_goodbye_of_the_old_one_leaves_the_new_one_alone_reg_08() {
     story(|| async {
-        let house = House::open();
+        let fixture = Fixture::open();
         let zfs = node("zfs");
-        let (a, b) = (house.socket("a.sock"), house.socket("b.sock"));
+        let (a, b) = (fixture.socket("a.sock"), fixture.socket("b.sock"));
         let older = Plugin::new("zfs.example").serve(&a);
         let _newer = Plugin::new("zfs.example").serve(&b);
-        house.register(&zfs, "a", &a).await;
-        house.dispense(&zfs, 5 * SECOND).await.expect("healthy");
-        house.register(&zfs, "b", &b).await;
-        let mut watch = house.watch();
+        fixture.register(&zfs, "a", &a).await;
+        fixture.dispense(&zfs, 5 * SECOND).await.expect("healthy");
+        fixture.register(&zfs, "b", &b).await;
+        let mut watch = fixture.watch();
         while watch.until(&zfs, "healthy").await.allocation != allocation("b") {}
         older.kill();
-        house.deregister(&zfs, "a").await;
+        fixture.deregister(&zfs, "a").await;
         tokio::time::sleep(300 * SECOND).await;
         assert_eq!(watch.rest(), []);
-        assert!(house.dispense(&zfs, Duration::ZERO).await.is_ok());
-        house.stop_instances().await;
+        assert!(fixture.dispense(&zfs, Duration::ZERO).await.is_ok());
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn who_leaves_is_gone_at_once_and_its_last_word_says_so_hlt_08() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let plugin = Plugin::new("zfs.example");
         let _serving = plugin.serve(&socket);
-        let mut watch = house.watch();
-        house.register(&zfs, "a", &socket).await;
+        let mut watch = fixture.watch();
+        fixture.register(&zfs, "a", &socket).await;
         watch.until(&zfs, "healthy").await;
-        house.deregister(&zfs, "a").await;
+        fixture.deregister(&zfs, "a").await;
         watch.until(&zfs, "gone").await;
         let InstancesNews::Left(report) = watch.next().await else { panic!("it has left") };
         assert_eq!(report.health, Health::Gone);
-        assert_eq!(house.instances.ask(HealthOf { allocation: allocation("a") }).await, Ok(vec![]));
+        assert_eq!(fixture.instances.ask(HealthOf { allocation: allocation("a") }).await, Ok(vec![]));
         plugin.take_calls();
         tokio::time::sleep(300 * SECOND).await;
         assert!(plugin.take_calls().is_empty(), "nobody calls what has left (SCL-05)");
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn who_waits_for_the_end_of_an_allocation_waits_for_its_call_in_flight_shd_04() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let plugin = Plugin::new("zfs.example");
         let _serving = plugin.serve(&socket);
-        house.register(&zfs, "a", &socket).await;
-        house.dispense(&zfs, 5 * SECOND).await.expect("healthy");
+        fixture.register(&zfs, "a", &socket).await;
+        fixture.dispense(&zfs, 5 * SECOND).await.expect("healthy");
         plugin.on("Probe", Act::Hang);
-        let check = house.instances.ask(CheckNow { plugin: zfs.clone() });
+        let check = fixture.instances.ask(CheckNow { plugin: zfs.clone() });
         settle_down().await;
 
-        house.deregister(&zfs, "a").await;
+        fixture.deregister(&zfs, "a").await;
         let began = Instant::now();
-        let mut retired = house.instances.ask(AwaitRetired { allocation: allocation("a") });
+        let mut retired = fixture.instances.ask(AwaitRetired { allocation: allocation("a") });
         settle_down().await;
         assert!((&mut retired).now_or_never().is_none(), "a call is in flight");
-        let refused = house.dispense(&zfs, Duration::ZERO).await.expect_err("it is not routed to any more");
+        let refused = fixture.dispense(&zfs, Duration::ZERO).await.expect_err("it is not routed to any more");
         assert!(matches!(refused, DispenseError::NotServed { .. }), "{refused}");
         assert_eq!(check.await.expect("it runs").expect("a report").health, Health::Gone);
         assert_eq!(retired.await, Ok(Ok(())));
         assert!(began.elapsed() <= 5 * SECOND, "{:?}", began.elapsed());
-        assert_eq!(house.instances.ask(AwaitRetired { allocation: allocation("a") }).await, Ok(Ok(())));
-        house.stop_instances().await;
+        assert_eq!(fixture.instances.ask(AwaitRetired { allocation: allocation("a") }).await, Ok(Ok(())));
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn handing_out_has_three_answers_res_01() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
-        let nobody = house.dispense(&zfs, 3 * SECOND).await.expect_err("nobody serves it");
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
+        let nobody = fixture.dispense(&zfs, 3 * SECOND).await.expect_err("nobody serves it");
         assert_eq!(nobody, DispenseError::NotServed { plugin: zfs.clone(), waited: 3 * SECOND });
 
-        let house = std::rc::Rc::new(house);
+        let fixture = std::rc::Rc::new(fixture);
         let waiter = {
-            let (house, zfs) = (std::rc::Rc::clone(&house), zfs.clone());
-            actix_rt::spawn(async move { house.dispense(&zfs, 60 * SECOND).await })
+            let (fixture, zfs) = (std::rc::Rc::clone(&fixture), zfs.clone());
+            actix_rt::spawn(async move { fixture.dispense(&zfs, 60 * SECOND).await })
         };
         tokio::time::sleep(20 * SECOND).await;
         let _serving = Plugin::new("zfs.example").serve(&socket);
-        house.register(&zfs, "a", &socket).await;
+        fixture.register(&zfs, "a", &socket).await;
         let began = Instant::now();
         assert!(
             waiter.await.expect("it runs").is_ok(),
             "it came after twenty seconds, and that was waited for"
         );
         assert!(began.elapsed() < SECOND);
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn a_plugin_that_is_never_ready_keeps_nobody_else_waiting_scl_02() {
     story(|| async {
-        let house = House::open();
+        let fixture = Fixture::open();
         let (stuck, quick) = (node("stuck"), node("quick"));
-        let (x, y) = (house.socket("x.sock"), house.socket("y.sock"));
+        let (x, y) = (fixture.socket("x.sock"), fixture.socket("y.sock"));
         let hanging = Plugin::new("stuck.example");
         hanging.on("Probe", Act::Hang);
         let _x = hanging.serve(&x);
         let _y = Plugin::new("quick.example").serve(&y);
-        house.register(&stuck, "x", &x).await;
+        fixture.register(&stuck, "x", &x).await;
         let waiters: Vec<_> = (0..100)
             .map(|_| {
                 let dispense =
                     callboard_actors::instances::Dispense { plugin: stuck.clone(), within: 600 * SECOND };
-                house.instances.ask(dispense)
+                fixture.instances.ask(dispense)
             })
             .collect();
         let checks: Vec<_> =
-            (0..100).map(|_| house.instances.ask(CheckNow { plugin: stuck.clone() })).collect();
+            (0..100).map(|_| fixture.instances.ask(CheckNow { plugin: stuck.clone() })).collect();
         settle_down().await;
         let began = Instant::now();
-        house.register(&quick, "y", &y).await;
-        house.dispense(&quick, 5 * SECOND).await.expect("it is healthy");
+        fixture.register(&quick, "y", &y).await;
+        fixture.dispense(&quick, 5 * SECOND).await.expect("it is healthy");
         assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
 
         let began = Instant::now();
-        house.stop_instances().await;
+        fixture.stop_instances().await;
         assert!(began.elapsed() <= 5 * SECOND, "stopping took {:?}", began.elapsed());
         for waiter in waiters {
             let error = waiter.await.expect("it is answered").expect_err("it never came");
@@ -441,17 +441,17 @@ fn a_plugin_that_is_never_ready_keeps_nobody_else_waiting_scl_02() {
 #[test]
 fn a_look_on_demand_sees_what_is_there_now() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
-        let unknown = house.instances.ask(CheckNow { plugin: zfs.clone() }).await.expect("it runs");
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
+        let unknown = fixture.instances.ask(CheckNow { plugin: zfs.clone() }).await.expect("it runs");
         assert_eq!(unknown, Err(CheckError::NotServed { plugin: zfs.clone() }));
         let plugin = Plugin::new("zfs.example");
         let _serving = plugin.serve(&socket);
-        house.register(&zfs, "a", &socket).await;
-        house.dispense(&zfs, 5 * SECOND).await.expect("healthy");
+        fixture.register(&zfs, "a", &socket).await;
+        fixture.dispense(&zfs, 5 * SECOND).await.expect("healthy");
         plugin.on("Probe", Act::Fail(tonic::Code::Internal));
         let began = Instant::now();
-        let seen = house
+        let seen = fixture
             .instances
             .ask(CheckNow { plugin: zfs.clone() })
             .await
@@ -459,19 +459,19 @@ fn a_look_on_demand_sees_what_is_there_now() {
             .expect("it is there");
         assert_eq!(seen.health.as_str(), "unhealthy");
         assert!(began.elapsed() < SECOND);
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn the_tree_shows_every_instance_with_its_actor() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let _serving = Plugin::new("zfs.example").serve(&socket);
-        house.register(&zfs, "a", &socket).await;
-        house.dispense(&zfs, 5 * SECOND).await.expect("healthy");
-        let tree = house.instances.ask(DescribeInstances).await.expect("it runs");
+        fixture.register(&zfs, "a", &socket).await;
+        fixture.dispense(&zfs, 5 * SECOND).await.expect("healthy");
+        let tree = fixture.instances.ask(DescribeInstances).await.expect("it runs");
         assert_eq!(tree.len(), 1);
         assert_eq!(
             (tree[0].state, tree[0].report.health.as_str(), tree[0].restarts),
@@ -479,7 +479,7 @@ fn the_tree_shows_every_instance_with_its_actor() {
         );
         let vitals = tree[0].vitals.expect("there is an actor");
         assert!(vitals.steps > 5 && vitals.crashes == 0 && vitals.mailbox_depth == 0, "{vitals:?}");
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
@@ -488,7 +488,7 @@ fn what_was_registered_at_the_start_is_awaited_and_then_settled() {
     story(|| async {
         let store = MemoryStore::default();
         let (zfs, nfs) = (node("zfs"), node("nfs"));
-        let former = House::open_with(InstancesOptions::default(), &store);
+        let former = Fixture::open_with(InstancesOptions::default(), &store);
         let socket = former.socket("a.sock");
         former.register(&zfs, "a", &socket).await;
         former.register(&nfs, "n", &former.socket("n.sock")).await;
@@ -496,50 +496,50 @@ fn what_was_registered_at_the_start_is_awaited_and_then_settled() {
         former.registry_running.kill();
         former.registry_running.ended().await;
 
-        let house = House::open_with(InstancesOptions::default(), &store);
-        let mut watch = house.watch();
+        let fixture = Fixture::open_with(InstancesOptions::default(), &store);
+        let mut watch = fixture.watch();
         assert_eq!(watch.next().await, InstancesNews::Expected(vec![nfs, zfs.clone()]));
         let _serving = Plugin::new("zfs.example").serve(&socket);
-        house.register(&zfs, "a", &socket).await;
+        fixture.register(&zfs, "a", &socket).await;
         watch.until(&zfs, "healthy").await;
         let began = Instant::now();
         assert_eq!(watch.next().await, InstancesNews::Settled, "the other was not confirmed (R8)");
         assert!(began.elapsed() > 30 * SECOND);
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn many_lives_leave_nothing_behind_scl_06() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let _serving = Plugin::new("zfs.example").serve(&socket);
         let mut base = None;
         for _ in 0..200 {
-            house.register(&zfs, "a", &socket).await;
+            fixture.register(&zfs, "a", &socket).await;
             settle_down().await;
-            house.dispense(&zfs, 5 * SECOND).await.expect("healthy");
-            house.deregister(&zfs, "a").await;
+            fixture.dispense(&zfs, 5 * SECOND).await.expect("healthy");
+            fixture.deregister(&zfs, "a").await;
             settle_down().await;
             let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
             assert!(alive <= *base.get_or_insert(alive), "{alive} tasks, {base:?} at first");
         }
-        house.stop_instances().await;
+        fixture.stop_instances().await;
     });
 }
 
 #[test]
 fn instances_do_not_outlive_a_supervisor_that_is_ended_by_force_s4() {
     story(|| async {
-        let house = House::open();
-        let (zfs, socket) = (node("zfs"), house.socket("a.sock"));
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
         let plugin = Plugin::new("zfs.example");
         let _serving = plugin.serve(&socket);
-        house.register(&zfs, "a", &socket).await;
-        house.dispense(&zfs, 5 * SECOND).await.expect("healthy");
-        house.instances_running.kill();
-        assert_eq!(house.instances_running.ended().await, Ending::Killed);
+        fixture.register(&zfs, "a", &socket).await;
+        fixture.dispense(&zfs, 5 * SECOND).await.expect("healthy");
+        fixture.instances_running.kill();
+        assert_eq!(fixture.instances_running.ended().await, Ending::Killed);
         settle_down().await;
         plugin.take_calls();
         tokio::time::sleep(300 * SECOND).await;

@@ -6,7 +6,7 @@ use callboard_actors::shell::{
 };
 use callboard_actors::vocabulary::Moment;
 
-use super::clients::Desk;
+use super::clients::RegistryClient;
 
 callboard_actors::conversation! {
     /// The registry's requests.
@@ -62,7 +62,7 @@ impl Clerk {
     }
 }
 
-impl Desk for Address<Clerk> {
+impl RegistryClient for Address<Clerk> {
     async fn register(&self, message: Register) {
         let answer = self.ask(message).await.expect("the clerk runs");
         assert_eq!(answer, Ok(Registered::New));

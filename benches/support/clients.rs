@@ -37,12 +37,12 @@ pub(crate) fn departure(register: &Register) -> Deregister {
 }
 
 /// An actor that accepts registrations: the registry, or one that only answers.
-pub(crate) trait Desk: Clone + 'static {
+pub(crate) trait RegistryClient: Clone + 'static {
     async fn register(&self, message: Register);
     async fn deregister(&self, message: Deregister);
 }
 
-impl Desk for Address<Registry> {
+impl RegistryClient for Address<Registry> {
     async fn register(&self, message: Register) {
         let answer = self.ask(message).await.expect("the registry runs");
         assert_eq!(answer, Ok(Registered::New));
@@ -54,7 +54,7 @@ impl Desk for Address<Registry> {
     }
 }
 
-impl Desk for Addr<Bare> {
+impl RegistryClient for Addr<Bare> {
     async fn register(&self, message: Register) {
         let answer = self.send(Carried(message)).await.expect("the actor runs");
         assert_eq!(answer, Ok(Registered::New));
@@ -78,20 +78,24 @@ pub(crate) struct Laps {
 }
 
 /// One client that is not a task: the caller asks, waits, and asks again.
-pub(crate) async fn asks(desk: &impl Desk, client: &Register, pairs: u64) -> Laps {
+pub(crate) async fn asks(registry: &impl RegistryClient, client: &Register, pairs: u64) -> Laps {
     let (begun, busy_before) = (Instant::now(), thread_time());
-    take_turns(desk, client, pairs).await;
+    take_turns(registry, client, pairs).await;
     Laps { messages: 2 * pairs, took: begun.elapsed(), busy: thread_time() - busy_before }
 }
 
 /// Clients as tasks on the arbiter. Each sends `pairs_each` pairs of messages, one message at a time.
-pub(crate) async fn closed_loop(desk: &impl Desk, clients: &[Register], pairs_each: u64) -> Laps {
+pub(crate) async fn closed_loop(
+    registry: &impl RegistryClient,
+    clients: &[Register],
+    pairs_each: u64,
+) -> Laps {
     let (begun, busy_before) = (Instant::now(), thread_time());
     let running: Vec<_> = clients
         .iter()
         .map(|client| {
-            let (desk, client) = (desk.clone(), client.clone());
-            actix_rt::spawn(async move { take_turns(&desk, &client, pairs_each).await })
+            let (registry, client) = (registry.clone(), client.clone());
+            actix_rt::spawn(async move { take_turns(&registry, &client, pairs_each).await })
         })
         .collect();
     for client in running {
@@ -101,10 +105,10 @@ pub(crate) async fn closed_loop(desk: &impl Desk, clients: &[Register], pairs_ea
     Laps { messages, took: begun.elapsed(), busy: thread_time() - busy_before }
 }
 
-async fn take_turns(desk: &impl Desk, client: &Register, pairs: u64) {
+async fn take_turns(registry: &impl RegistryClient, client: &Register, pairs: u64) {
     for _ in 0..pairs {
-        desk.register(client.clone()).await;
-        desk.deregister(departure(client)).await;
+        registry.register(client.clone()).await;
+        registry.deregister(departure(client)).await;
     }
 }
 
@@ -112,16 +116,20 @@ async fn take_turns(desk: &impl Desk, client: &Register, pairs: u64) {
 const TIMED_EVERY: u64 = 7;
 
 /// The same clients, each measuring the latency of some messages. A single client is the program's main future.
-pub(crate) async fn timed_loop(desk: &impl Desk, clients: &[Register], pairs_each: u64) -> Stretch {
+pub(crate) async fn timed_loop(
+    registry: &impl RegistryClient,
+    clients: &[Register],
+    pairs_each: u64,
+) -> Stretch {
     let begun = Instant::now();
     let latencies = match clients {
-        [client] => take_timed_turns(desk, client, pairs_each).await,
+        [client] => take_timed_turns(registry, client, pairs_each).await,
         _ => {
             let running: Vec<_> = clients
                 .iter()
                 .map(|client| {
-                    let (desk, client) = (desk.clone(), client.clone());
-                    actix_rt::spawn(async move { take_timed_turns(&desk, &client, pairs_each).await })
+                    let (registry, client) = (registry.clone(), client.clone());
+                    actix_rt::spawn(async move { take_timed_turns(&registry, &client, pairs_each).await })
                 })
                 .collect();
             let mut latencies = Vec::new();
@@ -135,14 +143,14 @@ pub(crate) async fn timed_loop(desk: &impl Desk, clients: &[Register], pairs_eac
     Stretch::new(messages, begun.elapsed(), latencies.into_iter().collect())
 }
 
-async fn take_timed_turns(desk: &impl Desk, client: &Register, pairs: u64) -> Vec<f64> {
+async fn take_timed_turns(registry: &impl RegistryClient, client: &Register, pairs: u64) -> Vec<f64> {
     let mut latencies = Vec::with_capacity((2 * pairs / TIMED_EVERY + 1) as usize);
     for message in 0..2 * pairs {
         let asked = message.is_multiple_of(TIMED_EVERY).then(Instant::now);
         if message.is_multiple_of(2) {
-            desk.register(client.clone()).await;
+            registry.register(client.clone()).await;
         } else {
-            desk.deregister(departure(client)).await;
+            registry.deregister(departure(client)).await;
         }
         latencies.extend(asked.map(|asked| nanos(asked.elapsed())));
     }

@@ -18,7 +18,7 @@ use callboard_actors::vocabulary::Registration;
 use futures_util::future::{LocalBoxFuture, join_all};
 use tokio::sync::oneshot;
 
-use super::clients::{Desk, apart, closed_loop, plugin, registration};
+use super::clients::{RegistryClient, apart, closed_loop, plugin, registration};
 use super::disk::{directory, first_row};
 
 /// The capacity of the subscriber's queue.

@@ -29,7 +29,7 @@ use crate::usage::UsageView;
 /// Questions of one connection that are worked on at once.
 const QUESTIONS_MAX: usize = 32;
 /// How long clients may take to go when the server ends.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whom the server asks.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl AdminServer {
         let Self { file, stop, mut task } = self;
         file.remove();
         drop(stop);
-        match timeout(FAREWELL, &mut task).await {
+        match timeout(CLOSE_TIMEOUT, &mut task).await {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(error))) => tracing::warn!(error = %error, "the admin socket ended"),
             Ok(Err(error)) => tracing::warn!(error = %error, "the admin socket ended"),

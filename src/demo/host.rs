@@ -10,8 +10,8 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::error::DemoError;
-use super::house::House;
 use super::witness::Witness;
+use super::workspace::Workspace;
 use crate::admin::{AdminClient, AdminError, Told};
 
 /// The timeout for a host to serve its admin socket.
@@ -30,9 +30,9 @@ pub(super) struct HostProcess {
 
 impl HostProcess {
     /// Starts it. Its log goes to standard error if `verbose`, else to a file.
-    pub(super) fn start(house: &House, verbose: bool) -> Result<Self, DemoError> {
-        let failed = |source| DemoError::Start { program: house.program.clone(), source };
-        let child = command(house, verbose)?.spawn().map_err(failed)?;
+    pub(super) fn start(workspace: &Workspace, verbose: bool) -> Result<Self, DemoError> {
+        let failed = |source| DemoError::Start { program: workspace.program.clone(), source };
+        let child = command(workspace, verbose)?.spawn().map_err(failed)?;
         let witness = Witness::of("host", child.id().unwrap_or_default())?;
         Ok(Self { child, witness })
     }
@@ -47,19 +47,19 @@ impl HostProcess {
     }
 
     /// Polls the admin socket until it is served, or the host has ended.
-    pub(super) async fn connect(&mut self, house: &House) -> Result<Wire, DemoError> {
+    pub(super) async fn connect(&mut self, workspace: &Workspace) -> Result<Wire, DemoError> {
         let given_up = Instant::now() + START_PATIENCE;
         loop {
-            match AdminClient::connect(house.socket()).await {
+            match AdminClient::connect(workspace.socket()).await {
                 Ok(client) => return Wire::open(client).await,
                 Err(AdminError::NoHost { .. } | AdminError::Dead { .. }) => {}
                 Err(error) => return Err(asked("connect to the host")(error)),
             }
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(DemoError::HostEnded { how: told(status), log: house.log_end() });
+                return Err(DemoError::HostEnded { how: told(status), log: workspace.log_end() });
             }
             if Instant::now() >= given_up {
-                return Err(DemoError::HostSilent { patience: START_PATIENCE, log: house.log_end() });
+                return Err(DemoError::HostSilent { patience: START_PATIENCE, log: workspace.log_end() });
             }
             sleep(LOOK_PAUSE).await;
         }
@@ -83,21 +83,21 @@ impl Wire {
     }
 }
 
-fn command(house: &House, verbose: bool) -> Result<Command, DemoError> {
+fn command(workspace: &Workspace, verbose: bool) -> Result<Command, DemoError> {
     let log = if verbose {
         Stdio::inherit()
     } else {
-        let failed = |source| DemoError::File { what: "write", path: house.log(), source };
-        File::options().create(true).append(true).open(house.log()).map_err(failed)?.into()
+        let failed = |source| DemoError::File { what: "write", path: workspace.log(), source };
+        File::options().create(true).append(true).open(workspace.log()).map_err(failed)?.into()
     };
-    let mut command = Command::new(&house.program);
+    let mut command = Command::new(&workspace.program);
     // The kernel kills the host when the demo dies, and the plugins when the host dies.
     command.arg("bound").arg("--parent").arg(std::process::id().to_string()).arg("--");
-    command.arg(&house.program).arg("run").arg("--config").arg(house.config());
+    command.arg(&workspace.program).arg("run").arg("--config").arg(workspace.config());
     // In a process group of its own: Ctrl-C reaches only the demo, which then ends the host.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0).kill_on_drop(true);
     // The log writer outlives the host by design, and must not outlive the demo.
-    let (variable, value) = house.leash();
+    let (variable, value) = workspace.leash();
     command.env(variable, value);
     Ok(command)
 }

@@ -15,8 +15,8 @@
 //! their host by design; a keeper beside the demo kills them. However the demo ends, no process is left.
 
 mod host;
-mod house;
 mod witness;
+mod workspace;
 
 mod board;
 mod check;
@@ -36,8 +36,8 @@ use tokio::time::timeout;
 use self::chapters::play;
 use self::check::Tally;
 use self::error::DemoError;
-use self::house::House;
 use self::stage::Stage;
+use self::workspace::Workspace;
 use crate::duration::parse_duration;
 use crate::output::{Palette, Tone, complain, print};
 use crate::process::Keeper;
@@ -77,13 +77,13 @@ pub(crate) async fn run(args: &DemoArgs) -> ExitCode {
     let began = Instant::now();
     let palette = Palette::of_stdout();
     let built = Keeper::start().map_err(DemoError::Keeper);
-    let built = built.and_then(|keeper| Ok((House::build(args.keep, keeper.leash())?, keeper)));
-    let (house, keeper) = match built {
+    let built = built.and_then(|keeper| Ok((Workspace::build(args.keep, keeper.leash())?, keeper)));
+    let (workspace, keeper) = match built {
         Ok(built) => built,
         Err(error) => return failed(&error.to_string(), 1),
     };
-    let kept = args.keep.then(|| house.path().to_owned());
-    let mut stage = Stage::new(house, keeper, palette, args.verbose);
+    let kept = args.keep.then(|| workspace.path().to_owned());
+    let mut stage = Stage::new(workspace, keeper, palette, args.verbose);
     let ending = bounded(&mut stage, args.limit).await;
     let tally = stage.tally;
     stage.clear().await;

@@ -11,8 +11,8 @@ use super::board::Board;
 use super::check::{Check, Look, Tally};
 use super::error::DemoError;
 use super::host::{HostProcess, Wire, asked, told};
-use super::house::House;
 use super::witness::Witness;
+use super::workspace::Workspace;
 use crate::admin::{AdminClient, AdminError};
 use crate::output::{Palette, Reader, Tone, print};
 use crate::process::Keeper;
@@ -37,7 +37,7 @@ pub(super) struct Scene {
 #[derive(Debug)]
 pub(super) struct Stage {
     /// The temporary directory.
-    pub(super) house: House,
+    pub(super) workspace: Workspace,
     /// The present observations.
     pub(super) scene: Scene,
     /// All processes of plugins and tasks seen so far.
@@ -54,9 +54,9 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(house: House, keeper: Keeper, palette: Palette, verbose: bool) -> Self {
+    pub(super) fn new(workspace: Workspace, keeper: Keeper, palette: Palette, verbose: bool) -> Self {
         Self {
-            house,
+            workspace,
             scene: Scene::default(),
             witnesses: Vec::new(),
             tally: Tally::default(),
@@ -80,11 +80,11 @@ impl Stage {
     /// Starts the host, and subscribes to its streams.
     pub(super) async fn start_host(&mut self) -> Result<(), DemoError> {
         self.scene = Scene::default();
-        let host = self.host.insert(HostProcess::start(&self.house, self.verbose)?);
+        let host = self.host.insert(HostProcess::start(&self.workspace, self.verbose)?);
         let message = format!("run as process {}", host.witness().pid);
         self.you("host", &message)?;
         let host = self.host.as_mut().ok_or(DemoError::NoHost)?;
-        self.wire = Some(host.connect(&self.house).await?);
+        self.wire = Some(host.connect(&self.workspace).await?);
         Ok(())
     }
 
@@ -123,20 +123,20 @@ impl Stage {
     }
 
     pub(super) async fn start(&mut self, name: &str) -> Result<(), DemoError> {
-        let socket = self.house.socket().clone();
+        let socket = self.workspace.socket().clone();
         let answer = async { AdminClient::connect(&socket).await?.start(name).await };
         self.ask(&format!("start {name}"), answer).await
     }
 
     pub(super) async fn start_both(&mut self, first: &str, second: &str) -> Result<(), DemoError> {
-        let socket = self.house.socket().clone();
+        let socket = self.workspace.socket().clone();
         let start = async |name| AdminClient::connect(&socket).await?.start(name).await;
         let answer = async { tokio::try_join!(start(first), start(second)) };
         self.ask(&format!("start {first} and {second}"), answer).await.map(drop)
     }
 
     pub(super) async fn stop(&mut self, allocation: &str) -> Result<(), DemoError> {
-        let socket = self.house.socket().clone();
+        let socket = self.workspace.socket().clone();
         let answer = async { AdminClient::connect(&socket).await?.stop(allocation).await };
         self.ask(&format!("stop {allocation}"), answer).await.map(drop)
     }
@@ -168,7 +168,7 @@ impl Stage {
     /// Shuts the host down like `callboard shutdown`, waits for its end, and returns its report.
     pub(super) async fn shut_down(&mut self) -> Result<Vec<ChildEnding>, DemoError> {
         self.you("host", "shut down")?;
-        let socket = self.house.socket().clone();
+        let socket = self.workspace.socket().clone();
         let answer = async { AdminClient::connect(&socket).await?.shutdown(false).await };
         let report = self.until_ended(answer).await?;
         self.wire = None;
@@ -280,7 +280,7 @@ impl Stage {
 
     /// Checks that no socket is left in the directory of the demo.
     pub(super) fn no_socket(&self) -> Result<Look, DemoError> {
-        let sockets = self.house.sockets()?;
+        let sockets = self.workspace.sockets()?;
         let seen = match sockets.as_slice() {
             [] => "none".to_owned(),
             left => left.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
@@ -375,10 +375,10 @@ impl Stage {
     async fn post_mortem(&mut self) -> Option<DemoError> {
         let host = self.hang_up().ok()?;
         let status = timeout(Duration::from_secs(1), host.ended()).await.ok()??;
-        Some(DemoError::HostEnded { how: told(status), log: self.house.log_end() })
+        Some(DemoError::HostEnded { how: told(status), log: self.workspace.log_end() })
     }
 
-    /// Ends all processes, and waits for their end. The house removes the directory.
+    /// Ends all processes, and waits for their end. The workspace removes the directory.
     pub(super) async fn clear(mut self) {
         if let Ok(host) = self.hang_up() {
             // Fails only if it has ended.

@@ -1,7 +1,7 @@
 //! Starts a task, or makes sure that it is not started.
 //!
 //! ```text
-//!  spawn ──► errand ──► answer ── started: from now on the supervisor is independent
+//!  spawn ──► input ──► answer ── started: from now on the supervisor is independent
 //!                         │
 //!                         └ failed, timeout, or a malformed answer:
 //!                             stop the supervisor ─► kill its descendants ─► kill it, reap it ─► kill what has the tag
@@ -25,7 +25,7 @@ use super::faults::SupervisorHang;
 use super::hidden::{self, Since};
 use super::place::TaskPlace;
 use super::processes;
-use super::record::{Errand, NotStarted, OrderAnswer, TaskOrder, TaskRecord};
+use super::record::{NotStarted, OrderAnswer, SupervisorInput, TaskOrder, TaskRecord};
 use crate::plugin::{Refusal, random};
 
 /// The timeout for a supervisor to stop, and for what it has begun to die.
@@ -57,9 +57,10 @@ pub(super) async fn supervise(
     let not_born =
         |error: io::Error| failed(format!("its supervisor did not start: {error}")).recoverable(true);
     let tag = random::hex::<16>().map_err(not_born)?;
-    let errand = Errand { order: order.clone(), tag, groups: groups.to_owned(), hang: terms.hang };
+    let supervisor_input =
+        SupervisorInput { order: order.clone(), tag, groups: groups.to_owned(), hang: terms.hang };
     let mut supervisor = spawn(place, lock).map_err(not_born)?;
-    let answer = timeout(terms.patience, speak(&mut supervisor, &errand)).await;
+    let answer = timeout(terms.patience, speak(&mut supervisor, &supervisor_input)).await;
     let (reason, recoverable) = match answer {
         Ok(Ok(OrderAnswer::Started(record))) => {
             // It outlives this call, and is reaped when it ends.
@@ -70,7 +71,7 @@ pub(super) async fn supervise(
         Ok(Err(error)) => (format!("its supervisor did not start: {error}"), true),
         Err(_) => (format!("its supervisor did not answer within {:?}", terms.patience), true),
     };
-    if let Err(left) = end(supervisor, &errand).await {
+    if let Err(left) = end(supervisor, &supervisor_input).await {
         return Err(failed(format!("{reason}; and {left}")).recoverable(true));
     }
     if let Err(error) = place.remove() {
@@ -92,12 +93,12 @@ fn spawn(place: &TaskPlace, lock: File) -> io::Result<Child> {
         .spawn()
 }
 
-/// Sends a supervisor its errand and reads its answer.
-async fn speak(supervisor: &mut Child, errand: &Errand) -> io::Result<OrderAnswer> {
+/// Sends a supervisor its input and reads its answer.
+async fn speak(supervisor: &mut Child, supervisor_input: &SupervisorInput) -> io::Result<OrderAnswer> {
     let missing = || io::Error::other("it has no pipe");
     let mut input = supervisor.stdin.take().ok_or_else(missing)?;
     let output = supervisor.stdout.take().ok_or_else(missing)?;
-    let mut line = serde_json::to_vec(errand)?;
+    let mut line = serde_json::to_vec(supervisor_input)?;
     line.push(b'\n');
     input.write_all(&line).await?;
     let mut answer = String::new();
@@ -112,7 +113,7 @@ async fn speak(supervisor: &mut Child, errand: &Errand) -> io::Result<OrderAnswe
 ///
 /// # Errors
 /// Some of it is left, or may be.
-async fn end(mut supervisor: Child, errand: &Errand) -> Result<(), String> {
+async fn end(mut supervisor: Child, supervisor_input: &SupervisorInput) -> Result<(), String> {
     // It is not reaped yet, so its process id cannot be reused.
     let identity = supervisor.id().and_then(|pid| processes::identity(pid.cast_signed()));
     if let Some(pid) = supervisor.id().map(u32::cast_signed) {
@@ -124,12 +125,12 @@ async fn end(mut supervisor: Child, errand: &Errand) -> Result<(), String> {
     let gone = async {
         // An error means that it is no longer our child, and so has ended.
         let _ = supervisor.wait().await;
-        processes::end_tagged(&errand.tag).await;
+        processes::end_tagged(&supervisor_input.tag).await;
     };
     let late = |_| format!("what it has begun does not end within {ENDING_PATIENCE:?} although killed");
     timeout(ENDING_PATIENCE, gone).await.map_err(late)?;
     let begun = identity.map_or(0, |identity| identity.start_ticks);
-    hidden::left(Since::new(begun, Some(&errand.order.context))).await.map_or(Ok(()), Err)
+    hidden::left(Since::new(begun, Some(&supervisor_input.order.context))).await.map_or(Ok(()), Err)
 }
 
 /// Stops a child and kills its descendants.

@@ -36,7 +36,7 @@ pub(super) struct TaskContext {
 
 /// The input of a supervisor.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Errand {
+pub(super) struct SupervisorInput {
     pub(super) order: TaskOrder,
     /// The random tag for the environment of each process of the task. By it the driver can kill what a hanging supervisor
     /// began.

@@ -28,7 +28,8 @@ use super::out_of_memory::KillCount;
 use super::place::{TaskPlace, Wish};
 use super::processes::{self, TAG};
 use super::record::{
-    EndStatus, Errand, NotStarted, OrderAnswer, ProcessIdentity, TaskContext, TaskEnd, TaskOrder, TaskRecord,
+    EndStatus, NotStarted, OrderAnswer, ProcessIdentity, SupervisorInput, TaskContext, TaskEnd, TaskOrder,
+    TaskRecord,
 };
 
 const ORDER_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
@@ -68,7 +69,7 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     let refused = |source| SupervisorError::System { place: place.to_owned(), source };
     let mut text = String::new();
     io::stdin().lock().take(ORDER_BYTES_MAX).read_line(&mut text).map_err(refused)?;
-    let Errand { order, tag, groups, hang } = match text.ends_with('\n') {
+    let SupervisorInput { order, tag, groups, hang } = match text.ends_with('\n') {
         true => serde_json::from_str(&text).map_err(|_| SupervisorError::NoOrder)?,
         // A truncated order: the driver died while it wrote, and the task must not start.
         false => return Err(SupervisorError::NoOrder),

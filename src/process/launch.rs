@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::Binder;
 use super::log;
-use super::owner::{Orphanage, Process};
+use super::owner::{KilledOnDrop, Process};
 use super::spec::ProcessSpec;
 use super::tail::Tail;
 
@@ -55,7 +55,7 @@ pub fn launch(spec: &ProcessSpec, binder: &Binder) -> Result<Process, LaunchErro
     let (reader, writer) = io::pipe().map_err(failed)?;
     let log_ended = log::copy(reader, log, tail.clone()).map_err(failed)?;
     let child = spawn(spec, binder, writer).map_err(failed)?;
-    Process::own(Orphanage::new(child), tail, log_ended).map_err(failed)
+    Process::own(KilledOnDrop::new(child), tail, log_ended).map_err(failed)
 }
 
 fn spawn(spec: &ProcessSpec, binder: &Binder, output: io::PipeWriter) -> io::Result<Child> {

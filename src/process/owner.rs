@@ -17,17 +17,17 @@ use super::tail::Tail;
 /// The timeout for an ended process's output; its children may keep the pipe open for longer.
 const OUTPUT_PATIENCE: Duration = Duration::from_millis(200);
 
-/// A child that is killed and reaped on drop. Normally [`Orphanage::reap`] has done so before.
+/// A child that is killed and reaped on drop. Normally [`KilledOnDrop::reap`] has done so before.
 #[derive(Debug)]
-pub(super) struct Orphanage(Option<Child>);
+pub(super) struct KilledOnDrop(Option<Child>);
 
-impl Orphanage {
+impl KilledOnDrop {
     pub(super) const fn new(child: Child) -> Self {
         Self(Some(child))
     }
 
     fn child(&mut self) -> &mut Child {
-        self.0.as_mut().expect("only reaping takes the child away, and that takes the orphanage with it")
+        self.0.as_mut().expect("only reaping takes the child away, and that takes the guard with it")
     }
 
     /// The process group of the child. Its id cannot be reused until the child is reaped.
@@ -63,7 +63,7 @@ impl Orphanage {
     }
 }
 
-impl Drop for Orphanage {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         if self.0.is_none() {
             return;
@@ -91,7 +91,7 @@ pub struct Process {
 
 impl Process {
     pub(super) fn own(
-        mut child: Orphanage,
+        mut child: KilledOnDrop,
         tail: Tail,
         log_ended: oneshot::Receiver<()>,
     ) -> io::Result<Self> {
@@ -140,7 +140,7 @@ impl Process {
         async move {
             match ended.wait_for(Option::is_some).await {
                 Ok(ending) => ending.clone().expect("it was waited for"),
-                // The owner's task was dropped with its runtime; the orphanage has killed the process.
+                // The owner's task was dropped with its runtime; the guard has killed the process.
                 Err(_) => {
                     let exit = ProcessExit::Signal(Signal::KILL.as_raw());
                     ProcessEnding { exit, by: EndedBy::Force, last_words: None }
@@ -152,7 +152,7 @@ impl Process {
 
 /// Serves stop requests until the process has ended, and returns what ended it.
 async fn until_ended(
-    child: &mut Orphanage,
+    child: &mut KilledOnDrop,
     deaths: &mut unix::Signal,
     mut orders: mpsc::UnboundedReceiver<Stop>,
 ) -> EndedBy {

@@ -48,11 +48,11 @@ pub use allocations::{
 };
 pub use database::{DatabaseBounds, DatabaseEvent, DatabaseWorld, PersisterFault, Trouble};
 pub use drivers::{
-    Audience, Conduct, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversModel, DriversTampers,
-    DriversWorld, EventorLaws, Ground, Order,
+    Conduct, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversModel, DriversTampers,
+    DriversWorld, EventorLaws, Ground, Order, Subscribers,
 };
 pub use instances::{
-    Behaviour, Errand, InstanceLaws, InstancesBounds, InstancesEvent, InstancesLaws, InstancesModel,
+    Behaviour, InFlight, InstanceLaws, InstancesBounds, InstancesEvent, InstancesLaws, InstancesModel,
     InstancesWorld,
 };
 pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryWorld, Word};
@@ -65,7 +65,7 @@ pub use simulator::{
     ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch,
     WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, simulate, simulate_tampered,
 };
-pub use stand_in::{Books, Left, Refusal, Rules, Settlement, StandIn};
+pub use stand_in::{Disk, Left, Refusal, Rules, Settlement, StandIn};
 pub use supervision::{Fate, SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld, Task};
 pub use tamper::{Mishears, Misreads, Spoil, Spoils, Tamper};
 pub use witness::{Verdict, Violation, Witness};

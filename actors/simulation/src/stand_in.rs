@@ -9,7 +9,7 @@ mod port;
 use std::fmt::Debug;
 use std::rc::Rc;
 
-pub use self::parts::{Books, Left, Refusal, Rules, Settlement};
+pub use self::parts::{Disk, Left, Refusal, Rules, Settlement};
 use callboard_actors::kernel::{CallLost, Event, Kernel, Machine, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
@@ -76,7 +76,7 @@ where
     }
 }
 
-impl<M: Machine, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
+impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
     /// An actor that has just been started and reads its store. It has one subscriber from the beginning.
     pub fn begin(config: M::Config, books: S, witness: W, rules: Rules) -> Self {
         let kernel = Kernel::new(config, rules.limits(), FIRST_EPOCH);
@@ -223,7 +223,7 @@ impl<M: Machine, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
     }
 }
 
-impl<M: Machine<Image = ()>, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
+impl<M: Machine<Image = ()>, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
     /// What has left since this was asked before. An actor that keeps nothing is built at once where it waits for that.
     pub fn leaving(&mut self, moment: Moment) -> Vec<Left<M>> {
         if self.is_loading() {

@@ -44,7 +44,7 @@ impl<C> Writes<C> {
         self.refused += 1;
     }
 
-    /// Takes a change, as [`Books::write`](super::Books::write) does.
+    /// Takes a change, as [`Disk::write`](super::Disk::write) does.
     pub fn take(&mut self, ticket: Ticket, change: C) -> Written {
         if self.failed_epoch >= Some(ticket.epoch) {
             // Its owner is about to hear of it.

@@ -211,7 +211,7 @@ pub(super) struct Waiting {
     /// No probe before this time.
     pub(super) probe_after: Timestamp,
     pub(super) denied_since: Option<Timestamp>,
-    pub(super) under_way: Option<Errand>,
+    pub(super) under_way: Option<PendingCall>,
     pub(super) tries: u32,
     pub(super) first_cause: Option<String>,
     pub(super) last_cause: Option<String>,
@@ -219,7 +219,7 @@ pub(super) struct Waiting {
 
 /// The pending call of this phase.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Errand {
+pub(super) struct PendingCall {
     pub(super) attempt: Attempt,
     pub(super) began: Timestamp,
     pub(super) rpc: Option<Rpc>,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::messages::{AllocationNews, TaskEventKind};
-use super::state::{Allocation, AllocationCall, AllocationTimer, Errand, Event, Phase, Waiting, Wish};
+use super::state::{Allocation, AllocationCall, AllocationTimer, Event, PendingCall, Phase, Waiting, Wish};
 use crate::csi::{Answer, CallError, Cause, Class, Readiness, Rpc, SocketFile, Step};
 use crate::shell::{CallLost, Effects};
 use crate::vocabulary::{Attempt, Health, Identity, Moment};
@@ -43,12 +43,12 @@ impl Allocation {
     /// Checks for the socket.
     pub(super) fn look(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let deadline = self.config.options.directory_deadline;
-        self.run_errand(AllocationCall::FindSocket, None, deadline, moment, effects);
+        self.start_call(AllocationCall::FindSocket, None, deadline, moment, effects);
     }
 
     fn ask(&mut self, rpc: Rpc, moment: Moment, effects: &mut Effects<Self>) {
         let deadline = self.question_deadline();
-        self.run_errand(AllocationCall::Ask(rpc), Some(rpc), deadline, moment, effects);
+        self.start_call(AllocationCall::Ask(rpc), Some(rpc), deadline, moment, effects);
     }
 
     /// The sum of both timeouts of a request and a margin, so that they expire first and give the precise error (LOG-05).
@@ -56,7 +56,7 @@ impl Allocation {
         2 * self.config.options.call_deadline + Duration::from_secs(1)
     }
 
-    fn run_errand(
+    fn start_call(
         &mut self,
         call: AllocationCall,
         rpc: Option<Rpc>,
@@ -70,15 +70,15 @@ impl Allocation {
         }
         let attempt = self.call(call, deadline, effects);
         if let Phase::Waiting(waiting) = &mut self.phase {
-            waiting.under_way = Some(Errand { attempt, began: moment.now, rpc });
+            waiting.under_way = Some(PendingCall { attempt, began: moment.now, rpc });
         }
     }
 
     /// Takes the pending call out; `None` if the number is stale.
-    fn errand_over(&mut self, attempt: Attempt) -> Option<(&mut Waiting, Errand)> {
+    fn errand_over(&mut self, attempt: Attempt) -> Option<(&mut Waiting, PendingCall)> {
         let Phase::Waiting(waiting) = &mut self.phase else { return None };
-        let errand = waiting.under_way.take_if(|errand| errand.attempt == attempt)?;
-        Some((waiting, errand))
+        let pending_call = waiting.under_way.take_if(|pending_call| pending_call.attempt == attempt)?;
+        Some((waiting, pending_call))
     }
 
     pub(super) fn found(
@@ -165,8 +165,8 @@ impl Allocation {
         effects: &mut Effects<Self>,
     ) {
         match self.errand_over(attempt) {
-            Some((_, errand)) => {
-                let setback = Setback { class: Class::Unclear, cause: format!("{errand} gave {lost}") };
+            Some((_, pending_call)) => {
+                let setback = Setback { class: Class::Unclear, cause: format!("{pending_call} gave {lost}") };
                 self.setback(&setback, moment, effects);
             }
             None => self.round_over(attempt, moment, effects),
@@ -265,8 +265,8 @@ impl Waiting {
             (_, _) => String::new(),
         };
         let pending = match self.under_way {
-            Some(errand) => {
-                format!("; {errand} has had no answer for {:?}", moment.now.since(errand.began))
+            Some(pending_call) => {
+                format!("; {pending_call} has had no answer for {:?}", moment.now.since(pending_call.began))
             }
             None => String::new(),
         };
@@ -274,7 +274,7 @@ impl Waiting {
     }
 }
 
-impl std::fmt::Display for Errand {
+impl std::fmt::Display for PendingCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.rpc {
             Some(rpc) => rpc.fmt(f),

@@ -46,7 +46,9 @@ impl Machine for Allocations {
                 self.returned(key.attempt, call, outcome, moment, effects);
             }
             Input::Elapsed(AllocationsTimer::Restart(allocation)) => self.restart(allocation, effects),
-            Input::Elapsed(AllocationsTimer::Farewell(allocation)) => self.farewell(allocation, effects),
+            Input::Elapsed(AllocationsTimer::ReportWait(allocation)) => {
+                self.report_wait_over(allocation, effects)
+            }
             Input::Elapsed(AllocationsTimer::Patience) => self.out_of_patience(effects),
             Input::StopRequested(mode) => self.end_all(*mode, moment, effects),
         }

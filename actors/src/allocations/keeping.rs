@@ -17,7 +17,7 @@ use crate::shell::{AskId, Effects, Ending, StopMode};
 use crate::vocabulary::{AllocationId, BackoffState, Health, Moment, RestartHistory};
 
 /// The timeout for the report of a supervisor that has ended.
-const FAREWELL: Duration = Duration::from_secs(1);
+const REPORT_WAIT: Duration = Duration::from_secs(1);
 
 impl Entry {
     pub(super) fn new(record: Record, moment: Moment) -> Self {
@@ -216,23 +216,23 @@ impl Allocations {
         let is_asked_for = entry.orders.iter().any(|(_, order)| *order == Order::Stop);
         if is_asked_for && entry.leaving == Leaving::Stopping(None) {
             // Its report is pending, or it was requested too late.
-            self.bid_farewell(allocation, moment, effects);
+            self.await_report(allocation, moment, effects);
             return;
         }
         self.let_go(allocation, effects);
     }
 
     /// Waits briefly for the missing report and ending of a supervisor.
-    pub(super) fn bid_farewell(
+    pub(super) fn await_report(
         &self,
         allocation: &AllocationId,
         moment: Moment,
         effects: &mut Effects<Self>,
     ) {
-        effects.start_timer(AllocationsTimer::Farewell(allocation.clone()), moment.now + FAREWELL);
+        effects.start_timer(AllocationsTimer::ReportWait(allocation.clone()), moment.now + REPORT_WAIT);
     }
 
-    pub(super) fn farewell(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+    pub(super) fn report_wait_over(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         match (&entry.supervisor, &entry.leaving) {
             (Supervisor::Ended, _) => self.let_go(allocation, effects),
@@ -258,7 +258,7 @@ impl Allocations {
 
     fn let_go(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.remove(allocation) else { return };
-        effects.cancel_timer(AllocationsTimer::Farewell(allocation.clone()));
+        effects.cancel_timer(AllocationsTimer::ReportWait(allocation.clone()));
         effects.cancel_timer(AllocationsTimer::Restart(allocation.clone()));
         // The owner that is started after a detached one takes over what this one leaves in place.
         if self.ending != Some(StopMode::Detach) || matches!(entry.leaving, Leaving::Refused(..)) {

@@ -197,7 +197,7 @@ impl Allocations {
             // The callers, if any, are answered when the supervisor has ended: soon, or late if it owes a deregistration.
             OrderAnswer::Stopped(report) => {
                 entry.leaving = Leaving::Stopping(Some(report.clone()));
-                self.bid_farewell(allocation, moment, effects);
+                self.await_report(allocation, moment, effects);
                 self.conclude(allocation, moment, effects);
             }
         }

@@ -220,7 +220,7 @@ pub enum AllocationsTimer {
     /// The next start of a supervisor that crashed.
     Restart(AllocationId),
     /// The timeout for the report of a supervisor that has ended.
-    Farewell(AllocationId),
+    ReportWait(AllocationId),
     /// The timeout of a shutdown.
     Patience,
 }

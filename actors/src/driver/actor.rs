@@ -13,7 +13,7 @@ use super::generations::Generations;
 use super::link::Link;
 use super::owner::ProcessOwner;
 use super::report::{DriverHealth, DriverReport};
-use super::state::{Driver, DriverCall, DriverConfig, Reached, Rung, Trouble, TroubleKind};
+use super::state::{Driver, DriverCall, DriverConfig, Reached, StartStep, Trouble, TroubleKind};
 use crate::goplugin::Listener;
 use crate::process::{Launched, ProcessSpec, Reach};
 use crate::processes::StopProcess;
@@ -63,17 +63,19 @@ impl EffectHandler<Driver> for Handler {
     fn call(&mut self, call: DriverCall) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
         let name = self.config.process.clone();
         match call {
-            DriverCall::Climb(Rung::Recall, _) => self.processes.recall(name),
-            DriverCall::Climb(Rung::Launch, _) => {
+            DriverCall::Climb(StartStep::Recall, _) => self.processes.recall(name),
+            DriverCall::Climb(StartStep::Launch, _) => {
                 self.link.borrow_mut().take();
                 self.processes.launch(name, alone(&self.config.spec.process))
             }
             DriverCall::Climb(_, Some(launched)) => self.dial(&launched),
-            DriverCall::Climb(rung, None) => {
+            DriverCall::Climb(start_step, None) => {
                 let deadline = self.config.limits.step_deadline;
-                self.over_link(rung.as_str(), |link| link.climb(rung, &self.config.spec, deadline))
+                self.over_link(start_step.as_str(), |link| {
+                    link.advance(start_step, &self.config.spec, deadline)
+                })
             }
-            DriverCall::ReadOn => self.over_link(Rung::Watch.as_str(), Link::read_on),
+            DriverCall::ReadOn => self.over_link(StartStep::Watch.as_str(), Link::read_on),
             DriverCall::AwaitEnd(tag) => self.processes.await_end(name, tag),
             DriverCall::HangUp { is_worth_retrying, reason } => {
                 if let Some(link) = &*self.link.borrow() {
@@ -81,9 +83,9 @@ impl EffectHandler<Driver> for Handler {
                 }
                 Box::pin(std::future::ready(Ok(Reached::Done)))
             }
-            DriverCall::Farewell => {
+            DriverCall::ShutdownAnswer => {
                 let deadline = self.config.spec.polite_deadline;
-                self.over_link("the polite end", |link| link.farewell(deadline))
+                self.over_link("the polite end", |link| link.shutdown(deadline))
             }
             DriverCall::StopProcess { tag, grace } => self.processes.stop(StopProcess { name, tag, grace }),
         }

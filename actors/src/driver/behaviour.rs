@@ -8,8 +8,8 @@ use super::messages::{DescribeTroubles, DriverAnswer, DriverAsk, RestartNow};
 use super::recent::Recent;
 use super::report::{DriverHealth, DriverReport, DriverStage};
 use super::state::{
-    Driver, DriverCall, DriverConfig, DriverTimer, Ending, Errand, Fingerprint, Link, Phase, Reached,
-    Reading, Rung, Then, Trouble, TroubleKind,
+    Driver, DriverCall, DriverConfig, DriverMode, DriverTimer, Ending, Fingerprint, Link, Phase, Reached,
+    Reading, StartStep, Then, Trouble, TroubleKind,
 };
 use crate::process::Launched;
 use crate::processes::Recalled;
@@ -43,7 +43,7 @@ impl Machine for Driver {
         let report = DriverReport::of_nothing_yet(config.spec.name.clone(), moment.now);
         Self {
             config: config.clone(),
-            phase: Phase::Climbing(Rung::Recall),
+            phase: Phase::Climbing(StartStep::Recall),
             process: None,
             link: Link::Down,
             report,
@@ -81,11 +81,11 @@ impl Machine for Driver {
 
 impl Driver {
     fn begin(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        match self.config.errand {
-            Errand::Serve => self.climb(Rung::Recall, effects),
-            Errand::Retire => {
+        match self.config.mode {
+            DriverMode::Serve => self.advance(StartStep::Recall, effects),
+            DriverMode::Retire => {
                 self.phase = Phase::Ending(Ending::Recalling, Then::Leave, moment.now);
-                self.call(RECALL_DEADLINE, DriverCall::Climb(Rung::Recall, None), effects);
+                self.call(RECALL_DEADLINE, DriverCall::Climb(StartStep::Recall, None), effects);
             }
         }
     }
@@ -116,7 +116,7 @@ impl Driver {
                 | Phase::Watching
                 | Phase::Resting
                 | Phase::Pausing
-                | Phase::Ending(Ending::Recalling | Ending::Farewell | Ending::Stopping, ..)
+                | Phase::Ending(Ending::Recalling | Ending::ShutdownAnswer | Ending::Stopping, ..)
                 | Phase::Gone,
             ) => {}
         }
@@ -133,25 +133,25 @@ impl Driver {
         CallKey { generation: self.report.generation, attempt: self.attempt }
     }
 
-    pub(super) fn climb(&mut self, rung: Rung, effects: &mut Effects<Self>) {
+    pub(super) fn advance(&mut self, start_step: StartStep, effects: &mut Effects<Self>) {
         let limits = &self.config.limits;
-        let deadline = match rung {
-            Rung::Recall => RECALL_DEADLINE,
-            Rung::Launch => {
+        let deadline = match start_step {
+            StartStep::Recall => RECALL_DEADLINE,
+            StartStep::Launch => {
                 let process = &self.config.spec.process;
                 process.start_timeout.saturating_add(process.stop_grace).saturating_add(limits.step_deadline)
             }
-            Rung::Watch => limits.fingerprint_deadline,
-            Rung::Dial
-            | Rung::Ping
-            | Rung::Identify
-            | Rung::Configure
-            | Rung::Initialise
-            | Rung::Capabilities => limits.step_deadline.saturating_add(CALL_GRACE),
+            StartStep::Watch => limits.fingerprint_deadline,
+            StartStep::Dial
+            | StartStep::Ping
+            | StartStep::Identify
+            | StartStep::Configure
+            | StartStep::Initialise
+            | StartStep::Capabilities => limits.step_deadline.saturating_add(CALL_GRACE),
         };
-        self.phase = Phase::Climbing(rung);
-        let to = self.process.clone().filter(|_| rung == Rung::Dial).map(Box::new);
-        self.call(deadline, DriverCall::Climb(rung, to), effects);
+        self.phase = Phase::Climbing(start_step);
+        let to = self.process.clone().filter(|_| start_step == StartStep::Dial).map(Box::new);
+        self.call(deadline, DriverCall::Climb(start_step, to), effects);
     }
 
     pub(super) fn await_end(&self, effects: &mut Effects<Self>) {
@@ -178,7 +178,7 @@ impl Driver {
             DriverCall::HangUp { .. } => {}
             DriverCall::Climb(..)
             | DriverCall::ReadOn
-            | DriverCall::Farewell
+            | DriverCall::ShutdownAnswer
             | DriverCall::StopProcess { .. } => {
                 // What another generation or try comes back with says nothing of this one (REG-08).
                 if key == self.key() {
@@ -190,12 +190,12 @@ impl Driver {
 
     fn answered(&mut self, moment: Moment, outcome: &Outcome, effects: &mut Effects<Self>) {
         match self.phase {
-            Phase::Climbing(rung) => match outcome {
-                Ok(Ok(reached)) => self.reached(moment, rung, reached, effects),
-                Ok(Err(trouble)) => self.refused(moment, rung, trouble, effects),
+            Phase::Climbing(start_step) => match outcome {
+                Ok(Ok(reached)) => self.reached(moment, start_step, reached, effects),
+                Ok(Err(trouble)) => self.refused(moment, start_step, trouble, effects),
                 Err(lost) => {
-                    let what = format!("{rung}: {lost}");
-                    self.failed(moment, &Trouble { kind: kind_of_lost(rung), what }, effects);
+                    let what = format!("{start_step}: {lost}");
+                    self.failed(moment, &Trouble { kind: kind_of_lost(start_step), what }, effects);
                 }
             },
             Phase::Watching => match outcome {
@@ -207,9 +207,9 @@ impl Driver {
                     self.call(WAIT_DEADLINE, DriverCall::ReadOn, effects);
                 }
                 Ok(Err(trouble)) => self.failed(moment, trouble, effects),
-                Ok(Ok(_)) => self.failed(moment, &confused(Rung::Watch), effects),
+                Ok(Ok(_)) => self.failed(moment, &confused(StartStep::Watch), effects),
                 Err(lost @ (CallLost::Crashed(_) | CallLost::Busy(_))) => {
-                    let what = format!("{}: {lost}", Rung::Watch);
+                    let what = format!("{}: {lost}", StartStep::Watch);
                     self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
                 }
             },
@@ -223,20 +223,26 @@ impl Driver {
 
     // === Upwards ===
 
-    fn reached(&mut self, moment: Moment, rung: Rung, reached: &Reached, effects: &mut Effects<Self>) {
-        match (rung, reached) {
-            (Rung::Recall, Reached::Recalled(Recalled::Proven(launched))) => {
+    fn reached(
+        &mut self,
+        moment: Moment,
+        start_step: StartStep,
+        reached: &Reached,
+        effects: &mut Effects<Self>,
+    ) {
+        match (start_step, reached) {
+            (StartStep::Recall, Reached::Recalled(Recalled::Proven(launched))) => {
                 match self.foreign_version(launched) {
                     None => self.runs(launched, effects),
                     Some(what) => self.replace(moment, launched, what, effects),
                 }
             }
-            (Rung::Recall, Reached::Recalled(Recalled::Ended { .. } | Recalled::Unknown)) => {
+            (StartStep::Recall, Reached::Recalled(Recalled::Ended { .. } | Recalled::Unknown)) => {
                 self.lost_process();
                 self.launch(moment, effects);
             }
-            (Rung::Launch, Reached::Launched(launched)) => self.runs(launched, effects),
-            (Rung::Dial, Reached::Connected(generation)) => {
+            (StartStep::Launch, Reached::Launched(launched)) => self.runs(launched, effects),
+            (StartStep::Dial, Reached::Connected(generation)) => {
                 if let Some(process) = &self.process {
                     self.report.generation = *generation;
                     let is_configured = self.config.spec.not_launched.is_some();
@@ -244,32 +250,36 @@ impl Driver {
                 }
                 self.climb_on(effects);
             }
-            (Rung::Ping, Reached::Done) => self.read(effects, |reading| reading.is_pinged = true),
-            (Rung::Identify, Reached::Identified { version }) => {
+            (StartStep::Ping, Reached::Done) => self.read(effects, |reading| reading.is_pinged = true),
+            (StartStep::Identify, Reached::Identified { version }) => {
                 self.report.version = Some(Arc::clone(version));
                 self.read(effects, |reading| reading.is_identified = true);
             }
-            (Rung::Configure, Reached::Done) => self.read(effects, |reading| reading.is_configured = true),
-            (Rung::Initialise, Reached::Done) => self.read(effects, |reading| reading.is_initialised = true),
-            (Rung::Capabilities, Reached::Capable(capabilities)) => {
+            (StartStep::Configure, Reached::Done) => {
+                self.read(effects, |reading| reading.is_configured = true)
+            }
+            (StartStep::Initialise, Reached::Done) => {
+                self.read(effects, |reading| reading.is_initialised = true)
+            }
+            (StartStep::Capabilities, Reached::Capable(capabilities)) => {
                 self.report.capabilities = Some(Arc::new(capabilities.clone()));
                 self.read(effects, |reading| reading.is_capable = true);
             }
-            (Rung::Watch, Reached::Fingerprinted(fingerprint)) => {
+            (StartStep::Watch, Reached::Fingerprinted(fingerprint)) => {
                 self.fingerprinted(moment, fingerprint, effects);
             }
             (
-                Rung::Recall
-                | Rung::Launch
-                | Rung::Dial
-                | Rung::Ping
-                | Rung::Identify
-                | Rung::Configure
-                | Rung::Initialise
-                | Rung::Capabilities
-                | Rung::Watch,
+                StartStep::Recall
+                | StartStep::Launch
+                | StartStep::Dial
+                | StartStep::Ping
+                | StartStep::Identify
+                | StartStep::Configure
+                | StartStep::Initialise
+                | StartStep::Capabilities
+                | StartStep::Watch,
                 _,
-            ) => self.failed(moment, &confused(rung), effects),
+            ) => self.failed(moment, &confused(start_step), effects),
         }
     }
 
@@ -298,10 +308,10 @@ impl Driver {
 
     fn climb_on(&mut self, effects: &mut Effects<Self>) {
         let next = match &self.link {
-            Link::Down => Rung::Dial,
+            Link::Down => StartStep::Dial,
             Link::Up(_, reading) => reading.next(),
         };
-        self.climb(next, effects);
+        self.advance(next, effects);
     }
 
     fn fingerprinted(&mut self, moment: Moment, fingerprint: &Fingerprint, effects: &mut Effects<Self>) {
@@ -328,8 +338,8 @@ impl Driver {
     /// Tells the report if it is another than the last one told (SCL-05).
     pub(super) fn tell(&mut self, effects: &mut Effects<Self>) {
         self.report.stage = match self.phase {
-            Phase::Climbing(Rung::Recall) => DriverStage::Recalling,
-            Phase::Climbing(Rung::Launch) => DriverStage::Launching,
+            Phase::Climbing(StartStep::Recall) => DriverStage::Recalling,
+            Phase::Climbing(StartStep::Launch) => DriverStage::Launching,
             Phase::Climbing(_) => DriverStage::Connecting,
             Phase::Watching | Phase::Resting => DriverStage::Watching,
             Phase::Pausing => DriverStage::Pausing,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::behaviour::{CALL_GRACE, Outcome};
 use super::report::{DriverEnding, DriverHealth};
 use super::state::{
-    Driver, DriverCall, DriverTimer, Ending, Errand, Link, Phase, Reached, Rung, Then, Trouble, TroubleKind,
+    Driver, DriverCall, DriverMode, DriverTimer, Ending, Link, Phase, Reached, StartStep, Then, Trouble,
+    TroubleKind,
 };
 use crate::process::Lifetime;
 use crate::processes::Recalled;
@@ -24,7 +25,7 @@ impl Driver {
     /// Brings the driver anew. One that is on its way to that already is not disturbed.
     pub(super) fn restart(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         match self.phase {
-            Phase::Climbing(Rung::Recall | Rung::Launch) | Phase::Ending(..) | Phase::Gone => {}
+            Phase::Climbing(StartStep::Recall | StartStep::Launch) | Phase::Ending(..) | Phase::Gone => {}
             Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Pausing => {
                 self.backoff.reset();
                 self.mutes = 0;
@@ -50,10 +51,10 @@ impl Driver {
             _ if self.is_left_running() => {
                 self.gone(moment, DriverEnding::told("it was left running"), effects);
             }
-            Phase::Climbing(Rung::Recall) => {
+            Phase::Climbing(StartStep::Recall) => {
                 self.phase = Phase::Ending(Ending::Recalling, Then::Leave, moment.now);
             }
-            Phase::Climbing(Rung::Launch) => {
+            Phase::Climbing(StartStep::Launch) => {
                 self.phase = Phase::Ending(Ending::Stopping, Then::Leave, moment.now);
                 self.stop_process(self.config.spec.stop_grace, effects);
             }
@@ -68,7 +69,7 @@ impl Driver {
     fn is_left_running(&self) -> bool {
         self.stop == Some(StopMode::Detach)
             && self.config.spec.process.lifetime == Lifetime::Surviving
-            && self.config.errand == Errand::Serve
+            && self.config.mode == DriverMode::Serve
     }
 
     // === The end of its process ===
@@ -80,11 +81,11 @@ impl Driver {
         match (&self.process, &self.link) {
             (None, _) => self.process_left(moment, then, DriverEnding::NothingRan, effects),
             (Some(_), Link::Up(..)) => {
-                self.phase = Phase::Ending(Ending::Farewell, then, moment.now);
+                self.phase = Phase::Ending(Ending::ShutdownAnswer, then, moment.now);
                 // A question that is not answered may not use up the time that is for signals.
                 let spec = &self.config.spec;
                 let deadline = spec.polite_deadline.saturating_add(CALL_GRACE).min(self.polite_grace());
-                self.call(deadline, DriverCall::Farewell, effects);
+                self.call(deadline, DriverCall::ShutdownAnswer, effects);
             }
             (Some(_), Link::Down) => {
                 self.phase = Phase::Ending(Ending::Stopping, then, moment.now);
@@ -139,13 +140,13 @@ impl Driver {
             (Ending::Recalling, Ok(Err(Trouble { what, .. }))) => self.not_recalled(moment, what, effects),
             (Ending::Recalling, Err(lost)) => self.not_recalled(moment, &lost.to_string(), effects),
             // It said that it goes, or it went while it said so (D51). It may take its time, but for the last part of it.
-            (Ending::Farewell, Ok(Ok(_) | Err(Trouble { kind: TroubleKind::Silent, .. }))) => {
+            (Ending::ShutdownAnswer, Ok(Ok(_) | Err(Trouble { kind: TroubleKind::Silent, .. }))) => {
                 self.phase = Phase::Ending(Ending::Leaving, then, since);
                 effects.start_timer(DriverTimer::Grace, since + self.polite_grace());
             }
             // It did not understand, or did not answer: signals are understood by everyone (SHD-07).
             (
-                Ending::Farewell,
+                Ending::ShutdownAnswer,
                 Ok(Err(Trouble { kind: TroubleKind::Answered | TroubleKind::Unimplemented, .. }))
                 | Err(CallLost::DeadlineExceeded(_) | CallLost::Crashed(_) | CallLost::Busy(_)),
             ) => self.stop_process(self.grace_left(moment, since), effects),
@@ -197,7 +198,7 @@ impl Driver {
         self.hang_up(true, "its process ended", effects);
         self.lost_process();
         match then {
-            Then::Anew => self.climb(Rung::Recall, effects),
+            Then::Anew => self.advance(StartStep::Recall, effects),
             Then::Leave => self.gone(moment, ending, effects),
         }
     }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::behaviour::Outcome;
 use super::report::DriverHealth;
-use super::state::{Driver, DriverCall, DriverTimer, Link, Phase, Reached, Rung, Then, Trouble, TroubleKind};
+use super::state::{
+    Driver, DriverCall, DriverTimer, Link, Phase, Reached, StartStep, Then, Trouble, TroubleKind,
+};
 use crate::shell::{CallKey, CallLost, Effects};
 use crate::vocabulary::Moment;
 
@@ -17,25 +19,25 @@ impl Driver {
     pub(super) fn refused(
         &mut self,
         moment: Moment,
-        rung: Rung,
+        start_step: StartStep,
         trouble: &Trouble,
         effects: &mut Effects<Self>,
     ) {
-        match (rung, trouble.kind) {
+        match (start_step, trouble.kind) {
             // A driver that has nothing to prepare need not have the call (D109).
-            (Rung::Initialise, TroubleKind::Unimplemented) => {
+            (StartStep::Initialise, TroubleKind::Unimplemented) => {
                 self.read(effects, |reading| reading.is_initialised = true);
             }
             (
-                Rung::Initialise
-                | Rung::Recall
-                | Rung::Launch
-                | Rung::Dial
-                | Rung::Ping
-                | Rung::Identify
-                | Rung::Configure
-                | Rung::Capabilities
-                | Rung::Watch,
+                StartStep::Initialise
+                | StartStep::Recall
+                | StartStep::Launch
+                | StartStep::Dial
+                | StartStep::Ping
+                | StartStep::Identify
+                | StartStep::Configure
+                | StartStep::Capabilities
+                | StartStep::Watch,
                 TroubleKind::Silent | TroubleKind::Answered | TroubleKind::Unimplemented,
             ) => self.failed(moment, trouble, effects),
         }
@@ -64,7 +66,7 @@ impl Driver {
             self.mutes = 0;
             self.end_process(moment, Then::Anew, effects);
         } else {
-            self.climb(Rung::Recall, effects);
+            self.advance(StartStep::Recall, effects);
         }
     }
 
@@ -98,19 +100,19 @@ impl Driver {
 
 /// A process that was asked and is silent is another thing than an owner of processes who is. A driver that has just answered
 /// and takes long over its first fingerprint is not silent either.
-pub(super) const fn kind_of_lost(rung: Rung) -> TroubleKind {
-    match rung {
-        Rung::Recall | Rung::Launch | Rung::Watch => TroubleKind::Answered,
-        Rung::Dial
-        | Rung::Ping
-        | Rung::Identify
-        | Rung::Configure
-        | Rung::Initialise
-        | Rung::Capabilities => TroubleKind::Silent,
+pub(super) const fn kind_of_lost(start_step: StartStep) -> TroubleKind {
+    match start_step {
+        StartStep::Recall | StartStep::Launch | StartStep::Watch => TroubleKind::Answered,
+        StartStep::Dial
+        | StartStep::Ping
+        | StartStep::Identify
+        | StartStep::Configure
+        | StartStep::Initialise
+        | StartStep::Capabilities => TroubleKind::Silent,
     }
 }
 
-pub(super) fn confused(rung: Rung) -> Trouble {
-    let what = format!("{rung}: another question was answered than was asked");
+pub(super) fn confused(start_step: StartStep) -> Trouble {
+    let what = format!("{start_step}: another question was answered than was asked");
     Trouble { kind: TroubleKind::Answered, what }
 }

@@ -1,7 +1,7 @@
 //! What a driver makes of a process of it that was found, and of there being none.
 
 use super::report::DriverHealth;
-use super::state::{Driver, Link, Rung, Then, Trouble, TroubleKind};
+use super::state::{Driver, Link, StartStep, Then, Trouble, TroubleKind};
 use crate::process::Launched;
 use crate::shell::Effects;
 use crate::vocabulary::Moment;
@@ -12,7 +12,7 @@ impl Driver {
         match &self.config.spec.not_launched {
             None => {
                 self.report.launches += 1;
-                self.climb(Rung::Launch, effects);
+                self.advance(StartStep::Launch, effects);
             }
             Some(reason) => {
                 let what = format!("no process of it runs, and none is launched: {reason}");

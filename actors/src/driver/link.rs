@@ -15,7 +15,7 @@ use wire::driver_client::DriverClient as Stub;
 use super::client::{self, DriverClient, Failure, Lease, ServingProcess};
 use super::node;
 use super::spec::{DriverLimits, DriverSpec};
-use super::state::{Reached, Rung, Trouble, TroubleKind};
+use super::state::{Reached, StartStep, Trouble, TroubleKind};
 use super::stdio;
 use crate::goplugin::{CallError, Connection, Limits, Listener, PluginConfig, PluginEndpoint};
 use crate::rpc::{Cause, Channel, Class, Code, Fault, Problem};
@@ -77,22 +77,22 @@ impl Link {
     }
 
     /// Makes a step that is a call over the connection.
-    pub(super) fn climb(
+    pub(super) fn advance(
         &self,
-        rung: Rung,
+        start_step: StartStep,
         spec: &DriverSpec,
         deadline: Duration,
     ) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
         let connection = self.connection.clone();
-        match rung {
-            Rung::Ping => Box::pin(async move {
+        match start_step {
+            StartStep::Ping => Box::pin(async move {
                 connection.ping(deadline).await.map(|()| Reached::Done).map_err(|error| trouble(&error))
             }),
-            Rung::Identify => {
+            StartStep::Identify => {
                 let (name, api_version) = (spec.said_name.clone(), spec.api_version.clone());
                 Box::pin(async move { identify(&connection, name.as_deref(), &api_version, deadline).await })
             }
-            Rung::Configure => {
+            StartStep::Configure => {
                 let (config, is_configured) = (configuration(spec), Rc::clone(&self.is_configured));
                 Box::pin(async move {
                     connection.set_config(config, deadline).await.map_err(|error| trouble(&error))?;
@@ -100,24 +100,26 @@ impl Link {
                     Ok(Reached::Done)
                 })
             }
-            Rung::Initialise => Box::pin(async move {
+            StartStep::Initialise => Box::pin(async move {
                 let mut stub = Stub::new(connection.channel());
                 let answer = stub.init(wire::InitRequest {});
                 let done = connection.within("Init", deadline, answer, |_| Ok(Reached::Done)).await;
                 done.map_err(|error| trouble(&error))
             }),
-            Rung::Capabilities => Box::pin(async move {
+            StartStep::Capabilities => Box::pin(async move {
                 let mut stub = Stub::new(connection.channel());
                 let answer = stub.capabilities(wire::CapabilitiesRequest {});
                 let read = |answer| client::capabilities(answer).map(Reached::Capable).map_err(fault);
                 let told = connection.within("Capabilities", deadline, answer, read).await;
                 told.map_err(|error| trouble(&error))
             }),
-            Rung::Watch => self.watch(),
-            Rung::Recall | Rung::Launch | Rung::Dial => Box::pin(std::future::ready(Err(Trouble {
-                kind: TroubleKind::Answered,
-                what: format!("{rung}: this is no call over a connection"),
-            }))),
+            StartStep::Watch => self.watch(),
+            StartStep::Recall | StartStep::Launch | StartStep::Dial => {
+                Box::pin(std::future::ready(Err(Trouble {
+                    kind: TroubleKind::Answered,
+                    what: format!("{start_step}: this is no call over a connection"),
+                })))
+            }
         }
     }
 
@@ -143,7 +145,7 @@ impl Link {
                 Ok(Some(answer)) => {
                     client::fingerprint(answer).map(Reached::Fingerprinted).map_err(|fault| Trouble {
                         kind: TroubleKind::Answered,
-                        what: format!("{}: {fault}", Rung::Watch),
+                        what: format!("{}: {fault}", StartStep::Watch),
                     })
                 }
                 Ok(None) => Err(Trouble {
@@ -158,14 +160,14 @@ impl Link {
                     } else {
                         TroubleKind::Answered
                     };
-                    Err(Trouble { kind, what: format!("{}: {}", Rung::Watch, failure.into_words()) })
+                    Err(Trouble { kind, what: format!("{}: {}", StartStep::Watch, failure.into_words()) })
                 }
             }
         })
     }
 
     /// Asks the plugin politely to end. Whatever is not a yes is for signals to mend.
-    pub(super) fn farewell(&self, deadline: Duration) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
+    pub(super) fn shutdown(&self, deadline: Duration) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
         let connection = self.connection.clone();
         Box::pin(async move {
             match connection.shutdown(deadline).await {

@@ -11,7 +11,7 @@
 //!         Recall, or, when nobody answered         └──── its process ended
 //!         three times: Ending, then anew
 //!
-//!   stop, in any phase ──► Ending: Farewell ─ it goes ─► Leaving ─ grace over ─► Stopping ──► Gone
+//!   stop, in any phase ──► Ending: ShutdownAnswer ─ it goes ─► Leaving ─ grace over ─► Stopping ──► Gone
 //!                             └─ it does not understand, or there is nobody to say it to ──────▲
 //! ```
 //!
@@ -26,7 +26,7 @@
 //! - Once stopping, nothing is launched, dialled or tried again, whichever event comes (I6, SHD-06).
 //! - A process is ended by its tag, so never another than the one that was proven (PRC-01). To detach leaves one running that
 //!   is to survive its host.
-//! - A driver on the errand to [retire](Errand::Retire) launches nothing: it ends what an earlier run left, once that is proven.
+//! - A driver in the mode [`Retire`](DriverMode::Retire) launches nothing: it ends what an earlier run left, once that is proven.
 //! - What comes back of another try changes nothing (REG-08). Generations come from a counter that the host keeps for all
 //!   drivers, and each run of the host has greater ones than every run before it.
 
@@ -77,5 +77,6 @@ pub use recent::{Folded, RECENT_ENTRIES, Recent};
 pub use report::*;
 pub use spec::{DriverLimits, DriverSpec, process_name};
 pub use state::{
-    Driver, DriverCall, DriverConfig, DriverTimer, Errand, Fingerprint, Reached, Rung, Trouble, TroubleKind,
+    Driver, DriverCall, DriverConfig, DriverMode, DriverTimer, Fingerprint, Reached, StartStep, Trouble,
+    TroubleKind,
 };

@@ -30,7 +30,7 @@ fn say(stage: &mut Stage<Driver>, verb: &str, args: &mut ArgumentConsumer<'_>) -
         "restart" => stage.ask(DriverAsk::RestartNow(RestartNow)),
         "troubles" => stage.ask(DriverAsk::DescribeTroubles(DescribeTroubles)),
         // Everything that goes well, from where it stands to the first fingerprint.
-        "climb" => climb(stage)?,
+        "advance" => advance(stage)?,
         "gives" => {
             let outcome = read_outcome(args)?;
             let call = stage.take_call(is_step)?;
@@ -62,19 +62,19 @@ fn is_step(call: &DriverCall) -> bool {
     !matches!(call, DriverCall::AwaitEnd(_) | DriverCall::HangUp { .. })
 }
 
-fn climb(stage: &mut Stage<Driver>) -> Result<(), Fault> {
+fn advance(stage: &mut Stage<Driver>) -> Result<(), Fault> {
     loop {
         let (key, call) = stage.take_call(is_step)?;
         let reached = match &call {
-            DriverCall::Climb(Rung::Recall, _) => Reached::Recalled(Recalled::Unknown),
-            DriverCall::Climb(Rung::Launch, _) => Reached::Launched(launched(1, false)),
-            DriverCall::Climb(Rung::Dial, _) => Reached::Connected(Generation::new(1)),
-            DriverCall::Climb(Rung::Identify, _) => Reached::Identified { version: "1.0".into() },
-            DriverCall::Climb(Rung::Capabilities, _) => Reached::Capable(capabilities()),
-            DriverCall::Climb(Rung::Watch, _) | DriverCall::ReadOn => fingerprint("healthy", "", None),
+            DriverCall::Climb(StartStep::Recall, _) => Reached::Recalled(Recalled::Unknown),
+            DriverCall::Climb(StartStep::Launch, _) => Reached::Launched(launched(1, false)),
+            DriverCall::Climb(StartStep::Dial, _) => Reached::Connected(Generation::new(1)),
+            DriverCall::Climb(StartStep::Identify, _) => Reached::Identified { version: "1.0".into() },
+            DriverCall::Climb(StartStep::Capabilities, _) => Reached::Capable(capabilities()),
+            DriverCall::Climb(StartStep::Watch, _) | DriverCall::ReadOn => fingerprint("healthy", "", None),
             _ => Reached::Done,
         };
-        let is_last = matches!(call, DriverCall::Climb(Rung::Watch, _));
+        let is_last = matches!(call, DriverCall::Climb(StartStep::Watch, _));
         stage.give((key, call), Ok(Ok(reached)));
         if is_last {
             return Ok(());
@@ -114,10 +114,10 @@ fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<DriverConfig, Fault> {
     }
     let mut limits = DriverLimits::default();
     limits.backoff.jitter_percent = 0;
-    let errand = if args.take_key("errand") == Some("retire") { Errand::Retire } else { Errand::Serve };
+    let mode = if args.take_key("mode") == Some("retire") { DriverMode::Retire } else { DriverMode::Serve };
     let not_launched = args.take_key("not-launched").map(str::to_owned);
     let spec = DriverSpec { not_launched, ..DriverSpec::new(name(), process) };
-    Ok(DriverConfig { spec, process: process_name(&name())?, errand, limits })
+    Ok(DriverConfig { spec, process: process_name(&name())?, mode, limits })
 }
 
 fn capabilities() -> DriverCapabilities {
@@ -193,9 +193,9 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
 fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
     match effect {
         Effect::Call { call, deadline, .. } => match call {
-            DriverCall::Climb(rung, None) => format!("call: {rung:?} within {deadline:?}"),
-            DriverCall::Climb(rung, Some(to)) => {
-                format!("call: {rung:?} to launch {} within {deadline:?}", to.tag.bytes()[0])
+            DriverCall::Climb(start_step, None) => format!("call: {start_step:?} within {deadline:?}"),
+            DriverCall::Climb(start_step, Some(to)) => {
+                format!("call: {start_step:?} to launch {} within {deadline:?}", to.tag.bytes()[0])
             }
             DriverCall::ReadOn => format!("call: read on within {deadline:?}"),
             DriverCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
@@ -203,7 +203,7 @@ fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
                 let hint = if *is_worth_retrying { "try again" } else { "for good" };
                 format!("hang up, {hint}: {reason}")
             }
-            DriverCall::Farewell => format!("call: farewell within {deadline:?}"),
+            DriverCall::ShutdownAnswer => format!("call: shutdown within {deadline:?}"),
             DriverCall::StopProcess { tag, grace } => match tag {
                 Some(tag) => format!("stop launch {} within {grace:?}, {deadline:?} in all", tag.bytes()[0]),
                 None => format!("stop whichever launch there is within {grace:?}, {deadline:?} in all"),

@@ -14,7 +14,7 @@ use crate::vocabulary::{Attempt, BackoffState, Generation, Timestamp};
 
 /// What a driver is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Errand {
+pub enum DriverMode {
     /// To serve.
     Serve,
     /// To end what an earlier run of the host left of it, once that has been proven to be it. Nothing is launched.
@@ -29,14 +29,14 @@ pub struct DriverConfig {
     /// The name of its process.
     pub process: ProcessName,
     /// What it is there for.
-    pub errand: Errand,
+    pub mode: DriverMode,
     /// Its limits.
     pub limits: DriverLimits,
 }
 
 /// One step on the way to a driver that serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rung {
+pub enum StartStep {
     /// Look whether a process of it still runs.
     Recall,
     /// Launch one.
@@ -57,7 +57,7 @@ pub enum Rung {
     Watch,
 }
 
-impl Rung {
+impl StartStep {
     /// What it is, in a sentence about what failed.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -75,7 +75,7 @@ impl Rung {
     }
 }
 
-impl fmt::Display for Rung {
+impl fmt::Display for StartStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -85,7 +85,7 @@ impl fmt::Display for Rung {
 #[derive(Debug, Clone, PartialEq)]
 pub enum DriverCall {
     /// Make a step upwards.
-    Climb(Rung, Option<Box<Launched>>),
+    Climb(StartStep, Option<Box<Launched>>),
     /// Read the next fingerprint from the stream that is open.
     ReadOn,
     /// Wait until this process has ended.
@@ -99,7 +99,7 @@ pub enum DriverCall {
         reason: String,
     },
     /// Ask the plugin politely to end (D51).
-    Farewell,
+    ShutdownAnswer,
     /// End the process: this launch, or whichever there is.
     StopProcess {
         /// Which launch.
@@ -192,7 +192,7 @@ pub(super) enum Ending {
     /// It is not known yet whether there is one.
     Recalling,
     /// It is being asked politely.
-    Farewell,
+    ShutdownAnswer,
     /// It was asked politely, and may take its time.
     Leaving,
     /// It is being ended by signals.
@@ -203,7 +203,7 @@ pub(super) enum Ending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// A step upwards is being made.
-    Climbing(Rung),
+    Climbing(StartStep),
     /// The next fingerprint is awaited.
     Watching,
     /// A fingerprint came, and the next is not read yet.
@@ -228,14 +228,14 @@ pub(super) struct Reading {
 
 impl Reading {
     /// What is to be asked next.
-    pub(super) const fn next(&self) -> Rung {
+    pub(super) const fn next(&self) -> StartStep {
         match self {
-            Self { is_pinged: false, .. } => Rung::Ping,
-            Self { is_identified: false, .. } => Rung::Identify,
-            Self { is_configured: false, .. } => Rung::Configure,
-            Self { is_initialised: false, .. } => Rung::Initialise,
-            Self { is_capable: false, .. } => Rung::Capabilities,
-            Self { .. } => Rung::Watch,
+            Self { is_pinged: false, .. } => StartStep::Ping,
+            Self { is_identified: false, .. } => StartStep::Identify,
+            Self { is_configured: false, .. } => StartStep::Configure,
+            Self { is_initialised: false, .. } => StartStep::Initialise,
+            Self { is_capable: false, .. } => StartStep::Capabilities,
+            Self { .. } => StartStep::Watch,
         }
     }
 }

@@ -32,8 +32,8 @@ impl Machine for Drivers {
         Self {
             options: options.clone(),
             image,
-            posts: BTreeMap::new(),
-            desks: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            eventors: BTreeMap::new(),
             served: BTreeSet::new(),
             dispensing: BTreeMap::new(),
             curious: BTreeMap::new(),
@@ -58,7 +58,7 @@ impl Machine for Drivers {
     }
 
     fn stops_within(&self) -> Option<Duration> {
-        self.posts.values().map(|post| ending_deadline(&post.config)).max()
+        self.entries.values().map(|entry| ending_deadline(&entry.config)).max()
     }
 }
 
@@ -71,7 +71,7 @@ impl Drivers {
         self.served = self.image.tasks.keys().cloned().collect();
         let specs: Vec<_> = self.image.specs.values().cloned().collect();
         for spec in specs {
-            self.open_post(moment, spec, effects);
+            self.add_entry(moment, spec, effects);
         }
         let blocked: Vec<_> = self.options.blocked.iter().cloned().collect();
         for driver in blocked {
@@ -202,11 +202,12 @@ impl Drivers {
     // === What is known ===
 
     pub(super) fn reports(&self) -> Vec<crate::driver::DriverReport> {
-        self.posts.values().filter(|post| post.serves()).map(|post| post.report.clone()).collect()
+        self.entries.values().filter(|entry| entry.serves()).map(|entry| entry.report.clone()).collect()
     }
 
     fn describe(&mut self, id: AskId, driver: &DriverName, effects: &mut Effects<Self>) {
-        let life = self.posts.get(driver).filter(|post| post.serves()).and_then(|post| post.child.life());
+        let life =
+            self.entries.get(driver).filter(|entry| entry.serves()).and_then(|entry| entry.child.life());
         match life {
             Some(life) => self.call(DriversCall::AskTroubles(life, driver.clone(), id), effects),
             None => {
@@ -217,13 +218,13 @@ impl Drivers {
     }
 
     fn status(&self, driver: &DriverName, troubles: Vec<Folded>) -> Result<DriverStatus, NoSuchDriver> {
-        let post = self.posts.get(driver).filter(|post| post.serves());
-        let post = post.ok_or_else(|| NoSuchDriver::Unknown { driver: driver.clone() })?;
+        let entry = self.entries.get(driver).filter(|entry| entry.serves());
+        let entry = entry.ok_or_else(|| NoSuchDriver::Unknown { driver: driver.clone() })?;
         Ok(DriverStatus {
-            report: post.report.clone(),
+            report: entry.report.clone(),
             troubles,
             tasks_watched: self.image.tasks.get(driver).map_or(0, BTreeMap::len),
-            restarts: post.restarts.total(),
+            restarts: entry.restarts.total(),
         })
     }
 }

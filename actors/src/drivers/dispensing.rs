@@ -14,7 +14,7 @@ use crate::vocabulary::{DriverName, Moment, Timestamp};
 impl Drivers {
     pub(super) fn waiting(&self) -> usize {
         let dispensing: usize = self.dispensing.values().map(|waiting| waiting.len()).sum();
-        let leaving: usize = self.posts.values().map(|post| post.leaving.len()).sum();
+        let leaving: usize = self.entries.values().map(|entry| entry.leaving.len()).sum();
         dispensing + leaving + self.curious.len()
     }
 
@@ -109,14 +109,14 @@ impl Drivers {
         if !self.options.allows(&driver) {
             return Err(NotDispensed::Blocked { driver });
         }
-        let Some(post) = self.posts.get(&driver) else { return Err(NotDispensed::Unknown { driver }) };
-        let report = &post.report;
-        match (post.child, report.health, &post.client) {
-            (Child::Stopping(_), _, _) if post.next.is_some() => {
+        let Some(entry) = self.entries.get(&driver) else { return Err(NotDispensed::Unknown { driver }) };
+        let report = &entry.report;
+        match (entry.child, report.health, &entry.client) {
+            (Child::Stopping(_), _, _) if entry.next.is_some() => {
                 Err(NotDispensed::NotReady { driver, waited })
             }
             (Child::Stopping(_), _, _) => Err(NotDispensed::Stopping { driver }),
-            _ if !post.serves() && post.next.is_none() => Err(NotDispensed::Stopping { driver }),
+            _ if !entry.serves() && entry.next.is_none() => Err(NotDispensed::Stopping { driver }),
             (Child::Running(_), DriverHealth::Healthy, Some(client)) => Ok(client.clone()),
             // Before the first fingerprint it may not have been configured.
             (Child::Running(_), DriverHealth::Undetected | DriverHealth::Unhealthy, Some(client))
@@ -136,9 +136,9 @@ impl Drivers {
     // === What is known ===
 
     pub(super) fn summary(&self) -> DriverSummary {
-        let reports = self.posts.values().filter(|post| post.serves()).map(|post| &post.report);
+        let reports = self.entries.values().filter(|entry| entry.serves()).map(|entry| &entry.report);
         let mut summary = DriverSummary::of(reports);
-        for driver in self.options.expected.iter().filter(|driver| !self.posts.contains_key(driver)) {
+        for driver in self.options.expected.iter().filter(|driver| !self.entries.contains_key(driver)) {
             match self.given_up.get(driver) {
                 Some(reason) => summary.unhealthy.push((driver.clone(), reason.clone())),
                 None => summary.no_answer.push(driver.clone()),
@@ -165,7 +165,7 @@ impl Drivers {
         effects: &mut Effects<Self>,
     ) {
         let awaited: BTreeSet<_> = self
-            .posts
+            .entries
             .keys()
             .chain(&self.options.expected)
             .filter(|driver| !self.is_known(driver))
@@ -182,8 +182,8 @@ impl Drivers {
 
     /// Whether it is known of a driver if it serves. One that is neither there nor expected is known not to.
     fn is_known(&self, driver: &DriverName) -> bool {
-        match self.posts.get(driver) {
-            Some(post) => !post.serves() || post.report.health != DriverHealth::NoAnswerYet,
+        match self.entries.get(driver) {
+            Some(entry) => !entry.serves() || entry.report.health != DriverHealth::NoAnswerYet,
             None => !self.options.expected.contains(driver) || self.given_up.contains_key(driver),
         }
     }

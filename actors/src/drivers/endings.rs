@@ -1,8 +1,8 @@
 //! How drivers end, one and all, and what comes after.
 
 use super::messages::{DriversAnswer, DriversNews, Removed};
-use super::state::{Child, ChildEnded, ChildKind, Drivers, DriversCall, DriversTimer, Post};
-use crate::driver::{DriverEnding, DriverHealth, DriverReport, DriverStage, Errand, ending_deadline};
+use super::state::{Child, ChildEnded, ChildKind, Drivers, DriversCall, DriversTimer, Entry};
+use crate::driver::{DriverEnding, DriverHealth, DriverMode, DriverReport, DriverStage, ending_deadline};
 use crate::shell::{CallLost, Effects, Ending, StopMode};
 use crate::vocabulary::{Attempt, DriverName, Moment};
 
@@ -14,14 +14,14 @@ impl Drivers {
         match kind {
             ChildKind::Eventor => self.eventor_ended(moment, driver, *life, effects),
             ChildKind::Driver => {
-                let Some(post) = self.posts.get(driver) else { return };
+                let Some(entry) = self.entries.get(driver) else { return };
                 // An earlier life, which has been succeeded or swept away (REG-08).
-                if post.child.life() != Some(*life) {
+                if entry.child.life() != Some(*life) {
                     return;
                 }
-                match (post.child, ending) {
+                match (entry.child, ending) {
                     (Child::Stopping(_) | Child::Running(_), Ending::Normal) => {
-                        let removed = became_of(&post.report);
+                        let removed = became_of(&entry.report);
                         self.left(moment, driver, &removed, effects);
                     }
                     (Child::Stopping(_), _) => self.fell_stopping(moment, driver, ending, effects),
@@ -50,31 +50,31 @@ impl Drivers {
     /// Brings what comes after a driver that is no more: another one, or nothing.
     fn left(&mut self, moment: Moment, driver: &DriverName, removed: &Removed, effects: &mut Effects<Self>) {
         effects.cancel_timer(DriversTimer::Stop(driver.clone()));
-        let Some(mut post) = self.posts.remove(driver) else { return };
-        for id in post.leaving.drain(..) {
+        let Some(mut entry) = self.entries.remove(driver) else { return };
+        for id in entry.leaving.drain(..) {
             effects.reply(id, DriversAnswer::RemoveDriver(Ok(removed.clone())));
         }
-        match post.next.take() {
-            Some(next) if self.stop.is_none() => self.open_post(moment, next, effects),
-            Some(_) | None => self.depart(moment, post, effects),
+        match entry.next.take() {
+            Some(next) if self.stop.is_none() => self.add_entry(moment, next, effects),
+            Some(_) | None => self.depart(moment, entry, effects),
         }
         self.tell_curious(effects);
     }
 
     /// Says the last word for a driver.
-    fn depart(&mut self, moment: Moment, mut post: Post, effects: &mut Effects<Self>) {
-        let driver = post.config.spec.name.clone();
-        if post.report.health != DriverHealth::Gone {
-            post.report.since = moment.now;
+    fn depart(&mut self, moment: Moment, mut entry: Entry, effects: &mut Effects<Self>) {
+        let driver = entry.config.spec.name.clone();
+        if entry.report.health != DriverHealth::Gone {
+            entry.report.since = moment.now;
         }
-        post.report.health = DriverHealth::Gone;
-        post.report.stage = DriverStage::Gone;
+        entry.report.health = DriverHealth::Gone;
+        entry.report.stage = DriverStage::Gone;
         self.refuse_waiting(&driver, effects);
-        let desk = self.desks.get_mut(&driver);
-        if desk.is_some_and(|desk| !std::mem::replace(&mut desk.has_left, true)) {
-            effects.publish(DriversNews::Left(post.report));
+        let eventor = self.eventors.get_mut(&driver);
+        if eventor.is_some_and(|eventor| !std::mem::replace(&mut eventor.has_left, true)) {
+            effects.publish(DriversNews::Left(entry.report));
         }
-        self.close_desk(&driver, effects);
+        self.close_eventor(&driver, effects);
     }
 
     /// A driver's actor ended before it had ended what runs: another one does, unless the host itself stops. What is left then
@@ -90,8 +90,8 @@ impl Drivers {
             return self.left(moment, driver, &Removed::Untold, effects);
         }
         effects.cancel_timer(DriversTimer::Stop(driver.clone()));
-        if let Some(post) = self.posts.get_mut(driver) {
-            post.config.errand = Errand::Retire;
+        if let Some(entry) = self.entries.get_mut(driver) {
+            entry.config.mode = DriverMode::Retire;
         }
         self.fell(moment, driver, ending, effects);
     }
@@ -99,33 +99,33 @@ impl Drivers {
     /// A driver's actor ended although nobody told it to.
     fn fell(&mut self, moment: Moment, driver: &DriverName, ending: &Ending, effects: &mut Effects<Self>) {
         if self.stop.is_some() {
-            self.posts.remove(driver);
+            self.entries.remove(driver);
             return;
         }
-        let Some(post) = self.posts.get_mut(driver) else { return };
-        post.client = None;
-        let next = if post.restarts.charge(&self.options.restart_budget, moment.now) {
-            let pause = post.backoff.failed(&self.options.restart_backoff, moment);
+        let Some(entry) = self.entries.get_mut(driver) else { return };
+        entry.client = None;
+        let next = if entry.restarts.charge(&self.options.restart_budget, moment.now) {
+            let pause = entry.backoff.failed(&self.options.restart_backoff, moment);
             effects.start_timer(DriversTimer::Restart(driver.clone()), moment.now + pause);
-            post.child = Child::Pausing;
-            if post.serves() { "it is started again" } else { "another one ends what it left" }
+            entry.child = Child::Pausing;
+            if entry.serves() { "it is started again" } else { "another one ends what it left" }
         } else {
-            post.child = Child::GivenUp;
+            entry.child = Child::GivenUp;
             "that happened too often, so it is started again only when it is restarted or added anew"
         };
-        if post.report.health != DriverHealth::Unhealthy {
-            post.report.since = moment.now;
+        if entry.report.health != DriverHealth::Unhealthy {
+            entry.report.since = moment.now;
         }
-        post.report.health = DriverHealth::Unhealthy;
-        post.report.reason = format!("its actor ended ({}); {next}", how(ending));
-        if post.child == Child::GivenUp && !post.serves() {
+        entry.report.health = DriverHealth::Unhealthy;
+        entry.report.reason = format!("its actor ended ({}); {next}", how(ending));
+        if entry.child == Child::GivenUp && !entry.serves() {
             // Nobody can say more about it; who waits is told that.
-            let removed = Removed::Ended { ending: post.report.reason.clone() };
+            let removed = Removed::Ended { ending: entry.report.reason.clone() };
             self.left(moment, driver, &removed, effects);
             return;
         }
-        if post.serves() {
-            effects.publish(DriversNews::Reported(post.report.clone()));
+        if entry.serves() {
+            effects.publish(DriversNews::Reported(entry.report.clone()));
         }
         self.serve_waiting(driver, effects);
         self.tell_curious(effects);
@@ -141,8 +141,9 @@ impl Drivers {
             effects.cancel_timer(DriversTimer::AwaitDrivers(id));
             effects.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
         }
-        let posts: Vec<_> = self.posts.iter().map(|(driver, post)| (driver.clone(), post.child)).collect();
-        for (driver, child) in posts {
+        let entries: Vec<_> =
+            self.entries.iter().map(|(driver, entry)| (driver.clone(), entry.child)).collect();
+        for (driver, child) in entries {
             match child {
                 Child::Running(life) => self.stop_child(moment, &driver, life, mode, effects),
                 Child::Stopping(_) => {}
@@ -153,8 +154,8 @@ impl Drivers {
                 }
             }
         }
-        let desks: Vec<_> = self.desks.keys().cloned().collect();
-        desks.iter().for_each(|driver| self.close_desk(driver, effects));
+        let eventors: Vec<_> = self.eventors.keys().cloned().collect();
+        eventors.iter().for_each(|driver| self.close_eventor(driver, effects));
         self.end_if_empty(effects);
     }
 
@@ -166,16 +167,16 @@ impl Drivers {
         mode: StopMode,
         effects: &mut Effects<Self>,
     ) {
-        let Some(post) = self.posts.get_mut(driver) else { return };
-        post.client = None;
-        post.child = Child::Stopping(life);
-        let due = moment.now + ending_deadline(&post.config);
+        let Some(entry) = self.entries.get_mut(driver) else { return };
+        entry.client = None;
+        entry.child = Child::Stopping(life);
+        let due = moment.now + ending_deadline(&entry.config);
         effects.start_timer(DriversTimer::Stop(driver.clone()), due);
         self.call(DriversCall::Stop(life, mode), effects);
     }
 
     fn end_if_empty(&mut self, effects: &mut Effects<Self>) {
-        if self.stop.is_some() && self.posts.is_empty() && self.desks.is_empty() {
+        if self.stop.is_some() && self.entries.is_empty() && self.eventors.is_empty() {
             effects.stop();
         }
     }

@@ -30,7 +30,7 @@ mod state;
 mod behaviour;
 mod dispensing;
 mod endings;
-mod posts;
+mod entries;
 mod tasks;
 
 mod actor;

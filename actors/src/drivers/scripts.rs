@@ -13,7 +13,7 @@ use super::state::*;
 use super::summary::DriverSummary;
 use crate::driver::client::DriverClient;
 use crate::driver::{
-    DriverEnding, DriverHealth, DriverReport, DriverSpec, DriverStage, Errand, Folded, TaskKey,
+    DriverEnding, DriverHealth, DriverMode, DriverReport, DriverSpec, DriverStage, Folded, TaskKey,
 };
 use crate::eventor::{EventorNews, TaskEventSink, task_events};
 use crate::process::{Executable, ProcessSpec};
@@ -293,8 +293,8 @@ fn tell_call(call: &DriversCall) -> String {
         DriversCall::AwaitEndings => "await endings".to_owned(),
         DriversCall::Sweep => "end whoever is there".to_owned(),
         DriversCall::StartDriver(life, config) => {
-            let errand = if config.errand == Errand::Retire { ", to retire it" } else { "" };
-            format!("life {life}: start driver {} {}{errand}", config.spec.name, config.spec.api_version)
+            let mode = if config.mode == DriverMode::Retire { ", to retire it" } else { "" };
+            format!("life {life}: start driver {} {}{mode}", config.spec.name, config.spec.api_version)
         }
         DriversCall::StartEventor(life, driver) => format!("life {life}: start the eventor of {driver}"),
         DriversCall::Stop(life, StopMode::Stop) => format!("life {life}: stop"),

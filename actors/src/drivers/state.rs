@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::driver::client::DriverClient;
-use crate::driver::{DriverConfig, DriverLimits, DriverReport, DriverSpec, Errand, Folded, TaskKey};
+use crate::driver::{DriverConfig, DriverLimits, DriverMode, DriverReport, DriverSpec, Folded, TaskKey};
 use crate::eventor::{EventorOptions, TaskEventSink};
 use crate::shell::{AskId, Ending, StopMode};
 use crate::vocabulary::{
@@ -223,7 +223,7 @@ impl Child {
 
 /// One driver.
 #[derive(Debug, Clone)]
-pub(super) struct Post {
+pub(super) struct Entry {
     pub(super) config: DriverConfig,
     pub(super) child: Child,
     pub(super) report: DriverReport,
@@ -237,15 +237,15 @@ pub(super) struct Post {
     pub(super) backoff: BackoffState,
 }
 
-impl Post {
+impl Entry {
     pub(super) fn serves(&self) -> bool {
-        self.config.errand == Errand::Serve
+        self.config.mode == DriverMode::Serve
     }
 }
 
 /// One eventor.
 #[derive(Debug, Clone)]
-pub(super) struct Desk {
+pub(super) struct EventorEntry {
     /// Which life of it; `None` while it is to be started again.
     pub(super) life: Option<Attempt>,
     /// Whether it knew its tasks before.
@@ -281,8 +281,8 @@ pub(super) struct Curious {
 pub struct Drivers {
     pub(super) options: DriversOptions,
     pub(super) image: DriversImage,
-    pub(super) posts: BTreeMap<DriverName, Post>,
-    pub(super) desks: BTreeMap<DriverName, Desk>,
+    pub(super) entries: BTreeMap<DriverName, Entry>,
+    pub(super) eventors: BTreeMap<DriverName, EventorEntry>,
     /// Drivers whose tasks were watched by a former life of this machine, and whose eventor has not been started since.
     pub(super) served: BTreeSet<DriverName>,
     pub(super) dispensing: BTreeMap<DriverName, BTreeMap<AskId, Waiting>>,

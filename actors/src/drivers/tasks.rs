@@ -1,7 +1,7 @@
 //! Who hears of which task, and the eventors that tell them.
 
 use super::messages::{DriversAnswer, DriversNews, WatchError};
-use super::state::{Desk, Drivers, DriversCall, DriversChange, DriversTimer, Watched};
+use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, EventorEntry, Watched};
 use crate::driver::{DriverStage, TaskKey};
 use crate::eventor::{EventorNews, TaskEventSink};
 use crate::shell::{AskId, Effects, StopMode};
@@ -97,14 +97,14 @@ impl Drivers {
 
     /// The life of the eventor that knows its tasks.
     fn equipped(&self, driver: &DriverName) -> Option<Attempt> {
-        self.desks.get(driver).filter(|desk| desk.was_equipped).and_then(|desk| desk.life)
+        self.eventors.get(driver).filter(|eventor| eventor.was_equipped).and_then(|eventor| eventor.life)
     }
 
     // === Eventors ===
 
     /// Sees to it that there is an eventor, now or when the one that is ending has ended.
-    pub(super) fn open_desk(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
-        let desk = Desk {
+    pub(super) fn open_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+        let eventor = EventorEntry {
             life: None,
             was_equipped: false,
             is_renewal: self.served.remove(driver),
@@ -114,39 +114,41 @@ impl Drivers {
             has_left: false,
             parting: Vec::new(),
         };
-        let desk = self.desks.entry(driver.clone()).or_insert(desk);
-        (desk.is_closing, desk.has_left) = (false, false);
+        let eventor = self.eventors.entry(driver.clone()).or_insert(eventor);
+        (eventor.is_closing, eventor.has_left) = (false, false);
         self.start_eventor(driver, effects);
     }
 
     pub(super) fn start_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
-        let Some(desk) = self.desks.get_mut(driver).filter(|desk| desk.life.is_none()) else { return };
+        let Some(eventor) = self.eventors.get_mut(driver).filter(|eventor| eventor.life.is_none()) else {
+            return;
+        };
         if self.stop.is_some() {
             return;
         }
         self.life = self.life.next();
-        desk.life = Some(self.life);
-        desk.attends = None;
+        eventor.life = Some(self.life);
+        eventor.attends = None;
         let call = DriversCall::StartEventor(self.life, driver.clone());
         self.call(call, effects);
     }
 
     /// The driver is no more: nothing of it is watched any longer, and whoever handled its events is told so.
-    pub(super) fn close_desk(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    pub(super) fn close_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         self.served.remove(driver);
         let mut parting = Vec::new();
         for (task, watched) in self.image.tasks.remove(driver).unwrap_or_default() {
             effects.persist(DriversChange::Forget(driver.clone(), task));
             parting.push(watched.sink);
         }
-        let Some(desk) = self.desks.get_mut(driver) else { return self.bid_farewell(parting, effects) };
-        desk.parting.append(&mut parting);
-        desk.is_closing = true;
-        desk.is_renewal = false;
+        let Some(eventor) = self.eventors.get_mut(driver) else { return self.end_streams(parting, effects) };
+        eventor.parting.append(&mut parting);
+        eventor.is_closing = true;
+        eventor.is_renewal = false;
         effects.cancel_timer(DriversTimer::RestartEventor(driver.clone()));
-        match desk.life {
+        match eventor.life {
             Some(life) => self.call(DriversCall::Stop(life, StopMode::Stop), effects),
-            None => self.remove_desk(driver, effects),
+            None => self.remove_eventor(driver, effects),
         }
     }
 
@@ -157,12 +159,14 @@ impl Drivers {
         news: &EventorNews,
         effects: &mut Effects<Self>,
     ) {
-        let Some(desk) = self.desks.get_mut(driver).filter(|desk| desk.life == Some(life)) else { return };
+        let Some(eventor) = self.eventors.get_mut(driver).filter(|eventor| eventor.life == Some(life)) else {
+            return;
+        };
         match news {
             EventorNews::Began => {
-                let is_renewal = std::mem::replace(&mut desk.is_renewal, true);
-                desk.was_equipped = true;
-                desk.attends = None;
+                let is_renewal = std::mem::replace(&mut eventor.is_renewal, true);
+                eventor.was_equipped = true;
+                eventor.attends = None;
                 let tasks = self.image.tasks.get(driver).into_iter().flatten();
                 let tasks = tasks.map(|(task, watched)| (task.clone(), watched.sink.clone())).collect();
                 self.call(DriversCall::Watch(life, tasks, is_renewal), effects);
@@ -188,12 +192,14 @@ impl Drivers {
 
     /// Gives the eventor the client of a generation that is configured, once.
     pub(super) fn attend(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
-        let Some(post) = self.posts.get(driver) else { return };
-        let Some(client) = &post.client else { return };
-        let Some(desk) = self.desks.get_mut(driver).filter(|desk| desk.was_equipped) else { return };
-        let (Some(life), DriverStage::Watching) = (desk.life, post.report.stage) else { return };
-        if desk.attends != Some(client.generation()) {
-            desk.attends = Some(client.generation());
+        let Some(entry) = self.entries.get(driver) else { return };
+        let Some(client) = &entry.client else { return };
+        let Some(eventor) = self.eventors.get_mut(driver).filter(|eventor| eventor.was_equipped) else {
+            return;
+        };
+        let (Some(life), DriverStage::Watching) = (eventor.life, entry.report.stage) else { return };
+        if eventor.attends != Some(client.generation()) {
+            eventor.attends = Some(client.generation());
             let call = DriversCall::Attend(life, client.clone());
             self.call(call, effects);
         }
@@ -207,24 +213,26 @@ impl Drivers {
         life: Attempt,
         effects: &mut Effects<Self>,
     ) {
-        let Some(desk) = self.desks.get_mut(driver).filter(|desk| desk.life == Some(life)) else { return };
-        desk.life = None;
-        if desk.is_closing {
-            return self.remove_desk(driver, effects);
+        let Some(eventor) = self.eventors.get_mut(driver).filter(|eventor| eventor.life == Some(life)) else {
+            return;
+        };
+        eventor.life = None;
+        if eventor.is_closing {
+            return self.remove_eventor(driver, effects);
         }
-        let pause = desk.backoff.failed(&self.options.restart_backoff, moment);
+        let pause = eventor.backoff.failed(&self.options.restart_backoff, moment);
         effects.start_timer(DriversTimer::RestartEventor(driver.clone()), moment.now + pause);
-        let parting = std::mem::take(&mut desk.parting);
-        self.bid_farewell(parting, effects);
+        let parting = std::mem::take(&mut eventor.parting);
+        self.end_streams(parting, effects);
     }
 
-    fn remove_desk(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
-        if let Some(desk) = self.desks.remove(driver) {
-            self.bid_farewell(desk.parting, effects);
+    fn remove_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+        if let Some(eventor) = self.eventors.remove(driver) {
+            self.end_streams(eventor.parting, effects);
         }
     }
 
-    fn bid_farewell(&self, parting: Vec<TaskEventSink>, effects: &mut Effects<Self>) {
+    fn end_streams(&self, parting: Vec<TaskEventSink>, effects: &mut Effects<Self>) {
         for sink in parting {
             self.call(DriversCall::End(sink), effects);
         }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use super::journal::{Journal, Taken};
 use crate::driver::{EventPosition, TaskEventItem};
 
-struct Desk {
+struct State {
     journal: Journal,
     ended: bool,
     abandoned: bool,
@@ -17,31 +17,31 @@ struct Desk {
     heir: Option<TaskEventSink>,
 }
 
-struct Shared(Mutex<Desk>);
+struct Shared(Mutex<State>);
 
 impl Shared {
     fn new(limit: usize, after: Option<EventPosition>) -> Arc<Self> {
         let journal = Journal::new(limit, after);
-        let desk = Desk { journal, ended: false, abandoned: false, reader: None, heir: None };
-        Arc::new(Self(Mutex::new(desk)))
+        let state = State { journal, ended: false, abandoned: false, reader: None, heir: None };
+        Arc::new(Self(Mutex::new(state)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Desk> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes something, and wakes the reader.
-    fn change<T>(&self, change: impl FnOnce(&mut Desk) -> T) -> T {
-        let mut desk = self.lock();
-        let outcome = change(&mut desk);
-        Self::wake(desk);
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let outcome = change(&mut state);
+        Self::wake(state);
         outcome
     }
 
     /// Lets go of the journal, and wakes its reader.
-    fn wake(mut desk: MutexGuard<'_, Desk>) {
-        let reader = desk.reader.take();
-        drop(desk);
+    fn wake(mut state: MutexGuard<'_, State>) {
+        let reader = state.reader.take();
+        drop(state);
         if let Some(reader) = reader {
             reader.wake();
         }
@@ -60,7 +60,7 @@ struct EndOfAll(Arc<Shared>);
 
 impl Drop for EndOfAll {
     fn drop(&mut self) {
-        self.0.change(|desk| desk.ended = true);
+        self.0.change(|state| state.ended = true);
     }
 }
 
@@ -107,16 +107,16 @@ impl TaskEventSink {
 
     /// Puts an item in. The eventor does; a host does only to try out a handler of its own.
     pub fn put(&self, item: TaskEventItem) -> Taken {
-        let mut desk = self.shared.lock();
-        if let Some(heir) = desk.heir.clone() {
-            drop(desk);
+        let mut state = self.shared.lock();
+        if let Some(heir) = state.heir.clone() {
+            drop(state);
             return heir.put(item);
         }
-        if desk.abandoned {
+        if state.abandoned {
             return Taken::Had;
         }
-        let taken = desk.journal.put(item);
-        Shared::wake(desk);
+        let taken = state.journal.put(item);
+        Shared::wake(state);
         taken
     }
 
@@ -125,16 +125,16 @@ impl TaskEventSink {
         if self.is_same(to) {
             return;
         }
-        let mut desk = self.shared.lock();
-        while let Some(item) = desk.journal.take() {
+        let mut state = self.shared.lock();
+        while let Some(item) = state.journal.take() {
             to.put(item);
         }
-        desk.heir = Some(to.clone());
+        state.heir = Some(to.clone());
     }
 
     /// Says that nothing comes any more. What waits can still be read.
     pub fn end(&self) {
-        self.shared.change(|desk| desk.ended = true);
+        self.shared.change(|state| state.ended = true);
     }
 
     /// Whether the handler has dropped its end.
@@ -169,12 +169,12 @@ impl TaskEvents {
     }
 
     fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<TaskEventItem>> {
-        let mut desk = self.shared.lock();
-        match desk.journal.take() {
+        let mut state = self.shared.lock();
+        match state.journal.take() {
             Some(item) => Poll::Ready(Some(item)),
-            None if desk.ended => Poll::Ready(None),
+            None if state.ended => Poll::Ready(None),
             None => {
-                desk.reader = Some(context.waker().clone());
+                state.reader = Some(context.waker().clone());
                 Poll::Pending
             }
         }

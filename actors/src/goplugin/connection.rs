@@ -70,7 +70,7 @@ pub type CallError = rpc::CallError<Step, PluginEndpoint>;
 
 /// The result of the shutdown call (D51).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Farewell {
+pub enum ShutdownAnswer {
     /// It answered. Only its exit proves that it has ended.
     Answered,
     /// It ended, or closed the connection, before its answer arrived, as many plugins do.
@@ -193,17 +193,17 @@ impl Connection {
     /// # Errors
     /// When no answer comes within the deadline (D65), or an error that does not indicate an end: then waiting for one is
     /// useless.
-    pub async fn shutdown(&self, deadline: Duration) -> Result<Farewell, CallError> {
+    pub async fn shutdown(&self, deadline: Duration) -> Result<ShutdownAnswer, CallError> {
         let mut client =
             GrpcControllerClient::new(self.channel()).max_decoding_message_size(ANSWER_BYTES_MAX);
         let answer = client.shutdown(asked(wire::Empty {}, deadline));
         let Err(error) = self.within("Shutdown", deadline, answer, |_| Ok(())).await else {
-            return Ok(Farewell::Answered);
+            return Ok(ShutdownAnswer::Answered);
         };
         match error.cause() {
-            Cause::Disconnected { detail } => Ok(Farewell::HungUp { detail: detail.clone() }),
+            Cause::Disconnected { detail } => Ok(ShutdownAnswer::HungUp { detail: detail.clone() }),
             Cause::Status { code: code @ (Code::Unavailable | Code::Cancelled), message } => {
-                Ok(Farewell::HungUp { detail: format!("{code} \"{message}\"") })
+                Ok(ShutdownAnswer::HungUp { detail: format!("{code} \"{message}\"") })
             }
             _ => Err(error),
         }

@@ -51,7 +51,7 @@ mod stdio;
 pub(crate) mod fuzzing;
 
 pub use crate::rpc::Listener;
-pub use connection::{CallError, Connection, Farewell, Limits, Step};
+pub use connection::{CallError, Connection, Limits, ShutdownAnswer, Step};
 pub use diagnosis::{Diagnosis, ExecutableFacts, Finding};
 pub use executable::diagnose;
 pub use handshake::{Handshake, PluginEndpoint};

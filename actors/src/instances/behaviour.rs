@@ -7,7 +7,7 @@ use super::messages::{
     InstanceReported, InstanceStatus, InstancesAnswer, InstancesAsk, InstancesNews, InstancesView,
 };
 use super::state::{
-    Instances, InstancesCall, InstancesOptions, InstancesOutcome, InstancesTimer, Post, RegistryItem,
+    Entry, Instances, InstancesCall, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,
     Settling,
 };
 use super::waiters::Waiters;
@@ -42,7 +42,7 @@ impl Machine for Instances {
         Self {
             options: *options,
             wanted: BTreeMap::new(),
-            posts: BTreeMap::new(),
+            entries: BTreeMap::new(),
             settling: Settling::Unknown,
             is_stopping: false,
             life: Attempt::new(moment.random >> 16),
@@ -74,7 +74,7 @@ impl Machine for Instances {
             Settling::Unknown | Settling::Settled => Vec::new(),
         };
         InstancesView {
-            reports: self.posts.values().map(|post| post.report.clone()).collect(),
+            reports: self.entries.values().map(|entry| entry.report.clone()).collect(),
             expected,
             settled: matches!(self.settling, Settling::Settled),
         }
@@ -94,7 +94,7 @@ impl Instances {
             InstancesAsk::Dispense(dispense) => self.dispense(moment, id, asked_at, dispense, effects),
             InstancesAsk::CheckNow(check) => self.check_now(moment, id, &check.plugin, effects),
             InstancesAsk::HealthOf(of) => {
-                let reports = self.posts.values().map(|post| &post.report);
+                let reports = self.entries.values().map(|entry| &entry.report);
                 let reports = reports.filter(|report| report.allocation == of.allocation);
                 effects.reply(id, InstancesAnswer::HealthOf(reports.cloned().collect()));
             }
@@ -213,7 +213,7 @@ impl Instances {
             match item {
                 FeedItem::Snapshot { view, .. } => {
                     touched.extend(std::mem::take(&mut self.wanted).into_keys());
-                    touched.extend(self.posts.keys().cloned());
+                    touched.extend(self.entries.keys().cloned());
                     for active in &view.active {
                         touched.extend(self.route(&active.registration.plugin, Some(active)));
                     }
@@ -278,12 +278,12 @@ impl Instances {
     }
 
     fn statuses(&self, vitals: &BTreeMap<Attempt, Vitals>) -> Vec<InstanceStatus> {
-        let status = |post: &Post| InstanceStatus {
-            report: post.report.clone(),
-            state: post.child.state(),
-            restarts: post.restarts.total(),
-            vitals: post.child.life().and_then(|life| vitals.get(&life).copied()),
+        let status = |entry: &Entry| InstanceStatus {
+            report: entry.report.clone(),
+            state: entry.child.state(),
+            restarts: entry.restarts.total(),
+            vitals: entry.child.life().and_then(|life| vitals.get(&life).copied()),
         };
-        self.posts.values().map(status).collect()
+        self.entries.values().map(status).collect()
     }
 }

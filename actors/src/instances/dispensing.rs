@@ -80,9 +80,9 @@ impl Instances {
         };
         let Some(active) = self.wanted.get(plugin) else { return Err(not_served()) };
         let next = &active.registration.allocation;
-        let Some(post) = self.posts.get(plugin) else { return Err(not_ready(next)) };
-        let report = &post.report;
-        match (post.child, &report.health, &report.fingerprint) {
+        let Some(entry) = self.entries.get(plugin) else { return Err(not_ready(next)) };
+        let report = &entry.report;
+        match (entry.child, &report.health, &report.fingerprint) {
             (Child::Serving { .. }, Health::Healthy, Some(fingerprint)) => Ok(Dispensed {
                 plugin: plugin.clone(),
                 allocation: report.allocation.clone(),
@@ -119,7 +119,7 @@ impl Instances {
             effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
             return;
         }
-        match self.posts.get(plugin).map(|post| post.child) {
+        match self.entries.get(plugin).map(|entry| entry.child) {
             None => {
                 let error = CheckError::NotServed { plugin: plugin.clone() };
                 effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
@@ -147,7 +147,7 @@ impl Instances {
     /// A check has ended, successfully or not. The instance reported before it answered, so the state is up to date.
     pub(super) fn looked(&mut self, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
         // Callers of an instance that has ended were answered at its end (REG-08).
-        if self.posts.get(plugin).and_then(|post| post.child.life()) == Some(life) {
+        if self.entries.get(plugin).and_then(|entry| entry.child.life()) == Some(life) {
             self.answer_checks(plugin, effects);
         }
     }
@@ -159,7 +159,7 @@ impl Instances {
     }
 
     fn answer_check(&self, id: AskId, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        let report = self.posts.get(plugin).map(|post| post.report.clone());
+        let report = self.entries.get(plugin).map(|entry| entry.report.clone());
         let answer = report.ok_or_else(|| CheckError::NotServed { plugin: plugin.clone() });
         effects.reply(id, InstancesAnswer::CheckNow(answer));
     }
@@ -188,9 +188,9 @@ impl Instances {
 
     /// Whether an instance talks to an allocation, or will after its pause.
     fn is_talked_to(&self, allocation: &AllocationId) -> bool {
-        self.posts.values().any(|post| match post.child {
+        self.entries.values().any(|entry| match entry.child {
             Child::Serving { .. } | Child::Retiring { .. } | Child::Pausing => {
-                post.report.allocation == *allocation
+                entry.report.allocation == *allocation
             }
             Child::GivenUp => false,
         })

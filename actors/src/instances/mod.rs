@@ -13,7 +13,7 @@
 //!       │                    Pausing ── too often ──► GivenUp
 //!       │                        └── not active ──────┐  │  └── active again, or checked ──► Serving
 //!       │                                             ▼  ▼
-//!       └────────────────── no successor ◄────────── (its post) ── successor ──► Serving
+//!       └────────────────── no successor ◄────────── (its entry) ── successor ──► Serving
 //! ```
 //!
 //! Invariants:

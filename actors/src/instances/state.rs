@@ -160,7 +160,7 @@ impl Child {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Post {
+pub(super) struct Entry {
     pub(super) child: Child,
     /// The last report of the present child, not of a pending successor.
     pub(super) report: InstanceReport,
@@ -185,7 +185,7 @@ pub(super) enum Settling {
 pub struct Instances {
     pub(super) options: InstancesOptions,
     pub(super) wanted: BTreeMap<PluginKey, Active>,
-    pub(super) posts: BTreeMap<PluginKey, Post>,
+    pub(super) entries: BTreeMap<PluginKey, Entry>,
     pub(super) settling: Settling,
     pub(super) is_stopping: bool,
     /// The number of the latest life of any instance. Starts at random, to differ from those before a rebuild.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::behaviour::HAND_OVER_DEADLINE;
 use super::messages::{DispenseError, InstanceReport, InstancesAnswer, InstancesNews};
-use super::state::{Child, ChildEnded, Instances, InstancesCall, InstancesTimer, Post};
+use super::state::{Child, ChildEnded, Entry, Instances, InstancesCall, InstancesTimer};
 use crate::instance::{Half, InstanceConfig};
 use crate::registry::Active;
 use crate::shell::{CallKey, CallLost, Effects, Ending};
@@ -14,7 +14,7 @@ impl Instances {
     /// Reconciles a plugin's instance with the registration that the registry routes to: takes the next step towards it.
     pub(super) fn reconcile(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
         let wanted = self.wanted.get(plugin).map(|active| active.generation);
-        match (self.posts.get(plugin).map(|post| (post.child, post.report.generation)), wanted) {
+        match (self.entries.get(plugin).map(|entry| (entry.child, entry.report.generation)), wanted) {
             (None, Some(_)) => self.start(moment, plugin, effects),
             (Some((Child::Serving { generation, .. }, _)), Some(wanted)) if generation == wanted => {}
             (Some((Child::Serving { life, .. }, _)), Some(_) | None) => {
@@ -34,28 +34,28 @@ impl Instances {
 
     /// Starts the instance of the active registration, with a full restart budget.
     fn start(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        let known = self.posts.remove(plugin).and_then(|post| post.known);
+        let known = self.entries.remove(plugin).and_then(|entry| entry.known);
         let Some(active) = self.wanted.get(plugin) else { return };
-        let post = Post {
+        let entry = Entry {
             child: Child::GivenUp,
             report: starting(active, moment),
             known,
             restarts: RestartHistory::default(),
             backoff: BackoffState::default(),
         };
-        effects.publish(InstancesNews::Reported(post.report.clone()));
-        self.posts.insert(plugin.clone(), post);
+        effects.publish(InstancesNews::Reported(entry.report.clone()));
+        self.entries.insert(plugin.clone(), entry);
         self.start_child(plugin, effects);
     }
 
     fn start_child(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        let (Some(active), Some(post), Some(half)) =
-            (self.wanted.get(plugin), self.posts.get_mut(plugin), Half::of(plugin.plugin_type))
+        let (Some(active), Some(entry), Some(half)) =
+            (self.wanted.get(plugin), self.entries.get_mut(plugin), Half::of(plugin.plugin_type))
         else {
             return;
         };
         self.life = self.life.next();
-        post.child = Child::Serving { life: self.life, generation: active.generation };
+        entry.child = Child::Serving { life: self.life, generation: active.generation };
         let config = InstanceConfig {
             plugin: plugin.clone(),
             half,
@@ -63,7 +63,7 @@ impl Instances {
             socket: active.registration.socket.clone(),
             generation: active.generation,
             expected_provider: active.registration.provider.clone(),
-            predecessor: post.known.clone(),
+            predecessor: entry.known.clone(),
             limits: self.options.limits,
         };
         self.call(InstancesCall::Start { life: self.life, config: Box::new(config) }, effects);
@@ -74,13 +74,13 @@ impl Instances {
     /// Handles a report of an instance. Those of a retiring instance or an earlier life are ignored (REG-08).
     pub(super) fn reported(&mut self, life: Attempt, report: &InstanceReport, effects: &mut Effects<Self>) {
         let plugin = &report.plugin;
-        let Some(post) = self.posts.get_mut(plugin) else { return };
-        match post.child {
+        let Some(entry) = self.entries.get_mut(plugin) else { return };
+        match entry.child {
             Child::Serving { life: current, .. } if current == life => {}
             Child::Serving { .. } | Child::Retiring { .. } | Child::Pausing | Child::GivenUp => return,
         }
-        if post.accept(report) {
-            effects.publish(InstancesNews::Reported(post.report.clone()));
+        if entry.accept(report) {
+            effects.publish(InstancesNews::Reported(entry.report.clone()));
             self.serve_waiting(plugin, effects);
             self.settle(plugin, effects);
         }
@@ -90,10 +90,10 @@ impl Instances {
 
     /// Asks an instance to retire. From here on it is shown as gone and is not dispensed any more.
     fn retire(&mut self, moment: Moment, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
-        let Some(post) = self.posts.get_mut(plugin) else { return };
-        post.child = Child::Retiring { life };
-        if post.say_goodbye(moment) {
-            effects.publish(InstancesNews::Reported(post.report.clone()));
+        let Some(entry) = self.entries.get_mut(plugin) else { return };
+        entry.child = Child::Retiring { life };
+        if entry.say_goodbye(moment) {
+            effects.publish(InstancesNews::Reported(entry.report.clone()));
         }
         let deadline = moment.now + self.options.retire_deadline;
         effects.start_timer(InstancesTimer::Retire(plugin.clone()), deadline);
@@ -107,7 +107,7 @@ impl Instances {
         plugin: &PluginKey,
         effects: &mut Effects<Self>,
     ) {
-        match self.posts.get(plugin).map(|post| post.child) {
+        match self.entries.get(plugin).map(|entry| entry.child) {
             Some(Child::Retiring { life }) => {
                 let again = moment.now + self.options.retire_deadline;
                 effects.start_timer(InstancesTimer::Retire(plugin.clone()), again);
@@ -120,7 +120,7 @@ impl Instances {
 
     pub(super) fn ended(&mut self, moment: Moment, ended: &ChildEnded, effects: &mut Effects<Self>) {
         let ChildEnded { plugin, life, ending } = ended;
-        match self.posts.get(plugin).map(|post| post.child) {
+        match self.entries.get(plugin).map(|entry| entry.child) {
             Some(Child::Retiring { life: current }) if current == *life => {
                 effects.cancel_timer(InstancesTimer::Retire(plugin.clone()));
                 self.succeed(moment, plugin, effects);
@@ -149,9 +149,9 @@ impl Instances {
     fn succeed(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
         if self.wanted.contains_key(plugin) && !self.is_stopping {
             self.start(moment, plugin, effects);
-        } else if let Some(mut post) = self.posts.remove(plugin) {
-            post.say_goodbye(moment);
-            effects.publish(InstancesNews::Left(post.report));
+        } else if let Some(mut entry) = self.entries.remove(plugin) {
+            entry.say_goodbye(moment);
+            effects.publish(InstancesNews::Left(entry.report));
             self.answer_checks(plugin, effects);
         }
         self.settle(plugin, effects);
@@ -160,18 +160,18 @@ impl Instances {
     }
 
     fn fell(&mut self, moment: Moment, plugin: &PluginKey, how: &str, effects: &mut Effects<Self>) {
-        let Some(post) = self.posts.get_mut(plugin) else { return };
-        let next = if post.restarts.charge(&self.options.restart_budget, moment.now) {
-            let pause = post.backoff.failed(&self.options.restart_backoff, moment);
+        let Some(entry) = self.entries.get_mut(plugin) else { return };
+        let next = if entry.restarts.charge(&self.options.restart_budget, moment.now) {
+            let pause = entry.backoff.failed(&self.options.restart_backoff, moment);
             effects.start_timer(InstancesTimer::Restart(plugin.clone()), moment.now + pause);
-            post.child = Child::Pausing;
+            entry.child = Child::Pausing;
             "it is started again"
         } else {
-            post.child = Child::GivenUp;
+            entry.child = Child::GivenUp;
             "that happened too often, so it is started again only when its plugin is registered anew or checked"
         };
-        if post.set_health(moment, Health::Unhealthy { reason: format!("the instance {how}; {next}") }) {
-            effects.publish(InstancesNews::Reported(post.report.clone()));
+        if entry.set_health(moment, Health::Unhealthy { reason: format!("the instance {how}; {next}") }) {
+            effects.publish(InstancesNews::Reported(entry.report.clone()));
         }
         self.answer_checks(plugin, effects);
         self.serve_waiting(plugin, effects);
@@ -180,7 +180,7 @@ impl Instances {
     }
 
     pub(super) fn restart_due(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        match self.posts.get(plugin).map(|post| post.child) {
+        match self.entries.get(plugin).map(|entry| entry.child) {
             Some(Child::Pausing) => self.start_child(plugin, effects),
             // Another registration came meanwhile, or none is left.
             Some(Child::Serving { .. } | Child::Retiring { .. } | Child::GivenUp) | None => {}
@@ -204,8 +204,9 @@ impl Instances {
                 effects.reply(id, InstancesAnswer::Dispense(Err(error)));
             }
         }
-        let posts: Vec<_> = self.posts.iter().map(|(plugin, post)| (plugin.clone(), post.child)).collect();
-        for (plugin, child) in posts {
+        let entries: Vec<_> =
+            self.entries.iter().map(|(plugin, entry)| (plugin.clone(), entry.child)).collect();
+        for (plugin, child) in entries {
             match child {
                 Child::Serving { life, .. } => self.retire(moment, &plugin, life, effects),
                 Child::Pausing | Child::GivenUp => {
@@ -219,13 +220,13 @@ impl Instances {
     }
 
     fn end_if_empty(&mut self, effects: &mut Effects<Self>) {
-        if self.is_stopping && self.posts.is_empty() {
+        if self.is_stopping && self.entries.is_empty() {
             effects.stop();
         }
     }
 }
 
-impl Post {
+impl Entry {
     /// Stores a report. False means that it contains nothing new (SCL-05).
     fn accept(&mut self, report: &InstanceReport) -> bool {
         let since = if self.report.health.as_str() == report.health.as_str() {

@@ -12,12 +12,12 @@ use super::birth::Birth;
 use super::bound::Binder;
 use super::control_group::ControlGroups;
 use super::executable::{self, Opened, open_program};
-use super::herald::Herald;
 use super::identity::{Findings, Identity, Seen, Verdict, judge};
 use super::launch_error::LaunchError;
 use super::look;
 use super::output::{self, Output, Reading, Shaking};
 use super::owned::{self, Owned};
+use super::plugin_log::PluginLog;
 use super::record::ProcessRecord;
 use super::sockets;
 use super::spec::{ProcessSpec, Reach};
@@ -43,7 +43,7 @@ pub struct Surroundings {
     /// Notifies readers when outputs grow.
     pub watcher: Rc<Watcher>,
     /// Logs the lines of plugins.
-    pub herald: Herald,
+    pub plugin_log: PluginLog,
 }
 
 /// Starts the actor of a process at a vacant address. `told` receives its news, one by one and in order.
@@ -238,14 +238,14 @@ impl Scene {
     }
 
     fn read(&self, scan: Option<HandshakeScan>) -> std::io::Result<(Output, Option<Shaking>)> {
-        let Surroundings { watcher, herald, .. } = &*self.surroundings;
+        let Surroundings { watcher, plugin_log, .. } = &*self.surroundings;
         let reading = Reading {
             name: &self.record.name,
             directory: &self.directory(),
             positions: self.record.positions,
             kept: self.record.output_kept_bytes,
             watcher,
-            herald,
+            plugin_log,
         };
         Output::open(&reading, scan)
     }

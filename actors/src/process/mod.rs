@@ -78,8 +78,8 @@ mod sweep;
 mod system;
 
 mod allowance;
-mod herald;
 mod output;
+mod plugin_log;
 mod tail;
 mod watcher;
 mod words;
@@ -94,7 +94,6 @@ pub use descriptors::close_on_exec;
 pub use ending::{EndedBy, Exit, ProcessEnding, signal_name};
 pub use environment::{Environment, read_environment};
 pub use guard::guard;
-pub use herald::Herald;
 pub use identity::{
     FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, PROGRAM_VARIABLE, Seen, TAG_VARIABLE,
     Verdict, judge, ours,
@@ -105,6 +104,7 @@ pub use launch_error::{ExecutableError, LaunchError};
 pub use listener::{Impostor, Who, prove_listener};
 pub use messages::*;
 pub use name::{MalformedProcessName, PROCESS_NAME_BYTES_MAX, ProcessName, ProcessTag};
+pub use plugin_log::PluginLog;
 pub use record::{Positions, ProcessRecord};
 pub use spec::{Executable, Lifetime, OUTPUT_KEPT_BYTES, ProcessSpec, Reach, START_TIMEOUT, STOP_GRACE};
 pub use state::{

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  process ── append ──► stdout.log ── tail ──► handshake, last words
-//!          ── append ──► stderr.log ── tail ──► lines ── queue ──► herald's thread ──► tracing
+//!          ── append ──► stderr.log ── tail ──► lines ── queue ──► log thread ──► tracing
 //!                           ▲                     │
 //!                      space that was read is   positions, kept in the record
 //!                      freed (hole)
@@ -25,9 +25,9 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::herald::{Herald, Progress};
 use super::messages::Dropped;
 use super::name::ProcessName;
+use super::plugin_log::{PluginLog, Progress};
 use super::record::Positions;
 use super::tail::{Known, Tail, Use};
 use super::watcher::{Watch, Watcher};
@@ -84,7 +84,7 @@ pub(super) struct Reading<'a> {
     pub(super) positions: Positions,
     pub(super) kept: u64,
     pub(super) watcher: &'a Rc<Watcher>,
-    pub(super) herald: &'a Herald,
+    pub(super) plugin_log: &'a PluginLog,
 }
 
 pub(super) type Shaking = oneshot::Receiver<Result<Handshake, HandshakeError>>;
@@ -115,7 +115,7 @@ impl Output {
         let log = Use::Log {
             plugin: reading.name.clone(),
             reader: LineReader::default(),
-            herald: reading.herald.clone(),
+            plugin_log: reading.plugin_log.clone(),
         };
         let output = Stream::open(reading, STDOUT, output, Use::Scan(scan), &advanced)?;
         let errors = Stream::open(reading, STDERR, errors, log, &advanced)?;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::actor::Surroundings;
 use super::bound::Binder;
 use super::control_group::ControlGroups;
-use super::herald::Herald;
 use super::look;
 use super::name::{ProcessName, ProcessTag};
 use super::owned;
+use super::plugin_log::PluginLog;
 use super::sockets::{self, Places};
 use super::spec::Reach;
 use super::watcher::Watcher;
@@ -33,9 +33,9 @@ impl Surroundings {
         let control_groups =
             if with_control_groups { ControlGroups::of_this_host(&owner) } else { ControlGroups::none() };
         let directory = data_dir.canonicalize()?.join("processes");
-        let (watcher, herald) = (Watcher::start(), Herald::start()?);
+        let (watcher, plugin_log) = (Watcher::start(), PluginLog::start()?);
         let short_directory = sockets::settled_short(&directory, std::env::temp_dir());
-        Ok(Self { owner, directory, short_directory, binder, control_groups, watcher, herald })
+        Ok(Self { owner, directory, short_directory, binder, control_groups, watcher, plugin_log })
     }
 
     /// Sets the short directory for sockets if their path would be too long in the data directory; the default is the

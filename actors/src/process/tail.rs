@@ -21,9 +21,9 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::allowance::{Allowance, Losses, Pace, TELL_EVERY, end_of_backlog, loss_of, next_data, notice_of};
-use super::herald::{Herald, Progress, Spoken};
 use super::messages::Dropped;
 use super::name::ProcessName;
+use super::plugin_log::{PluginLog, Progress, Spoken};
 use super::watcher::Watch;
 use super::words::{LINE_BYTES_MAX, Words};
 use crate::goplugin::{
@@ -42,7 +42,7 @@ pub(super) enum Use {
     /// They are scanned for the handshake, and kept in the file.
     Scan(Option<(HandshakeScan, oneshot::Sender<Result<Handshake, HandshakeError>>)>),
     /// They are logged.
-    Log { plugin: ProcessName, reader: LineReader, herald: Herald },
+    Log { plugin: ProcessName, reader: LineReader, plugin_log: PluginLog },
 }
 
 /// The state that reader and owner share.
@@ -220,11 +220,11 @@ impl Tail {
 
     /// Reports how much was skipped; if the stream is silent, also how many lines were dropped.
     fn tell_left_out(&mut self, is_silent: bool) {
-        let Use::Log { plugin, herald, .. } = &self.purpose else { return };
+        let Use::Log { plugin, plugin_log, .. } = &self.purpose else { return };
         let known = self.known.borrow();
         let tell = |line| {
             let (plugin, progress) = (plugin.clone(), Arc::clone(&known.progress));
-            herald.tell(Spoken { plugin, line, position: known.read, progress }, known.read)
+            plugin_log.tell(Spoken { plugin, line, position: known.read, progress }, known.read)
         };
         if let Some(bytes) = self.losses.take(is_silent).filter(|bytes| !tell(loss_of(*bytes))) {
             self.losses.add(bytes);
@@ -296,7 +296,7 @@ impl Tail {
     }
 
     fn log(&mut self, piece: &[u8], begins_at: u64) {
-        let Use::Log { plugin, reader, herald } = &mut self.purpose else { return };
+        let Use::Log { plugin, reader, plugin_log } = &mut self.purpose else { return };
         let mut known = self.known.borrow_mut();
         if !self.allowance.take() {
             known.dropped.lines += 1;
@@ -306,7 +306,7 @@ impl Tail {
         for line in notice.into_iter().chain(reader.push(piece)) {
             let progress = Arc::clone(&known.progress);
             let spoken = Spoken { plugin: plugin.clone(), line, position: self.position, progress };
-            if !herald.tell(spoken, begins_at) {
+            if !plugin_log.tell(spoken, begins_at) {
                 known.dropped.lines += 1;
                 self.allowance.drop_some(1);
             }

@@ -1,8 +1,8 @@
 //! The owner of the allocations and their supervisors, with real directories and sockets and plugins that listen on them,
 //! under virtual time.
 
-#[path = "../house/mod.rs"]
-mod house;
+#[path = "../fixture/mod.rs"]
+mod fixture;
 
 mod stage;
 

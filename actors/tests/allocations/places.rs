@@ -12,14 +12,14 @@ use callboard_actors::instances::Dispense;
 use callboard_actors::shell::{Ending, StopMode};
 use tokio::time::Instant;
 
-use crate::house::{House, LONG, Plugin, node, story};
+use crate::fixture::{Fixture, LONG, Plugin, node, story};
 use crate::stage::{Minutes, Stage, leave_corpse, listen, options, sockets_below, spec, start};
 
 #[test]
 fn names_and_directories_of_two_hundred_characters_work_like_short_ones_sec_01() {
     story(|| async {
-        let house = House::open();
-        let mut stage = Stage::in_house(&house, &"d".repeat(200));
+        let fixture = Fixture::open();
+        let mut stage = Stage::in_fixture(&fixture, &"d".repeat(200));
         let twins = ["1", "2"].map(|end| spec(&("a".repeat(199) + end), &"p".repeat(200)));
         let mut sockets = Vec::new();
         for spec in &twins {
@@ -36,7 +36,7 @@ fn names_and_directories_of_two_hundred_characters_work_like_short_ones_sec_01()
         stage.started(&twins[0]).await;
         stage.until(&twins[0], AllocationPhase::Registered).await;
         let dispense = Dispense { plugin: node(&"p".repeat(200)), within: Duration::from_secs(5) };
-        let dispensed = house.instances.ask(dispense).await.expect("it runs").expect("it is healthy");
+        let dispensed = fixture.instances.ask(dispense).await.expect("it runs").expect("it is healthy");
         assert_eq!(dispensed.socket, sockets[0]);
 
         for spec in &twins {

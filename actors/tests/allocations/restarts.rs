@@ -10,7 +10,7 @@ use callboard_actors::allocations::{
 use callboard_actors::registry::{Describe, List};
 use callboard_actors::shell::{Address, Ending};
 
-use crate::house::{Act, House, Plugin, Serving, node, story};
+use crate::fixture::{Act, Fixture, Plugin, Serving, node, story};
 use crate::stage::{Minutes, Stage, options, spec, start_again};
 
 const ROUND: Duration = Duration::from_secs(30);
@@ -61,8 +61,8 @@ async fn begin(
 #[test]
 fn the_instance_probes_the_active_one_and_the_supervisor_the_standby_hlt_03() {
     story(|| async {
-        let house = House::open();
-        let mut stage = Stage::in_house(&house, "data");
+        let fixture = Fixture::open();
+        let mut stage = Stage::in_fixture(&fixture, "data");
         let (first, second) = (spec("first", "zfs"), spec("second", "zfs"));
         let plugins = [Plugin::new("zfs.example"), Plugin::new("zfs.example")];
         let mut servings = Vec::new();
@@ -72,7 +72,7 @@ fn the_instance_probes_the_active_one_and_the_supervisor_the_standby_hlt_03() {
             stage.started(spec).await;
             stage.until(spec, AllocationPhase::Registered).await;
         }
-        let described = house.registry.ask(Describe { plugin: node("zfs") }).await.expect("it runs");
+        let described = fixture.registry.ask(Describe { plugin: node("zfs") }).await.expect("it runs");
         assert_eq!(described.active.expect("one is").registration.allocation, second.allocation);
         tokio::time::sleep(2 * ROUND).await;
         plugins.iter().for_each(|plugin| drop(plugin.take_calls()));
@@ -88,8 +88,8 @@ fn the_instance_probes_the_active_one_and_the_supervisor_the_standby_hlt_03() {
 #[test]
 fn a_probe_that_fails_becomes_one_event_within_a_round_and_no_second_prober_hlt_03() {
     story(|| async {
-        let house = House::open();
-        let mut stage = Stage::in_house(&house, "data");
+        let fixture = Fixture::open();
+        let mut stage = Stage::in_fixture(&fixture, "data");
         let spec = spec("a", "zfs");
         let plugin = Plugin::new("zfs.example");
         let context = stage.prepare(&spec).await.expect("it can be prepared");
@@ -110,8 +110,8 @@ fn a_probe_that_fails_becomes_one_event_within_a_round_and_no_second_prober_hlt_
 #[test]
 fn what_comes_from_many_allocations_ends_as_it_was_said_in_order() {
     story(|| async {
-        let house = House::open();
-        let stage = Stage::in_house(&house, "data");
+        let fixture = Fixture::open();
+        let stage = Stage::in_fixture(&fixture, "data");
         let specs: Vec<_> = (0..50).map(|number| spec(&format!("a{number}"), "zfs")).collect();
         let plugin = Plugin::new("zfs.example");
         let mut servings = Vec::new();
@@ -139,7 +139,7 @@ fn what_comes_from_many_allocations_ends_as_it_was_said_in_order() {
             let phase = if at < 25 { AllocationPhase::Registered } else { AllocationPhase::Prepared };
             assert!(phases.contains(&(spec.allocation.clone(), phase)), "{:?}", spec.allocation);
         }
-        assert_eq!(house.registry.ask(List).await.expect("it runs").len(), 25);
+        assert_eq!(fixture.registry.ask(List).await.expect("it runs").len(), 25);
         let described = stage.allocations.ask(DescribeAllocations).await.expect("it runs");
         assert!(described.iter().all(|one| one.crashes == 0 && one.vitals.is_some()));
     });

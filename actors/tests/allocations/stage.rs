@@ -22,7 +22,7 @@ use futures_util::future::LocalBoxFuture;
 use tempfile::TempDir;
 use tokio::net::UnixListener;
 
-use crate::house::{House, LONG, allocation};
+use crate::fixture::{Fixture, LONG, allocation};
 
 /// A host of allocations.
 pub(crate) struct Stage {
@@ -54,8 +54,8 @@ impl Stage {
     }
 
     /// With a real registry and real instances.
-    pub(crate) fn in_house(house: &House, data_dir: &str) -> Self {
-        Self::open_at(data_dir, addresses(house))
+    pub(crate) fn in_fixture(fixture: &Fixture, data_dir: &str) -> Self {
+        Self::open_at(data_dir, addresses(fixture))
     }
 
     pub(crate) async fn prepare(&self, spec: &AllocationSpec) -> Result<TaskContext, PrepareError> {
@@ -131,8 +131,8 @@ impl Stage {
     }
 }
 
-pub(crate) fn addresses(house: &House) -> Rc<dyn Neighbours> {
-    Rc::new(Addresses { registry: house.registry.clone(), instances: house.instances.clone() })
+pub(crate) fn addresses(fixture: &Fixture) -> Rc<dyn Neighbours> {
+    Rc::new(Addresses { registry: fixture.registry.clone(), instances: fixture.instances.clone() })
 }
 
 pub(crate) fn options(data_dir: &Path, runtime_dir: &Path) -> AllocationsOptions {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard_actors::allocations::{AllocationPhase, AllocationsNews, TaskEventKind};
 use tokio::time::Instant;
 
-use crate::house::{Act, Plugin, story};
+use crate::fixture::{Act, Plugin, story};
 use crate::stage::{Minutes, Stage, default_call_deadline, leave_corpse, listen, spec};
 
 #[test]

@@ -16,14 +16,14 @@ use callboard_actors::vocabulary::{AllocationId, Health, PluginKey};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use crate::house::{House, LONG, Plugin, node, story};
+use crate::fixture::{Fixture, LONG, Plugin, node, story};
 use crate::stage::{Minutes, Stage, sockets_below, spec};
 
 #[test]
 fn calls_in_a_tight_loop_during_a_stop_never_meet_a_missing_file_shd_04() {
     story(|| async {
-        let house = House::open();
-        let mut stage = Stage::in_house(&house, "data");
+        let fixture = Fixture::open();
+        let mut stage = Stage::in_fixture(&fixture, "data");
         let spec = spec("a", "zfs");
         let context = stage.prepare(&spec).await.expect("it can be prepared");
         let plugin = Plugin::new("zfs.example");
@@ -32,13 +32,13 @@ fn calls_in_a_tight_loop_during_a_stop_never_meet_a_missing_file_shd_04() {
         stage.until(&spec, AllocationPhase::Registered).await;
         let zfs = node("zfs");
         let dispense = Dispense { plugin: zfs.clone(), within: Duration::from_secs(5) };
-        house.instances.ask(dispense).await.expect("it runs").expect("it is healthy");
+        fixture.instances.ask(dispense).await.expect("it runs").expect("it is healthy");
 
         let mut stopping =
             Box::pin(stage.allocations.ask(StopAllocation { allocation: spec.allocation.clone() }));
         let (mut answered, mut refused) = (0, 0);
         let stopped = loop {
-            match house.instances.ask(CheckNow { plugin: zfs.clone() }).await.expect("it runs") {
+            match fixture.instances.ask(CheckNow { plugin: zfs.clone() }).await.expect("it runs") {
                 Ok(report) => {
                     assert!(report.health.reason().is_none(), "{}", report.health);
                     answered += 1;
@@ -54,7 +54,7 @@ fn calls_in_a_tight_loop_during_a_stop_never_meet_a_missing_file_shd_04() {
         assert!(answered + refused > 0);
         assert!(!context.socket.as_path().exists());
         assert!(!context.socket.as_path().parent().expect("a directory").exists());
-        assert!(house.registry.ask(List).await.expect("it runs").is_empty());
+        assert!(fixture.registry.ask(List).await.expect("it runs").is_empty());
     });
 }
 
@@ -186,8 +186,8 @@ fn a_stop_that_the_disk_keeps_from_deregistering_is_made_good_when_it_can_write_
 #[test]
 fn a_shutdown_stops_all_at_once_and_leaves_no_socket_s4() {
     story(|| async {
-        let house = House::open();
-        let mut stage = Stage::in_house(&house, "data");
+        let fixture = Fixture::open();
+        let mut stage = Stage::in_fixture(&fixture, "data");
         let specs: Vec<_> = (0..20).map(|number| spec(&format!("a{number}"), "zfs")).collect();
         let plugin = Plugin::new("zfs.example");
         let before = tasks();
@@ -203,7 +203,7 @@ fn a_shutdown_stops_all_at_once_and_leaves_no_socket_s4() {
         assert_eq!(tokio::time::timeout(LONG, stage.running.ended()).await, Ok(Ending::Normal));
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         assert!(sockets_below(stage.directory.path()).is_empty());
-        assert!(house.registry.ask(List).await.expect("it runs").is_empty());
+        assert!(fixture.registry.ask(List).await.expect("it runs").is_empty());
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(tasks() <= before + servings.len(), "no task of a supervisor is left");
     });

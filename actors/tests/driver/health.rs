@@ -10,7 +10,7 @@ use callboard_proto::drivers as wire;
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::house::{House, Stage, name, spec, story};
+use super::fixture::{Fixture, Stage, name, spec, story};
 
 fn is(health: DriverHealth) -> impl Fn(&DriversNews) -> bool {
     move |news| match news {
@@ -43,14 +43,14 @@ fn a_driver_is_launched_configured_and_watched() {
         let report = healthy(&mut stage).await;
         assert_eq!((report.version.as_deref(), report.pid, report.launches), (Some("1.2.3"), Some(1_002), 1));
         assert!(report.capabilities.is_some_and(|capabilities| capabilities.exec));
-        assert_eq!(stage.house.plugin.book().configs[0].msgpack_config, [0x80]);
+        assert_eq!(stage.fixture.plugin.book().configs[0].msgpack_config, [0x80]);
         let summary = stage.drivers.ask(AwaitDrivers { within: Duration::from_secs(50) }).await.unwrap();
         assert_eq!(summary.healthy, [name()]);
         // Another that asks for it gets the same one.
         assert_eq!(stage.drivers.ask(AddDriver { spec: spec() }).await.unwrap(), Ok(Added::Unchanged));
         stage.running.request_stop(StopMode::Stop);
         stage.running.ended().await;
-        assert!(!stage.house.is_running() && stage.house.plugin.book().farewells == 1);
+        assert!(!stage.fixture.is_running() && stage.fixture.plugin.book().farewells == 1);
     });
 }
 
@@ -59,7 +59,7 @@ fn drivers_that_are_expected_are_waited_for_until_they_are_known_or_given_up_n2(
     story(|| async {
         let missing = DriverName::new("missing").unwrap();
         let expected = [name(), missing.clone()].into();
-        let stage = Stage::with(House::new(), DriversOptions { expected, ..DriversOptions::default() });
+        let stage = Stage::with(Fixture::new(), DriversOptions { expected, ..DriversOptions::default() });
         let within = Duration::from_secs(50);
         let began = Instant::now();
         let summary = stage.drivers.ask(AwaitDrivers { within }).await.unwrap();
@@ -84,17 +84,17 @@ fn whichever_attempt_is_the_first_to_succeed_readiness_is_told_then_hlt_04() {
     for failures in 1..=10 {
         story(|| async move {
             let mut stage = Stage::new();
-            stage.house.failures.set(failures);
+            stage.fixture.failures.set(failures);
             add(&stage).await;
             // What fails is known: nobody waits until it succeeds.
             let began = Instant::now();
             let summary = stage.drivers.ask(AwaitDrivers { within: Duration::from_secs(50) }).await.unwrap();
             assert_eq!((summary.unhealthy.len(), began.elapsed().as_secs()), (1, 0), "{summary:?}");
             healthy(&mut stage).await;
-            assert_eq!(stage.house.launches.borrow().len() as u32, failures + 1);
+            assert_eq!(stage.fixture.launches.borrow().len() as u32, failures + 1);
             stage.running.request_stop(StopMode::Stop);
             stage.running.ended().await;
-            assert!(!stage.house.is_running());
+            assert!(!stage.fixture.is_running());
         });
     }
 }
@@ -103,7 +103,7 @@ fn whichever_attempt_is_the_first_to_succeed_readiness_is_told_then_hlt_04() {
 fn a_stop_while_every_attempt_fails_is_clean_hlt_04() {
     story(|| async {
         let mut stage = Stage::new();
-        stage.house.failures.set(u32::MAX);
+        stage.fixture.failures.set(u32::MAX);
         add(&stage).await;
         stage.until(is(DriverHealth::Unhealthy)).await;
         let began = Instant::now();
@@ -114,7 +114,7 @@ fn a_stop_while_every_attempt_fails_is_clean_hlt_04() {
 }
 
 /// Ends something a hundred times in one way, and sees the driver come back each time within the longest pause.
-fn a_hundred_ends(end: impl Fn(&House) + Copy + 'static) -> Vec<Instant> {
+fn a_hundred_ends(end: impl Fn(&Fixture) + Copy + 'static) -> Vec<Instant> {
     let launches = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let seen = launches.clone();
     story(|| async move {
@@ -122,13 +122,13 @@ fn a_hundred_ends(end: impl Fn(&House) + Copy + 'static) -> Vec<Instant> {
         add(&stage).await;
         healthy(&mut stage).await;
         for round in 0..100 {
-            end(&stage.house);
+            end(&stage.fixture);
             stage.until(is(DriverHealth::Unhealthy)).await;
             let began = Instant::now();
             healthy(&mut stage).await;
             assert!(began.elapsed() <= Duration::from_secs(140), "round {round}: {:?}", began.elapsed());
         }
-        seen.replace(stage.house.launches.borrow().clone());
+        seen.replace(stage.fixture.launches.borrow().clone());
         stage.running.request_stop(StopMode::Stop);
         stage.running.ended().await;
     });
@@ -137,19 +137,20 @@ fn a_hundred_ends(end: impl Fn(&House) + Copy + 'static) -> Vec<Instant> {
 
 #[test]
 fn a_hundred_errors_of_the_stream_are_a_hundred_resubscriptions_and_one_launch_hlt_05() {
-    let launches = a_hundred_ends(|house| house.plugin.fingerprint(Err(Status::unknown("docker is away"))));
+    let launches =
+        a_hundred_ends(|fixture| fixture.plugin.fingerprint(Err(Status::unknown("docker is away"))));
     assert_eq!(launches.len(), 1);
 }
 
 #[test]
 fn a_hundred_polite_ends_of_the_stream_are_a_hundred_resubscriptions_and_one_launch_hlt_05() {
-    let launches = a_hundred_ends(|house| house.plugin.end_fingerprints());
+    let launches = a_hundred_ends(|fixture| fixture.plugin.end_fingerprints());
     assert_eq!(launches.len(), 1);
 }
 
 #[test]
 fn a_hundred_crashes_are_a_hundred_launches_never_more_than_twelve_a_minute_hlt_05() {
-    let launches = a_hundred_ends(|house| house.kill("signal 9"));
+    let launches = a_hundred_ends(|fixture| fixture.kill("signal 9"));
     assert_eq!(launches.len(), 101);
     let minute = Duration::from_secs(60);
     for (at, first) in launches.iter().enumerate() {
@@ -165,7 +166,7 @@ fn a_dead_process_is_told_of_within_an_instant_and_another_comes_after_the_pause
         add(&stage).await;
         healthy(&mut stage).await;
         let began = Instant::now();
-        stage.house.kill("signal 9 (SIGKILL)");
+        stage.fixture.kill("signal 9 (SIGKILL)");
         let is_told = |news: &DriversNews| matches!(news, DriversNews::Reported(report) if report.reason.contains("signal 9 (SIGKILL)"));
         stage.until(is_told).await;
         assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
@@ -188,7 +189,7 @@ fn its_health_is_its_own_word_and_equal_fingerprints_are_told_once() {
             health_description: "no cgroups".to_owned(),
             ..Default::default()
         };
-        stage.house.plugin.book().fingerprint = undetected.clone();
+        stage.fixture.plugin.book().fingerprint = undetected.clone();
         add(&stage).await;
         let news = stage.until(is(DriverHealth::Undetected)).await;
         assert!(matches!(news, DriversNews::Reported(report) if report.reason == "no cgroups"));
@@ -198,8 +199,8 @@ fn its_health_is_its_own_word_and_equal_fingerprints_are_told_once() {
         let dispense = |wanted| DispenseDriver { name: name(), wanted, within: Duration::ZERO };
         assert!(stage.drivers.ask(dispense(Wanted::Reachable)).await.unwrap().is_ok());
         assert!(stage.drivers.ask(dispense(Wanted::Healthy)).await.unwrap().is_err());
-        (0..50).for_each(|_| stage.house.plugin.fingerprint(Ok(undetected.clone())));
-        stage.house.plugin.fingerprint(Ok(super::plugin::healthy()));
+        (0..50).for_each(|_| stage.fixture.plugin.fingerprint(Ok(undetected.clone())));
+        stage.fixture.plugin.fingerprint(Ok(super::plugin::healthy()));
         let news = stage.until(|news| matches!(news, DriversNews::Reported(_))).await;
         assert!(is(DriverHealth::Healthy)(&news), "{news:?}");
     });
@@ -209,7 +210,8 @@ fn its_health_is_its_own_word_and_equal_fingerprints_are_told_once() {
 fn a_fingerprint_that_breaks_the_protocol_is_a_failure_and_never_a_default() {
     story(|| async {
         let mut stage = Stage::new();
-        stage.house.plugin.book().fingerprint = wire::FingerprintResponse { health: 9, ..Default::default() };
+        stage.fixture.plugin.book().fingerprint =
+            wire::FingerprintResponse { health: 9, ..Default::default() };
         add(&stage).await;
         let news = stage.until(is(DriverHealth::Unhealthy)).await;
         assert!(matches!(news, DriversNews::Reported(report) if report.reason.contains("health is 9")));
@@ -219,29 +221,29 @@ fn a_fingerprint_that_breaks_the_protocol_is_a_failure_and_never_a_default() {
 #[test]
 fn a_process_of_an_earlier_run_is_found_again_and_left_again() {
     story(|| async {
-        let house = House::new();
-        house.spawn(process_name(&name()).unwrap());
-        let mut stage = Stage::with(house, DriversOptions::default());
+        let fixture = Fixture::new();
+        fixture.spawn(process_name(&name()).unwrap());
+        let mut stage = Stage::with(fixture, DriversOptions::default());
         add(&stage).await;
         let report = healthy(&mut stage).await;
         assert_eq!((report.launches, report.pid), (0, Some(1_001)));
         stage.running.request_stop(StopMode::Detach);
         stage.running.ended().await;
-        assert!(stage.house.is_running() && stage.house.plugin.book().farewells == 0);
+        assert!(stage.fixture.is_running() && stage.fixture.plugin.book().farewells == 0);
     });
 }
 
 #[test]
 fn a_blocked_driver_that_still_runs_is_proven_then_ended() {
     story(|| async {
-        let house = House::new();
-        house.spawn(process_name(&name()).unwrap());
+        let fixture = Fixture::new();
+        fixture.spawn(process_name(&name()).unwrap());
         let options = DriversOptions { blocked: [name()].into(), ..DriversOptions::default() };
-        let stage = Stage::with(house, options);
+        let stage = Stage::with(fixture, options);
         let refused = stage.drivers.ask(AddDriver { spec: spec() }).await.unwrap().unwrap_err();
         assert_eq!(refused, AddDriverError::Blocked { driver: name() });
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(!stage.house.is_running());
+        assert!(!stage.fixture.is_running());
         assert_eq!(stage.drivers.ask(ListDrivers).await.unwrap(), [], "it is no driver of this host");
     });
 }
@@ -249,9 +251,9 @@ fn a_blocked_driver_that_still_runs_is_proven_then_ended() {
 #[test]
 fn one_that_this_run_was_never_told_of_can_be_removed() {
     story(|| async {
-        let house = House::new();
-        house.spawn(process_name(&name()).unwrap());
-        let stage = Stage::with(house, DriversOptions::default());
+        let fixture = Fixture::new();
+        fixture.spawn(process_name(&name()).unwrap());
+        let stage = Stage::with(fixture, DriversOptions::default());
         let removed = stage.drivers.ask(RemoveDriver { name: name() }).await.unwrap();
         assert_eq!(removed, Ok(Removed::Ended { ending: "signal 15".to_owned() }));
         let removed = stage.drivers.ask(RemoveDriver { name: name() }).await.unwrap();
@@ -268,7 +270,7 @@ fn a_driver_that_is_removed_leaves_once_and_one_that_is_changed_comes_anew() {
         let changed = callboard_actors::driver::DriverSpec { config: vec![0x81], ..spec() };
         assert_eq!(stage.drivers.ask(AddDriver { spec: changed }).await.unwrap(), Ok(Added::Replacing));
         healthy(&mut stage).await;
-        assert_eq!(stage.house.plugin.book().configs.last().unwrap().msgpack_config, [0x81]);
+        assert_eq!(stage.fixture.plugin.book().configs.last().unwrap().msgpack_config, [0x81]);
         let removed = stage.drivers.ask(RemoveDriver { name: name() }).await.unwrap();
         assert_eq!(removed, Ok(Removed::Ended { ending: "exit code 0".to_owned() }));
         stage.until(|news| matches!(news, DriversNews::Left(_))).await;
@@ -284,22 +286,26 @@ fn each_plugin_has_the_grace_it_was_given_shd_07() {
     for (grace, needs, is_forced) in [(30, 20, false), (5, 20, true)] {
         story(|| async move {
             let mut stage = Stage::new();
-            stage.house.plugin.book().is_polite = false;
-            stage.house.is_stubborn.set(true);
+            stage.fixture.plugin.book().is_polite = false;
+            stage.fixture.is_stubborn.set(true);
             let patient =
                 callboard_actors::driver::DriverSpec { stop_grace: Duration::from_secs(grace), ..spec() };
             stage.drivers.ask(AddDriver { spec: patient }).await.unwrap().unwrap();
             healthy(&mut stage).await;
             let began = Instant::now();
-            let house = stage.house.clone();
+            let fixture = stage.fixture.clone();
             actix_rt::spawn(async move {
                 tokio::time::sleep(Duration::from_secs(needs)).await;
-                house.kill("exit code 0");
+                fixture.kill("exit code 0");
             });
             stage.running.request_stop(StopMode::Stop);
             stage.running.ended().await;
             let took = began.elapsed().as_secs();
-            assert_eq!((stage.house.forced.get() > 0, took), (is_forced, grace.min(needs)), "grace {grace}");
+            assert_eq!(
+                (stage.fixture.forced.get() > 0, took),
+                (is_forced, grace.min(needs)),
+                "grace {grace}"
+            );
         });
     }
 }

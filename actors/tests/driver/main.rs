@@ -1,7 +1,7 @@
 //! Drivers over real sockets, under virtual time: a plugin in this process, and an owner of processes that only pretends.
 
+mod fixture;
 mod health;
-mod house;
 mod plugin;
 mod questions;
 mod tasks;

@@ -11,7 +11,7 @@ use callboard_proto::drivers as wire;
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::house::{Stage, name, spec, story};
+use super::fixture::{Stage, name, spec, story};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -42,17 +42,17 @@ fn starting_a_task_has_three_outcomes_as_types_d107() {
         };
         let own = wire::TaskConfig { id: "alloc/web".to_owned(), ..Default::default() };
         let handle = wire::TaskHandle { version: 1, config: Some(own), state: 1, driver_state: vec![1] };
-        stage.house.plugin.book().start = Some(Ok(answer(0, Some(handle))));
+        stage.fixture.plugin.book().start = Some(Ok(answer(0, Some(handle))));
         let started = client.start_task(&config(), LONG).await.unwrap();
         assert!(matches!(started, StartOutcome::Started { handle, .. } if handle.task_id() == "alloc/web"));
-        stage.house.plugin.book().start = Some(Ok(answer(1, None)));
+        stage.fixture.plugin.book().start = Some(Ok(answer(1, None)));
         let retry = client.start_task(&config(), LONG).await.unwrap();
         assert_eq!(retry, StartOutcome::Retry { reason: "pull".to_owned() });
-        stage.house.plugin.book().start = Some(Ok(answer(2, None)));
+        stage.fixture.plugin.book().start = Some(Ok(answer(2, None)));
         let fatal = client.start_task(&config(), LONG).await.unwrap();
         assert_eq!(fatal, StartOutcome::Fatal { reason: "pull".to_owned() });
         // Success without a handle is none.
-        stage.house.plugin.book().start = Some(Ok(answer(0, None)));
+        stage.fixture.plugin.book().start = Some(Ok(answer(0, None)));
         let error = client.start_task(&config(), LONG).await.unwrap_err();
         assert!(matches!(error, DriverError::Malformed { .. }), "{error}");
     });
@@ -63,11 +63,11 @@ fn a_refusal_keeps_its_code_and_a_deadline_is_ours() {
     story(|| async {
         let stage = Stage::new();
         let client = dispensed(&stage).await;
-        stage.house.plugin.book().wait = Some(Err(Status::not_found("no such task")));
+        stage.fixture.plugin.book().wait = Some(Err(Status::not_found("no such task")));
         let error = client.wait_task(&task(), LONG).await.unwrap_err();
         assert!(matches!(&error, DriverError::Refused { code: Code::NotFound, recoverable: None, .. }));
         assert!(!error.is_transient(), "{error}");
-        stage.house.plugin.book().wait = None;
+        stage.fixture.plugin.book().wait = None;
         let began = Instant::now();
         let error = client.wait_task(&task(), Duration::from_secs(7)).await.unwrap_err();
         assert!(matches!(error, DriverError::DeadlineExceeded { .. }) && began.elapsed().as_secs() == 7);
@@ -88,7 +88,7 @@ fn calls_in_flight_fail_as_the_plugin_is_gone_when_its_process_dies_prc_05_evt_0
         });
         tokio::time::sleep(Duration::from_millis(10)).await;
         let began = Instant::now();
-        stage.house.kill("signal 9");
+        stage.fixture.kill("signal 9");
         let error = waiting.await.unwrap().unwrap_err();
         assert!(matches!(&error, DriverError::PluginGone { is_worth_retrying: true, .. }), "{error}");
         assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
@@ -102,8 +102,8 @@ fn calls_in_flight_fail_as_the_plugin_is_gone_when_its_process_dies_prc_05_evt_0
 fn calls_in_flight_are_cancelled_within_an_instant_when_the_driver_stops_shd_03() {
     story(|| async {
         let stage = Stage::new();
-        stage.house.plugin.book().is_polite = false;
-        stage.house.is_stubborn.set(true);
+        stage.fixture.plugin.book().is_polite = false;
+        stage.fixture.is_stubborn.set(true);
         let client = dispensed(&stage).await;
         let waiting = actix_rt::spawn(async move {
             let error = client.wait_task(&task(), LONG).await.unwrap_err();
@@ -124,13 +124,13 @@ fn a_plugin_that_is_out_of_service_and_lives_on_is_not_called_gone_d111() {
     story(|| async {
         let stage = Stage::new();
         let client = dispensed(&stage).await;
-        stage.house.plugin.book().wait = Some(Err(Status::unavailable("busy")));
+        stage.fixture.plugin.book().wait = Some(Err(Status::unavailable("busy")));
         let began = Instant::now();
         let error = client.wait_task(&task(), LONG).await.unwrap_err();
         assert!(matches!(error, DriverError::Refused { code: Code::Unavailable, .. }), "{error}");
         assert_eq!(began.elapsed().as_secs(), 3, "it was waited whether it ends");
         // If it does end meanwhile, that is what is told.
-        let dying = stage.house.clone();
+        let dying = stage.fixture.clone();
         actix_rt::spawn(async move {
             tokio::time::sleep(Duration::from_secs(2)).await;
             dying.kill("exit code 1");
@@ -186,7 +186,7 @@ fn a_command_ends_with_an_error_and_not_with_success_when_the_plugin_dies_evt_05
         let mut session = client.exec_task_streaming(&task(), &["cat".to_owned()], false);
         session.give(ExecInput::Stdin(b"hello".to_vec())).await.unwrap();
         assert_eq!(session.next().await.unwrap().unwrap(), ExecOutput::Stdout(b"hello".to_vec()));
-        stage.house.kill("signal 9");
+        stage.fixture.kill("signal 9");
         let error = session.next().await.unwrap().unwrap_err();
         assert!(matches!(error, DriverError::PluginGone { .. }), "{error}");
         assert!(session.next().await.is_none());

@@ -10,7 +10,7 @@ use callboard_actors::vocabulary::{AllocationId, TaskName};
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::house::{House, Stage, name, spec, story};
+use super::fixture::{Fixture, Stage, name, spec, story};
 
 fn task(name: &str) -> TaskKey {
     TaskKey::new(AllocationId::new("alloc").unwrap(), TaskName::new(name).unwrap())
@@ -51,8 +51,8 @@ fn a_slow_handler_delays_nobody_and_is_told_exactly_what_it_missed_evt_01() {
         reading(&mut stage).await;
         let began = Instant::now();
         for number in 0..1_500 {
-            stage.house.plugin.event("slow", &number.to_string());
-            stage.house.plugin.event("fast", &number.to_string());
+            stage.fixture.plugin.event("slow", &number.to_string());
+            stage.fixture.plugin.event("fast", &number.to_string());
             assert_eq!(next(&mut fast).await, number.to_string());
         }
         assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
@@ -80,11 +80,11 @@ fn ten_thousand_events_over_a_stream_that_breaks_again_and_again_are_each_had_on
         for number in 0..10_000u32 {
             let (of, _, said) = &mut handlers[random.usize(..4)];
             said.push(number.to_string());
-            stage.house.plugin.event(of, &number.to_string());
+            stage.fixture.plugin.event(of, &number.to_string());
             match random.u32(..2_000) {
-                0 | 1 => stage.house.plugin.end_events(None),
-                2 | 3 => stage.house.plugin.end_events(Some(Status::internal("cut"))),
-                4 => stage.house.kill("signal 9"),
+                0 | 1 => stage.fixture.plugin.end_events(None),
+                2 | 3 => stage.fixture.plugin.end_events(Some(Status::internal("cut"))),
+                4 => stage.fixture.kill("signal 9"),
                 5..100 => tokio::time::sleep(Duration::from_millis(1)).await,
                 _ => {}
             }
@@ -99,7 +99,7 @@ fn ten_thousand_events_over_a_stream_that_breaks_again_and_again_are_each_had_on
             }
             assert_eq!(events.try_next(), None);
         }
-        assert!(stage.house.plugin.book().events_after.len() > 3, "the stream broke");
+        assert!(stage.fixture.plugin.book().events_after.len() > 3, "the stream broke");
     });
 }
 
@@ -109,10 +109,10 @@ fn events_of_a_task_that_was_announced_wait_for_its_handler_evt_02() {
         let mut stage = Stage::new();
         stage.drivers.ask(AnnounceTask { driver: name(), task: task("a") }).await.unwrap().unwrap();
         reading(&mut stage).await;
-        stage.house.plugin.event("a", "started");
+        stage.fixture.plugin.event("a", "started");
         tokio::time::sleep(Duration::from_secs(3_600)).await;
         let mut events = handler(&stage, "a", None).await;
-        stage.house.plugin.event("a", "stopped");
+        stage.fixture.plugin.event("a", "stopped");
         assert_eq!(next(&mut events).await, "started");
         assert_eq!(next(&mut events).await, "stopped");
     });
@@ -123,8 +123,8 @@ fn events_that_nobody_announced_are_dead_letters_with_news_and_can_be_had_all_th
     story(|| async {
         let mut stage = Stage::new();
         reading(&mut stage).await;
-        stage.house.plugin.event("a", "one");
-        stage.house.plugin.event("a", "two");
+        stage.fixture.plugin.event("a", "one");
+        stage.fixture.plugin.event("a", "two");
         let news = stage.until(|news| matches!(news, DriversNews::DeadLetters { .. })).await;
         let dead = DriversNews::DeadLetters { driver: name(), task: Some(task("a")), count: 2, error: None };
         assert_eq!(news, dead);
@@ -138,25 +138,25 @@ fn events_that_nobody_announced_are_dead_letters_with_news_and_can_be_had_all_th
 #[test]
 fn a_handler_goes_on_where_it_was_after_a_restart_of_the_host_evt_02() {
     story(|| async {
-        let house = House::new();
-        let mut stage = Stage::with(house.clone(), DriversOptions::default());
+        let fixture = Fixture::new();
+        let mut stage = Stage::with(fixture.clone(), DriversOptions::default());
         let mut events = handler(&stage, "a", None).await;
         reading(&mut stage).await;
-        house.plugin.event("a", "one");
-        house.plugin.event("a", "two");
+        fixture.plugin.event("a", "one");
+        fixture.plugin.event("a", "two");
         let Some(TaskEventItem::Event { position, .. }) = events.next().await else { panic!("an event") };
         stage.running.request_stop(StopMode::Detach);
         stage.running.ended().await;
         assert_eq!(next(&mut events).await, "two");
         assert_eq!(next(&mut events).await, "end", "nothing comes any more");
-        house.plugin.event("a", "three");
+        fixture.plugin.event("a", "three");
 
-        let mut stage = Stage::with(house.clone(), DriversOptions::default());
+        let mut stage = Stage::with(fixture.clone(), DriversOptions::default());
         let mut events = handler(&stage, "a", position).await;
         reading(&mut stage).await;
         assert_eq!(next(&mut events).await, "two");
         assert_eq!(next(&mut events).await, "three");
-        assert_eq!(house.plugin.book().events_after, ["-:0", "s:1"]);
+        assert_eq!(fixture.plugin.book().events_after, ["-:0", "s:1"]);
     });
 }
 
@@ -164,15 +164,15 @@ fn a_handler_goes_on_where_it_was_after_a_restart_of_the_host_evt_02() {
 fn of_a_plugin_without_positions_every_interruption_is_told_as_a_gap_evt_02() {
     story(|| async {
         let mut stage = Stage::new();
-        stage.house.plugin.book().stream = None;
+        stage.fixture.plugin.book().stream = None;
         let mut events = handler(&stage, "a", None).await;
         reading(&mut stage).await;
-        stage.house.plugin.event("a", "one");
+        stage.fixture.plugin.event("a", "one");
         assert_eq!(next(&mut events).await, "one");
-        stage.house.kill("signal 9");
+        stage.fixture.kill("signal 9");
         assert_eq!(next(&mut events).await, format!("gap None: {}", GapReason::Interrupted));
         came(&mut stage).await;
-        stage.house.plugin.event("a", "two");
+        stage.fixture.plugin.event("a", "two");
         assert_eq!(next(&mut events).await, "two");
     });
 }
@@ -183,17 +183,17 @@ fn an_error_of_the_stream_is_told_with_its_text_and_is_no_event() {
         let mut stage = Stage::new();
         let mut events = handler(&stage, "a", None).await;
         reading(&mut stage).await;
-        stage.house.plugin.end_events(Some(Status::data_loss("lost the log")));
+        stage.fixture.plugin.end_events(Some(Status::data_loss("lost the log")));
         let news = stage.until(|news| matches!(news, DriversNews::EventsInterrupted { .. })).await;
         assert!(
             matches!(news, DriversNews::EventsInterrupted { error, .. } if error.contains("lost the log"))
         );
         // An event that names no task is one neither.
         tokio::time::sleep(Duration::from_secs(5)).await;
-        stage.house.plugin.book().events.as_ref().unwrap().send(Ok(Default::default())).unwrap();
+        stage.fixture.plugin.book().events.as_ref().unwrap().send(Ok(Default::default())).unwrap();
         let news = stage.until(|news| matches!(news, DriversNews::DeadLetters { .. })).await;
         assert!(matches!(news, DriversNews::DeadLetters { task: None, error: Some(_), .. }));
-        stage.house.plugin.event("a", "one");
+        stage.fixture.plugin.event("a", "one");
         assert_eq!(next(&mut events).await, "one");
     });
 }
@@ -204,11 +204,11 @@ fn repeats_are_folded_where_recent_events_are_shown_evt_04() {
         let mut stage = Stage::new();
         let mut events = handler(&stage, "a", None).await;
         reading(&mut stage).await;
-        stage.house.plugin.event("a", "no disk");
+        stage.fixture.plugin.event("a", "no disk");
         for _ in 0..10_000 {
-            stage.house.plugin.event("a", "cannot unmount");
+            stage.fixture.plugin.event("a", "cannot unmount");
         }
-        stage.house.plugin.event("a", "last");
+        stage.fixture.plugin.event("a", "last");
         while next(&mut events).await != "last" {}
         let recent = stage.drivers.ask(RecentTaskEvents { driver: name(), task: task("a") }).await.unwrap();
         let told: Vec<String> = recent.iter().map(ToString::to_string).collect();
@@ -226,7 +226,7 @@ fn a_callback_is_called_for_each_event_and_a_forgotten_task_ends() {
         let register = RegisterTaskHandler { driver: name(), task: task("a"), sink };
         stage.drivers.ask(register).await.unwrap().unwrap();
         reading(&mut stage).await;
-        stage.house.plugin.event("a", "one");
+        stage.fixture.plugin.event("a", "one");
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert_eq!(heard.borrow().len(), 1);
         stage.drivers.ask(ForgetTaskHandler { driver: name(), task: task("a") }).await.unwrap();
@@ -240,7 +240,7 @@ fn a_removed_driver_leaves_nobody_waiting_and_one_that_comes_again_is_watched_an
         let mut stage = Stage::new();
         let mut before = handler(&stage, "a", None).await;
         reading(&mut stage).await;
-        stage.house.plugin.event("a", "one");
+        stage.fixture.plugin.event("a", "one");
         assert_eq!(next(&mut before).await, "one");
         stage.drivers.ask(RemoveDriver { name: name() }).await.unwrap().unwrap();
         assert_eq!(next(&mut before).await, "end");
@@ -248,7 +248,7 @@ fn a_removed_driver_leaves_nobody_waiting_and_one_that_comes_again_is_watched_an
         let mut again = handler(&stage, "a", None).await;
         // Nothing came between.
         tokio::time::sleep(Duration::from_secs(10)).await;
-        stage.house.plugin.event("a", "two");
+        stage.fixture.plugin.event("a", "two");
         let heard = [next(&mut again).await, next(&mut again).await];
         assert_eq!(heard, ["one", "two"], "the plugin keeps what it told");
         let status = stage.drivers.ask(DescribeDriver { name: name() }).await.unwrap().unwrap();
@@ -261,11 +261,11 @@ fn a_driver_whose_actor_falls_while_it_is_removed_leaves_no_process_s4_shd_06() 
     story(|| async {
         let mut stage = Stage::new();
         reading(&mut stage).await;
-        stage.house.plugin.book().is_polite = false;
+        stage.fixture.plugin.book().is_polite = false;
         let removed = stage.drivers.ask(RemoveDriver { name: name() });
         tokio::time::sleep(Duration::from_millis(1)).await;
         stage.drills.drill(&format!("driver {}", name()), Drill::GiveUp).unwrap();
         let Removed::Ended { .. } = removed.await.unwrap().unwrap() else { panic!("it ran") };
-        assert!(!stage.house.is_running());
+        assert!(!stage.fixture.is_running());
     });
 }

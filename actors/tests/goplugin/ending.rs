@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use callboard_actors::goplugin::Farewell;
+use callboard_actors::goplugin::ShutdownAnswer;
 use callboard_actors::rpc::Class;
 use tonic::Status;
 
@@ -12,7 +12,7 @@ use crate::plugin::{LONG, Place, Plugin, Reply, SHORT, connected, heard};
 async fn a_plugin_answers_its_end_d51() {
     let plugin = Plugin::default();
     let (_place, connection) = connected(&plugin).await;
-    assert_eq!(connection.shutdown(LONG).await, Ok(Farewell::Answered));
+    assert_eq!(connection.shutdown(LONG).await, Ok(ShutdownAnswer::Answered));
     assert_eq!(*plugin.heard.lock().expect("free"), ["shutdown"]);
 }
 
@@ -21,8 +21,8 @@ async fn one_that_says_it_is_unavailable_or_that_the_call_is_cancelled_has_obeye
     for status in [Status::unavailable("transport is closing"), Status::cancelled("server stopped")] {
         let (_place, connection) =
             connected(&Plugin { shutdown: Reply::Fail(status), ..Plugin::default() }).await;
-        let farewell = connection.shutdown(LONG).await.expect("it obeys");
-        assert!(matches!(farewell, Farewell::HungUp { .. }), "{farewell:?}");
+        let shutdown = connection.shutdown(LONG).await.expect("it obeys");
+        assert!(matches!(shutdown, ShutdownAnswer::HungUp { .. }), "{shutdown:?}");
     }
 }
 
@@ -38,10 +38,10 @@ async fn one_that_dies_within_the_call_has_obeyed_too_d51() {
     });
     heard(&plugin, "shutdown").await;
     process.kill();
-    let farewell = asked.await.expect("it did not panic").expect("it obeys");
-    assert!(matches!(farewell, Farewell::HungUp { .. }), "{farewell:?}");
+    let shutdown = asked.await.expect("it did not panic").expect("it obeys");
+    assert!(matches!(shutdown, ShutdownAnswer::HungUp { .. }), "{shutdown:?}");
     let again = connection.shutdown(LONG).await.expect("asking again harms nobody");
-    assert!(matches!(again, Farewell::HungUp { .. }), "{again:?}");
+    assert!(matches!(again, ShutdownAnswer::HungUp { .. }), "{again:?}");
 }
 
 #[tokio::test]

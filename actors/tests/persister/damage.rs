@@ -8,7 +8,7 @@ use callboard_actors::persister::{
 use redb::{Database, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 
-use crate::company::{Author, Player, closed_file, open, play, players};
+use crate::common::{Author, Player, closed_file, open, play, players};
 use crate::disk::{Disk, Random};
 
 type Rows = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -105,7 +105,7 @@ fn res_08_what_is_in_quarantine_can_be_looked_at_and_its_place_is_free_again() {
         assert_eq!(one.bytes, bytes_of_three);
         assert!(one.reason.contains("checksum") && one.at > 1_700_000_000, "{one:?}");
         assert_eq!(quarantined.len(), 1);
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         author.put(3, &Player::numbered(3));
         author.all_written().await;
         assert_eq!(players(&persister).await.len(), 5);
@@ -243,7 +243,7 @@ fn p2_one_record_of_a_newer_schema_keeps_an_older_version_from_touching_its_tabl
     let directory = tempfile::tempdir().unwrap();
     play(async {
         let persister = open(directory.path()).await;
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         author.put(1, &Player::numbered(1));
         author.write(vec![Operation::put(2_u64.to_be_bytes(), &aged(2))]);
         author.all_written().await;
@@ -262,7 +262,7 @@ fn p2_an_older_record_that_nothing_migrates_is_set_aside() {
     let directory = tempfile::tempdir().unwrap();
     play(async {
         let persister = open(directory.path()).await;
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         let mut record = encode(&aged(1));
         record[..2].copy_from_slice(&0_u16.to_le_bytes());
         author.write(vec![Operation::Put { table: AgedPlayer::TABLE, key: vec![1], record }]);

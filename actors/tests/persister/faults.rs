@@ -7,7 +7,7 @@ use callboard_actors::persister::{DiskFault, LoadError, MemoryDisk, Persister, W
 use futures_util::FutureExt;
 use rustix::io::Errno;
 
-use crate::company::{Author, Player, open, play, players};
+use crate::common::{Author, Player, open, play, players};
 use crate::disk::{Disk, Fault, Unsynced};
 
 const FAULTS: [Fault; 6] = [
@@ -21,7 +21,7 @@ const FAULTS: [Fault; 6] = [
 
 /// Writes players 0 to 9, which are acknowledged.
 async fn ten_players(persister: &Persister) -> Author {
-    let mut author = Author::new("company", persister);
+    let mut author = Author::new("common", persister);
     for key in 0..10 {
         author.put(key, &Player::numbered(key));
     }
@@ -120,7 +120,7 @@ fn p3_p4_pages_that_the_system_forgot_in_a_failed_sync_are_written_again_before_
     let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
     play(async {
         let persister = disk.open(directory.path()).await.unwrap();
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         for key in 0..500 {
             author.put(key, &Player::numbered(key));
         }

@@ -2,7 +2,7 @@
 
 use callboard_actors::persister::{OpenError, Options, Persister, Quarantined, decode, encode};
 
-use super::company::{Player, closed_file, play, players};
+use super::common::{Player, closed_file, play, players};
 use super::damage::FIXTURE;
 
 /// Where a redb file says what it is: its magic number, and the format of each of its two commit slots.
@@ -24,7 +24,7 @@ fn p2_a_file_that_redb_4_4_wrote_is_read_without_a_migration() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("callboard.redb"), FIXTURE).unwrap();
     play(async {
-        let persister = super::company::open(directory.path()).await;
+        let persister = super::common::open(directory.path()).await;
         let expected: Vec<_> = (0..20).map(|number| (number, Player::numbered(number))).collect();
         assert_eq!(players(&persister).await, expected);
     });

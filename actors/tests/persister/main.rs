@@ -1,6 +1,6 @@
 //! The promises of the persister (P1 to P5, RES-08), told through its public surface.
 
-mod company;
+mod common;
 mod damage;
 mod disk;
 mod faults;

@@ -8,7 +8,7 @@ use callboard_actors::persister::{FILE_SCHEMA, OpenError, Options, Persister};
 use redb::{Database, TableDefinition};
 use rustix::io::Errno;
 
-use crate::company::{Author, Player, closed_file, open, play, players};
+use crate::common::{Author, Player, closed_file, open, play, players};
 use crate::disk::{Disk, Fault, Unsynced};
 use crate::faults::Mounted;
 
@@ -272,7 +272,7 @@ fn p5_a_second_host_is_refused_and_told_who_was_first() {
         assert!(matches!(error, OpenError::Locked { .. }) && error.is_transient(), "{error:?}");
         let text = error.to_string();
         assert!(text.contains(&format!("process {}, since 20", std::process::id())), "{text}");
-        let mut author = Author::new("company", &first);
+        let mut author = Author::new("common", &first);
         author.put(1, &Player::numbered(1));
         author.all_written().await;
     });
@@ -305,7 +305,7 @@ fn a_host_that_holds_a_directory_until_it_is_killed() {
     let Some(data_dir) = std::env::var_os(HOLD) else { return };
     play(async {
         let persister = open(Path::new(&data_dir)).await;
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         for key in 0.. {
             author.put(key, &Player::numbered(key));
             author.all_written().await;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use callboard_actors::persister::{Operation, Persister};
 
-use crate::company::{Author, Player, play};
+use crate::common::{Author, Player, play};
 use crate::disk::{Cut, Disk, Fault, Random, Unsynced};
 
 type Table = BTreeMap<Vec<u8>, Player>;
@@ -53,7 +53,7 @@ async fn perform(script: &Script, disk: &Disk, fault: Option<Fault>, directory: 
     if let Some(fault) = fault {
         disk.fail(fault);
     }
-    let mut author = Author::new("company", &persister);
+    let mut author = Author::new("common", &persister);
     for burst in (1..=4).cycle() {
         let first = author.sequence;
         let writes = script.writes.iter().skip(known.acknowledged).take(burst);
@@ -116,7 +116,7 @@ fn survives(script: &Script, fault: Option<Fault>, cut: Cut, unsynced: &[Unsynce
                 "{cut:?}, {reached:?}: {} writes were acknowledged, found {table:?}",
                 known.acknowledged
             );
-            let mut author = Author::new("company", &persister);
+            let mut author = Author::new("common", &persister);
             author.put(1, &Player::numbered(1));
             author.all_written().await;
         });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callboard_actors::persister::{LoadError, Operation, Persister, RECORD_BYTES_MAX, WriteError};
 
-use crate::company::{Author, Player, open, play, play_paused, players};
+use crate::common::{Author, Player, open, play, play_paused, players};
 use crate::disk::Disk;
 
 #[test]
@@ -14,7 +14,7 @@ fn p1_a_burst_of_writes_shares_few_commits_and_all_of_it_is_there_after_a_restar
     let directory = tempfile::tempdir().unwrap();
     play(async {
         let persister = open(directory.path()).await;
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         for key in 0..1_000 {
             author.put(key, &Player::numbered(key));
         }
@@ -86,7 +86,7 @@ fn p1_a_load_sees_every_write_that_was_handed_over_before_it_and_none_after() {
     let directory = tempfile::tempdir().unwrap();
     play(async {
         let persister = open(directory.path()).await;
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         for key in 0..100 {
             author.put(key, &Player::numbered(key));
         }
@@ -111,7 +111,7 @@ fn p1_a_paused_clock_stands_still_while_the_disk_works() {
             bell.set(true);
         });
         let persister = open(directory.path()).await;
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         for key in 0..100 {
             author.put(key, &Player::numbered(key));
             author.all_written().await;
@@ -153,7 +153,7 @@ fn a_table_of_the_persister_itself_is_not_written_by_others() {
     let directory = tempfile::tempdir().unwrap();
     play(async {
         let persister = open(directory.path()).await;
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         let table = callboard_actors::persister::Table("meta");
         author.write(vec![Operation::Put { table, key: b"first".to_vec(), record: vec![1] }]);
         assert!(author.settled().await.outcome.is_err());
@@ -168,7 +168,7 @@ fn closing_settles_what_was_handed_over_and_lets_the_next_host_in() {
     let directory = tempfile::tempdir().unwrap();
     play(async {
         let persister = open(directory.path()).await;
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         author.put(1, &Player::numbered(1));
         persister.close().await.unwrap();
         assert!(author.settled().await.outcome.is_ok());
@@ -186,7 +186,7 @@ fn when_all_handles_are_gone_what_was_handed_over_is_written_and_the_lock_is_rel
     let directory = tempfile::tempdir().unwrap();
     play(async {
         let persister = open(directory.path()).await;
-        Author::new("company", &persister).put(1, &Player::numbered(1));
+        Author::new("common", &persister).put(1, &Player::numbered(1));
         drop(persister);
         let next = opened_at_last(directory.path()).await;
         assert_eq!(players(&next).await, [(1, Player::numbered(1))]);

@@ -40,23 +40,23 @@ fn a_group_goes_with_its_process_and_the_directory_with_the_last_group_prc_03() 
         let Some(place) = place(&stage) else { return };
         assert!(!place.exists(), "looking leaves nothing");
         stage.with_control_groups = true;
-        let house = stage.open();
+        let fixture = stage.open();
         let spec = || ProcessSpec { reach: Reach::Everything, ..shell("exec sleep 60") };
-        let one = house.launch("a", spec()).await.expect("it starts");
-        let two = house.launch("b", spec()).await.expect("it starts");
+        let one = fixture.launch("a", spec()).await.expect("it starts");
+        let two = fixture.launch("b", spec()).await.expect("it starts");
         let group = |tag| place.join(format!("{tag}"));
         assert!(group(one.tag).exists() && group(two.tag).exists());
         // A group that the process made in its own goes with it.
         std::fs::create_dir(group(one.tag).join("inner")).expect("it can be made");
-        house.stop("a", Duration::from_secs(5)).await;
+        fixture.stop("a", Duration::from_secs(5)).await;
         assert!(!group(one.tag).exists() && group(two.tag).exists());
-        house.stop("b", Duration::from_secs(5)).await;
+        fixture.stop("b", Duration::from_secs(5)).await;
         assert!(!place.exists(), "nothing is left");
         let broken = Executable::at(stage.script("broken", "#!/no/such/interpreter\n"));
         let broken = ProcessSpec { reach: Reach::Everything, executable: broken, ..shell("") };
-        house.launch("c", broken).await.expect_err("there is no such interpreter");
+        fixture.launch("c", broken).await.expect_err("there is no such interpreter");
         assert!(!place.exists(), "nor of one that did not start");
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }
 
@@ -73,16 +73,16 @@ fn the_next_run_removes_the_empty_groups_of_its_own_owner_only_prc_03_th050() {
         }
         let mut living = sleeper(&place.join("used"));
         stage.with_control_groups = true;
-        let house = stage.open();
+        let fixture = stage.open();
         until("what is empty goes", || !place.join("dead").exists() && !elsewhere.exists()).await;
         assert!(place.join("used").exists() && other.join("dead").exists() && other.join("session").exists());
         assert!(living.try_wait().expect("it is our child").is_none(), "nothing is killed");
         living.kill().expect("it lives");
         living.wait().expect("it is our child");
-        house.end(StopMode::Stop).await;
-        let house = stage.open();
+        fixture.end(StopMode::Stop).await;
+        let fixture = stage.open();
         until("nothing is left once it is empty", || !place.exists()).await;
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
         for group in [other.join("dead"), other.join("session"), other] {
             std::fs::remove_dir(group).expect("it is empty");
         }

@@ -10,7 +10,7 @@ use callboard_actors::shell::StopMode;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::sleep;
 
-use crate::stage::{HANDSHAKE, House, Stage, is_gone, lives, pid_in, plugin, story};
+use crate::stage::{Fixture, HANDSHAKE, Stage, is_gone, lives, pid_in, plugin, story};
 
 /// Says to the stand-in that it is one, and where it writes its process id.
 const STAND_IN: &str = "EXECUTOR_PID_FILE";
@@ -93,95 +93,95 @@ async fn told(stage: &Stage) -> PathBuf {
 }
 
 /// Waits until the host has settled what earlier runs left: launches wait for that.
-async fn settled(house: &House) {
-    let ended = house.launch("settled", crate::stage::shell("true")).await.expect("it starts");
-    house.ended(&ended).await;
+async fn settled(fixture: &Fixture) {
+    let ended = fixture.launch("settled", crate::stage::shell("true")).await.expect("it starts");
+    fixture.ended(&ended).await;
 }
 
 #[test]
 fn an_executor_and_its_socket_outlive_every_end_of_its_driver_and_of_the_host_t030_t032_th030_th031_th032() {
     story(|stage| async move {
-        let house = stage.open();
+        let fixture = stage.open();
         let spec = || driver(&stage, stage.data_dir());
-        let launched = house.launch("driver-a", spec()).await.expect("it is ready");
+        let launched = fixture.launch("driver-a", spec()).await.expect("it is ready");
         let executor = Executor::of(&stage, "driver-a").await;
         executor.is_served("while its driver runs");
         let place = told(&stage).await;
         assert_eq!(Some(place.as_path()), executor.socket.parent());
         kill(launched.pid);
-        assert_eq!(house.ended(&launched).await.by, EndedBy::Itself);
+        assert_eq!(fixture.ended(&launched).await.by, EndedBy::Itself);
         executor.is_served("after its driver was killed");
-        house.launch("driver-a", spec()).await.expect("it is ready again");
+        fixture.launch("driver-a", spec()).await.expect("it is ready again");
         assert_eq!(told(&stage).await, place, "the path of its sockets never changes");
-        house.stop("driver-a", Duration::from_secs(2)).await;
+        fixture.stop("driver-a", Duration::from_secs(2)).await;
         executor.is_served("after its driver was stopped");
         let mut failing = spec();
         failing.arguments[1] = "exit 3".to_owned();
-        house.launch("driver-a", failing).await.expect_err("it says no handshake");
+        fixture.launch("driver-a", failing).await.expect_err("it says no handshake");
         executor.is_served("after a launch that failed");
-        house.launch("driver-a", spec()).await.expect("it is ready again");
-        house.end(StopMode::Stop).await;
+        fixture.launch("driver-a", spec()).await.expect("it is ready again");
+        fixture.end(StopMode::Stop).await;
         executor.is_served("after the host has ended its driver");
-        let house = stage.open();
-        settled(&house).await;
+        let fixture = stage.open();
+        settled(&fixture).await;
         executor.is_served("after the next host has swept");
-        house.launch("driver-a", spec()).await.expect("it is ready again");
-        house.kill().await;
-        let house = stage.open();
-        house.recall("driver-a").await;
+        fixture.launch("driver-a", spec()).await.expect("it is ready again");
+        fixture.kill().await;
+        let fixture = stage.open();
+        fixture.recall("driver-a").await;
         executor.is_served("after a host that was killed");
-        house.stop("driver-a", Duration::ZERO).await;
+        fixture.stop("driver-a", Duration::ZERO).await;
         executor.is_served("after its driver was killed by its host");
         executor.end().await;
-        house.launch("driver-a", spec()).await.expect("it is ready again");
+        fixture.launch("driver-a", spec()).await.expect("it is ready again");
         assert!(!executor.socket.exists(), "nobody has it open any more");
-        house.stop("driver-a", Duration::ZERO).await;
-        house.end(StopMode::Stop).await;
-        let house = stage.open();
-        settled(&house).await;
+        fixture.stop("driver-a", Duration::ZERO).await;
+        fixture.end(StopMode::Stop).await;
+        let fixture = stage.open();
+        settled(&fixture).await;
         assert!(!place.exists(), "no record names it, and nothing lives there");
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }
 
 #[test]
 fn a_plugin_that_is_only_asked_who_it_is_takes_nothing_along_that_it_started_th030_th032() {
     story(|stage| async move {
-        let house = stage.open();
+        let fixture = stage.open();
         let spec = ProcessSpec { output_kept_bytes: 0, ..driver(&stage, stage.data_dir()) };
-        house.launch("catalog-1-a", spec.clone()).await.expect("it is ready");
+        fixture.launch("catalog-1-a", spec.clone()).await.expect("it is ready");
         let executor = Executor::of(&stage, "catalog-1-a").await;
-        house.stop("catalog-1-a", Duration::from_secs(2)).await;
+        fixture.stop("catalog-1-a", Duration::from_secs(2)).await;
         executor.is_served("after it was asked");
-        house.end(StopMode::Stop).await;
-        let house = stage.open();
-        settled(&house).await;
+        fixture.end(StopMode::Stop).await;
+        let fixture = stage.open();
+        settled(&fixture).await;
         executor.is_served("after the next host has swept");
         executor.end().await;
-        house.end(StopMode::Stop).await;
-        let house = stage.open();
-        settled(&house).await;
+        fixture.end(StopMode::Stop).await;
+        let fixture = stage.open();
+        settled(&fixture).await;
         assert!(!executor.socket.parent().expect("a directory").exists());
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }
 
 #[test]
 fn the_socket_of_a_driver_that_was_killed_goes_with_it_th030() {
     story(|stage| async move {
-        let house = stage.open();
+        let fixture = stage.open();
         // The executor is no session of its own here: it is of the driver's group and ends with it.
         let mut spec = driver(&stage, stage.data_dir());
         spec.arguments[1] = spec.arguments[1].replace("setsid ", "");
-        let launched = house.launch("driver-a", spec).await.expect("it is ready");
+        let launched = fixture.launch("driver-a", spec).await.expect("it is ready");
         let executor = Executor::of(&stage, "driver-a").await;
         executor.is_served("while its driver runs");
         kill(launched.pid);
-        house.ended(&launched).await;
+        fixture.ended(&launched).await;
         while executor.socket.exists() {
             sleep(Duration::from_millis(5)).await;
         }
         assert!(!lives(executor.pid));
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }

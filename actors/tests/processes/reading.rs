@@ -80,20 +80,22 @@ fn a_plugin_that_logs_every_ten_milliseconds_across_five_restarts_never_dies_and
         let log = Log::default();
         let _heard = tracing::subscriber::set_default(log.clone());
         let script = "i=0; while :; do echo \"[INFO] line $i\" >&2; i=$((i+1)); sleep 0.01; done";
-        let mut house = stage.open();
-        let launched = house.launch("a", shell(script)).await.expect("it starts");
+        let mut fixture = stage.open();
+        let launched = fixture.launch("a", shell(script)).await.expect("it starts");
         for round in 1..=5 {
             while log.count() < round * 20 {
                 sleep(Duration::from_millis(5)).await;
             }
-            house.end(StopMode::Detach).await;
+            fixture.end(StopMode::Detach).await;
             sleep(Duration::from_millis(100)).await;
             assert!(lives(launched.pid), "it lives without a host");
-            house = stage.open();
-            assert!(matches!(house.recall("a").await, Recalled::Proven(again) if again.pid == launched.pid));
+            fixture = stage.open();
+            assert!(
+                matches!(fixture.recall("a").await, Recalled::Proven(again) if again.pid == launched.pid)
+            );
         }
-        house.stop("a", Duration::from_secs(5)).await;
-        house.end(StopMode::Stop).await;
+        fixture.stop("a", Duration::from_secs(5)).await;
+        fixture.end(StopMode::Stop).await;
         let written = fs::read_to_string(stage.output("a", "stderr.log")).expect("its file");
         let written: Vec<&str> = written.lines().map(|line| line.trim_start_matches("[INFO] ")).collect();
         assert!(written.len() > 100);
@@ -107,18 +109,18 @@ fn after_a_kill_of_the_owner_no_line_is_lost_and_at_most_the_last_ones_are_told_
         let log = Log::default();
         let _heard = tracing::subscriber::set_default(log.clone());
         let script = "i=0; while :; do echo \"[INFO] line $i\" >&2; i=$((i+1)); sleep 0.01; done";
-        let mut house = stage.open();
-        house.launch("a", shell(script)).await.expect("it starts");
+        let mut fixture = stage.open();
+        fixture.launch("a", shell(script)).await.expect("it starts");
         for round in 1..=5 {
             while log.count() < round * 30 {
                 sleep(Duration::from_millis(5)).await;
             }
-            house.kill().await;
+            fixture.kill().await;
             sleep(Duration::from_millis(50)).await;
-            house = stage.open();
+            fixture = stage.open();
         }
-        house.stop("a", Duration::from_secs(5)).await;
-        house.end(StopMode::Stop).await;
+        fixture.stop("a", Duration::from_secs(5)).await;
+        fixture.end(StopMode::Stop).await;
         let written = fs::read_to_string(stage.output("a", "stderr.log")).expect("its file");
         let messages = log.messages();
         for line in written.lines().map(|line| line.trim_start_matches("[INFO] ")) {
@@ -141,8 +143,8 @@ fn a_burst_that_nothing_follows_is_kept_as_told_and_is_not_told_again_after_a_ki
         let burst = format!(
             "n=0; while [ $n -lt {LINES} ]; do echo \"[INFO] line $i\" >&2; i=$((i+1)); n=$((n+1)); done"
         );
-        let mut house = stage.open();
-        house
+        let mut fixture = stage.open();
+        fixture
             .launch("a", shell(&format!("i=0; while :; do {go_on}; {burst}; done")))
             .await
             .expect("it starts");
@@ -160,11 +162,11 @@ fn a_burst_that_nothing_follows_is_kept_as_told_and_is_not_told_again_after_a_ki
                 );
                 sleep(Duration::from_millis(5)).await;
             }
-            house.kill().await;
-            house = stage.open();
+            fixture.kill().await;
+            fixture = stage.open();
         }
-        house.stop("a", Duration::from_secs(5)).await;
-        house.end(StopMode::Stop).await;
+        fixture.stop("a", Duration::from_secs(5)).await;
+        fixture.end(StopMode::Stop).await;
         let expected: Vec<_> = (0..20 * LINES).map(|number| format!("line {number}")).collect();
         assert_eq!(log.messages(), expected, "every line once, in order");
     });
@@ -175,11 +177,11 @@ fn a_line_of_fifty_mebibytes_and_a_flood_hold_up_nobody_and_take_little_room_log
     story(|stage| async move {
         let log = Log::default();
         let _heard = tracing::subscriber::set_default(log.clone());
-        let house = stage.open();
+        let fixture = stage.open();
         let script =
             "head -c 52428800 /dev/zero | tr '\\0' x >&2; echo >&2; echo '[INFO] after' >&2; exec sleep 60";
         let spec = ProcessSpec { output_kept_bytes: 1 << 20, ..shell(script) };
-        house.launch("a", spec).await.expect("it starts");
+        fixture.launch("a", spec).await.expect("it starts");
         while log.messages().last().is_none_or(|last| last != "after") {
             sleep(Duration::from_millis(20)).await;
         }
@@ -189,8 +191,8 @@ fn a_line_of_fifty_mebibytes_and_a_flood_hold_up_nobody_and_take_little_room_log
         assert!(length > 50 << 20 && room < 8 << 20, "{room} of {length} bytes are kept");
         let longest = log.messages().iter().map(String::len).max();
         assert!(longest <= Some(256 * 1_024), "{longest:?}");
-        house.stop("a", Duration::from_secs(5)).await;
-        house.end(StopMode::Stop).await;
+        fixture.stop("a", Duration::from_secs(5)).await;
+        fixture.end(StopMode::Stop).await;
     });
 }
 
@@ -199,27 +201,28 @@ fn a_log_that_stands_still_delays_nobody_and_what_it_missed_is_counted_log_03() 
     story(|stage| async move {
         let log = Log::default();
         let _heard = tracing::subscriber::set_default(log.clone());
-        let house = stage.open();
+        let fixture = stage.open();
         log.stick(true);
         let flood =
             "i=0; while [ $i -lt 20000 ]; do echo \"[INFO] line $i\" >&2; i=$((i+1)); done; exec sleep 60";
-        let noisy = house.launch("noisy", shell(flood)).await.expect("it starts");
+        let noisy = fixture.launch("noisy", shell(flood)).await.expect("it starts");
         let dropped = loop {
             let asked = Instant::now();
-            let quiet = house.launch("quiet", shell("exec sleep 60")).await.expect("it starts all the same");
-            house.stop("quiet", Duration::from_secs(5)).await;
+            let quiet =
+                fixture.launch("quiet", shell("exec sleep 60")).await.expect("it starts all the same");
+            fixture.stop("quiet", Duration::from_secs(5)).await;
             assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
             assert!(lives(noisy.pid) && !lives(quiet.pid));
             let describe = callboard_actors::processes::DescribeProcess { name: noisy.name.clone() };
-            let report = house.address.ask(describe).await.expect("it is answered").expect("it is there");
+            let report = fixture.address.ask(describe).await.expect("it is answered").expect("it is there");
             if report.lines_dropped > 10_000 {
                 break report.lines_dropped;
             }
         };
         println!("{dropped} lines of 20000 were dropped");
         log.stick(false);
-        house.stop("noisy", Duration::from_secs(5)).await;
-        house.end(StopMode::Stop).await;
+        fixture.stop("noisy", Duration::from_secs(5)).await;
+        fixture.end(StopMode::Stop).await;
         assert!(log.count() > 100, "what was not dropped is told");
     });
 }
@@ -229,9 +232,9 @@ fn a_plugin_that_falls_silent_after_a_flood_has_every_dropped_line_told_all_the_
     story(|stage| async move {
         let log = Log::default();
         let _heard = tracing::subscriber::set_default(log.clone());
-        let house = stage.open();
+        let fixture = stage.open();
         let flood = "head -c 200000 /dev/zero | tr '\\0' '\\n' | sed 's/^/[INFO] x/' >&2; exec sleep 600";
-        let noisy = house.launch("noisy", shell(flood)).await.expect("it starts");
+        let noisy = fixture.launch("noisy", shell(flood)).await.expect("it starts");
         let counted = |message: &String| {
             let (count, rest) = message.split_once(' ')?;
             rest.starts_with("lines of this plugin were dropped").then(|| count.parse::<u64>().ok())?
@@ -239,7 +242,7 @@ fn a_plugin_that_falls_silent_after_a_flood_has_every_dropped_line_told_all_the_
         let began = Instant::now();
         let dropped = loop {
             let describe = callboard_actors::processes::DescribeProcess { name: noisy.name.clone() };
-            let report = house.address.ask(describe).await.expect("it is answered").expect("it is there");
+            let report = fixture.address.ask(describe).await.expect("it is answered").expect("it is there");
             let told: u64 = log.messages().iter().filter_map(counted).sum();
             if report.lines_dropped > 0 && told == report.lines_dropped {
                 break told;
@@ -249,22 +252,22 @@ fn a_plugin_that_falls_silent_after_a_flood_has_every_dropped_line_told_all_the_
         };
         assert!(lives(noisy.pid), "it is only silent");
         println!("{dropped} lines were dropped and are told");
-        house.stop("noisy", Duration::from_secs(5)).await;
-        house.end(StopMode::Stop).await;
+        fixture.stop("noisy", Duration::from_secs(5)).await;
+        fixture.end(StopMode::Stop).await;
     });
 }
 
 #[test]
 fn the_panic_of_a_running_plugin_is_one_event_with_trace_exit_and_uptime_log_01() {
     story(|stage| async move {
-        let house = stage.open();
+        let fixture = stage.open();
         let script = "echo '[INFO] up' >&2; echo 'panic: lost the pool' >&2; echo '\tmain.go:7' >&2; exit 2";
-        let launched = house.launch("a", shell(script)).await.expect("it starts");
-        let ending = house.ended(&launched).await;
+        let launched = fixture.launch("a", shell(script)).await.expect("it starts");
+        let ending = fixture.ended(&launched).await;
         assert_eq!(ending.panic.as_deref(), Some("panic: lost the pool\n\tmain.go:7"));
         assert!(
             ending.to_string().contains("exit code 2 after") && ending.to_string().contains("lost the pool")
         );
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }

@@ -15,7 +15,9 @@ use callboard_actors::shell::StopMode;
 use callboard_actors::vocabulary::Timestamp;
 use tokio::time::sleep;
 
-use crate::stage::{HANDSHAKE, House, Stage, all_tagged, is_gone, lives, name, plugin, shell, story, tagged};
+use crate::stage::{
+    Fixture, HANDSHAKE, Stage, all_tagged, is_gone, lives, name, plugin, shell, story, tagged,
+};
 
 fn proven(recalled: Recalled) -> Launched {
     match recalled {
@@ -26,9 +28,9 @@ fn proven(recalled: Recalled) -> Launched {
 
 /// One that is launched by a run that then lets go of it.
 async fn left_behind(stage: &Stage, spec: ProcessSpec) -> Launched {
-    let house = stage.open();
-    let launched = house.launch("a", spec).await.expect("it starts");
-    house.end(StopMode::Detach).await;
+    let fixture = stage.open();
+    let launched = fixture.launch("a", spec).await.expect("it starts");
+    fixture.end(StopMode::Detach).await;
     assert!(lives(launched.pid));
     launched
 }
@@ -38,17 +40,17 @@ fn twenty_runs_adopt_one_surviving_process_and_never_make_a_second_prc_04() {
     story(|stage| async move {
         let first = left_behind(&stage, plugin(&format!("echo '{HANDSHAKE}'; sleep 60; :"))).await;
         for _ in 0..20 {
-            let house = stage.open();
-            let again = proven(house.recall("a").await);
+            let fixture = stage.open();
+            let again = proven(fixture.recall("a").await);
             assert_eq!((again.pid, again.tag, &again.handshake), (first.pid, first.tag, &first.handshake));
             assert!(again.is_adopted);
             // It, and what it waits for.
             all_tagged(first.tag, 2).await;
-            house.end(StopMode::Detach).await;
+            fixture.end(StopMode::Detach).await;
         }
-        let house = stage.open();
-        proven(house.recall("a").await);
-        house.end(StopMode::Stop).await;
+        let fixture = stage.open();
+        proven(fixture.recall("a").await);
+        fixture.end(StopMode::Stop).await;
         assert!(!lives(first.pid), "stopping ends what was adopted");
         assert_eq!(stage.records.all(), vec![]);
     });
@@ -66,10 +68,10 @@ fn the_version_that_was_chosen_is_in_the_record_and_holds_after_a_reattachment_p
         let recorded = stage.records.all();
         assert_eq!(recorded[0].handshake, first.handshake, "what was agreed on is on record");
         // Nothing is negotiated anew: what was said once holds for whoever takes it over.
-        let house = stage.open();
-        let again = proven(house.recall("a").await);
+        let fixture = stage.open();
+        let again = proven(fixture.recall("a").await);
         assert_eq!((chosen(&again), again.is_adopted), (Some(7), true));
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }
 
@@ -79,17 +81,17 @@ fn how_a_process_ended_that_was_no_child_is_not_known_and_no_success_evt_05() {
         let ending_mark = stage.path("end");
         let script = format!("while [ ! -e {} ]; do sleep 0.01; done; exit 0", ending_mark.display());
         let pid = orphan(&stage, &script);
-        let house = stage.open();
-        let launched = proven(house.recall("a").await);
+        let fixture = stage.open();
+        let launched = proven(fixture.recall("a").await);
         std::fs::write(&ending_mark, "").expect("it is written");
-        let ending = house.ended(&launched).await;
+        let ending = fixture.ended(&launched).await;
         assert_eq!(ending.pid, Some(pid));
         assert!(
             matches!(ending.exit, Exit::Unknown { .. }) && !ending.exit.is_success(),
             "{:?}",
             ending.exit
         );
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }
 
@@ -156,16 +158,16 @@ fn an_adopted_process_that_was_no_child_is_stopped_with_its_group_shd_07_prc_03(
         let pid =
             orphan(&stage, &format!("trap '' TERM; sleep 60 & echo $! > {}; wait; wait", mark.display()));
         let child = crate::stage::pid_in(&mark).await;
-        let house = stage.open();
-        assert_eq!(proven(house.recall("a").await).pid, pid);
-        let ending = house.stop("a", Duration::from_millis(100)).await;
+        let fixture = stage.open();
+        assert_eq!(proven(fixture.recall("a").await).pid, pid);
+        let ending = fixture.stop("a", Duration::from_millis(100)).await;
         assert!(!lives(pid), "{ending}");
         assert!(
             !lives(child),
             "{}",
             std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default()
         );
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }
 
@@ -177,16 +179,16 @@ fn a_record_that_points_at_a_foreign_process_touches_nobody_and_a_fresh_plugin_i
         let mut record = stage.records.all().remove(0);
         record.identity = Some(identity_of(foreign.id()));
         stage.records.put(record);
-        let house = stage.open();
-        let fresh = house.launch("a", shell("exec sleep 60")).await.expect("it is launched afresh");
-        let news = house.news(|news| matches!(news, ProcessesNews::Retired { .. })).await;
+        let fixture = stage.open();
+        let fresh = fixture.launch("a", shell("exec sleep 60")).await.expect("it is launched afresh");
+        let news = fixture.news(|news| matches!(news, ProcessesNews::Retired { .. })).await;
         let ProcessesNews::Retired { reason, tag, .. } = news else { panic!("{news:?}") };
         assert_eq!(tag, launched.tag);
         assert!(reason.contains("carries no tag"), "{reason}");
         assert!(lives(foreign.id()), "nobody has touched it");
         assert_ne!((fresh.pid, fresh.tag), (launched.pid, launched.tag));
         is_gone(launched.pid).await;
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
         foreign.kill().expect("it is ours");
         foreign.wait().expect("it ends");
     });
@@ -203,13 +205,13 @@ fn a_copied_database_takes_and_ends_no_process_of_the_host_that_it_was_copied_fr
             let original = stage.owner();
             std::fs::remove_file(stage.data_dir().join(IDENTITY_FILE)).expect("it was there");
             assert_ne!(stage.owner(), original);
-            let house = stage.open();
-            let news = house.news(|news| matches!(news, ProcessesNews::Retired { .. })).await;
+            let fixture = stage.open();
+            let news = fixture.news(|news| matches!(news, ProcessesNews::Retired { .. })).await;
             let ProcessesNews::Retired { reason, .. } = news else { panic!("{news:?}") };
             assert!(reason.contains("belongs to another host"), "{reason}");
-            let fresh = house.launch("a", shell("exec sleep 60")).await.expect("it is launched afresh");
+            let fresh = fixture.launch("a", shell("exec sleep 60")).await.expect("it is launched afresh");
             assert_ne!(fresh.pid, launched.pid);
-            house.end(StopMode::Stop).await;
+            fixture.end(StopMode::Stop).await;
             assert_eq!(tagged(launched.tag).len(), 2, "nobody has touched them");
             for pid in tagged(launched.tag) {
                 let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
@@ -244,8 +246,8 @@ fn whatever_field_of_a_record_is_damaged_the_plugin_runs_again_and_only_once_res
             let mut record = stage.records.all().remove(0);
             damage(&mut record);
             stage.records.put(record);
-            let house = stage.open();
-            let fresh = house.launch("a", shell("exec sleep 61")).await;
+            let fixture = stage.open();
+            let fresh = fixture.launch("a", shell("exec sleep 61")).await;
             match fresh {
                 Ok(fresh) => {
                     assert_ne!(fresh.tag, before.tag, "{what}");
@@ -254,8 +256,8 @@ fn whatever_field_of_a_record_is_damaged_the_plugin_runs_again_and_only_once_res
                 // What is damaged proves nothing against it: it is adopted as it is, and a child of this test in any case.
                 Err(error) => assert!(error.to_string().contains("there already"), "{what}: {error}"),
             }
-            assert_eq!(house.count().await, 1, "{what}");
-            house.end(StopMode::Stop).await;
+            assert_eq!(fixture.count().await, 1, "{what}");
+            fixture.end(StopMode::Stop).await;
             assert!(!lives(before.pid), "{what}");
             assert_eq!(stage.records.all(), vec![], "{what}");
         }
@@ -279,17 +281,17 @@ fn a_crash_between_the_intent_and_its_outcome_leaves_nothing_unowned_prc_09() {
                 record.identity = Some(identity_of(child.id()));
             }
             stage.records.put(record);
-            let house = stage.open();
-            assert!(matches!(house.recall("a").await, Recalled::Ended { .. }), "{step}");
+            let fixture = stage.open();
+            assert!(matches!(fixture.recall("a").await, Recalled::Ended { .. }), "{step}");
             assert!(tagged(tag).is_empty(), "{step}");
             assert_eq!(stage.records.all(), vec![], "{step}");
-            let fresh = house.launch("a", shell("exec sleep 60")).await.expect("it is launched afresh");
+            let fresh = fixture.launch("a", shell("exec sleep 60")).await.expect("it is launched afresh");
             while tagged(fresh.tag) != [fresh.pid] {
                 sleep(Duration::from_millis(5)).await;
             }
-            house.end(StopMode::Stop).await;
+            fixture.end(StopMode::Stop).await;
             if let Some(child) = &mut child {
-                // A child that the house has reaped is gone for us as well.
+                // A child that the fixture has reaped is gone for us as well.
                 let _ = child.wait();
             }
         }
@@ -307,11 +309,11 @@ fn a_launch_of_a_crashed_run_is_found_and_ended_also_in_the_middle_of_an_exec_pr
             let record = ProcessRecord::intent(name("a"), tag, &plugin(EXECUTING), Timestamp::default());
             let mut child = marked(&stage, tag, &format!("exec /bin/sh -c '{EXECUTING}' '{EXECUTING}'"));
             stage.records.put(record);
-            let house = stage.open();
-            assert!(matches!(house.recall("a").await, Recalled::Ended { .. }), "round {round}");
+            let fixture = stage.open();
+            assert!(matches!(fixture.recall("a").await, Recalled::Ended { .. }), "round {round}");
             let ended = !lives(child.id());
-            house.end(StopMode::Stop).await;
-            // A child that the house has reaped is gone for us as well.
+            fixture.end(StopMode::Stop).await;
+            // A child that the fixture has reaped is gone for us as well.
             let _ = child.kill();
             let _ = child.wait();
             assert!(ended, "it was not found in round {round}");
@@ -327,11 +329,11 @@ fn what_an_adopted_process_leads_ends_with_it_also_in_the_middle_of_an_exec_prc_
             let child = format!("sh -c '{EXECUTING}' '{EXECUTING}' & echo $! > {}; wait", mark.display());
             let pid = orphan(&stage, &child);
             let child = crate::stage::pid_in(&mark).await;
-            let house = stage.open();
-            assert_eq!(proven(house.recall("a").await).pid, pid);
-            house.stop("a", Duration::from_secs(5)).await;
+            let fixture = stage.open();
+            assert_eq!(proven(fixture.recall("a").await).pid, pid);
+            fixture.stop("a", Duration::from_secs(5)).await;
             let ended = !lives(child);
-            house.end(StopMode::Stop).await;
+            fixture.end(StopMode::Stop).await;
             if let Some(left) = rustix::process::Pid::from_raw(i32::try_from(child).expect("a pid"))
                 && !ended
             {
@@ -347,11 +349,11 @@ fn a_process_whose_record_is_lost_is_found_by_its_mark_and_ended_prc_09_res_08()
     story(|stage| async move {
         let lost = left_behind(&stage, shell("sleep 60 & wait")).await;
         stage.records.lose(&name("a"));
-        let house = stage.open();
-        let fresh = house.launch("a", shell("exec sleep 60")).await.expect("it is launched");
+        let fixture = stage.open();
+        let fresh = fixture.launch("a", shell("exec sleep 60")).await.expect("it is launched");
         assert!(!lives(lost.pid) && tagged(lost.tag).is_empty());
         assert!(lives(fresh.pid));
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }
 
@@ -364,8 +366,8 @@ fn a_process_that_ended_while_no_host_was_there_is_told_with_its_last_lines_log_
         let launched = left_behind(&stage, shell(&script)).await;
         std::fs::write(&go, "").expect("it is written");
         is_gone(launched.pid).await;
-        let house = stage.open();
-        match house.recall("a").await {
+        let fixture = stage.open();
+        match fixture.recall("a").await {
             Recalled::Ended { ending: Some(ending), .. } => {
                 assert_eq!(
                     (ending.last_errors, ending.pid),
@@ -375,12 +377,12 @@ fn a_process_that_ended_while_no_host_was_there_is_told_with_its_last_lines_log_
             }
             // It is a child of this very process, which runs all the hosts of the test, and so it is reaped by the next one.
             Recalled::Proven(again) => {
-                let ending = house.ended(&again).await;
+                let ending = fixture.ended(&again).await;
                 assert_eq!((ending.exit, ending.panic.as_deref()), (Exit::Code(2), Some("panic: boom")));
             }
             other @ (Recalled::Ended { ending: None, .. } | Recalled::Unknown) => panic!("{other:?}"),
         }
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }
 
@@ -389,22 +391,22 @@ fn a_ready_process_hears_nothing_of_a_crash_of_its_owner_prc_04() {
     story(|stage| async move {
         let mut launched = None;
         for _ in 0..5 {
-            let house: House = stage.open();
+            let fixture: Fixture = stage.open();
             let present = match launched {
-                None => house.launch("a", shell("exec sleep 60")).await.expect("it starts"),
-                Some(_) => proven(house.recall("a").await),
+                None => fixture.launch("a", shell("exec sleep 60")).await.expect("it starts"),
+                Some(_) => proven(fixture.recall("a").await),
             };
             let before = *launched.get_or_insert(present.pid);
             assert_eq!(present.pid, before);
-            house.kill().await;
+            fixture.kill().await;
             assert!(lives(before));
         }
-        let house = stage.open();
+        let fixture = stage.open();
         assert_eq!(
-            house.stop("a", Duration::from_secs(5)).await.exit,
+            fixture.stop("a", Duration::from_secs(5)).await.exit,
             Exit::Signal(15),
             "it is our own child after all"
         );
-        house.end(StopMode::Stop).await;
+        fixture.end(StopMode::Stop).await;
     });
 }

@@ -32,11 +32,11 @@ fn a_thousand_launches_and_stops_leave_descriptors_children_and_memory_as_they_w
     actix::System::new()
         .block_on(async {
             tokio::time::timeout(PATIENCE * 2, async move {
-                let house = stage.open();
+                let fixture = stage.open();
                 let cycle = || async {
                     let spec = plugin(&format!("echo '{HANDSHAKE}'; exec sleep 60"));
-                    house.launch("a", spec).await.expect("it is ready");
-                    house.stop("a", Duration::from_secs(5)).await;
+                    fixture.launch("a", spec).await.expect("it is ready");
+                    fixture.stop("a", Duration::from_secs(5)).await;
                 };
                 for _ in 0..20 {
                     cycle().await;
@@ -55,7 +55,7 @@ fn a_thousand_launches_and_stops_leave_descriptors_children_and_memory_as_they_w
                 assert!(after.0 <= before.0 + 100 && after.1 <= before.1 + 20, "{before:?} {after:?}");
                 assert!(after.2 <= before.2 + 64 * 1_024, "{before:?} {after:?}");
                 assert!(stage.records.all().is_empty());
-                house.end(StopMode::Stop).await;
+                fixture.end(StopMode::Stop).await;
             })
             .await
         })

@@ -64,7 +64,7 @@ impl Stage {
     }
 
     /// Starts a run of the host.
-    pub(crate) fn open(&self) -> House {
+    pub(crate) fn open(&self) -> Fixture {
         self.open_with(ProcessesOptions {
             save_every: Duration::from_millis(50),
             restart_backoff: Backoff { first: Duration::from_millis(20), ..Backoff::default() },
@@ -72,14 +72,14 @@ impl Stage {
         })
     }
 
-    pub(crate) fn open_with(&self, options: ProcessesOptions) -> House {
+    pub(crate) fn open_with(&self, options: ProcessesOptions) -> Fixture {
         let address = Address::vacant("processes", IN_FLIGHT_MAX);
         let surroundings = Surroundings::new(self.data_dir(), self.owner(), None, self.with_control_groups)
             .expect("surroundings");
         let records = self.records.clone();
         let running = processes::start(&address, options, surroundings, records, Settings::default());
         let feed = address.subscribe("test", 4_096).expect("it runs");
-        House { address, running, feed: Mutex::new(feed) }
+        Fixture { address, running, feed: Mutex::new(feed) }
     }
 
     /// Writes an executable script, by another process: no child that is spawned meanwhile can hold it open for writing.
@@ -106,13 +106,13 @@ fn secret() -> [u8; 16] {
 }
 
 /// One run of a host's processes.
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) address: Address<Processes>,
     running: Running,
     feed: Mutex<Subscription<ProcessesNews, ProcessesView>>,
 }
 
-impl House {
+impl Fixture {
     pub(crate) async fn launch(&self, name_of: &str, spec: ProcessSpec) -> Result<Launched, LaunchError> {
         self.address
             .ask(LaunchProcess { name: name(name_of), spec: spec.into() })

@@ -20,11 +20,11 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use proptest::prelude::*;
 
-use crate::audience::{Listener, Memory};
 use crate::faulty::{Disk, Outcome};
 use crate::fragile::{Birth, Fragile, Handler};
 use crate::model::{Answer, HELD_MAX, Held, Model, Said};
-use crate::stage::{Company, allocation, deregister, plugin, register, settle_down, story};
+use crate::stage::{Living, allocation, deregister, plugin, register, settle_down, story};
+use crate::subscribers::{Listener, Memory};
 
 const PLUGINS: [&str; 3] = ["csi-controller/zfs", "csi-node/zfs", "csi-node/nfs"];
 const ALLOCATIONS: [&str; 4] = ["a", "b", "c", "d"];
@@ -114,7 +114,7 @@ struct Told {
     running: Running,
     birth: Birth,
     settings: Settings,
-    company: Company,
+    living: Living,
     answers: Vec<AllocationId>,
     disk: Disk,
     memory: Memory,
@@ -127,17 +127,17 @@ struct Told {
     states: Vec<Model>,
 }
 
-fn begin(told: &(Address<Fragile>, Birth, Company, Disk, Settings)) -> Running {
-    let (registry, birth, company, disk, settings) = told;
-    start(registry, birth.clone(), Handler(company.clone()), disk.clone(), settings.clone())
+fn begin(told: &(Address<Fragile>, Birth, Living, Disk, Settings)) -> Running {
+    let (registry, birth, living, disk, settings) = told;
+    start(registry, birth.clone(), Handler(living.clone()), disk.clone(), settings.clone())
 }
 
 impl Told {
     fn begin(answering: &[bool; 4]) -> Self {
-        let company = Company::default();
+        let living = Living::default();
         let answers: Vec<&str> =
             ALLOCATIONS.into_iter().zip(answering).filter(|(_, yes)| **yes).map(|(id, _)| id).collect();
-        answers.iter().for_each(|id| company.answers(id));
+        answers.iter().for_each(|id| living.answers(id));
         let options = RegistryOptions {
             restore_grace: GRACE,
             registrations_max: HELD_MAX,
@@ -148,16 +148,16 @@ impl Told {
         let birth = Birth { options, fuse: Rc::new(Cell::new(0)) };
         let budget = RestartBudget { limit: 10_000, window: Duration::from_secs(60) };
         let settings = Settings { seed: Some(7), budget, ..Settings::default() };
-        let parts = (Address::vacant("registry", 6), birth, company, Disk::new(), settings);
+        let parts = (Address::vacant("registry", 6), birth, living, Disk::new(), settings);
         let running = begin(&parts);
         let witness = Listener::to(&parts.0, usize::MAX);
-        let (registry, birth, company, disk, settings) = parts;
+        let (registry, birth, living, disk, settings) = parts;
         Self {
             registry,
             running,
             birth,
             settings,
-            company,
+            living,
             answers: answers.into_iter().map(allocation).collect(),
             disk,
             memory: Memory::default(),
@@ -376,7 +376,7 @@ impl Told {
         let parts = (
             self.registry.clone(),
             self.birth.clone(),
-            self.company.clone(),
+            self.living.clone(),
             self.disk.clone(),
             self.settings.clone(),
         );

@@ -12,13 +12,13 @@ use redb::{Database, ReadableTable, TableDefinition};
 use rustix::io::Errno;
 
 use crate::disk::{Cut, Disk, Fault, Unsynced};
-use crate::stage::{House, register, settle_down, story, told};
+use crate::stage::{Fixture, register, settle_down, story, told};
 
 const ZFS: &str = "csi-node/zfs";
 
 /// One run of a host on a data directory.
 struct Run {
-    house: House,
+    fixture: Fixture,
     persister: Persister,
     notices: shell::Notices,
 }
@@ -30,19 +30,19 @@ impl Run {
 
     fn on(persister: Persister) -> Self {
         let notices = shell::Notices::default();
-        let house =
-            House::on(DurableStore::new(&shell::Database::opened(persister.clone(), notices.clone())));
-        Self { house, persister, notices }
+        let fixture =
+            Fixture::on(DurableStore::new(&shell::Database::opened(persister.clone(), notices.clone())));
+        Self { fixture, persister, notices }
     }
 
     async fn end(self) {
-        self.house.running.request_stop(StopMode::Detach);
-        self.house.running.ended().await;
+        self.fixture.running.request_stop(StopMode::Detach);
+        self.fixture.running.ended().await;
         self.persister.close().await.expect("it closes");
     }
 
     async fn generation(&self, key: &str) -> Generation {
-        self.house.describe(key).await.active.expect("somebody serves it").generation
+        self.fixture.describe(key).await.active.expect("somebody serves it").generation
     }
 }
 
@@ -73,20 +73,20 @@ fn reg_01_the_order_of_registrations_is_that_of_the_database_whoever_comes_back_
     story(|| async {
         let run = Run::begin(directory.path()).await;
         for id in ["a", "b", "c"] {
-            run.house.register(id, &[ZFS]).await;
+            run.fixture.register(id, &[ZFS]).await;
         }
         let before = run.generation(ZFS).await;
         run.end().await;
 
         let run = Run::begin(directory.path()).await;
         for id in ["c", "a", "b"] {
-            assert_eq!(run.house.register(id, &[ZFS]).await, Registered::Unchanged);
-            assert_eq!(run.house.active(ZFS).await.as_deref(), Some("c"));
+            assert_eq!(run.fixture.register(id, &[ZFS]).await, Registered::Unchanged);
+            assert_eq!(run.fixture.active(ZFS).await.as_deref(), Some("c"));
         }
-        assert_eq!(run.house.listed().await, ["a", "b", "c"]);
+        assert_eq!(run.fixture.listed().await, ["a", "b", "c"]);
         assert!(run.generation(ZFS).await > before, "a new instance has a new generation");
-        run.house.deregister("c", &[ZFS]).await;
-        assert_eq!(run.house.active(ZFS).await.as_deref(), Some("b"));
+        run.fixture.deregister("c", &[ZFS]).await;
+        assert_eq!(run.fixture.active(ZFS).await.as_deref(), Some("b"));
         run.end().await;
     });
 }
@@ -97,23 +97,23 @@ fn p3_a_full_disk_refuses_and_leaves_nothing_and_when_it_has_room_again_all_work
     story(|| async {
         let disk = Disk::default();
         let run = Run::on(disk.open(directory.path()).await.unwrap());
-        run.house.register("a", &[ZFS]).await;
-        let mut feed = run.house.subscribe().await;
+        run.fixture.register("a", &[ZFS]).await;
+        let mut feed = run.fixture.subscribe().await;
         disk.fail(Fault::Writes(Errno::NOSPC));
         for _ in 0..20 {
-            let refused = run.house.registry.ask(register("b", &[ZFS])).await;
+            let refused = run.fixture.registry.ask(register("b", &[ZFS])).await;
             assert!(matches!(&refused, Err(AskError::NotDurable { .. })), "{refused:?}");
-            assert_eq!(run.house.active(ZFS).await.as_deref(), Some("a"));
-            assert_eq!(run.house.listed().await, ["a"]);
+            assert_eq!(run.fixture.active(ZFS).await.as_deref(), Some("a"));
+            assert_eq!(run.fixture.listed().await, ["a"]);
         }
         let news = told(&mut feed);
         assert!(news.iter().all(|news| news == "snapshot"), "{news:?}");
         disk.mend();
-        assert_eq!(run.house.register("b", &[ZFS]).await, Registered::New);
+        assert_eq!(run.fixture.register("b", &[ZFS]).await, Registered::New);
         assert_eq!(told(&mut feed), ["b came", "csi-node/zfs: a -> b"]);
         run.end().await;
         let run = Run::on(disk.open(directory.path()).await.unwrap());
-        assert_eq!(run.house.listed().await, ["a", "b"]);
+        assert_eq!(run.fixture.listed().await, ["a", "b"]);
     });
 }
 
@@ -124,21 +124,21 @@ fn reg_02_a_monolith_whose_write_fails_leaves_no_role_and_one_that_succeeds_has_
         const MONOLITH: [&str; 2] = ["csi-controller/zfs", "csi-node/zfs"];
         let disk = Disk::default();
         let run = Run::on(disk.open(directory.path()).await.unwrap());
-        assert!(run.house.listed().await.is_empty());
+        assert!(run.fixture.listed().await.is_empty());
         disk.fail(Fault::Writes(Errno::NOSPC));
-        assert!(run.house.registry.ask(register("m", &MONOLITH)).await.is_err());
-        assert!(run.house.listed().await.is_empty());
+        assert!(run.fixture.registry.ask(register("m", &MONOLITH)).await.is_err());
+        assert!(run.fixture.listed().await.is_empty());
         disk.mend();
-        run.house.register("m", &MONOLITH).await;
+        run.fixture.register("m", &MONOLITH).await;
         disk.fail(Fault::Writes(Errno::NOSPC));
-        assert!(run.house.registry.ask(crate::stage::deregister("m", &MONOLITH)).await.is_err());
-        assert_eq!(run.house.listed().await, ["m", "m"], "a goodbye that failed takes none away");
+        assert!(run.fixture.registry.ask(crate::stage::deregister("m", &MONOLITH)).await.is_err());
+        assert_eq!(run.fixture.listed().await, ["m", "m"], "a goodbye that failed takes none away");
         disk.mend();
-        run.house.deregister("m", &MONOLITH).await;
-        assert!(run.house.listed().await.is_empty());
+        run.fixture.deregister("m", &MONOLITH).await;
+        assert!(run.fixture.listed().await.is_empty());
         run.end().await;
         let run = Run::on(disk.open(directory.path()).await.unwrap());
-        assert!(run.house.listed().await.is_empty());
+        assert!(run.fixture.listed().await.is_empty());
     });
 }
 
@@ -148,17 +148,17 @@ fn p3_a_commit_that_fails_at_its_sync_is_refused_and_what_the_disk_holds_is_told
     story(|| async {
         let disk = Disk::default();
         let run = Run::on(disk.open(directory.path()).await.unwrap());
-        run.house.register("a", &[ZFS]).await;
+        run.fixture.register("a", &[ZFS]).await;
         disk.fail(Fault::Syncs(Errno::IO));
-        assert!(run.house.registry.ask(register("b", &[ZFS])).await.is_err());
+        assert!(run.fixture.registry.ask(register("b", &[ZFS])).await.is_err());
         disk.mend();
-        let listed = run.house.listed().await;
+        let listed = run.fixture.listed().await;
         assert!(listed == ["a"] || listed == ["a", "b"], "{listed:?}");
-        run.house.register("c", &[ZFS]).await;
-        let listed = run.house.listed().await;
+        run.fixture.register("c", &[ZFS]).await;
+        let listed = run.fixture.listed().await;
         run.end().await;
         let run = Run::on(disk.open(directory.path()).await.unwrap());
-        assert_eq!(run.house.listed().await, listed);
+        assert_eq!(run.fixture.listed().await, listed);
     });
 }
 
@@ -173,19 +173,19 @@ fn p4_wherever_the_power_is_cut_whoever_was_told_yes_is_there_afterwards_in_orde
             let mut acknowledged = Vec::new();
             for number in 0..12 {
                 let id = format!("a{number:02}");
-                let asked = run.house.registry.ask(register(&id, &[ZFS]));
+                let asked = run.fixture.registry.ask(register(&id, &[ZFS]));
                 match tokio::time::timeout(Duration::from_secs(5), asked).await {
                     Ok(Ok(Ok(_))) => acknowledged.push(id),
                     Ok(_) | Err(_) => break,
                 }
             }
-            run.house.running.kill();
+            run.fixture.running.kill();
             // It cannot be closed in order, since its disk has no power.
             let _ = run.persister.close().await;
             drop(run);
             for unsynced in [Unsynced::Nothing, Unsynced::Everything, Unsynced::Some(sync)] {
                 let after = Run::on(disk.after_the_cut(unsynced).open(directory.path()).await.unwrap());
-                let listed = after.house.listed().await;
+                let listed = after.fixture.listed().await;
                 assert!(listed.starts_with(&acknowledged), "{acknowledged:?} of {listed:?}");
                 assert!(listed.len() <= acknowledged.len() + 1, "{listed:?} after {acknowledged:?}");
                 after.end().await;
@@ -200,7 +200,7 @@ fn res_08_a_damaged_registration_is_set_aside_with_a_notice_and_all_others_are_t
     story(|| async {
         let run = Run::begin(directory.path()).await;
         for id in ["a", "b", "c"] {
-            run.house.register(id, &[ZFS]).await;
+            run.fixture.register(id, &[ZFS]).await;
         }
         run.end().await;
         let mut place = 0;
@@ -212,15 +212,15 @@ fn res_08_a_damaged_registration_is_set_aside_with_a_notice_and_all_others_are_t
         });
 
         let run = Run::begin(directory.path()).await;
-        assert_eq!(run.house.listed().await, ["a", "c"]);
+        assert_eq!(run.fixture.listed().await, ["a", "c"]);
         let notices = run.notices.recent();
         assert!(
             matches!(&notices[..], [Notice::Quarantined { table, .. }] if table == REGISTRATION_TABLE.0),
             "{notices:?}"
         );
-        assert_eq!(run.house.register("b", &[ZFS]).await, Registered::New, "its owner signs in anew");
-        run.house.register("c", &[ZFS]).await;
-        assert_eq!(run.house.active(ZFS).await.as_deref(), Some("b"), "and is the newest now");
+        assert_eq!(run.fixture.register("b", &[ZFS]).await, Registered::New, "its owner signs in anew");
+        run.fixture.register("c", &[ZFS]).await;
+        assert_eq!(run.fixture.active(ZFS).await.as_deref(), Some("b"), "and is the newest now");
         run.end().await;
         let run = Run::begin(directory.path()).await;
         assert_eq!(run.notices.recent(), [], "it is not reported again");
@@ -230,13 +230,13 @@ fn res_08_a_damaged_registration_is_set_aside_with_a_notice_and_all_others_are_t
 /// Hands out generations, the last of them to a plugin that leaves no trace, and damages the record of the counter.
 async fn lose_the_counter(data_dir: &Path) -> Generation {
     let run = Run::begin(data_dir).await;
-    run.house.register("a", &[ZFS]).await;
+    run.fixture.register("a", &[ZFS]).await;
     for id in ["b", "c", "d"] {
-        run.house.register(id, &["csi-node/nfs"]).await;
+        run.fixture.register(id, &["csi-node/nfs"]).await;
     }
     let last = run.generation("csi-node/nfs").await;
     for id in ["b", "c", "d"] {
-        run.house.deregister(id, &["csi-node/nfs"]).await;
+        run.fixture.deregister(id, &["csi-node/nfs"]).await;
     }
     run.end().await;
     tamper(data_dir, COUNTER_TABLE.0, |_, bytes| bytes.truncate(bytes.len() - 1));
@@ -249,7 +249,7 @@ fn res_08_a_damaged_counter_never_lets_a_generation_repeat() {
     story(|| async {
         let last = lose_the_counter(directory.path()).await;
         let run = Run::begin(directory.path()).await;
-        run.house.register("e", &["csi-node/nfs"]).await;
+        run.fixture.register("e", &["csi-node/nfs"]).await;
         assert!(run.generation("csi-node/nfs").await > last);
         let notices = run.notices.recent();
         assert!(matches!(&notices[..], [Notice::Quarantined { .. }]), "{notices:?}");
@@ -263,10 +263,10 @@ fn res_08_a_counter_that_was_lost_in_a_run_that_counted_nothing_is_still_known_t
     story(|| async {
         let last = lose_the_counter(directory.path()).await;
         let run = Run::begin(directory.path()).await;
-        run.house.listed().await;
+        run.fixture.listed().await;
         run.end().await;
         let run = Run::begin(directory.path()).await;
-        run.house.register("e", &["csi-node/nfs"]).await;
+        run.fixture.register("e", &["csi-node/nfs"]).await;
         let generation = run.generation("csi-node/nfs").await;
         assert!(generation > last, "{generation} was handed out before {last}");
         run.end().await;
@@ -279,12 +279,12 @@ fn res_08_a_counter_that_was_lost_is_still_known_to_be_lost_when_the_machine_is_
     story(|| async {
         let last = lose_the_counter(directory.path()).await;
         let run = Run::begin(directory.path()).await;
-        run.house.listed().await;
+        run.fixture.listed().await;
         // The actor is started again by its supervisor, on the same database.
-        run.house.running.kill();
-        run.house.running.ended().await;
+        run.fixture.running.kill();
+        run.fixture.running.ended().await;
         let run = Run::on(run.persister);
-        run.house.register("e", &["csi-node/nfs"]).await;
+        run.fixture.register("e", &["csi-node/nfs"]).await;
         let generation = run.generation("csi-node/nfs").await;
         assert!(generation > last, "{generation} was handed out before {last}");
         run.end().await;
@@ -299,19 +299,19 @@ fn what_a_killed_registry_handed_over_is_on_disk_before_the_next_one_reads() {
     story(|| async {
         let mut run = Run::begin(directory.path()).await;
         for round in 0..20 {
-            run.house.listed().await;
-            let steps = run.house.registry.vitals().steps;
-            let mut asked = run.house.registry.ask(register(&format!("a{round:02}"), &[ZFS]));
+            run.fixture.listed().await;
+            let steps = run.fixture.registry.vitals().steps;
+            let mut asked = run.fixture.registry.ask(register(&format!("a{round:02}"), &[ZFS]));
             // The step is taken and its write handed over, but nobody has been answered.
-            while run.house.registry.vitals().steps == steps {
+            while run.fixture.registry.vitals().steps == steps {
                 tokio::task::yield_now().await;
             }
             assert!((&mut asked).now_or_never().is_none());
-            run.house.running.kill();
-            run.house.running.ended().await;
+            run.fixture.running.kill();
+            run.fixture.running.ended().await;
             run = Run::on(run.persister);
-            assert_eq!(run.house.listed().await.len(), round + 1);
-            assert_eq!(run.house.active(ZFS).await, Some(format!("a{round:02}")), "in the same run");
+            assert_eq!(run.fixture.listed().await.len(), round + 1);
+            assert_eq!(run.fixture.active(ZFS).await, Some(format!("a{round:02}")), "in the same run");
         }
         run.end().await;
     });
@@ -323,31 +323,31 @@ fn a_write_of_the_last_life_that_fails_late_takes_nothing_of_the_next_life_along
     story(|| async {
         let disk = Disk::default();
         let mut run = Run::on(disk.open(directory.path()).await.unwrap());
-        run.house.register("a", &[ZFS]).await;
+        run.fixture.register("a", &[ZFS]).await;
         for round in 0..10 {
             disk.fail(Fault::Writes(Errno::NOSPC));
-            let steps = run.house.registry.vitals().steps;
-            let mut lost = run.house.registry.ask(register("lost", &[ZFS]));
-            while run.house.registry.vitals().steps == steps {
+            let steps = run.fixture.registry.vitals().steps;
+            let mut lost = run.fixture.registry.ask(register("lost", &[ZFS]));
+            while run.fixture.registry.vitals().steps == steps {
                 tokio::task::yield_now().await;
             }
             assert!((&mut lost).now_or_never().is_none(), "its write is on its way");
-            run.house.running.kill();
+            run.fixture.running.kill();
             // The next life asks for its records behind that write, and writes by the same numbers.
             run = Run::on(run.persister);
             let id = format!("b{round}");
-            let asked = run.house.registry.ask(register(&id, &[ZFS]));
+            let asked = run.fixture.registry.ask(register(&id, &[ZFS]));
             settle_down().await;
             disk.mend();
             if asked.await.is_err() {
-                run.house.register(&id, &[ZFS]).await;
+                run.fixture.register(&id, &[ZFS]).await;
             }
-            assert_eq!(run.house.active(ZFS).await, Some(id));
-            assert!(!run.house.listed().await.contains(&"lost".to_owned()));
+            assert_eq!(run.fixture.active(ZFS).await, Some(id));
+            assert!(!run.fixture.listed().await.contains(&"lost".to_owned()));
         }
-        let listed = run.house.listed().await;
+        let listed = run.fixture.listed().await;
         run.end().await;
         let run = Run::on(disk.open(directory.path()).await.unwrap());
-        assert_eq!(run.house.listed().await, listed);
+        assert_eq!(run.fixture.listed().await, listed);
     });
 }

@@ -14,7 +14,7 @@ use callboard_actors::shell::{Effect, EffectHandler, Effects, Ending, Input, Mac
 use callboard_actors::vocabulary::Moment;
 use futures_util::future::LocalBoxFuture;
 
-use crate::stage::Company;
+use crate::stage::Living;
 
 /// What a fragile registry is born with.
 #[derive(Debug, Clone)]
@@ -114,8 +114,8 @@ macro_rules! same_messages {
 
 same_messages!(Register, Deregister, List, Describe, RegistrationOf, WaitForPlugin);
 
-/// Asks the company of the stage who they are.
-pub(crate) struct Handler(pub(crate) Company);
+/// Asks the plugins that live on the stage for their identity.
+pub(crate) struct Handler(pub(crate) Living);
 
 impl EffectHandler<Fragile> for Handler {
     fn call(&mut self, call: CheckIdentity) -> LocalBoxFuture<'static, CheckOutcome> {

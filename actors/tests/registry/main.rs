@@ -1,6 +1,5 @@
 //! The registry, proven from outside: the real actor on its shell and a store, in stories and by chance.
 
-mod audience;
 mod chance;
 #[allow(dead_code, reason = "the persister's own tests need more of it")]
 #[path = "../persister/disk.rs"]
@@ -15,3 +14,4 @@ mod plugin;
 mod sockets;
 mod stage;
 mod stories;
+mod subscribers;

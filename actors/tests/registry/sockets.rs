@@ -12,12 +12,12 @@ use crate::stage::{GRACE, name_of, pass, plugin, register, story};
 
 const ZFS: &str = "csi-node/zfs";
 
-struct House {
+struct Fixture {
     registry: Address<Registry>,
     running: Running,
 }
 
-impl House {
+impl Fixture {
     fn on(store: &MemoryStore) -> Self {
         let registry = Address::vacant("registry", 64);
         let options = RegistryOptions { restore_grace: GRACE, ..RegistryOptions::default() };
@@ -58,21 +58,21 @@ fn called(name: &str) -> Plugin {
 fn res_06_only_who_answers_at_its_socket_under_its_name_is_proven() {
     story(|| async {
         let store = MemoryStore::default();
-        let house = House::on(&store);
+        let fixture = Fixture::on(&store);
         let [alive, gone, impostor, mute] = [(); 4].map(|()| Place::new());
         for (id, place) in [("alive", &alive), ("gone", &gone), ("impostor", &impostor), ("mute", &mute)] {
-            house.signs_in(id, place).await;
+            fixture.signs_in(id, place).await;
         }
         alive.serve(called("zfs.example"));
         impostor.serve(called("btrfs.example"));
         mute.serve(Plugin { info: Reply::Hang, ..Plugin::default() });
-        let house = house.next_run(&store).await;
+        let fixture = fixture.next_run(&store).await;
         for _ in 0..GRACE.as_secs() {
             pass(1).await;
-            assert_eq!(house.active().await.as_deref(), Some("alive"), "nobody newer is proven");
+            assert_eq!(fixture.active().await.as_deref(), Some("alive"), "nobody newer is proven");
         }
         pass(2).await;
-        assert_eq!(house.listed().await, ["alive"]);
+        assert_eq!(fixture.listed().await, ["alive"]);
     });
 }
 
@@ -80,20 +80,20 @@ fn res_06_only_who_answers_at_its_socket_under_its_name_is_proven() {
 fn reg_10_a_socket_left_dead_by_a_killed_plugin_is_no_proof_and_a_fresh_one_there_is() {
     story(|| async {
         let store = MemoryStore::default();
-        let house = House::on(&store);
+        let fixture = Fixture::on(&store);
         let place = Place::new();
-        house.signs_in("a", &place).await;
+        fixture.signs_in("a", &place).await;
         // The file stays when its listener is killed.
         drop(std::os::unix::net::UnixListener::bind(place.socket.as_path()).unwrap());
-        let house = house.next_run(&store).await;
+        let fixture = fixture.next_run(&store).await;
         pass(5).await;
-        assert_eq!(house.active().await, None);
+        assert_eq!(fixture.active().await, None);
         std::fs::remove_file(place.socket.as_path()).unwrap();
         place.serve(called("zfs.example"));
         // Its owner would register again within a second; without one, the next round of checks finds it.
         pass(10).await;
-        assert_eq!(house.active().await.as_deref(), Some("a"));
+        assert_eq!(fixture.active().await.as_deref(), Some("a"));
         tokio::time::sleep(GRACE).await;
-        assert_eq!(house.listed().await, ["a"]);
+        assert_eq!(fixture.listed().await, ["a"]);
     });
 }

@@ -46,20 +46,20 @@ pub(crate) fn deregister(id: &str, plugins: &[&str]) -> Deregister {
 
 /// Who of the restored plugins answers under its name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Company(Rc<RefCell<BTreeSet<AllocationId>>>);
+pub(crate) struct Living(Rc<RefCell<BTreeSet<AllocationId>>>);
 
-impl Company {
+impl Living {
     pub(crate) fn answers(&self, id: &str) {
         self.0.borrow_mut().insert(allocation(id));
     }
 }
 
-impl IdentityCheck for Company {
+impl IdentityCheck for Living {
     fn check(&mut self, registration: Arc<Registration>) -> LocalBoxFuture<'static, CheckOutcome> {
-        let company = Rc::clone(&self.0);
+        let living = Rc::clone(&self.0);
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(5)).await;
-            if company.borrow().contains(&registration.allocation) {
+            if living.borrow().contains(&registration.allocation) {
                 CheckOutcome::Proven
             } else {
                 CheckOutcome::NotProven("nobody listens".to_owned())
@@ -69,24 +69,24 @@ impl IdentityCheck for Company {
 }
 
 /// A registry in its surroundings.
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) registry: Address<Registry>,
     pub(crate) running: Running,
     pub(crate) settings: Settings,
-    pub(crate) company: Company,
+    pub(crate) living: Living,
 }
 
-impl House {
+impl Fixture {
     pub(crate) fn on(store: impl Store<Registry>) -> Self {
-        Self::with(store, 1_024, Company::default())
+        Self::with(store, 1_024, Living::default())
     }
 
-    pub(crate) fn with(store: impl Store<Registry>, limit: usize, company: Company) -> Self {
+    pub(crate) fn with(store: impl Store<Registry>, limit: usize, living: Living) -> Self {
         let registry = Address::vacant("registry", limit);
         let settings = Settings { seed: Some(7), ..Settings::default() };
         let options = RegistryOptions { restore_grace: GRACE, ..RegistryOptions::default() };
-        let running = registry::start(&registry, options, company.clone(), store, settings.clone());
-        Self { registry, running, settings, company }
+        let running = registry::start(&registry, options, living.clone(), store, settings.clone());
+        Self { registry, running, settings, living }
     }
 
     /// The host is killed, and its next run begins on the same store.
@@ -94,7 +94,7 @@ impl House {
         self.running.kill();
         self.running.ended().await;
         store.begin_run();
-        Self::with(store.clone(), 1_024, self.company)
+        Self::with(store.clone(), 1_024, self.living)
     }
 
     pub(crate) async fn register(&self, id: &str, plugins: &[&str]) -> Registered {

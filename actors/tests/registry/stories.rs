@@ -10,7 +10,7 @@ use callboard_actors::shell::{Database, FeedItem, StopMode};
 use callboard_actors::vocabulary::SocketPath;
 use futures_util::FutureExt;
 
-use crate::stage::{Company, GRACE, House, allocation, pass, plugin, register, settle_down, story, told};
+use crate::stage::{Fixture, GRACE, Living, allocation, pass, plugin, register, settle_down, story, told};
 
 const ZFS: &str = "csi-node/zfs";
 const MONOLITH: [&str; 2] = ["csi-controller/zfs", "csi-node/zfs"];
@@ -37,13 +37,13 @@ fn orders() -> Vec<Vec<(char, bool)>> {
 }
 
 /// Says one start or stop, and notes it in the plain list of those who live, oldest first.
-async fn play(house: &House, alive: &mut Vec<String>, (id, starts): (char, bool)) {
+async fn play(fixture: &Fixture, alive: &mut Vec<String>, (id, starts): (char, bool)) {
     let id = id.to_string();
     if starts {
-        assert_eq!(house.register(&id, &[ZFS]).await, Registered::New);
+        assert_eq!(fixture.register(&id, &[ZFS]).await, Registered::New);
         alive.push(id);
     } else {
-        assert!(matches!(house.deregister(&id, &[ZFS]).await, Deregistered::Removed(_)));
+        assert!(matches!(fixture.deregister(&id, &[ZFS]).await, Deregistered::Removed(_)));
         alive.retain(|other| *other != id);
     }
 }
@@ -54,14 +54,14 @@ fn reg_01_the_active_one_is_the_newest_that_lives_in_every_order_of_starts_and_s
     assert_eq!(orders.len(), 90);
     story(|| async {
         for order in &orders {
-            let house = House::on(MemoryStore::default());
+            let fixture = Fixture::on(MemoryStore::default());
             let mut alive = Vec::new();
             for event in order {
-                play(&house, &mut alive, *event).await;
-                assert_eq!(house.active(ZFS).await.as_ref(), alive.last(), "{order:?} at {event:?}");
-                assert_eq!(house.listed().await, alive);
+                play(&fixture, &mut alive, *event).await;
+                assert_eq!(fixture.active(ZFS).await.as_ref(), alive.last(), "{order:?} at {event:?}");
+                assert_eq!(fixture.listed().await, alive);
             }
-            house.running.kill();
+            fixture.running.kill();
         }
     });
 }
@@ -72,25 +72,25 @@ fn reg_01_a_restart_anywhere_in_between_keeps_the_order_whoever_comes_back_first
         for order in orders() {
             for restart_after in 1..order.len() {
                 let store = MemoryStore::default();
-                let mut house = House::on(store.clone());
+                let mut fixture = Fixture::on(store.clone());
                 let mut alive = Vec::new();
                 for event in &order[..restart_after] {
-                    play(&house, &mut alive, *event).await;
+                    play(&fixture, &mut alive, *event).await;
                 }
-                house = house.next_run(&store).await;
-                assert_eq!(house.active(ZFS).await, None, "nobody is confirmed yet");
+                fixture = fixture.next_run(&store).await;
+                assert_eq!(fixture.active(ZFS).await, None, "nobody is confirmed yet");
                 // They come back in the wrong order: the newest first.
                 for (place, id) in alive.iter().enumerate().rev() {
-                    house.register(id, &[ZFS]).await;
+                    fixture.register(id, &[ZFS]).await;
                     let newest = alive.last().filter(|_| place < alive.len());
-                    assert_eq!(house.active(ZFS).await.as_ref(), newest, "{order:?}, {id} comes back");
+                    assert_eq!(fixture.active(ZFS).await.as_ref(), newest, "{order:?}, {id} comes back");
                 }
-                assert_eq!(house.listed().await, alive, "{order:?} restarted after {restart_after}");
+                assert_eq!(fixture.listed().await, alive, "{order:?} restarted after {restart_after}");
                 for event in &order[restart_after..] {
-                    play(&house, &mut alive, *event).await;
-                    assert_eq!(house.active(ZFS).await.as_ref(), alive.last(), "{order:?} at {event:?}");
+                    play(&fixture, &mut alive, *event).await;
+                    assert_eq!(fixture.active(ZFS).await.as_ref(), alive.last(), "{order:?} at {event:?}");
                 }
-                house.running.kill();
+                fixture.running.kill();
             }
         }
     });
@@ -99,17 +99,17 @@ fn reg_01_a_restart_anywhere_in_between_keeps_the_order_whoever_comes_back_first
 #[test]
 fn reg_02_a_monolith_leaves_as_a_whole() {
     story(|| async {
-        let house = House::on(MemoryStore::default());
-        let mut feed = house.subscribe().await;
-        house.register("m", &MONOLITH).await;
+        let fixture = Fixture::on(MemoryStore::default());
+        let mut feed = fixture.subscribe().await;
+        fixture.register("m", &MONOLITH).await;
         assert_eq!(
             told(&mut feed),
             ["m came", "m came", "csi-controller/zfs: nobody -> m", "csi-node/zfs: nobody -> m"],
             "registrations first, then who is active"
         );
-        let gone = house.deregister("m", &MONOLITH).await;
+        let gone = fixture.deregister("m", &MONOLITH).await;
         assert_eq!(gone, Deregistered::Removed(MONOLITH.map(plugin).into()));
-        assert!(house.listed().await.is_empty());
+        assert!(fixture.listed().await.is_empty());
         assert_eq!(told(&mut feed).len(), 4);
     });
 }
@@ -119,18 +119,18 @@ fn reg_03_a_goodbye_at_any_moment_of_a_life_that_was_cut_short_is_harmless() {
     story(|| async {
         for registered in [false, true] {
             for goodbyes in 1..4 {
-                let house = House::on(MemoryStore::default());
-                let mut feed = house.subscribe().await;
+                let fixture = Fixture::on(MemoryStore::default());
+                let mut feed = fixture.subscribe().await;
                 if registered {
-                    house.register("a", &MONOLITH).await;
+                    fixture.register("a", &MONOLITH).await;
                 }
                 for number in 0..goodbyes {
-                    let removed = house.deregister("a", &MONOLITH).await;
+                    let removed = fixture.deregister("a", &MONOLITH).await;
                     let is_first = registered && number == 0;
                     assert_eq!(matches!(removed, Deregistered::Removed(_)), is_first, "{removed:?}");
                 }
                 assert_eq!(told(&mut feed).len(), if registered { 8 } else { 0 });
-                assert_eq!(house.registry.vitals().crashes, 0);
+                assert_eq!(fixture.registry.vitals().crashes, 0);
             }
         }
     });
@@ -139,12 +139,12 @@ fn reg_03_a_goodbye_at_any_moment_of_a_life_that_was_cut_short_is_harmless() {
 #[test]
 fn reg_04_removing_the_old_one_twice_is_told_once_and_names_the_old_one() {
     story(|| async {
-        let house = House::on(MemoryStore::default());
-        house.register("old", &[ZFS]).await;
-        house.register("new", &[ZFS]).await;
-        let mut feed = house.subscribe().await;
-        house.deregister("old", &[ZFS]).await;
-        assert_eq!(house.deregister("old", &[ZFS]).await, Deregistered::NotRegistered);
+        let fixture = Fixture::on(MemoryStore::default());
+        fixture.register("old", &[ZFS]).await;
+        fixture.register("new", &[ZFS]).await;
+        let mut feed = fixture.subscribe().await;
+        fixture.deregister("old", &[ZFS]).await;
+        assert_eq!(fixture.deregister("old", &[ZFS]).await, Deregistered::NotRegistered);
         assert_eq!(told(&mut feed), ["old left: Deregistered"]);
     });
 }
@@ -152,15 +152,15 @@ fn reg_04_removing_the_old_one_twice_is_told_once_and_names_the_old_one() {
 #[test]
 fn reg_05_a_takeover_is_told_in_the_turn_in_which_the_active_one_leaves() {
     story(|| async {
-        let house = House::on(MemoryStore::default());
-        house.register("a", &[ZFS]).await;
-        house.register("b", &[ZFS]).await;
-        let mut feed = house.subscribe().await;
-        let before = house.settings.clock.now();
-        house.deregister("b", &[ZFS]).await;
+        let fixture = Fixture::on(MemoryStore::default());
+        fixture.register("a", &[ZFS]).await;
+        fixture.register("b", &[ZFS]).await;
+        let mut feed = fixture.subscribe().await;
+        let before = fixture.settings.clock.now();
+        fixture.deregister("b", &[ZFS]).await;
         assert_eq!(told(&mut feed), ["b left: Deregistered", "csi-node/zfs: b -> a"]);
-        assert_eq!(house.settings.clock.now(), before, "no time has passed");
-        let awaited = house.registry.ask(WaitForPlugin { plugin: plugin(ZFS), within: Duration::ZERO });
+        assert_eq!(fixture.settings.clock.now(), before, "no time has passed");
+        let awaited = fixture.registry.ask(WaitForPlugin { plugin: plugin(ZFS), within: Duration::ZERO });
         assert_eq!(awaited.await.unwrap().unwrap().registration.allocation, allocation("a"));
     });
 }
@@ -168,17 +168,17 @@ fn reg_05_a_takeover_is_told_in_the_turn_in_which_the_active_one_leaves() {
 #[test]
 fn reg_06_new_contents_are_told_with_a_new_generation_and_equal_ones_are_not() {
     story(|| async {
-        let house = House::on(MemoryStore::default());
-        house.register("a", &[ZFS]).await;
-        let before = house.describe(ZFS).await.active.expect("a serves it");
-        let mut feed = house.subscribe().await;
-        assert_eq!(house.register("a", &[ZFS]).await, Registered::Unchanged);
+        let fixture = Fixture::on(MemoryStore::default());
+        fixture.register("a", &[ZFS]).await;
+        let before = fixture.describe(ZFS).await.active.expect("a serves it");
+        let mut feed = fixture.subscribe().await;
+        assert_eq!(fixture.register("a", &[ZFS]).await, Registered::Unchanged);
         assert_eq!(told(&mut feed), [""; 0]);
 
         let moved = Register { socket: SocketPath::new("/run/a/2.sock").unwrap(), ..register("a", &[ZFS]) };
-        assert_eq!(house.registry.ask(moved.clone()).await.unwrap(), Ok(Registered::Updated));
+        assert_eq!(fixture.registry.ask(moved.clone()).await.unwrap(), Ok(Registered::Updated));
         assert_eq!(told(&mut feed), ["a changed", "csi-node/zfs: a -> a"]);
-        let after = house.describe(ZFS).await.active.expect("a serves it");
+        let after = fixture.describe(ZFS).await.active.expect("a serves it");
         assert_eq!(after.registration.socket, moved.socket, "the next call reaches the new socket");
         assert!(after.generation > before.generation);
     });
@@ -188,13 +188,13 @@ fn reg_06_new_contents_are_told_with_a_new_generation_and_equal_ones_are_not() {
 fn reg_08_a_late_goodbye_of_the_old_one_leaves_the_new_one_alone_however_late() {
     story(|| async {
         for delay in [0, 1, 59, 61, 3_600] {
-            let house = House::on(MemoryStore::default());
-            house.register("old", &[ZFS]).await;
-            house.register("new", &[ZFS]).await;
-            let mut feed = house.subscribe().await;
+            let fixture = Fixture::on(MemoryStore::default());
+            fixture.register("old", &[ZFS]).await;
+            fixture.register("new", &[ZFS]).await;
+            let mut feed = fixture.subscribe().await;
             pass(delay).await;
-            house.deregister("old", &[ZFS]).await;
-            assert_eq!(house.active(ZFS).await.as_deref(), Some("new"));
+            fixture.deregister("old", &[ZFS]).await;
+            assert_eq!(fixture.active(ZFS).await.as_deref(), Some("new"));
             assert_eq!(told(&mut feed), ["old left: Deregistered"]);
         }
     });
@@ -206,20 +206,20 @@ fn reg_08_a_late_goodbye_of_the_old_one_leaves_the_new_one_alone_however_late() 
 fn reg_10_who_has_no_owner_any_more_is_gone_after_the_grace_and_not_before() {
     story(|| async {
         let store = MemoryStore::default();
-        let house = House::on(store.clone());
-        house.register("renamed", &["csi-node/old-name"]).await;
-        house.register("alive", &[ZFS]).await;
-        let house = house.next_run(&store).await;
-        let mut feed = house.subscribe().await;
-        house.register("alive", &[ZFS]).await;
+        let fixture = Fixture::on(store.clone());
+        fixture.register("renamed", &["csi-node/old-name"]).await;
+        fixture.register("alive", &[ZFS]).await;
+        let fixture = fixture.next_run(&store).await;
+        let mut feed = fixture.subscribe().await;
+        fixture.register("alive", &[ZFS]).await;
         told(&mut feed);
         tokio::time::sleep(GRACE - Duration::from_secs(1)).await;
-        assert_eq!(house.listed().await, ["renamed", "alive"]);
+        assert_eq!(fixture.listed().await, ["renamed", "alive"]);
         pass(2).await;
-        assert_eq!(house.listed().await, ["alive"]);
+        assert_eq!(fixture.listed().await, ["alive"]);
         assert_eq!(told(&mut feed), ["renamed left: NotConfirmed"]);
-        let house = house.next_run(&store).await;
-        assert_eq!(house.listed().await, ["alive"], "it is gone from the store too");
+        let fixture = fixture.next_run(&store).await;
+        assert_eq!(fixture.listed().await, ["alive"], "it is gone from the store too");
     });
 }
 
@@ -233,26 +233,26 @@ fn reg_10_crashes_and_failed_writes_do_not_prolong_the_grace() {
         let open = async || {
             let persister: Persister = disk.open(directory.path()).await.unwrap();
             let notices = callboard_actors::shell::Notices::default();
-            (House::on(DurableStore::new(&Database::opened(persister.clone(), notices))), persister)
+            (Fixture::on(DurableStore::new(&Database::opened(persister.clone(), notices))), persister)
         };
-        let (house, persister) = open().await;
-        house.register("gone", &[ZFS]).await;
-        house.running.kill();
+        let (fixture, persister) = open().await;
+        fixture.register("gone", &[ZFS]).await;
+        fixture.running.kill();
         persister.close().await.unwrap();
         drop(persister);
 
-        let (house, _persister) = open().await;
+        let (fixture, _persister) = open().await;
         for number in 0..9 {
             pass(7).await;
             if number < 8 {
                 disk.fail(crate::disk::Fault::Writes(rustix::io::Errno::NOSPC));
             }
-            let refused = house.registry.ask(register("b", &["csi-node/nfs"])).await;
+            let refused = fixture.registry.ask(register("b", &["csi-node/nfs"])).await;
             assert_eq!(refused.is_err(), number < 8, "{refused:?}");
             disk.mend();
         }
-        assert!(house.registry.vitals().rebuilds >= 8);
-        assert_eq!(house.listed().await, ["b"], "the grace counts from the start of the host");
+        assert!(fixture.registry.vitals().rebuilds >= 8);
+        assert_eq!(fixture.listed().await, ["b"], "the grace counts from the start of the host");
     });
 }
 
@@ -260,12 +260,12 @@ fn reg_10_crashes_and_failed_writes_do_not_prolong_the_grace() {
 fn res_01_not_yet_is_said_with_its_reason_and_who_waits_gets_the_plugin_that_comes_late() {
     story(|| async {
         let store = MemoryStore::default();
-        let house = House::on(store.clone());
-        house.register("a", &[ZFS]).await;
-        let house = house.next_run(&store).await;
+        let fixture = Fixture::on(store.clone());
+        fixture.register("a", &[ZFS]).await;
+        let fixture = fixture.next_run(&store).await;
         let wait = |key, seconds| {
             let within = Duration::from_secs(seconds);
-            house.registry.ask(WaitForPlugin { plugin: plugin(key), within })
+            fixture.registry.ask(WaitForPlugin { plugin: plugin(key), within })
         };
         let patient = wait(ZFS, 30);
         let hasty = wait(ZFS, 10);
@@ -276,7 +276,7 @@ fn res_01_not_yet_is_said_with_its_reason_and_who_waits_gets_the_plugin_that_com
             Err(WaitError::NotConfirmed { allocations, .. }) if allocations == [allocation("a")]
         ));
         assert!(matches!(stranger.await.unwrap(), Err(WaitError::NotRegistered { .. })));
-        house.register("a", &[ZFS]).await;
+        fixture.register("a", &[ZFS]).await;
         let active = patient.now_or_never().expect("at once").unwrap().expect("it is there");
         assert_eq!(active.registration.allocation, allocation("a"));
     });
@@ -288,19 +288,19 @@ fn res_06_of_two_restored_plugins_the_dead_one_is_never_routed_to_and_the_living
         let alive = if dead == "a" { "b" } else { "a" };
         story(|| async move {
             let store = MemoryStore::default();
-            let house = House::on(store.clone());
-            house.register("a", &[ZFS]).await;
-            house.register("b", &[ZFS]).await;
-            house.company.answers(alive);
-            let house = house.next_run(&store).await;
-            let mut feed = house.subscribe().await;
+            let fixture = Fixture::on(store.clone());
+            fixture.register("a", &[ZFS]).await;
+            fixture.register("b", &[ZFS]).await;
+            fixture.living.answers(alive);
+            let fixture = fixture.next_run(&store).await;
+            let mut feed = fixture.subscribe().await;
             tokio::time::sleep(Duration::from_millis(50)).await;
-            assert_eq!(house.active(ZFS).await.as_deref(), Some(alive), "proven at once");
+            assert_eq!(fixture.active(ZFS).await.as_deref(), Some(alive), "proven at once");
             for _ in 0..GRACE.as_secs() + 1 {
                 pass(1).await;
-                assert_eq!(house.active(ZFS).await.as_deref(), Some(alive));
+                assert_eq!(fixture.active(ZFS).await.as_deref(), Some(alive));
             }
-            assert_eq!(house.listed().await, [alive]);
+            assert_eq!(fixture.listed().await, [alive]);
             assert_eq!(
                 told(&mut feed),
                 [
@@ -320,13 +320,13 @@ fn scl_01_a_dead_subscriber_and_a_hundred_thousand_updates_cost_bounded_memory_a
     const UPDATES: usize = 100_000;
     const CAPACITY: usize = 16;
     story(|| async {
-        let house = House::on(MemoryStore::default());
-        let mut dead = house.registry.subscribe("test", CAPACITY).expect("it runs");
-        let mut alive = house.subscribe().await;
+        let fixture = Fixture::on(MemoryStore::default());
+        let mut dead = fixture.registry.subscribe("test", CAPACITY).expect("it runs");
+        let mut alive = fixture.subscribe().await;
         let mut read = 0;
         for number in 0..UPDATES {
             let version = Some(number.to_string().into());
-            let asked = house.registry.ask(Register { version, ..register("a", &[ZFS]) });
+            let asked = fixture.registry.ask(Register { version, ..register("a", &[ZFS]) });
             assert!(asked.await.unwrap().is_ok());
             while let Some(item) = alive.try_next() {
                 read += 1;
@@ -334,7 +334,7 @@ fn scl_01_a_dead_subscriber_and_a_hundred_thousand_updates_cost_bounded_memory_a
             }
         }
         assert_eq!(read, 2 * UPDATES as u64, "each update and each change of generation");
-        assert_eq!(house.registry.vitals().mailbox_depth, 0);
+        assert_eq!(fixture.registry.vitals().mailbox_depth, 0);
         let unread: Vec<_> = std::iter::from_fn(|| dead.try_next()).collect();
         assert_eq!(unread.len(), CAPACITY, "all that the dead one cost");
         settle_down().await;
@@ -351,22 +351,22 @@ fn scl_01_a_dead_subscriber_and_a_hundred_thousand_updates_cost_bounded_memory_a
 #[test]
 fn scl_07_a_registry_with_room_for_one_message_answers_everyone_whose_patience_ends_at_once() {
     story(|| async {
-        let house = House::with(MemoryStore::default(), 1, Company::default());
+        let fixture = Fixture::with(MemoryStore::default(), 1, Living::default());
         let mut waiting = Vec::new();
         for _ in 0..200 {
             let within = Duration::from_secs(9);
-            waiting.push(house.registry.ask(WaitForPlugin { plugin: plugin(ZFS), within }));
-            while house.registry.vitals().mailbox_depth > 0 {
+            waiting.push(fixture.registry.ask(WaitForPlugin { plugin: plugin(ZFS), within }));
+            while fixture.registry.vitals().mailbox_depth > 0 {
                 tokio::task::yield_now().await;
             }
         }
         pass(10).await;
-        let after = house.settings.clock.now();
+        let after = fixture.settings.clock.now();
         for waiter in waiting {
             let answer = waiter.await.unwrap();
             assert!(matches!(answer, Err(WaitError::NotRegistered { .. })), "{answer:?}");
         }
-        assert_eq!(house.settings.clock.now(), after, "all were answered already");
+        assert_eq!(fixture.settings.clock.now(), after, "all were answered already");
     });
 }
 
@@ -378,12 +378,12 @@ fn scl_08_many_threads_that_register_and_deregister_at_once_leave_one_consistent
     let (finish, finished) = tokio::sync::oneshot::channel::<()>();
     let home = std::thread::spawn(move || {
         actix::System::new().block_on(async move {
-            let house = House::on(MemoryStore::default());
-            let mut feed = house.registry.subscribe("test", usize::MAX).expect("it runs");
-            hand_out.send(house.registry.clone()).unwrap();
+            let fixture = Fixture::on(MemoryStore::default());
+            let mut feed = fixture.registry.subscribe("test", usize::MAX).expect("it runs");
+            hand_out.send(fixture.registry.clone()).unwrap();
             finished.await.unwrap();
-            let entries = house.registry.ask(List).await.unwrap();
-            house.running.request_stop(StopMode::Stop);
+            let entries = fixture.registry.ask(List).await.unwrap();
+            fixture.running.request_stop(StopMode::Stop);
             let mut folded = Vec::new();
             let mut number = 0;
             while let Some(item) = feed.next().await {
@@ -433,21 +433,21 @@ fn scl_08_many_threads_that_register_and_deregister_at_once_leave_one_consistent
 #[test]
 fn r9_options_are_taken_up_to_the_last_byte_that_they_may_have() {
     story(|| async {
-        let house = House::on(MemoryStore::default());
+        let fixture = Fixture::on(MemoryStore::default());
         let with_bytes = |bytes: usize| {
             let options = [("key".to_owned(), "v".repeat(bytes - "key".len()))].into();
             Register { options: std::sync::Arc::new(options), ..register("a", &[ZFS]) }
         };
-        assert!(house.registry.ask(with_bytes(4_096)).await.unwrap().is_ok());
-        assert!(house.registry.ask(with_bytes(4_097)).await.unwrap().is_err());
+        assert!(fixture.registry.ask(with_bytes(4_096)).await.unwrap().is_ok());
+        assert!(fixture.registry.ask(with_bytes(4_097)).await.unwrap().is_err());
     });
 }
 
 #[test]
 fn r9_what_is_malformed_is_refused_and_nothing_changes() {
     story(|| async {
-        let house = House::on(MemoryStore::default());
-        let mut feed = house.subscribe().await;
+        let fixture = Fixture::on(MemoryStore::default());
+        let mut feed = fixture.subscribe().await;
         let nothing = register("a", &[]);
         let twice = register("a", &[ZFS, "csi-controller/zfs", ZFS]);
         let options = (0..65).map(|number| (number.to_string(), String::new())).collect();
@@ -460,10 +460,10 @@ fn r9_what_is_malformed_is_refused_and_nothing_changes() {
             (too_many, "65 options"),
             (too_long, "4099 bytes"),
         ] {
-            let refused: RegisterError = house.registry.ask(message).await.unwrap().unwrap_err();
+            let refused: RegisterError = fixture.registry.ask(message).await.unwrap().unwrap_err();
             assert!(refused.to_string().contains(said), "{refused}");
         }
         assert_eq!(told(&mut feed), [""; 0]);
-        assert!(house.listed().await.is_empty());
+        assert!(fixture.listed().await.is_empty());
     });
 }

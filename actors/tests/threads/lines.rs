@@ -5,7 +5,7 @@ use callboard_actors::process::ProcessName;
 use shuttle::future;
 use tokio::sync::Notify;
 
-use crate::process::herald::{Herald, Progress, Spoken};
+use crate::process::plugin_log::{PluginLog, Progress, Spoken};
 use crate::sync::Arc;
 use crate::under_many_schedules;
 
@@ -16,22 +16,22 @@ fn line() -> PluginLine {
     LineReader::default().push(b"ab\n").remove(0)
 }
 
-fn read(herald: &Herald, progress: &Arc<Progress>, number: u64) -> bool {
+fn read(plugin_log: &PluginLog, progress: &Arc<Progress>, number: u64) -> bool {
     let position = number * LINE_BYTES;
     let plugin = ProcessName::new("plugin").unwrap();
     let spoken = Spoken { plugin, line: line(), position, progress: Arc::clone(progress) };
-    herald.tell(spoken, position - LINE_BYTES)
+    plugin_log.tell(spoken, position - LINE_BYTES)
 }
 
 #[test]
 fn the_position_that_is_kept_is_never_beyond_a_line_that_is_not_in_the_log_prc_07() {
     under_many_schedules(|| {
-        let herald = Herald::start().unwrap();
+        let plugin_log = PluginLog::start().unwrap();
         let advanced = Arc::new(Notify::new());
         let progress = Arc::new(Progress::new(Arc::clone(&advanced)));
         let mut before = 0;
         for number in 1..=2 {
-            assert!(read(&herald, &progress, number), "there is room");
+            assert!(read(&plugin_log, &progress, number), "there is room");
             let position = progress.position(number * LINE_BYTES);
             assert!(
                 position >= before && position <= number * LINE_BYTES && position.is_multiple_of(LINE_BYTES)

@@ -35,7 +35,7 @@ mod persister {
 #[allow(dead_code, unreachable_pub, reason = "as above")]
 #[path = "../../src/process"]
 mod process {
-    pub(crate) mod herald;
+    pub(crate) mod plugin_log;
 
     pub(crate) mod name {
         pub(crate) use callboard_actors::process::ProcessName;

@@ -5,8 +5,8 @@ use callboard_proto::admin::v1::ChildEnding;
 use super::{Tasks, started_once};
 use crate::demo::check::Look;
 use crate::demo::error::DemoError;
-use crate::demo::house::WEB;
 use crate::demo::stage::Stage;
+use crate::demo::workspace::WEB;
 
 pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
     stage.chapter(

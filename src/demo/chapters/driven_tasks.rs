@@ -2,22 +2,22 @@
 
 use super::{driver_serves, in_order};
 use crate::demo::error::DemoError;
-use crate::demo::house::{DRIVER, ERRAND, WEB};
 use crate::demo::stage::Stage;
+use crate::demo::workspace::{BATCH, DRIVER, WEB};
 
 /// Plays it, and returns the driver's process id.
 pub(super) async fn play(stage: &mut Stage) -> Result<u32, DemoError> {
     stage.chapter(
         "Tasks run through a driver",
         "The other family of plugins: drivers, child processes that say one line and then speak gRPC. Another host, on a\n\
-         directory of its own, launches the driver exec. Two tasks run through it: web, until it is stopped, and errand, until\n\
+         directory of its own, launches the driver exec. Two tasks run through it: web, until it is stopped, and batch, until\n\
          its work is done.",
     )?;
-    stage.house.open_second_part()?;
+    stage.workspace.open_second_part()?;
     stage.start_host().await?;
     let expected = "exec is healthy, in a process that was launched for it";
     stage.until(expected, |scene| driver_serves(scene, |driver| !driver.adopted)).await?;
-    for task in [WEB, ERRAND] {
+    for task in [WEB, BATCH] {
         stage.step();
         stage.start(task).await?;
         let (start, driver, named) =

@@ -5,8 +5,8 @@ use callboard_proto::admin::v1::Said;
 use super::Parts;
 use crate::demo::check::Look;
 use crate::demo::error::DemoError;
-use crate::demo::house::{BLUE, GREEN, PLUGIN};
 use crate::demo::stage::{Scene, Stage};
+use crate::demo::workspace::{BLUE, GREEN, PLUGIN};
 
 pub(super) async fn play(stage: &mut Stage) -> Result<Parts, DemoError> {
     stage.chapter(

@@ -2,9 +2,9 @@
 
 use super::{Tasks, driver_serves, in_order, started_once};
 use crate::demo::error::DemoError;
-use crate::demo::house::{DRIVER, ERRAND, WEB};
 use crate::demo::stage::{Scene, Stage};
 use crate::demo::witness::Witness;
+use crate::demo::workspace::{BATCH, DRIVER, WEB};
 
 /// Plays it, and returns the driver's new process id.
 pub(super) async fn play(stage: &mut Stage, pid: u32) -> Result<u32, DemoError> {
@@ -14,32 +14,32 @@ pub(super) async fn play(stage: &mut Stage, pid: u32) -> Result<u32, DemoError> 
          another exec is launched and takes both up again, by what it finds on disk: neither is started a second time.",
     )?;
     stage.step();
-    let Tasks { web, errand } = Tasks::seen(&stage.scene)?;
+    let Tasks { web, batch } = Tasks::seen(&stage.scene)?;
     let driver = format!("driver {DRIVER}");
     stage.you(&driver, &format!("SIGKILL (process {pid})"))?;
     Witness::of(&driver, pid)?.kill()?;
     let lost = [("you", driver.as_str(), "SIGKILL"), ("drivers", "everyone", "exec is lost")];
     stage.until("exec is missed, and is to be launched again", |scene| in_order(&scene.said, &lost)).await?;
-    let look = stage.go_on(&[web, errand]).await;
+    let look = stage.go_on(&[web, batch]).await;
     stage.check("both tasks go on without it", look).await?;
 
     let expected = "another process of exec is healthy";
     stage.until(expected, |scene| driver_serves(scene, |driver| driver.pid != pid)).await?;
     let (started, recovered) = (
-        [web, errand].map(|pid| format!("started, process {pid}")),
-        [web, errand].map(|pid| format!("recovered, process {pid}")),
+        [web, batch].map(|pid| format!("started, process {pid}")),
+        [web, batch].map(|pid| format!("recovered, process {pid}")),
     );
     let taken_up = |scene: &Scene| {
         let of = |place: usize, task| {
             let told = scene.board.has_told(task, &[&started[place], &recovered[place]]);
             scene.board.task_is(task, "running").and(told)
         };
-        of(0, WEB).and(of(1, ERRAND))
+        of(0, WEB).and(of(1, BATCH))
     };
     stage
         .until("both run and were recovered as the processes that they were, each told once", taken_up)
         .await?;
-    let look = started_once(stage, WEB, web).and(started_once(stage, ERRAND, errand));
+    let look = started_once(stage, WEB, web).and(started_once(stage, BATCH, batch));
     stage.check("each has been started once, as it wrote down itself", look).await?;
     stage.scene.board.driver(DRIVER).map(|driver| driver.pid).ok_or(DemoError::StepFailed)
 }

@@ -3,8 +3,8 @@
 use super::{Parts, grown, position};
 use crate::demo::check::Look;
 use crate::demo::error::DemoError;
-use crate::demo::house::{LATE, PLUGIN};
 use crate::demo::stage::{Scene, Stage};
+use crate::demo::workspace::{LATE, PLUGIN};
 
 pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoError> {
     let Parts { newer, older } = parts;

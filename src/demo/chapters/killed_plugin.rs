@@ -3,9 +3,9 @@
 use super::{Parts, in_order};
 use crate::demo::check::Look;
 use crate::demo::error::DemoError;
-use crate::demo::house::PLUGIN;
 use crate::demo::stage::{Scene, Stage};
 use crate::demo::witness::Witness;
+use crate::demo::workspace::PLUGIN;
 
 pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoError> {
     let Parts { newer, older } = parts;

@@ -3,8 +3,8 @@
 use super::{Parts, position};
 use crate::demo::check::Look;
 use crate::demo::error::DemoError;
-use crate::demo::house::{LATE, PLUGIN};
 use crate::demo::stage::{Scene, Stage};
+use crate::demo::workspace::{LATE, PLUGIN};
 
 /// It is not ready for three seconds; a little less is accepted, for the time before the first probe.
 const LATE_AT_LEAST_MS: u64 = 2_500;

@@ -20,8 +20,8 @@ use callboard_proto::admin::v1::{DriverStatus, Said};
 
 use super::check::Look;
 use super::error::DemoError;
-use super::house::{BLUE, DRIVER, ERRAND, GREEN, WEB};
 use super::stage::{Scene, Stage};
+use super::workspace::{BATCH, BLUE, DRIVER, GREEN, WEB};
 
 /// The roles of the two first allocations, known after the first chapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +48,13 @@ pub(super) struct Tasks {
     /// The task that runs until it is stopped.
     pub(super) web: u32,
     /// The task that ends by itself.
-    pub(super) errand: u32,
+    pub(super) batch: u32,
 }
 
 impl Tasks {
     fn seen(scene: &Scene) -> Result<Self, DemoError> {
         let process = |task| scene.board.task_process(task).ok_or(DemoError::StepFailed);
-        Ok(Self { web: process(WEB)?, errand: process(ERRAND)? })
+        Ok(Self { web: process(WEB)?, batch: process(BATCH)? })
     }
 }
 
@@ -105,7 +105,7 @@ fn driver_serves(scene: &Scene, is_meant: impl Fn(&DriverStatus) -> bool) -> Loo
 
 /// Checks that a task was started exactly once, as this process; the task itself wrote this down.
 fn started_once(stage: &Stage, task: &str, pid: u32) -> Look {
-    let starts = stage.house.starts(task);
+    let starts = stage.workspace.starts(task);
     Look::new(starts == [pid.to_string()], format!("{task} was started as {}", starts.join(", ")))
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Parts, grown, in_order};
 use crate::demo::error::DemoError;
-use crate::demo::house::PLUGIN;
 use crate::demo::stage::{Scene, Stage};
+use crate::demo::workspace::PLUGIN;
 
 pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoError> {
     let Parts { newer, older } = parts;

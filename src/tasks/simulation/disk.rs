@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use callboard_actors::driver::client::TaskId;
 use callboard_actors::shell::{Ticket, Written};
 use callboard_actors::vocabulary::AllocationId;
-use callboard_simulation::{Books, Outcome, Settlement, Writes};
+use callboard_simulation::{Disk, Outcome, Settlement, Writes};
 
 use super::super::calls::{TasksChange, TasksImage};
 use super::super::state::{Run, RunState, Tasks, Wanted};
@@ -93,7 +93,7 @@ impl TasksDisk {
     }
 }
 
-impl Books<Tasks> for TasksDisk {
+impl Disk<Tasks> for TasksDisk {
     fn write(&mut self, ticket: Ticket, change: TasksChange) -> Written {
         self.writes.take(ticket, change)
     }

@@ -25,7 +25,7 @@ struct Pending {
 
 /// A message on its way to the registry, and who waits for the answer.
 #[derive(Debug, Clone)]
-struct Letter {
+struct InFlight {
     number: Option<u64>,
     message: Message,
 }
@@ -41,14 +41,14 @@ enum Message {
 pub(super) struct Neighbours {
     pub(super) around: Surroundings,
     calls: Vec<Pending>,
-    letters: VecDeque<Letter>,
+    in_flight: VecDeque<InFlight>,
     /// The version under which the registry knows the allocation.
     pub(super) registered: Option<Arc<str>>,
 }
 
 impl Neighbours {
     pub(super) const fn new(around: Surroundings) -> Self {
-        Self { around, calls: Vec::new(), letters: VecDeque::new(), registered: None }
+        Self { around, calls: Vec::new(), in_flight: VecDeque::new(), registered: None }
     }
 
     pub(super) fn called(&mut self, number: u64, call: AllocationCall) {
@@ -57,25 +57,25 @@ impl Neighbours {
             AllocationCall::Deregister(message) => Message::Deregister(message),
             call => return self.calls.push(Pending { number, call, process: self.around.process }),
         };
-        self.letters.push_back(Letter { number: Some(number), message });
+        self.in_flight.push_back(InFlight { number: Some(number), message });
     }
 
     /// Nobody waits for answers any more. What has been sent arrives all the same.
     pub(super) fn forget_caller(&mut self) {
         self.calls.clear();
-        self.letters.iter_mut().for_each(|letter| letter.number = None);
+        self.in_flight.iter_mut().for_each(|in_flight| in_flight.number = None);
     }
 
     /// The host is killed: nothing arrives any more.
     pub(super) fn next_run(&mut self) {
         self.calls.clear();
-        self.letters.clear();
+        self.in_flight.clear();
     }
 
     // === What can come back ===
 
-    pub(super) fn has_letters(&self) -> bool {
-        !self.letters.is_empty()
+    pub(super) fn has_in_flight(&self) -> bool {
+        !self.in_flight.is_empty()
     }
 
     pub(super) fn has_calls(&self) -> bool {
@@ -94,9 +94,10 @@ impl Neighbours {
 
     /// In which ways the registry can deal with the next message.
     pub(super) fn receipts(&self) -> impl Iterator<Item = Receipt> + '_ {
-        let is_awaited = self.letters.front().is_some_and(|letter| letter.number.is_some());
+        let is_awaited = self.in_flight.front().is_some_and(|in_flight| in_flight.number.is_some());
         let all = [Receipt::Taken, Receipt::Refused, Receipt::GivenUp];
-        all.into_iter().filter(move |receipt| is_awaited || *receipt == Receipt::Taken && self.has_letters())
+        all.into_iter()
+            .filter(move |receipt| is_awaited || *receipt == Receipt::Taken && self.has_in_flight())
     }
 
     // === What comes back ===
@@ -112,10 +113,10 @@ impl Neighbours {
     /// The registry comes to the next message.
     pub(super) fn receive(&mut self, receipt: Receipt) -> Option<Returned> {
         if receipt == Receipt::GivenUp {
-            let number = self.letters.front_mut()?.number.take()?;
+            let number = self.in_flight.front_mut()?.number.take()?;
             return Some((number, Err(CallLost::DeadlineExceeded(Duration::from_secs(10)))));
         }
-        let Letter { number, message } = self.letters.pop_front()?;
+        let InFlight { number, message } = self.in_flight.pop_front()?;
         let away = || AskError::NotRunning { actor: "registry".to_owned() };
         let outcome = match (message, receipt) {
             (Message::Register(_), Receipt::Refused | Receipt::GivenUp) => {

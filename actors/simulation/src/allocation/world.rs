@@ -10,7 +10,7 @@ use callboard_actors::allocation::{
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Health, Moment, PluginName, Role, TaskName, Timestamp};
 
-use super::super::instances::NoBooks;
+use super::super::instances::NoDisk;
 use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
@@ -22,7 +22,7 @@ use super::neighbours::{Neighbours, Returned};
 use super::owner::Owner;
 use super::surroundings::Surroundings;
 
-type Supervisor = StandIn<Allocation, NoBooks, AllocationLaws>;
+type Supervisor = StandIn<Allocation, NoDisk, AllocationLaws>;
 
 /// How often time passes at most while everything calms down.
 const CALM_MAX: u32 = 24;
@@ -159,7 +159,7 @@ impl AllocationWorld {
 
 impl World for AllocationWorld {
     fn events(&self) -> Vec<AllocationEvent> {
-        if self.supervisor.has_ended() && !self.neighbours.has_letters() {
+        if self.supervisor.has_ended() && !self.neighbours.has_in_flight() {
             return Vec::new();
         }
         let has_faults = self.left.faults > 0;
@@ -249,7 +249,7 @@ impl Play for AllocationWorld {
     fn settle(&mut self) -> Result<(), Violation> {
         let mut calm = 0;
         loop {
-            let event = if self.neighbours.has_letters() {
+            let event = if self.neighbours.has_in_flight() {
                 AllocationEvent::Registry(Receipt::Taken)
             } else if self.neighbours.has_calls() {
                 AllocationEvent::Return(0, Reply::Good)
@@ -270,7 +270,7 @@ fn supervisor(
     tamper: Option<Rc<dyn Tamper<Allocation>>>,
 ) -> Supervisor {
     let laws = AllocationLaws::new(config.clone(), now);
-    StandIn::begin(config, NoBooks, laws, Rules::default()).tampered_with(tamper)
+    StandIn::begin(config, NoDisk, laws, Rules::default()).tampered_with(tamper)
 }
 
 fn config(task: Task, health: Health) -> AllocationConfig {

@@ -21,14 +21,14 @@ impl AllocationsWorld {
             return cry(Law::Shell4, "the owner of the allocations does not live");
         }
         let known = |place| self.owner.witness.known(&allocation(place));
-        let count = (0..self.handler.posts.len()).filter(|place| known(*place).is_some()).count();
+        let count = (0..self.handler.entries.len()).filter(|place| known(*place).is_some()).count();
         if self.owner.books.len() != count {
             return cry(
                 Law::A5,
                 format!("{} allocations are kept, and {count} are known", self.owner.books.len()),
             );
         }
-        (0..self.handler.posts.len()).try_for_each(|place| match known(place) {
+        (0..self.handler.entries.len()).try_for_each(|place| match known(place) {
             Some(known) => self.check_known(place, known),
             None => self.check_gone(place),
         })
@@ -38,33 +38,33 @@ impl AllocationsWorld {
         if !self.owner.has_ended() {
             return cry(Law::S3, "told to stop, the owner of the allocations goes on");
         }
-        if self.handler.posts.iter().any(|post| post.supervisor.is_some()) {
+        if self.handler.entries.iter().any(|entry| entry.supervisor.is_some()) {
             return cry(Law::S4, "the owner of the allocations has ended, and a supervisor is left");
         }
         if mode == StopMode::Detach {
             return Ok(());
         }
-        (0..self.handler.posts.len()).try_for_each(|place| self.check_gone(place))
+        (0..self.handler.entries.len()).try_for_each(|place| self.check_gone(place))
     }
 
     fn check_gone(&self, place: usize) -> Result<(), Violation> {
-        let post = &self.handler.posts[place];
-        if post.supervisor.is_some() {
+        let entry = &self.handler.entries[place];
+        if entry.supervisor.is_some() {
             return cry(Law::A5, format!("{} is not known, and its supervisor lives", name(place)));
         }
-        let is_excused = post.is_excused || self.owner.witness.abandoned.contains(&allocation(place));
-        if post.is_registered && !is_excused {
+        let is_excused = entry.is_excused || self.owner.witness.abandoned.contains(&allocation(place));
+        if entry.is_registered && !is_excused {
             return cry(Law::A5, format!("{} is not known, and is registered", name(place)));
         }
         Ok(())
     }
 
     fn check_known(&self, place: usize, known: &Known) -> Result<(), Violation> {
-        let post = &self.handler.posts[place];
-        if known.is_given_up && post.supervisor.is_none() {
+        let entry = &self.handler.entries[place];
+        if known.is_given_up && entry.supervisor.is_none() {
             return Ok(());
         }
-        let Some(supervisor) = &post.supervisor else {
+        let Some(supervisor) = &entry.supervisor else {
             return cry(Law::A5, format!("{} is known, and nobody looks after it", name(place)));
         };
         if supervisor.life != known.life || known.is_down {
@@ -80,10 +80,10 @@ impl AllocationsWorld {
                 format!("{} is {known:?}, and its supervisor takes it for {thought:?}", name(place)),
             );
         }
-        if post.is_registered != (known.task == Task::Running) {
+        if entry.is_registered != (known.task == Task::Running) {
             return cry(
                 Law::A5,
-                format!("{} is {:?}: registered {}", name(place), known.task, post.is_registered),
+                format!("{} is {:?}: registered {}", name(place), known.task, entry.is_registered),
             );
         }
         Ok(())

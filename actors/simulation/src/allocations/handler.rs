@@ -6,25 +6,25 @@ use callboard_actors::shell::{AskError, Ending, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 
 use super::event::SupervisorAct;
-use super::supervisor::{Post, Supervisor};
+use super::supervisor::{Entry, Supervisor};
 use super::world::allocation;
 
 /// All that the owner has at its hands.
 #[derive(Debug, Clone)]
 pub(super) struct Handler {
-    pub(super) posts: Vec<Post>,
+    pub(super) entries: Vec<Entry>,
     /// Who has ended, and its owner has not heard so.
     endings: Vec<SupervisorEnded>,
 }
 
 impl Handler {
     pub(super) fn new(allocations: usize) -> Self {
-        Self { posts: vec![Post::default(); allocations], endings: Vec::new() }
+        Self { entries: vec![Entry::default(); allocations], endings: Vec::new() }
     }
 
     /// The place of an allocation.
     pub(super) fn place(&self, of: &AllocationId) -> usize {
-        (0..self.posts.len()).find(|place| allocation(*place) == *of).unwrap_or_default()
+        (0..self.entries.len()).find(|place| allocation(*place) == *of).unwrap_or_default()
     }
 
     fn ended(&mut self, place: usize, life: Attempt, ending: Option<Ending>) {
@@ -33,7 +33,7 @@ impl Handler {
     }
 
     fn life(&self, place: usize) -> Attempt {
-        self.posts[place].supervisor.as_ref().map_or(Attempt::default(), |supervisor| supervisor.life)
+        self.entries[place].supervisor.as_ref().map_or(Attempt::default(), |supervisor| supervisor.life)
     }
 
     /// Starts a supervisor, unless this life of it is there. False means that another one lives.
@@ -42,30 +42,30 @@ impl Handler {
         if self.life(place) == life {
             return true;
         }
-        let is_alone = self.posts[place].supervisor.is_none();
+        let is_alone = self.entries[place].supervisor.is_none();
         // It would be taken for the end of the new one.
         self.endings.retain(|ended| (&ended.allocation, ended.life) != (&config.spec.allocation, life));
-        self.posts[place].supervisor = Some(Supervisor::born(life, config));
+        self.entries[place].supervisor = Some(Supervisor::born(life, config));
         is_alone
     }
 
     /// How the supervisor of this life is.
     pub(super) fn look(&self, place: usize, life: Attempt) -> Result<AllocationStatus, AskError> {
-        let supervisor = self.posts[place].supervisor.as_ref().filter(|supervisor| supervisor.life == life);
+        let supervisor = self.entries[place].supervisor.as_ref().filter(|supervisor| supervisor.life == life);
         let missing = || AskError::NotRunning { actor: "allocation".to_owned() };
         supervisor.map(Supervisor::status).ok_or_else(missing)
     }
 
     /// The supervisor of this life is asked to end.
     pub(super) fn stop(&mut self, place: usize, life: Attempt, mode: StopMode) {
-        let ending = self.posts[place].stop(life, mode);
+        let ending = self.entries[place].stop(life, mode);
         self.ended(place, life, ending);
     }
 
     /// The supervisor of this life is ended by force.
     pub(super) fn kill(&mut self, place: usize, life: Attempt) {
         if self.life(place) == life {
-            let ending = self.posts[place].end(Ending::Killed);
+            let ending = self.entries[place].end(Ending::Killed);
             self.ended(place, life, ending);
         }
     }
@@ -73,16 +73,16 @@ impl Handler {
     /// A supervisor does something.
     pub(super) fn act(&mut self, place: usize, act: SupervisorAct) {
         let life = self.life(place);
-        let ending = self.posts[place].act(act);
+        let ending = self.entries[place].act(act);
         self.ended(place, life, ending);
     }
 
     /// Its owner is gone, and takes all supervisors along; the registry keeps what it knows.
     pub(super) fn let_go(&mut self) {
-        for post in &mut self.posts {
-            post.supervisor = None;
-            post.answers.clear();
-            post.news.clear();
+        for entry in &mut self.entries {
+            entry.supervisor = None;
+            entry.answers.clear();
+            entry.news.clear();
         }
         self.endings.clear();
     }
@@ -90,7 +90,7 @@ impl Handler {
     /// The host is killed: what it had registered leaves after a grace.
     pub(super) fn forget_all(&mut self) {
         self.let_go();
-        self.posts.iter_mut().for_each(|post| *post = Post::default());
+        self.entries.iter_mut().for_each(|entry| *entry = Entry::default());
     }
 
     /// Whether somebody has ended and its owner has not heard so.

@@ -58,8 +58,8 @@ impl AllocationsWorld {
     /// Whoever hears that an allocation is stopped may rely on it.
     pub(super) fn check_answer(&self, place: usize, answer: &AllocationsAnswer) -> Result<(), Violation> {
         let AllocationsAnswer::StopAllocation(Ok(_)) = answer else { return Ok(()) };
-        let post = &self.handler.posts[place];
-        if post.supervisor.is_some() && post.has_files {
+        let entry = &self.handler.entries[place];
+        if entry.supervisor.is_some() && entry.has_files {
             return cry(Law::A5, format!("{} is said to be stopped, and has not put away", name(place)));
         }
         Ok(())

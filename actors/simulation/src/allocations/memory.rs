@@ -3,7 +3,7 @@
 use callboard_actors::allocations::{Allocations, AllocationsChange, AllocationsImage};
 use callboard_actors::shell::{Ticket, Written};
 
-use super::super::stand_in::Books;
+use super::super::stand_in::Disk;
 
 /// The records, as the memory of production keeps them.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +21,7 @@ impl Memory {
     }
 }
 
-impl Books<Allocations> for Memory {
+impl Disk<Allocations> for Memory {
     fn write(&mut self, _: Ticket, change: AllocationsChange) -> Written {
         self.0.take(change);
         Written::Now

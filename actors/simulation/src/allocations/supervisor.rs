@@ -18,7 +18,7 @@ pub(super) type Answered = Result<OrderAnswer, AskError>;
 
 /// One allocation, as it is in truth.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Post {
+pub(super) struct Entry {
     /// The supervisor that lives, if one does.
     pub(super) supervisor: Option<Supervisor>,
     /// Whether the registry knows the plugin.
@@ -106,7 +106,7 @@ fn report(deregistered: bool) -> AllocationStopped {
     AllocationStopped { deregistered, remarks: remark.into_iter().collect() }
 }
 
-impl Post {
+impl Entry {
     // === What its owner wants of it ===
 
     /// The supervisor of this life is told something. One that is not there answers so.

@@ -76,7 +76,7 @@ impl AllocationsWorld {
             SupervisorAct::Tells => news > 0,
             other => faults > 0 || !other.is_fault(),
         };
-        is_allowed && self.handler.posts[place].can(act)
+        is_allowed && self.handler.entries[place].can(act)
     }
 
     fn act(&mut self, place: usize, act: SupervisorAct) {
@@ -85,7 +85,7 @@ impl AllocationsWorld {
         left.falls = left.falls.saturating_sub(u8::from(act == SupervisorAct::Crashes));
         left.news = left.news.saturating_sub(u8::from(act == SupervisorAct::Tells));
         if act == SupervisorAct::IsStuck
-            && let Some(call) = self.handler.posts[place].oldest()
+            && let Some(call) = self.handler.entries[place].oldest()
         {
             let lost = CallLost::DeadlineExceeded(Duration::from_secs(30));
             self.owner.returned(self.moment(), call, Err(lost));
@@ -97,15 +97,15 @@ impl AllocationsWorld {
 
     /// Nobody takes the place of a supervisor that falls while everything ends.
     fn excuse(&mut self, place: usize, falls: bool) {
-        self.handler.posts[place].is_excused |= falls && self.stopped.is_some();
+        self.handler.entries[place].is_excused |= falls && self.stopped.is_some();
     }
 
     /// Of these the owner hears only when everything ends.
     fn excuse_the_fallen(&mut self) {
-        for (place, post) in self.handler.posts.iter_mut().enumerate() {
+        for (place, entry) in self.handler.entries.iter_mut().enumerate() {
             let known = self.owner.witness.known(&allocation(place));
             let is_unheard = known.is_none_or(|known| !known.is_down);
-            post.is_excused |= is_unheard && post.supervisor.is_none();
+            entry.is_excused |= is_unheard && entry.supervisor.is_none();
         }
     }
 
@@ -116,13 +116,13 @@ impl AllocationsWorld {
     }
 
     fn answer(&mut self, place: usize) {
-        if let Some((call, answer)) = self.handler.posts[place].answers.pop_front() {
+        if let Some((call, answer)) = self.handler.entries[place].answers.pop_front() {
             self.returned(call, AllocationsOutcome::Told(answer));
         }
     }
 
     fn news(&mut self, place: usize) {
-        if let Some((life, news)) = self.handler.posts[place].news.pop_front() {
+        if let Some((life, news)) = self.handler.entries[place].news.pop_front() {
             let reported = AllocationReported { allocation: allocation(place), life, news };
             self.owner.ask(self.moment(), NOBODY, AllocationsAsk::AllocationReported(reported));
         }
@@ -161,8 +161,8 @@ impl AllocationsWorld {
             left.drain(..).try_for_each(|left| self.take_in(left))?;
         }
         let owner = &self.owner;
-        for post in &mut self.handler.posts {
-            post.answers.retain(|(call, _)| owner.awaits(*call));
+        for entry in &mut self.handler.entries {
+            entry.answers.retain(|(call, _)| owner.awaits(*call));
         }
         found(self.owner.witness.verdict.broken())
     }
@@ -196,7 +196,7 @@ impl AllocationsWorld {
             }
             AllocationsCall::Tell { allocation, life, order, .. } => {
                 let place = self.handler.place(&allocation);
-                self.handler.posts[place].told(number, life, &order);
+                self.handler.entries[place].told(number, life, &order);
                 return Ok(());
             }
             AllocationsCall::Start { life, config } => {
@@ -254,11 +254,11 @@ impl AllocationsWorld {
         if self.await_endings.is_some() && self.handler.has_endings() {
             return Some(AllocationsEvent::Endings);
         }
-        self.handler.posts.iter().enumerate().find_map(|(place, post)| {
-            let duty = DUTIES.into_iter().find(|act| post.can(*act));
-            if !post.answers.is_empty() {
+        self.handler.entries.iter().enumerate().find_map(|(place, entry)| {
+            let duty = DUTIES.into_iter().find(|act| entry.can(*act));
+            if !entry.answers.is_empty() {
                 Some(AllocationsEvent::Answer(place))
-            } else if !post.news.is_empty() {
+            } else if !entry.news.is_empty() {
                 Some(AllocationsEvent::News(place))
             } else {
                 duty.map(|act| AllocationsEvent::Act(place, act))
@@ -274,13 +274,13 @@ impl World for AllocationsWorld {
             return may_succeed.then_some(AllocationsEvent::Succeed).into_iter().collect();
         }
         let mut events = Vec::new();
-        for (place, post) in self.handler.posts.iter().enumerate() {
+        for (place, entry) in self.handler.entries.iter().enumerate() {
             let orders = HostOrder::ALL.into_iter().filter(|order| self.may_say(place, *order));
             events.extend(orders.map(|order| AllocationsEvent::Say(place, order)));
             let acts = SupervisorAct::ALL.into_iter().filter(|act| self.may_act(place, *act));
             events.extend(acts.map(|act| AllocationsEvent::Act(place, act)));
-            events.extend((!post.answers.is_empty()).then_some(AllocationsEvent::Answer(place)));
-            events.extend((!post.news.is_empty()).then_some(AllocationsEvent::News(place)));
+            events.extend((!entry.answers.is_empty()).then_some(AllocationsEvent::Answer(place)));
+            events.extend((!entry.news.is_empty()).then_some(AllocationsEvent::News(place)));
         }
         let has_endings = self.await_endings.is_some() && self.handler.has_endings();
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));

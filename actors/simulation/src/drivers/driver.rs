@@ -1,8 +1,8 @@
 //! The laws of one driver.
 
 use callboard_actors::driver::{
-    Driver, DriverAsk, DriverCall, DriverConfig, DriverHealth, DriverReport, DriverStage, DriverTimer,
-    Errand, Fingerprint, Reached, Rung, Trouble, TroubleKind,
+    Driver, DriverAsk, DriverCall, DriverConfig, DriverHealth, DriverMode, DriverReport, DriverStage,
+    DriverTimer, Fingerprint, Reached, StartStep, Trouble, TroubleKind,
 };
 use callboard_actors::process::{Lifetime, ProcessTag};
 use callboard_actors::processes::Recalled;
@@ -43,7 +43,7 @@ struct Known {
     /// Whether it hears of the end of its process, now or when it has asked again.
     hears_of_end: bool,
     /// What was done over the connection that there is.
-    read: Option<Vec<Rung>>,
+    read: Option<Vec<StartStep>>,
     /// Whether whoever asked over that connection was cut off.
     is_hung_up: bool,
     /// Whether it was told that its process cannot be ended, or that nobody knows of one.
@@ -66,7 +66,13 @@ enum Heard {
 }
 
 /// What must have been done over a connection before the plugin is believed to be healthy.
-const NEEDED: [Rung; 5] = [Rung::Ping, Rung::Identify, Rung::Configure, Rung::Initialise, Rung::Capabilities];
+const NEEDED: [StartStep; 5] = [
+    StartStep::Ping,
+    StartStep::Identify,
+    StartStep::Configure,
+    StartStep::Initialise,
+    StartStep::Capabilities,
+];
 
 impl DriverLaws {
     /// A driver that is born with this.
@@ -156,29 +162,29 @@ impl DriverLaws {
             (_, Ok(Ok(Reached::Fingerprinted(fingerprint)))) => {
                 return Heard::Fingerprint(fingerprint.clone());
             }
-            (DriverCall::Climb(rung, _), Ok(Ok(_))) => {
-                known.read.iter_mut().for_each(|read| read.push(*rung));
+            (DriverCall::Climb(start_step, _), Ok(Ok(_))) => {
+                known.read.iter_mut().for_each(|read| read.push(*start_step));
             }
             (DriverCall::StopProcess { .. }, Ok(Ok(_))) => *known = Known::default(),
-            (DriverCall::StopProcess { .. } | DriverCall::Climb(Rung::Recall, _), _) => {
+            (DriverCall::StopProcess { .. } | DriverCall::Climb(StartStep::Recall, _), _) => {
                 known.is_excused = true;
             }
             (
-                DriverCall::Climb(Rung::Initialise, _),
+                DriverCall::Climb(StartStep::Initialise, _),
                 Ok(Err(Trouble { kind: TroubleKind::Unimplemented, .. })),
             ) => {
-                known.read.iter_mut().for_each(|read| read.push(Rung::Initialise));
+                known.read.iter_mut().for_each(|read| read.push(StartStep::Initialise));
             }
-            (DriverCall::Farewell, _) => {}
+            (DriverCall::ShutdownAnswer, _) => {}
             (_, Ok(Err(Trouble { kind: TroubleKind::Silent, .. })))
             | (
                 DriverCall::Climb(
-                    Rung::Dial
-                    | Rung::Ping
-                    | Rung::Identify
-                    | Rung::Configure
-                    | Rung::Initialise
-                    | Rung::Capabilities,
+                    StartStep::Dial
+                    | StartStep::Ping
+                    | StartStep::Identify
+                    | StartStep::Configure
+                    | StartStep::Initialise
+                    | StartStep::Capabilities,
                     _,
                 ),
                 Err(_),
@@ -200,17 +206,17 @@ impl DriverLaws {
                 self.known.is_hung_up = true;
                 return;
             }
-            DriverCall::Farewell | DriverCall::StopProcess { .. } => {}
+            DriverCall::ShutdownAnswer | DriverCall::StopProcess { .. } => {}
             DriverCall::ReadOn => self.goes_on("the next fingerprint"),
-            DriverCall::Climb(rung, _) => {
-                self.goes_on(rung.as_str());
-                if *rung == Rung::Launch && !std::mem::take(&mut self.known.may_launch) {
+            DriverCall::Climb(start_step, _) => {
+                self.goes_on(start_step.as_str());
+                if *start_step == StartStep::Launch && !std::mem::take(&mut self.known.may_launch) {
                     self.cry(Law::Prc4, || {
                         "it launches, and was not told that nothing of it runs".to_owned()
                     });
                 }
-                if *rung != Rung::Recall && self.config.errand == Errand::Retire {
-                    self.cry(Law::I6, || format!("it is there to be ended, and begins {rung}"));
+                if *start_step != StartStep::Recall && self.config.mode == DriverMode::Retire {
+                    self.cry(Law::I6, || format!("it is there to be ended, and begins {start_step}"));
                 }
             }
         }
@@ -257,7 +263,9 @@ impl DriverLaws {
         let was = self.told.as_ref().map(|told| told.health);
         if report.health == DriverHealth::Healthy && was != Some(DriverHealth::Healthy) {
             let read = self.known.read.clone().unwrap_or_default();
-            if !NEEDED.iter().all(|rung| read.contains(rung)) || !matches!(heard, Heard::Fingerprint(_)) {
+            if !NEEDED.iter().all(|start_step| read.contains(start_step))
+                || !matches!(heard, Heard::Fingerprint(_))
+            {
                 self.cry(Law::I2, || format!("it is called healthy, and over its connection was {read:?}"));
             }
         }
@@ -307,7 +315,7 @@ impl DriverLaws {
     fn check_end(&mut self) {
         let is_left = self.stopped == Some(StopMode::Detach)
             && self.config.spec.process.lifetime == Lifetime::Surviving
-            && self.config.errand == Errand::Serve;
+            && self.config.mode == DriverMode::Serve;
         if self.known.process.is_some() && !self.known.is_excused && !is_left {
             self.cry(Law::Shd6, || "it ends, and its process goes on".to_owned());
         }

@@ -1,4 +1,4 @@
-//! The laws of one eventor. What its handlers get is held against the plugin's events by their [audience](super::Audience).
+//! The laws of one eventor. What its handlers get is held against the plugin's events by their [subscribers](super::Subscribers).
 
 use std::collections::BTreeMap;
 

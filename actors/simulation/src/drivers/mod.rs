@@ -4,17 +4,17 @@
 //!   world ── answers, exits, events, time ──► model: owner ◄── mail ── driver ◄──► ground: process, plugin, its events
 //!                                                      ▲                               │
 //!                                                      └───── mail ── eventor ◄────────┘
-//!                                                                        └──► audience: journals and handlers
+//!                                                                        └──► subscribers: journals and handlers
 //! ```
 //!
 //! The machines are those of production. The ground stands for the owner of the processes and the plugin, as they promise to be;
-//! the audience stands for the handlers of tasks, each with a journal of production.
+//! the subscribers stand for the handlers of tasks, each with a journal of production.
 
 mod pauses;
 
 mod ground;
 
-mod audience;
+mod subscribers;
 
 mod driver;
 
@@ -28,7 +28,6 @@ mod event;
 
 mod world;
 
-pub use audience::Audience;
 pub use driver::DriverLaws;
 pub use event::{DriversBounds, DriversEvent, Order};
 pub use eventor::EventorLaws;
@@ -36,4 +35,5 @@ pub use ground::Ground;
 pub use model::{Conduct, DriversModel, DriversTampers};
 pub(super) use model::{DriversModelOptions, SetOff};
 pub use owner::DriversLaws;
+pub use subscribers::Subscribers;
 pub use world::DriversWorld;

@@ -25,15 +25,15 @@ use callboard_actors::process::Lifetime;
 use callboard_actors::shell::{Ending, Message, StopMode};
 use callboard_actors::vocabulary::{Attempt, DriverName, Generation, Moment, Timestamp};
 
-use super::super::instances::NoBooks;
+use super::super::instances::NoDisk;
 use super::super::law::Law;
 use super::super::stand_in::{Constant, Count, Left, Rules, StandIn};
 use super::super::witness::Violation;
-use super::audience::Audience;
 use super::driver::DriverLaws;
 use super::eventor::EventorLaws;
 use super::ground::Ground;
 use super::owner::DriversLaws;
+use super::subscribers::Subscribers;
 
 /// The asker whose answers nobody needs.
 const NOBODY: u64 = 0;
@@ -47,7 +47,7 @@ pub struct DriversModel {
     /// What children said that have ended; it arrives all the same.
     late: BTreeMap<Attempt, Late>,
     grounds: BTreeMap<DriverName, Ground>,
-    audiences: BTreeMap<DriverName, Audience>,
+    audiences: BTreeMap<DriverName, Subscribers>,
     /// Handlers whose registration is not answered yet.
     coming: BTreeMap<u64, (DriverName, TaskEventSink)>,
     generations: Generation,
@@ -75,14 +75,14 @@ impl DriversModel {
             let keeps_positions = every == 0 || number % every != every - 1;
             Some((spec.name.clone(), Ground::new(process, Arc::clone(&options.tasks), keeps_positions)))
         };
-        let audience =
-            |spec: &DriverSpec| (spec.name.clone(), Audience::new(options.drivers.eventor.journal_items));
+        let subscribers =
+            |spec: &DriverSpec| (spec.name.clone(), Subscribers::new(options.drivers.eventor.journal_items));
         Self {
             owner: new_owner(&options),
             children: BTreeMap::new(),
             late: BTreeMap::new(),
             grounds: (0..).zip(options.specs.iter()).filter_map(ground).collect(),
-            audiences: options.specs.iter().map(audience).collect(),
+            audiences: options.specs.iter().map(subscribers).collect(),
             coming: BTreeMap::new(),
             generations: Generation::default(),
             await_endings: None,
@@ -105,7 +105,7 @@ impl DriversModel {
             let spec = self.options.specs.iter().find(|spec| spec.name == *driver);
             ground.next_run(spec.is_some_and(|spec| spec.process.lifetime == Lifetime::Surviving));
         }
-        self.audiences.values_mut().for_each(Audience::next_run);
+        self.audiences.values_mut().for_each(Subscribers::next_run);
         self.owner = new_owner(&self.options);
         self.children.clear();
         self.late.clear();
@@ -120,7 +120,7 @@ impl DriversModel {
     /// The law that was broken first by anyone in here.
     #[must_use]
     pub fn broken(&self) -> Option<&Violation> {
-        let audiences = || self.audiences.values().find_map(|audience| audience.verdict.broken());
+        let audiences = || self.audiences.values().find_map(|subscribers| subscribers.verdict.broken());
         self.owner.witness.verdict.broken().or_else(audiences)
     }
 
@@ -171,11 +171,11 @@ impl DriversModel {
 
     /// A handler for this task comes.
     pub(in super::super) fn handler(&mut self, moment: Moment, asker: u64, driver: &DriverName, task: u8) {
-        let (Some(ground), Some(audience)) = (self.grounds.get(driver), self.audiences.get_mut(driver))
+        let (Some(ground), Some(subscribers)) = (self.grounds.get(driver), self.audiences.get_mut(driver))
         else {
             return;
         };
-        let sink = audience.comes(task, self.options.journal_items, ground);
+        let sink = subscribers.comes(task, self.options.journal_items, ground);
         self.coming.insert(asker, (driver.clone(), sink.clone()));
         self.ask(moment, asker, RegisterTaskHandler { driver: driver.clone(), task: self.task(task), sink });
     }
@@ -184,26 +184,26 @@ impl DriversModel {
     fn handler_answered(&mut self, asker: u64, answer: Option<&DriversAnswer>) {
         let Some((driver, sink)) = self.coming.remove(&asker) else { return };
         let is_refused = !matches!(answer, Some(DriversAnswer::RegisterTaskHandler(Ok(()))));
-        if is_refused && let Some(audience) = self.audiences.get_mut(&driver) {
-            audience.end(&sink);
+        if is_refused && let Some(subscribers) = self.audiences.get_mut(&driver) {
+            subscribers.end(&sink);
         }
     }
 
     /// All handlers of a driver's tasks read what waits for them.
     pub(in super::super) fn handlers_read(&mut self, driver: &DriverName) {
-        if let Some(audience) = self.audiences.get_mut(driver) {
-            audience.read();
+        if let Some(subscribers) = self.audiences.get_mut(driver) {
+            subscribers.read();
         }
     }
 
     /// Whether something waits for handlers.
     pub(in super::super) fn has_unread(&self) -> bool {
-        self.audiences.values().any(Audience::has_unread)
+        self.audiences.values().any(Subscribers::has_unread)
     }
 
     /// Whether a handler of this driver's tasks waits.
     pub(super) fn has_handlers(&self, driver: &DriverName) -> bool {
-        self.audiences.get(driver).is_some_and(Audience::is_waiting)
+        self.audiences.get(driver).is_some_and(Subscribers::is_waiting)
     }
 
     /// The owner is told to stop.
@@ -348,12 +348,12 @@ impl DriversModel {
         let tended: Vec<DriverName> = self.audiences.keys().cloned().collect();
         for driver in tended {
             let serves = self.serves(&driver);
-            if let (Some(audience), Some(ground)) =
+            if let (Some(subscribers), Some(ground)) =
                 (self.audiences.get_mut(&driver), self.grounds.get(&driver))
             {
-                audience.read();
+                subscribers.read();
                 if serves {
-                    audience.check_calm(ground);
+                    subscribers.check_calm(ground);
                 }
             }
         }

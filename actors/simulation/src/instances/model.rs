@@ -20,7 +20,7 @@ use callboard_actors::shell::{
 };
 use callboard_actors::vocabulary::{Attempt, Moment, PluginKey, Timestamp};
 
-use super::super::stand_in::{Books, Count, Left, Rules, StandIn};
+use super::super::stand_in::{Count, Disk, Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::Violation;
 use super::child::InstanceLaws;
@@ -29,20 +29,20 @@ use super::plugins::{Behaviour, answer_of};
 
 /// For machines that write nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in super::super) struct NoBooks;
+pub(in super::super) struct NoDisk;
 
-impl<M: Machine<Change = Never>> Books<M> for NoBooks {
+impl<M: Machine<Change = Never>> Disk<M> for NoDisk {
     fn write(&mut self, _: Ticket, change: Never) -> Written {
         match change {}
     }
 }
 
-type Parent = StandIn<Instances, NoBooks, InstancesLaws>;
+type Parent = StandIn<Instances, NoDisk, InstancesLaws>;
 
 /// One instance, with its reports that its parent has not heard yet.
 #[derive(Debug, Clone)]
 pub(super) struct Child {
-    pub(super) actor: StandIn<Instance, NoBooks, InstanceLaws>,
+    pub(super) actor: StandIn<Instance, NoDisk, InstanceLaws>,
     plugin: PluginKey,
     reports: VecDeque<InstanceReport>,
     /// The look that its parent waits for.
@@ -51,7 +51,7 @@ pub(super) struct Child {
 
 /// Who has said something that has not arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Errand {
+pub enum InFlight {
     /// The registry's news for the parent.
     Feed,
     /// The next report of this life.
@@ -119,7 +119,7 @@ impl InstancesModel {
     pub(super) fn tampered(options: InstancesOptions, tampers: Tampers) -> Self {
         let laws = InstancesLaws::new(options);
         let parent =
-            StandIn::begin(options, NoBooks, laws, Rules::default()).tampered_with(tampers.parent.clone());
+            StandIn::begin(options, NoDisk, laws, Rules::default()).tampered_with(tampers.parent.clone());
         Self {
             parent,
             children: BTreeMap::new(),
@@ -223,27 +223,27 @@ impl InstancesModel {
     // === What is on its way ===
 
     /// Everything that could arrive now.
-    pub fn errands(&self) -> Vec<Errand> {
-        let mut errands = Vec::new();
+    pub fn in_flight(&self) -> Vec<InFlight> {
+        let mut in_flight = Vec::new();
         if self.follow.is_some() && !self.inbox.is_empty() {
-            errands.push(Errand::Feed);
+            in_flight.push(InFlight::Feed);
         }
         let living =
             self.children.iter().filter(|(_, child)| !child.reports.is_empty()).map(|(life, _)| *life);
         let late = self.late.iter().filter(|(_, reports)| !reports.is_empty()).map(|(life, _)| *life);
-        errands.extend(living.chain(late).map(Errand::Report));
+        in_flight.extend(living.chain(late).map(InFlight::Report));
         if self.await_endings.is_some() && !self.endings.is_empty() {
-            errands.push(Errand::Endings);
+            in_flight.push(InFlight::Endings);
         }
-        errands
+        in_flight
     }
 
     /// Something arrives. False if it was not on its way, or nobody waits for it yet.
-    pub fn deliver(&mut self, moment: Moment, errand: Errand) -> bool {
-        let has_arrived = match errand {
-            Errand::Feed => self.deliver_feed(moment),
-            Errand::Report(life) => self.deliver_report(moment, life),
-            Errand::Endings => self.deliver_endings(moment),
+    pub fn deliver(&mut self, moment: Moment, in_flight: InFlight) -> bool {
+        let has_arrived = match in_flight {
+            InFlight::Feed => self.deliver_feed(moment),
+            InFlight::Report(life) => self.deliver_report(moment, life),
+            InFlight::Endings => self.deliver_endings(moment),
         };
         self.carry_parent(moment);
         has_arrived
@@ -281,7 +281,7 @@ impl InstancesModel {
         let latest = self.latest.get(plugin).copied();
         let has_said = |life: &Attempt| self.children.get(life).is_some_and(|child| is_of(&child.reports));
         let Some(life) = late.or(latest.filter(has_said)) else { return false };
-        self.deliver(moment, Errand::Report(life));
+        self.deliver(moment, InFlight::Report(life));
         true
     }
 

@@ -21,7 +21,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
 use super::super::witness::{Violation, cry, found};
-use super::model::{Errand, InstancesModel, Tampers};
+use super::model::{InFlight, InstancesModel, Tampers};
 use super::plugins::Behaviour;
 
 /// How much may happen, of each kind.
@@ -55,7 +55,7 @@ pub enum InstancesEvent {
     /// The registry routes to a new generation, or to nobody.
     Route(bool),
     /// Something arrives.
-    Deliver(Errand),
+    Deliver(InFlight),
     /// The plugin meets a call.
     Answer(Attempt, u64, Behaviour),
     /// Somebody wants the plugin.
@@ -213,7 +213,7 @@ impl World for InstancesWorld {
             return Vec::new();
         }
         let mut events: Vec<InstancesEvent> =
-            self.model.errands().into_iter().map(InstancesEvent::Deliver).collect();
+            self.model.in_flight().into_iter().map(InstancesEvent::Deliver).collect();
         if self.left.routes > 0 {
             events.push(InstancesEvent::Route(true));
             events.extend(self.routed.as_ref().map(|_| InstancesEvent::Route(false)));
@@ -257,8 +257,8 @@ impl Play for InstancesWorld {
                 self.left.routes = self.left.routes.saturating_sub(1);
                 self.route(is_served);
             }
-            InstancesEvent::Deliver(errand) => {
-                self.model.deliver(self.moment(), errand);
+            InstancesEvent::Deliver(in_flight) => {
+                self.model.deliver(self.moment(), in_flight);
             }
             InstancesEvent::Answer(life, number, behaviour) => {
                 self.left.faults -= u8::from(behaviour != Behaviour::Well);
@@ -306,8 +306,8 @@ impl Play for InstancesWorld {
         let mut calm = 0;
         while calm < 12 && !self.model.has_ended {
             let call = self.model.plugin_calls().next();
-            if let Some(errand) = self.model.errands().into_iter().next() {
-                self.take(&InstancesEvent::Deliver(errand))?;
+            if let Some(in_flight) = self.model.in_flight().into_iter().next() {
+                self.take(&InstancesEvent::Deliver(in_flight))?;
             } else if let Some((life, number, _)) = call {
                 self.take(&InstancesEvent::Answer(life, number, Behaviour::Well))?;
             } else if self.model.next_timer().is_some() {
@@ -347,9 +347,9 @@ impl fmt::Display for InstancesEvent {
         match self {
             Self::Route(true) => f.write_str("route next"),
             Self::Route(false) => f.write_str("route nobody"),
-            Self::Deliver(Errand::Feed) => f.write_str("deliver feed"),
-            Self::Deliver(Errand::Report(life)) => write!(f, "deliver report life={life}"),
-            Self::Deliver(Errand::Endings) => f.write_str("deliver endings"),
+            Self::Deliver(InFlight::Feed) => f.write_str("deliver feed"),
+            Self::Deliver(InFlight::Report(life)) => write!(f, "deliver report life={life}"),
+            Self::Deliver(InFlight::Endings) => f.write_str("deliver endings"),
             Self::Answer(life, number, behaviour) => {
                 write!(f, "answer life={life} call={number} {}", behaviour.as_str())
             }

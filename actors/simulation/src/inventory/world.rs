@@ -15,7 +15,7 @@ use callboard_actors::vocabulary::{
     AllocationId, DriverName, Generation, Health, Moment, SocketPath, Timestamp,
 };
 
-use super::super::instances::NoBooks;
+use super::super::instances::NoDisk;
 use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
@@ -27,7 +27,7 @@ use super::laws::InventoryLaws;
 /// The world, with what may still happen.
 #[derive(Debug, Clone)]
 pub struct InventoryWorld {
-    inventory: StandIn<Inventory, NoBooks, InventoryLaws>,
+    inventory: StandIn<Inventory, NoDisk, InventoryLaws>,
     now: Timestamp,
     left: InventoryBounds,
     /// What the instances know, and have said.
@@ -49,7 +49,7 @@ impl InventoryWorld {
     #[must_use]
     pub fn new(bounds: InventoryBounds, tamper: Option<Rc<dyn Tamper<Inventory>>>) -> Self {
         let options = InventoryOptions { awaits_drivers: bounds.has_drivers, ..InventoryOptions::default() };
-        let inventory = StandIn::begin(options, NoBooks, InventoryLaws::new(options), Rules::default());
+        let inventory = StandIn::begin(options, NoDisk, InventoryLaws::new(options), Rules::default());
         let mut world = Self {
             inventory: inventory.tampered_with(tamper),
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),

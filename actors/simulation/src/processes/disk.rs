@@ -6,7 +6,7 @@ use callboard_actors::process::{ProcessName, ProcessRecord, ProcessTag};
 use callboard_actors::processes::{Processes, ProcessesChange};
 use callboard_actors::shell::{Ticket, Written};
 
-use super::super::stand_in::{Books, Settlement};
+use super::super::stand_in::{Disk, Settlement};
 use super::super::writes::{Outcome, Writes};
 
 /// How far the record of a launch has come on disk, at the furthest.
@@ -121,7 +121,7 @@ const fn stage_of(record: &ProcessRecord) -> Stage {
     }
 }
 
-impl Books<Processes> for ProcessesDisk {
+impl Disk<Processes> for ProcessesDisk {
     fn write(&mut self, ticket: Ticket, change: ProcessesChange) -> Written {
         self.writes.take(ticket, change)
     }

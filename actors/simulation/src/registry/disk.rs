@@ -7,7 +7,7 @@ use callboard_actors::registry::{Image, Registry, Stored, StoredChange};
 use callboard_actors::shell::{Ticket, Written};
 use callboard_actors::vocabulary::{RegistrationNumber, RunNumber, Timestamp};
 
-use super::super::stand_in::{Books, Settlement};
+use super::super::stand_in::{Disk, Settlement};
 use super::super::writes::{Outcome, Writes};
 
 /// What lies on the disk.
@@ -131,7 +131,7 @@ impl RegistryDisk {
     }
 }
 
-impl Books<Registry> for RegistryDisk {
+impl Disk<Registry> for RegistryDisk {
     fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
         let Some(handed) = &mut self.handed else { return self.writes.take(ticket, change) };
         let written = self.writes.take(ticket, change.clone());

@@ -14,7 +14,7 @@ use callboard_actors::shell::{Message, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::drivers::DriversModel;
-use super::super::instances::{InstancesModel, NoBooks};
+use super::super::instances::{InstancesModel, NoDisk};
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
 use super::super::registry::{RegistryDisk, RegistryLaws};
@@ -35,7 +35,7 @@ use super::tampers::Tampers;
 use super::workloads::Workloads;
 
 pub(super) type RegistryActor = StandIn<Registry, RegistryDisk, RegistryLaws>;
-pub(super) type InventoryActor = StandIn<Inventory, NoBooks, InventoryLaws>;
+pub(super) type InventoryActor = StandIn<Inventory, NoDisk, InventoryLaws>;
 
 /// Whether a host runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

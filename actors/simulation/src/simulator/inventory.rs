@@ -3,7 +3,7 @@
 use callboard_actors::inventory::{InventoryCall, InventoryOptions};
 use callboard_actors::vocabulary::Moment;
 
-use super::super::instances::NoBooks;
+use super::super::instances::NoDisk;
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
 use super::super::stand_in::{Left, Rules, StandIn};
@@ -12,7 +12,7 @@ use super::host_model::{HostModel, InventoryActor};
 
 pub(super) fn new_inventory() -> InventoryActor {
     let options = InventoryOptions::default();
-    StandIn::begin(options, NoBooks, InventoryLaws::new(options), Rules::default())
+    StandIn::begin(options, NoDisk, InventoryLaws::new(options), Rules::default())
 }
 
 impl HostModel {

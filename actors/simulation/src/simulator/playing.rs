@@ -9,7 +9,7 @@ use callboard_actors::registry::{CheckOutcome, Describe, List, RegistrationOf, W
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{Attempt, Registration, Timestamp};
 
-use super::super::instances::{Behaviour, Errand, InstancesModel, SetOut};
+use super::super::instances::{Behaviour, InFlight, InstancesModel, SetOut};
 use super::super::law::Law;
 use super::super::search::Play;
 use super::super::witness::{Violation, found};
@@ -68,7 +68,7 @@ impl HostModel {
                 self.instances_model.deliver_report_of(moment, &self.cast.plugin(plugin));
             }
             Happening::Endings => {
-                self.instances_model.deliver(moment, Errand::Endings);
+                self.instances_model.deliver(moment, InFlight::Endings);
             }
             Happening::Answer(plugin, behaviour) => self.answer(plugin, behaviour),
             Happening::RegistryTimers => self.registry.timers_due(moment),
@@ -137,7 +137,7 @@ impl HostModel {
 
     fn feed_instances(&mut self) {
         let moment = self.moment();
-        if self.instances_model.deliver(moment, Errand::Feed) {
+        if self.instances_model.deliver(moment, InFlight::Feed) {
             self.feed_was_taken();
         }
     }

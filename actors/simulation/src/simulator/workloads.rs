@@ -41,14 +41,14 @@ use callboard_actors::vocabulary::{
 use self::owner::Office;
 use self::word::Kind;
 use super::super::allocation::{AllocationLaws, Reply, Surroundings};
-use super::super::instances::NoBooks;
+use super::super::instances::NoDisk;
 use super::super::stand_in::{Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::event::Happening;
 use super::host_model::{HostModel, Signal};
 use super::roles::Cast;
 
-type Supervisor = StandIn<Allocation, NoBooks, AllocationLaws>;
+type Supervisor = StandIn<Allocation, NoDisk, AllocationLaws>;
 /// What is wrong with the supervisors, and with their owner.
 type Wrong = (Option<Rc<dyn Tamper<Allocation>>>, Option<Rc<dyn Tamper<Allocations>>>);
 
@@ -224,7 +224,7 @@ impl Workload {
     }
 
     /// A supervisor takes its seat. A crash ends it, as in production.
-    fn take_seat(
+    fn begin_supervisor(
         &mut self,
         life: Attempt,
         config: AllocationConfig,
@@ -233,7 +233,7 @@ impl Workload {
     ) {
         let laws = AllocationLaws::new(config.clone(), now);
         let budget = RestartBudget { limit: 0, window: Duration::from_secs(1) };
-        let supervisor = StandIn::begin(config, NoBooks, laws, Rules { budget, ..Rules::default() });
+        let supervisor = StandIn::begin(config, NoDisk, laws, Rules { budget, ..Rules::default() });
         let supervisor = supervisor.tampered_with(tamper);
         let told = BTreeMap::new();
         self.seat = Some(Box::new(Held { life, supervisor, told, is_detached: false, counted: 0 }));

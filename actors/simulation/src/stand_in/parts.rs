@@ -7,7 +7,7 @@ use callboard_actors::kernel::{Ending, Limits, Machine, Ticket, Written};
 use callboard_actors::vocabulary::{Backoff, RestartBudget};
 
 /// Where the changes of a machine go.
-pub trait Books<M: Machine> {
+pub trait Disk<M: Machine> {
     /// Takes a change; see [`Port::write`](callboard_actors::kernel::Port::write).
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written;
 }

@@ -11,7 +11,7 @@ use callboard_actors::kernel::{
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::Count;
-use super::parts::{Books, Left, Refusal};
+use super::parts::{Disk, Left, Refusal};
 use crate::tamper::Tamper;
 use crate::witness::Witness;
 
@@ -87,7 +87,7 @@ pub(super) struct StandInPort<'a, M: Machine, S, W> {
     pub(super) witness: &'a mut W,
 }
 
-impl<M: Machine, S: Books<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPort<'_, M, S, W> {
+impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPort<'_, M, S, W> {
     fn now(&mut self) -> Timestamp {
         self.moment.now
     }

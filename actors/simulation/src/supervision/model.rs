@@ -7,7 +7,7 @@ use callboard_actors::supervisor::{Plan, Supervisor, SupervisorAnswer, Superviso
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::allocation::Reply;
-use super::super::instances::NoBooks;
+use super::super::instances::NoDisk;
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::Violation;
@@ -17,7 +17,7 @@ use super::laws::SupervisionLaws;
 /// A supervisor and its children.
 #[derive(Debug, Clone)]
 pub(in super::super) struct SupervisionModel {
-    supervisor: StandIn<Supervisor, NoBooks, SupervisionLaws>,
+    supervisor: StandIn<Supervisor, NoDisk, SupervisionLaws>,
     pub(in super::super) ground: Ground,
     /// How it has ended, if it has.
     pub(in super::super) ending: Option<Ending>,
@@ -33,7 +33,7 @@ impl SupervisionModel {
     pub(in super::super) fn new(plan: Plan, tamper: Option<Rc<dyn Tamper<Supervisor>>>) -> Self {
         let ground = Ground::new(plan.children.len());
         let laws = SupervisionLaws::new(plan.clone());
-        let supervisor = StandIn::begin(plan, NoBooks, laws, Rules::default()).tampered_with(tamper);
+        let supervisor = StandIn::begin(plan, NoDisk, laws, Rules::default()).tampered_with(tamper);
         Self { supervisor, ground, ending: None, answered: Vec::new(), set_out: Vec::new(), told: None }
     }
 

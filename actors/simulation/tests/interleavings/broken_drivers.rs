@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use callboard_actors::driver::client::DriverClient;
 use callboard_actors::driver::{
-    Driver, DriverCall, DriverConfig, DriverHealth, DriverLimits, DriverSpec, DriverTimer, Errand, GapReason,
-    Reached, Rung, TaskEventItem, process_name,
+    Driver, DriverCall, DriverConfig, DriverHealth, DriverLimits, DriverMode, DriverSpec, DriverTimer,
+    GapReason, Reached, StartStep, TaskEventItem, process_name,
 };
 use callboard_actors::drivers::{Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer};
 use callboard_actors::eventor::{Eventor, EventorCall, EventorTimer, TaskEventSink};
@@ -50,7 +50,7 @@ fn config() -> DriverConfig {
     let name = DriverName::new("exec").unwrap();
     let process = process_name(&name).unwrap();
     let spec = DriverSpec::new(name, ProcessSpec::new(Executable::at("/bin/driver")));
-    DriverConfig { spec, process, errand: Errand::Serve, limits: DriverLimits::default() }
+    DriverConfig { spec, process, mode: DriverMode::Serve, limits: DriverLimits::default() }
 }
 
 // === Drivers ===
@@ -59,7 +59,7 @@ fn config() -> DriverConfig {
 fn a_driver_that_goes_on_although_it_is_told_to_stop_breaks_i6() {
     driver(Law::I6, DriversBounds { stops: &[StopMode::Stop], ..NONE }, |input, mut effects| {
         if matches!(input, Input::StopRequested(_)) {
-            let call = DriverCall::Climb(Rung::Recall, None);
+            let call = DriverCall::Climb(StartStep::Recall, None);
             let deadline = std::time::Duration::from_secs(60);
             effects.insert(0, Effect::Call { key: CallKey::default(), deadline, call });
         }
@@ -80,7 +80,7 @@ fn a_driver_that_stops_and_leaves_its_process_breaks_shd_06() {
 #[test]
 fn a_driver_that_launches_beside_the_process_it_left_breaks_prc_04() {
     let mishears = Mishears(|input| match input {
-        Input::Returned { key, call: call @ DriverCall::Climb(Rung::Recall, _), outcome: Ok(Ok(_)) } => {
+        Input::Returned { key, call: call @ DriverCall::Climb(StartStep::Recall, _), outcome: Ok(Ok(_)) } => {
             let outcome = Ok(Ok(Reached::Recalled(Recalled::Unknown)));
             Some(Input::Returned { key, call, outcome })
         }

@@ -28,7 +28,7 @@ use proptest::prelude::*;
 
 use faulty::Disk;
 use fragile::{Birth, Fragile, Handler};
-use stage::{Company, deregister, register, story};
+use stage::{Living, deregister, register, story};
 
 const PLUGIN: &str = "csi-node/zfs";
 
@@ -134,7 +134,7 @@ async fn through_the_shell(events: &[Event]) -> Vec<Heard> {
     let settings = Settings { seed: Some(7), budget, ..Settings::default() };
     let registry = Address::vacant("registry", 1_000);
     let disk = Disk::new();
-    let running = start(&registry, birth.clone(), Handler(Company::default()), disk.clone(), settings);
+    let running = start(&registry, birth.clone(), Handler(Living::default()), disk.clone(), settings);
     let mut feed = registry.subscribe("test", usize::MAX).expect("it runs");
     tokio::time::sleep(Duration::from_secs(2)).await;
     let mut pendings: Vec<(u64, Pending)> = Vec::new();

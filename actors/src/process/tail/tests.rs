@@ -18,7 +18,7 @@ fn tail(path: &std::path::Path) -> Tail {
     let purpose = Use::Log {
         plugin: ProcessName::new("a").unwrap(),
         reader: LineReader::default(),
-        herald: Herald::start().unwrap(),
+        plugin_log: PluginLog::start().unwrap(),
     };
     let file = Arc::new(File::options().read(true).write(true).open(path).unwrap());
     let watch = Rc::new(Watcher::start().watch(path));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callboard_actors::driver::client::{Asked, DriverError, DriverRpc, EventBatch};
 use callboard_actors::driver::{
-    DriverCall, DriverCapabilities, DriverHealth, Fingerprint, FsIsolation, MountSupport, Reached, Rung,
+    DriverCall, DriverCapabilities, DriverHealth, Fingerprint, FsIsolation, MountSupport, Reached, StartStep,
     Trouble, TroubleKind,
 };
 use callboard_actors::eventor::EventorOutcome;
@@ -27,7 +27,7 @@ impl DriversModel {
                 self.stir_eventor(life);
                 self.driver_returns(moment, life, number, Ok(Ok(Reached::Done)));
             }
-            DriverCall::Climb(Rung::Launch, _) => {
+            DriverCall::Climb(StartStep::Launch, _) => {
                 self.drop_link(life);
                 let name = self.children.get(&life).map(|child| child.name.clone());
                 let ground = name.and_then(|name| self.grounds.get_mut(&name));
@@ -35,11 +35,11 @@ impl DriversModel {
                     self.cry(Law::Prc4, "a second process is launched beside the first".to_owned());
                 }
             }
-            DriverCall::Climb(Rung::Dial, _) => self.drop_link(life),
+            DriverCall::Climb(StartStep::Dial, _) => self.drop_link(life),
             DriverCall::Climb(..)
             | DriverCall::ReadOn
             | DriverCall::AwaitEnd(_)
-            | DriverCall::Farewell
+            | DriverCall::ShutdownAnswer
             | DriverCall::StopProcess { .. } => {}
         }
     }
@@ -72,13 +72,13 @@ impl DriversModel {
             EventorCall::Read => return,
             EventorCall::Close => self.set_stream(moment, life, None, number),
             EventorCall::Hand(items) => {
-                if let Some(audience) = self.audiences.get_mut(driver) {
-                    items.iter().for_each(|(sink, item)| audience.put(sink, item.clone()));
+                if let Some(subscribers) = self.audiences.get_mut(driver) {
+                    items.iter().for_each(|(sink, item)| subscribers.put(sink, item.clone()));
                 }
             }
             EventorCall::End(sinks) | EventorCall::Finish(sinks) => {
-                if let Some(audience) = self.audiences.get_mut(driver) {
-                    sinks.iter().for_each(|sink| audience.end(sink));
+                if let Some(subscribers) = self.audiences.get_mut(driver) {
+                    sinks.iter().for_each(|sink| subscribers.end(sink));
                 }
             }
         }
@@ -204,35 +204,38 @@ impl DriversModel {
         let call = driver.actor.calls().find(|(other, _)| *other == number)?.1.clone();
         let ground = self.grounds.get_mut(&name)?;
         if conduct != Conduct::Well && conduct != Conduct::IsUnwell && conduct != Conduct::Lingers {
-            if matches!(call, DriverCall::Climb(Rung::Launch, _)) && conduct == Conduct::Refuses {
+            if matches!(call, DriverCall::Climb(StartStep::Launch, _)) && conduct == Conduct::Refuses {
                 ground.launch_fails();
             }
             self.is_excused |=
-                matches!(call, DriverCall::StopProcess { .. } | DriverCall::Climb(Rung::Recall, _));
+                matches!(call, DriverCall::StopProcess { .. } | DriverCall::Climb(StartStep::Recall, _));
             return Some(trouble(conduct));
         }
         let reached = match call {
-            DriverCall::Climb(Rung::Recall, _) => Reached::Recalled(ground.recalled()),
-            DriverCall::Climb(Rung::Launch, _) => match ground.launch_succeeds() {
+            DriverCall::Climb(StartStep::Recall, _) => Reached::Recalled(ground.recalled()),
+            DriverCall::Climb(StartStep::Launch, _) => match ground.launch_succeeds() {
                 Some(launched) => Reached::Launched(launched),
                 None => return Some(trouble(Conduct::Refuses)),
             },
-            DriverCall::Climb(Rung::Dial, Some(launched)) => {
+            DriverCall::Climb(StartStep::Dial, Some(launched)) => {
                 self.generations = self.generations.next();
                 let client = DriverClient::gone(name, self.generations);
                 driver.link = Some(Link { client, tag: launched.tag, is_cut: false });
                 Reached::Connected(self.generations)
             }
-            DriverCall::Climb(Rung::Identify, _) => Reached::Identified { version: "1.0".into() },
-            DriverCall::Climb(Rung::Capabilities, _) => Reached::Capable(capabilities()),
-            DriverCall::Climb(Rung::Watch, _) | DriverCall::ReadOn => {
+            DriverCall::Climb(StartStep::Identify, _) => Reached::Identified { version: "1.0".into() },
+            DriverCall::Climb(StartStep::Capabilities, _) => Reached::Capable(capabilities()),
+            DriverCall::Climb(StartStep::Watch, _) | DriverCall::ReadOn => {
                 driver.is_unwell = conduct == Conduct::IsUnwell;
                 Reached::Fingerprinted(fingerprint(conduct == Conduct::Well))
             }
-            DriverCall::Climb(Rung::Dial | Rung::Ping | Rung::Configure | Rung::Initialise, _)
+            DriverCall::Climb(
+                StartStep::Dial | StartStep::Ping | StartStep::Configure | StartStep::Initialise,
+                _,
+            )
             | DriverCall::HangUp { .. } => Reached::Done,
             DriverCall::AwaitEnd(_) => Reached::Ended("exit code 1".to_owned()),
-            DriverCall::Farewell => {
+            DriverCall::ShutdownAnswer => {
                 if conduct == Conduct::Well {
                     ground.exits();
                 }
@@ -311,24 +314,24 @@ fn is_possible(
 ) -> bool {
     match (call, conduct) {
         (DriverCall::AwaitEnd(tag), Conduct::Well) => !ground.runs(*tag),
-        (DriverCall::Climb(Rung::Dial, Some(launched)), Conduct::Well) => ground.runs(launched.tag),
+        (DriverCall::Climb(StartStep::Dial, Some(launched)), Conduct::Well) => ground.runs(launched.tag),
         (
-            DriverCall::Climb(Rung::Recall | Rung::Launch, _)
+            DriverCall::Climb(StartStep::Recall | StartStep::Launch, _)
             | DriverCall::StopProcess { .. }
             | DriverCall::HangUp { .. },
             Conduct::Well | Conduct::Refuses,
         ) => true,
-        (DriverCall::Climb(Rung::Launch, _), Conduct::Hangs) => true,
+        (DriverCall::Climb(StartStep::Launch, _), Conduct::Hangs) => true,
         (
             DriverCall::AwaitEnd(_)
-            | DriverCall::Climb(Rung::Recall | Rung::Launch, _)
+            | DriverCall::Climb(StartStep::Recall | StartStep::Launch, _)
             | DriverCall::StopProcess { .. }
             | DriverCall::HangUp { .. },
             _,
         ) => false,
         (DriverCall::ReadOn, Conduct::Well) => is_linked && is_unwell,
-        (DriverCall::Climb(Rung::Watch, _) | DriverCall::ReadOn, Conduct::IsUnwell) => is_linked,
-        (DriverCall::Farewell, Conduct::Lingers | Conduct::Well) => is_linked,
+        (DriverCall::Climb(StartStep::Watch, _) | DriverCall::ReadOn, Conduct::IsUnwell) => is_linked,
+        (DriverCall::ShutdownAnswer, Conduct::Lingers | Conduct::Well) => is_linked,
         (_, Conduct::Lingers | Conduct::IsUnwell) => false,
         (DriverCall::Climb(..), Conduct::Well) => is_linked,
         (_, Conduct::Refuses | Conduct::Declines) => is_linked,

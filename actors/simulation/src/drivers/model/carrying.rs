@@ -75,14 +75,14 @@ impl DriversModel {
             DriversCall::StartDriver(life, config) => {
                 let name = config.spec.name.clone();
                 let laws = DriverLaws::new((*config).clone());
-                let actor = StandIn::begin(*config, NoBooks, laws, Rules::default());
+                let actor = StandIn::begin(*config, NoDisk, laws, Rules::default());
                 let actor = actor.tampered_with(self.options.tampers.driver.clone());
                 let child = DriverChild { actor, link: None, is_unwell: false };
                 self.starts(moment, life, name, Actor::Driver(Box::new(child)));
             }
             DriversCall::StartEventor(life, name) => {
                 let options = self.options.drivers.eventor;
-                let actor = StandIn::begin(options, NoBooks, EventorLaws::new(options), Rules::default());
+                let actor = StandIn::begin(options, NoDisk, EventorLaws::new(options), Rules::default());
                 let actor = actor.tampered_with(self.options.tampers.eventor.clone());
                 let child = EventorChild { actor, stream: None };
                 self.starts(moment, life, name, Actor::Eventor(Box::new(child)));
@@ -108,8 +108,8 @@ impl DriversModel {
             DriversCall::Watch(life, tasks, is_renewal) => {
                 for (task, sink) in tasks {
                     let name = self.children.get(&life).map(|child| child.name.clone());
-                    let audience = name.and_then(|name| self.audiences.get_mut(&name));
-                    let after = audience.and_then(|audience| audience.position(&sink));
+                    let subscribers = name.and_then(|name| self.audiences.get_mut(&name));
+                    let after = subscribers.and_then(|subscribers| subscribers.position(&sink));
                     self.tell_eventor(
                         moment,
                         life,
@@ -121,14 +121,18 @@ impl DriversModel {
                 self.tell_eventor(moment, life, callboard_actors::eventor::Forget { task });
             }
             DriversCall::HandOver(from, to) => {
-                self.audiences.values_mut().filter(|audience| audience.knows(&to)).for_each(|audience| {
-                    audience.hand_over(&from, &to);
-                });
+                self.audiences.values_mut().filter(|subscribers| subscribers.knows(&to)).for_each(
+                    |subscribers| {
+                        subscribers.hand_over(&from, &to);
+                    },
+                );
             }
             DriversCall::End(sink) => {
-                self.audiences.values_mut().filter(|audience| audience.knows(&sink)).for_each(|audience| {
-                    audience.end(&sink);
-                });
+                self.audiences.values_mut().filter(|subscribers| subscribers.knows(&sink)).for_each(
+                    |subscribers| {
+                        subscribers.end(&sink);
+                    },
+                );
             }
         }
     }

@@ -14,8 +14,8 @@ use callboard_actors::process::ProcessTag;
 use callboard_actors::shell::{Ticket, Written};
 use callboard_actors::vocabulary::{DriverName, Timestamp};
 
-use super::super::super::instances::NoBooks;
-use super::super::super::stand_in::{Books, Count, StandIn};
+use super::super::super::instances::NoDisk;
+use super::super::super::stand_in::{Count, Disk, StandIn};
 use super::super::super::tamper::Tamper;
 use super::super::driver::DriverLaws;
 use super::super::eventor::EventorLaws;
@@ -25,7 +25,7 @@ use super::super::owner::DriversLaws;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory(pub(super) DriversImage);
 
-impl Books<Drivers> for Memory {
+impl Disk<Drivers> for Memory {
     fn write(&mut self, _: Ticket, change: DriversChange) -> Written {
         self.0.apply(change);
         Written::Now
@@ -99,7 +99,7 @@ pub(super) struct Stream {
 
 #[derive(Debug, Clone)]
 pub(super) struct DriverChild {
-    pub(super) actor: StandIn<Driver, NoBooks, DriverLaws>,
+    pub(super) actor: StandIn<Driver, NoDisk, DriverLaws>,
     pub(super) link: Option<Link>,
     /// Whether the plugin said last that it is not healthy.
     pub(super) is_unwell: bool,
@@ -107,7 +107,7 @@ pub(super) struct DriverChild {
 
 #[derive(Debug, Clone)]
 pub(super) struct EventorChild {
-    pub(super) actor: StandIn<Eventor, NoBooks, EventorLaws>,
+    pub(super) actor: StandIn<Eventor, NoDisk, EventorLaws>,
     pub(super) stream: Option<Stream>,
 }
 

@@ -79,7 +79,7 @@ impl InstancesModel {
         let plugin = config.plugin.clone();
         let laws = InstanceLaws::new(config.clone());
         let mut actor =
-            StandIn::begin(config, NoBooks, laws, Rules::default()).tampered_with(self.tampers.child.clone());
+            StandIn::begin(config, NoDisk, laws, Rules::default()).tampered_with(self.tampers.child.clone());
         actor.loaded(moment, ());
         self.latest.insert(plugin.clone(), life);
         self.children.insert(life, Child { actor, plugin, reports: VecDeque::new(), look: None });

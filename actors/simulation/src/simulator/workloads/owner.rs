@@ -246,7 +246,7 @@ impl HostModel {
         // It would be taken for the end of the new one.
         office.endings.retain(|ended| (&ended.allocation, ended.life) != (&allocation, life));
         let is_alone = workload.seat.is_none();
-        workload.take_seat(life, config, self.now, tamper.clone());
+        workload.begin_supervisor(life, config, self.now, tamper.clone());
         if !is_alone {
             self.cry(Law::A5, format!("two supervisors of {allocation} live at once"));
         }

@@ -26,7 +26,7 @@ struct Had {
 
 /// One sink, with the journal in it. The sink itself is a name only, since it can't be copied.
 #[derive(Debug, Clone)]
-struct Seat {
+struct Subscriber {
     sink: TaskEventSink,
     task: Option<u8>,
     journal: Journal,
@@ -38,8 +38,8 @@ struct Seat {
 
 /// All handlers of one driver's tasks.
 #[derive(Debug, Clone, Default)]
-pub struct Audience {
-    seats: Vec<Seat>,
+pub struct Subscribers {
+    list: Vec<Subscriber>,
     /// What each task's handler wrote down before its host ended.
     written: BTreeMap<u8, (Had, Option<EventPosition>)>,
     journal_items: usize,
@@ -47,7 +47,7 @@ pub struct Audience {
     pub(in super::super) verdict: Verdict,
 }
 
-impl Audience {
+impl Subscribers {
     /// Nobody handles anything yet. Journals of sinks that nobody reads hold so many items.
     #[must_use]
     pub fn new(journal_items: usize) -> Self {
@@ -67,7 +67,7 @@ impl Audience {
         let begun = had.last.is_none().then(|| ground.latest_of(task)).flatten();
         let had = Had { last: had.last, begun, ..Had::default() };
         let sink = TaskEventSink::parked(1);
-        self.seats.push(Seat {
+        self.list.push(Subscriber {
             sink: sink.clone(),
             task: Some(task),
             journal: Journal::new(limit, position.clone()),
@@ -81,19 +81,19 @@ impl Audience {
 
     /// Whether this is one of the sinks here.
     pub(super) fn knows(&self, sink: &TaskEventSink) -> bool {
-        self.seats.iter().any(|seat| seat.sink.is_same(sink))
+        self.list.iter().any(|seat| seat.sink.is_same(sink))
     }
 
     /// Whether a handler waits that was not told that nothing comes any more.
     pub(super) fn is_waiting(&self) -> bool {
-        self.seats.iter().any(|seat| seat.task.is_some() && !seat.is_ended)
+        self.list.iter().any(|seat| seat.task.is_some() && !seat.is_ended)
     }
 
     fn place(&mut self, sink: &TaskEventSink) -> usize {
-        if let Some(place) = self.seats.iter().position(|seat| seat.sink.is_same(sink)) {
+        if let Some(place) = self.list.iter().position(|seat| seat.sink.is_same(sink)) {
             return place;
         }
-        self.seats.push(Seat {
+        self.list.push(Subscriber {
             sink: sink.clone(),
             task: None,
             journal: Journal::new(self.journal_items, None),
@@ -102,21 +102,21 @@ impl Audience {
             had: Had::default(),
             position: None,
         });
-        self.seats.len() - 1
+        self.list.len() - 1
     }
 
     /// The place of the last event that was put into a sink, or that its handler had before.
     pub(super) fn position(&mut self, sink: &TaskEventSink) -> Option<EventPosition> {
         let place = self.place(sink);
-        self.seats[place].journal.last().cloned()
+        self.list[place].journal.last().cloned()
     }
 
     pub(super) fn put(&mut self, sink: &TaskEventSink, item: TaskEventItem) {
         let mut place = self.place(sink);
-        while let Some(heir) = self.seats[place].heir.clone() {
+        while let Some(heir) = self.list[place].heir.clone() {
             place = self.place(&heir);
         }
-        let seat = &mut self.seats[place];
+        let seat = &mut self.list[place];
         // Its handler was told that nothing comes any more, and does not wait for anything.
         if seat.is_ended {
             return;
@@ -129,20 +129,20 @@ impl Audience {
 
     pub(super) fn hand_over(&mut self, from: &TaskEventSink, to: &TaskEventSink) {
         let place = self.place(from);
-        while let Some(item) = self.seats[place].journal.take() {
+        while let Some(item) = self.list[place].journal.take() {
             self.put(to, item);
         }
-        self.seats[place].heir = Some(to.clone());
+        self.list[place].heir = Some(to.clone());
     }
 
     pub(super) fn end(&mut self, sink: &TaskEventSink) {
         let place = self.place(sink);
-        self.seats[place].is_ended = true;
+        self.list[place].is_ended = true;
     }
 
     /// The host is no more. Handlers that can say where they were go on from there in the next run.
     pub(super) fn next_run(&mut self) {
-        for seat in std::mem::take(&mut self.seats) {
+        for seat in std::mem::take(&mut self.list) {
             if let (Some(task), Some(position)) = (seat.task, seat.position) {
                 self.written.insert(task, (seat.had, Some(position)));
             }
@@ -153,20 +153,20 @@ impl Audience {
 
     /// Whether something waits for a handler.
     pub(super) fn has_unread(&self) -> bool {
-        self.seats.iter().any(|seat| seat.task.is_some() && !seat.journal.is_empty())
+        self.list.iter().any(|seat| seat.task.is_some() && !seat.journal.is_empty())
     }
 
     /// Every handler reads what waits for it. Who was told that nothing comes any more leaves.
     pub(super) fn read(&mut self) {
-        for place in 0..self.seats.len() {
-            if self.seats[place].task.is_none() {
+        for place in 0..self.list.len() {
+            if self.list[place].task.is_none() {
                 continue;
             }
-            while let Some(item) = self.seats[place].journal.take() {
-                self.seats[place].had.read += weight(&item);
+            while let Some(item) = self.list[place].journal.take() {
+                self.list[place].had.read += weight(&item);
                 self.reads(place, &item);
             }
-            let Had { kept, read, .. } = self.seats[place].had;
+            let Had { kept, read, .. } = self.list[place].had;
             if kept != read {
                 self.cry(
                     Law::Evt1,
@@ -174,11 +174,11 @@ impl Audience {
                 );
             }
         }
-        self.seats.retain(|seat| !(seat.is_ended && seat.journal.is_empty()));
+        self.list.retain(|seat| !(seat.is_ended && seat.journal.is_empty()));
     }
 
     fn reads(&mut self, place: usize, item: &TaskEventItem) {
-        let seat = &mut self.seats[place];
+        let seat = &mut self.list[place];
         match item {
             TaskEventItem::Gap { missed, reason } => {
                 seat.had.is_gap_told = true;
@@ -205,9 +205,9 @@ impl Audience {
 
     /// All is calm: whoever handles a task has had its latest event, or knows that something is missing.
     pub(super) fn check_calm(&mut self, ground: &Ground) {
-        let latest = |seat: &Seat| seat.task.and_then(|task| ground.latest_of(task));
+        let latest = |seat: &Subscriber| seat.task.and_then(|task| ground.latest_of(task));
         let late: Vec<_> = self
-            .seats
+            .list
             .iter()
             .filter(|seat| !seat.is_ended && seat.heir.is_none() && seat.task.is_some())
             .filter_map(|seat| Some((latest(seat)?, seat.had)))

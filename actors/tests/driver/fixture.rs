@@ -38,7 +38,7 @@ struct Process {
 
 /// The processes there are, and how launches go.
 #[derive(Clone)]
-pub(crate) struct House {
+pub(crate) struct Fixture {
     directory: Rc<TempDir>,
     pub(crate) plugin: Plugin,
     running: Rc<RefCell<Option<Process>>>,
@@ -51,7 +51,7 @@ pub(crate) struct House {
     pub(crate) forced: Rc<Cell<u32>>,
 }
 
-impl House {
+impl Fixture {
     pub(crate) fn new() -> Self {
         Self {
             directory: Rc::new(tempfile::tempdir().unwrap()),
@@ -114,7 +114,7 @@ async fn end(mut ended: watch::Receiver<Option<String>>) -> Result<Reached, Trou
     Ok(Reached::Ended(how))
 }
 
-impl ProcessOwner for House {
+impl ProcessOwner for Fixture {
     fn recall(&self, _: ProcessName) -> Ordered {
         let recalled = match &*self.running.borrow() {
             Some(process) if process.ended.borrow().is_none() => Recalled::Proven(process.launched.clone()),
@@ -144,22 +144,22 @@ impl ProcessOwner for House {
         let Some(ended) = self.ended_of(order.tag) else {
             return Box::pin(std::future::ready(Ok(Reached::Done)));
         };
-        let house = self.clone();
+        let fixture = self.clone();
         Box::pin(async move {
-            if house.is_stubborn.get() {
+            if fixture.is_stubborn.get() {
                 let _ = tokio::time::timeout(order.grace, end(ended.clone())).await;
-                if house.is_running() {
-                    house.forced.set(house.forced.get() + 1);
+                if fixture.is_running() {
+                    fixture.forced.set(fixture.forced.get() + 1);
                 }
-                house.kill("signal 9");
+                fixture.kill("signal 9");
             } else {
-                house.kill("signal 15");
+                fixture.kill("signal 15");
             }
             end(ended).await
         })
     }
 
-    /// Every process of this house is this one.
+    /// Every process of this fixture is this one.
     fn prove(&self, _: &Launched, _: &Listener) -> Result<(), String> {
         Ok(())
     }
@@ -174,7 +174,7 @@ impl ProcessOwner for House {
 
 /// The owner of the drivers, and how it is seen.
 pub(crate) struct Stage {
-    pub(crate) house: House,
+    pub(crate) fixture: Fixture,
     pub(crate) drivers: Address<Drivers>,
     pub(crate) running: Running,
     pub(crate) drills: Drills,
@@ -183,17 +183,17 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new() -> Self {
-        Self::with(House::new(), DriversOptions::default())
+        Self::with(Fixture::new(), DriversOptions::default())
     }
 
-    pub(crate) fn with(house: House, options: DriversOptions) -> Self {
+    pub(crate) fn with(fixture: Fixture, options: DriversOptions) -> Self {
         let drivers = Address::vacant("drivers", IN_FLIGHT_MAX);
         let drills = Drills::default();
         let settings = Settings { seed: Some(7), drills: Some(drills.clone()), ..Settings::default() };
-        let owner = Rc::new(house.clone());
+        let owner = Rc::new(fixture.clone());
         let running = drivers::start(&drivers, options, owner, DriversMemory::default(), settings);
         let feed = drivers.subscribe("test", 4_096).expect("it runs");
-        Self { house, drivers, running, drills, feed }
+        Self { fixture, drivers, running, drills, feed }
     }
 
     /// Reads news until one fits.

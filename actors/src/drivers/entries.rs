@@ -1,10 +1,10 @@
 //! The lives of the drivers: how each begins, ends, and comes again.
 
 use super::messages::{AddDriverError, Added, DriversAnswer, DriversNews, NoSuchDriver};
-use super::state::{Child, Drivers, DriversCall, DriversChange, DriversTimer, Post};
+use super::state::{Child, Drivers, DriversCall, DriversChange, DriversTimer, Entry};
 use crate::driver::client::DriverClient;
 use crate::driver::{
-    DriverConfig, DriverHealth, DriverReport, DriverSpec, Errand, ending_deadline, process_name,
+    DriverConfig, DriverHealth, DriverMode, DriverReport, DriverSpec, ending_deadline, process_name,
 };
 use crate::process::{Executable, ProcessSpec};
 use crate::shell::{AskId, Effects, StopMode};
@@ -28,14 +28,14 @@ impl Drivers {
             self.retire_unknown(moment, driver, effects);
             return Err(AddDriverError::Blocked { driver: driver.clone() });
         }
-        let added = match self.posts.get(driver) {
-            None if self.posts.len() >= self.options.drivers_max => {
-                return Err(AddDriverError::TooMany { count: self.posts.len() });
+        let added = match self.entries.get(driver) {
+            None if self.entries.len() >= self.options.drivers_max => {
+                return Err(AddDriverError::TooMany { count: self.entries.len() });
             }
             None => Added::New,
-            Some(post) if post.next.as_ref() == Some(spec) => Added::Unchanged,
-            Some(post) if post.serves() && post.next.is_none() && post.config.spec == *spec => {
-                match post.child {
+            Some(entry) if entry.next.as_ref() == Some(spec) => Added::Unchanged,
+            Some(entry) if entry.serves() && entry.next.is_none() && entry.config.spec == *spec => {
+                match entry.child {
                     Child::Running(_) | Child::Pausing => Added::Unchanged,
                     Child::Stopping(_) | Child::GivenUp => Added::Replacing,
                 }
@@ -44,7 +44,7 @@ impl Drivers {
         };
         match added {
             Added::Unchanged => return Ok(added),
-            Added::New => self.open_post(moment, spec.clone(), effects),
+            Added::New => self.add_entry(moment, spec.clone(), effects),
             Added::Replacing => self.replace(moment, spec, effects),
         }
         self.given_up.remove(driver);
@@ -54,8 +54,8 @@ impl Drivers {
     }
 
     fn replace(&mut self, moment: Moment, spec: &DriverSpec, effects: &mut Effects<Self>) {
-        let Some(post) = self.posts.get_mut(&spec.name) else { return };
-        post.next = Some(spec.clone());
+        let Some(entry) = self.entries.get_mut(&spec.name) else { return };
+        entry.next = Some(spec.clone());
         self.end_child(moment, &spec.name.clone(), effects);
     }
 
@@ -84,9 +84,9 @@ impl Drivers {
         }
         self.give_up(driver, "it was removed", effects);
         self.retire_unknown(moment, driver, effects);
-        if let Some(post) = self.posts.get_mut(driver) {
-            post.next = None;
-            post.leaving.push(id);
+        if let Some(entry) = self.entries.get_mut(driver) {
+            entry.next = None;
+            entry.leaving.push(id);
         }
         self.end_child(moment, driver, effects);
         self.refuse_waiting(driver, effects);
@@ -100,8 +100,8 @@ impl Drivers {
         if self.stop.is_some() {
             return Err(NoSuchDriver::Stopping { driver: driver.clone() });
         }
-        let post = self.posts.get(driver).filter(|post| post.serves());
-        match post.map(|post| post.child) {
+        let entry = self.entries.get(driver).filter(|entry| entry.serves());
+        match entry.map(|entry| entry.child) {
             None => return Err(NoSuchDriver::Unknown { driver: driver.clone() }),
             Some(Child::Running(life)) => self.call(DriversCall::RestartNow(life), effects),
             Some(Child::Pausing | Child::GivenUp) => self.start_child(driver, effects),
@@ -118,32 +118,32 @@ impl Drivers {
         driver: &DriverName,
         effects: &mut Effects<Self>,
     ) {
-        if self.posts.contains_key(driver) {
+        if self.entries.contains_key(driver) {
             return;
         }
         // It is never launched, so it does not matter what would be.
         let spec = DriverSpec::new(driver.clone(), ProcessSpec::new(Executable::at("/")));
-        self.open(moment, spec, Errand::Retire, effects);
+        self.open(moment, spec, DriverMode::Retire, effects);
     }
 
     // === The life of one driver ===
 
-    pub(super) fn open_post(&mut self, moment: Moment, spec: DriverSpec, effects: &mut Effects<Self>) {
+    pub(super) fn add_entry(&mut self, moment: Moment, spec: DriverSpec, effects: &mut Effects<Self>) {
         let driver = spec.name.clone();
-        self.open(moment, spec, Errand::Serve, effects);
-        self.open_desk(&driver, effects);
-        if let Some(post) = self.posts.get(&driver) {
-            effects.publish(DriversNews::Reported(post.report.clone()));
+        self.open(moment, spec, DriverMode::Serve, effects);
+        self.open_eventor(&driver, effects);
+        if let Some(entry) = self.entries.get(&driver) {
+            effects.publish(DriversNews::Reported(entry.report.clone()));
         }
     }
 
-    fn open(&mut self, moment: Moment, spec: DriverSpec, errand: Errand, effects: &mut Effects<Self>) {
+    fn open(&mut self, moment: Moment, spec: DriverSpec, mode: DriverMode, effects: &mut Effects<Self>) {
         let driver = spec.name.clone();
         // Whoever came here has been asked for its name.
         let Ok(process) = process_name(&driver) else { return };
         let report = DriverReport::of_nothing_yet(driver.clone(), moment.now);
-        let config = DriverConfig { spec, process, errand, limits: self.options.limits };
-        let post = Post {
+        let config = DriverConfig { spec, process, mode, limits: self.options.limits };
+        let entry = Entry {
             config,
             child: Child::Pausing,
             report,
@@ -153,21 +153,21 @@ impl Drivers {
             restarts: RestartHistory::default(),
             backoff: BackoffState::default(),
         };
-        self.posts.insert(driver.clone(), post);
+        self.entries.insert(driver.clone(), entry);
         self.start_child(&driver, effects);
     }
 
     fn start_child(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
-        let Some(post) = self.posts.get_mut(driver) else { return };
+        let Some(entry) = self.entries.get_mut(driver) else { return };
         self.life = self.life.next();
-        post.child = Child::Running(self.life);
+        entry.child = Child::Running(self.life);
         effects.cancel_timer(DriversTimer::Restart(driver.clone()));
-        let call = DriversCall::StartDriver(self.life, Box::new(post.config.clone()));
+        let call = DriversCall::StartDriver(self.life, Box::new(entry.config.clone()));
         self.call(call, effects);
     }
 
     pub(super) fn restart_due(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
-        match self.posts.get(driver).map(|post| post.child) {
+        match self.entries.get(driver).map(|entry| entry.child) {
             // Nobody pauses any more once the host stops.
             Some(Child::Pausing) => self.start_child(driver, effects),
             // It came again already, or is to end.
@@ -177,19 +177,19 @@ impl Drivers {
 
     /// Ends a driver. One without an actor gets one that has nothing else to do.
     fn end_child(&mut self, moment: Moment, driver: &DriverName, effects: &mut Effects<Self>) {
-        let Some(post) = self.posts.get_mut(driver) else { return };
-        post.client = None;
-        match post.child {
-            Child::Running(_) if post.config.errand == Errand::Retire => {}
+        let Some(entry) = self.entries.get_mut(driver) else { return };
+        entry.client = None;
+        match entry.child {
+            Child::Running(_) if entry.config.mode == DriverMode::Retire => {}
             Child::Running(life) => {
-                post.child = Child::Stopping(life);
-                let due = moment.now + ending_deadline(&post.config);
+                entry.child = Child::Stopping(life);
+                let due = moment.now + ending_deadline(&entry.config);
                 effects.start_timer(DriversTimer::Stop(driver.clone()), due);
                 self.call(DriversCall::Stop(life, StopMode::Stop), effects);
             }
             Child::Stopping(_) => {}
             Child::Pausing | Child::GivenUp => {
-                post.config.errand = Errand::Retire;
+                entry.config.mode = DriverMode::Retire;
                 self.start_child(driver, effects);
             }
         }
@@ -201,10 +201,10 @@ impl Drivers {
         driver: &DriverName,
         effects: &mut Effects<Self>,
     ) {
-        let Some(post) = self.posts.get(driver) else { return };
-        match post.child {
+        let Some(entry) = self.entries.get(driver) else { return };
+        match entry.child {
             Child::Stopping(life) => {
-                let again = moment.now + ending_deadline(&post.config);
+                let again = moment.now + ending_deadline(&entry.config);
                 effects.start_timer(DriversTimer::Stop(driver.clone()), again);
                 self.call(DriversCall::Kill(life), effects);
             }
@@ -223,16 +223,16 @@ impl Drivers {
         effects: &mut Effects<Self>,
     ) {
         let driver = &report.name;
-        let Some(post) = self.posts.get_mut(driver) else { return };
+        let Some(entry) = self.entries.get_mut(driver) else { return };
         // What an earlier life says late changes nothing (REG-08).
-        if post.child.life() != Some(life) {
+        if entry.child.life() != Some(life) {
             return;
         }
-        let is_running = matches!(post.child, Child::Running(_));
-        post.client = client.filter(|_| is_running).cloned();
-        let is_new = post.report != *report;
-        post.report = report.clone();
-        if !post.serves() {
+        let is_running = matches!(entry.child, Child::Running(_));
+        entry.client = client.filter(|_| is_running).cloned();
+        let is_new = entry.report != *report;
+        entry.report = report.clone();
+        if !entry.serves() {
             return;
         }
         // That it is gone is told when nothing of it is left.

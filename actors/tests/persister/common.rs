@@ -63,7 +63,7 @@ pub(crate) fn closed_file(count: u64) -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     play(async {
         let persister = open(directory.path()).await;
-        let mut author = Author::new("company", &persister);
+        let mut author = Author::new("common", &persister);
         for number in 0..count {
             author.put(number, &Player::numbered(number));
         }

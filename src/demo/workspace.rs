@@ -20,7 +20,7 @@ pub(super) const DRIVER: &str = "exec";
 /// A task that runs until it is stopped.
 pub(super) const WEB: &str = "web";
 /// A task that ends by itself.
-pub(super) const ERRAND: &str = "errand";
+pub(super) const BATCH: &str = "batch";
 /// An allocation that becomes ready late.
 pub(super) const LATE: &str = "late";
 
@@ -29,7 +29,7 @@ const LOG_LINES_SHOWN: usize = 20;
 
 /// The directory with everything.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct Workspace {
     directory: TempDir,
     socket: SocketPath,
     /// Our own program.
@@ -48,7 +48,7 @@ enum Part {
     Driver,
 }
 
-impl House {
+impl Workspace {
     /// Creates the directory and writes the configuration. The directory is removed on drop, unless `keep` is set.
     pub(super) fn build(keep: bool, leash: (&'static str, String)) -> Result<Self, DemoError> {
         let of_temporary =
@@ -60,9 +60,9 @@ impl House {
         let path = directory.path().join("admin.sock");
         let socket =
             SocketPath::new(path.to_string_lossy()).map_err(|source| DemoError::Socket { path, source })?;
-        let house = Self { directory, socket, program, leash, part: Part::Storage };
-        house.write_config(&house.config_text())?;
-        Ok(house)
+        let workspace = Self { directory, socket, program, leash, part: Part::Storage };
+        workspace.write_config(&workspace.config_text())?;
+        Ok(workspace)
     }
 
     /// Switches to the second part: another configuration, with a data directory of its own.
@@ -127,7 +127,7 @@ impl House {
             "\n[[driver]]\nname = \"{DRIVER}\"\nsurvives = true\nenv = {{ {variable} = {} }}\n",
             quoted(value),
         );
-        let work = [(WEB, "exec sleep 600"), (ERRAND, "until [ -e \"$DONE\" ]; do sleep 0.05; done")];
+        let work = [(WEB, "exec sleep 600"), (BATCH, "until [ -e \"$DONE\" ]; do sleep 0.05; done")];
         for (name, work) in work {
             text += &format!(
                 "\n[[task]]\nname = \"{name}\"\ndriver = \"{DRIVER}\"\nstart = false\n\
@@ -161,8 +161,8 @@ impl House {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Lets the task `errand` end.
-    pub(super) fn finish_errand(&self) -> Result<(), DemoError> {
+    /// Lets the task `batch` end.
+    pub(super) fn finish_batch(&self) -> Result<(), DemoError> {
         let path = self.done_file();
         fs::write(&path, "").map_err(|source| DemoError::File { what: "write", path, source })
     }
@@ -215,37 +215,37 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn house() -> House {
-        House::build(false, ("LEASH", "held".to_owned())).unwrap()
+    fn workspace() -> Workspace {
+        Workspace::build(false, ("LEASH", "held".to_owned())).unwrap()
     }
 
     #[test]
     fn the_configuration_of_the_demo_is_well_formed() {
-        let mut house = house();
-        let config = Config::load(&house.config()).unwrap();
+        let mut workspace = workspace();
+        let config = Config::load(&workspace.config()).unwrap();
         let names: Vec<_> = config.allocations.iter().map(|found| found.name.to_string()).collect();
         assert_eq!(names, [BLUE, GREEN, LATE]);
         assert!(config.allocations.iter().all(|found| !found.start));
-        assert_eq!(config.admin_socket.unwrap().to_string(), house.socket().to_string());
-        house.open_second_part().unwrap();
-        let config = Config::load(&house.config()).unwrap();
+        assert_eq!(config.admin_socket.unwrap().to_string(), workspace.socket().to_string());
+        workspace.open_second_part().unwrap();
+        let config = Config::load(&workspace.config()).unwrap();
         let names: Vec<_> = config.tasks.iter().map(|found| found.name.to_string()).collect();
-        assert_eq!((names, config.drivers.len()), (vec![WEB.to_owned(), ERRAND.to_owned()], 1));
+        assert_eq!((names, config.drivers.len()), (vec![WEB.to_owned(), BATCH.to_owned()], 1));
         assert!(config.drivers[0].survives && config.tasks.iter().all(|found| !found.start));
         assert_eq!(config.drivers[0].environment["LEASH"], "held");
     }
 
     #[test]
     fn sockets_are_found_wherever_they_lie_and_the_directory_leaves_nothing_behind() {
-        let house = house();
-        assert_eq!(house.sockets().unwrap(), Vec::<PathBuf>::new());
-        let below = house.path().join("a/b");
+        let workspace = workspace();
+        assert_eq!(workspace.sockets().unwrap(), Vec::<PathBuf>::new());
+        let below = workspace.path().join("a/b");
         fs::create_dir_all(&below).unwrap();
         let socket = below.join("s.sock");
         drop(UnixListener::bind(&socket).unwrap());
-        assert_eq!(house.sockets().unwrap(), [socket]);
-        let path = house.path().to_owned();
-        drop(house);
+        assert_eq!(workspace.sockets().unwrap(), [socket]);
+        let path = workspace.path().to_owned();
+        drop(workspace);
         assert!(!path.exists());
     }
 }

@@ -72,11 +72,11 @@ pub(crate) struct Spoken {
 
 /// The handle of the thread, which ends with the last handle.
 #[derive(Debug, Clone)]
-pub struct Herald {
+pub struct PluginLog {
     queue: SyncSender<Spoken>,
 }
 
-impl Herald {
+impl PluginLog {
     /// Starts the thread, which logs to the current tracing subscriber of the caller.
     ///
     /// # Errors
