@@ -1,6 +1,7 @@
 //! Pictures of runs: the one that the README shows is up to date, and no text in one stands on another.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use callboard::picture::{Arrow, Mark, Picture, Sign, mermaid, svg};
 use callboard::script::Player;
@@ -45,9 +46,16 @@ fn every_kind_of_mark() -> Picture {
         about: about.to_owned(),
         sign,
     };
+    let active = |plugin: &str, before: Option<&str>, now: Option<&str>| Mark::Active {
+        plugin: plugin.to_owned(),
+        before: before.map(str::to_owned),
+        now: now.map(str::to_owned),
+    };
     let long = "word ".repeat(24);
     let marks = vec![
         Mark::Chapter("what is written & what <waits>".to_owned()),
+        active("csi-controller/zfs", None, Some("allocation a")),
+        Mark::Time(Duration::from_millis(42)),
         message(["allocation a", "registry"], "Register", "csi-node/zfs", Arrow::Said),
         Mark::GateCloses { actor: registry(), write: 1 },
         Mark::GateCloses { actor: tasks(), write: 7 },
@@ -64,11 +72,15 @@ fn every_kind_of_mark() -> Picture {
         Mark::Chapter(long.clone()),
         Mark::Pause(long.clone()),
         sign("registry", "active: nobody → a", "csi-node/zfs @2", Sign::News),
+        active("csi-node/zfs", Some("allocation 0123456789-of-before"), Some("allocation a")),
+        Mark::Time(Duration::from_secs(62)),
         sign("tasks", &long, "csi-node/zfs @2", Sign::Trouble),
         sign("process a", "nothing is heard of it any more", "csi-node/zfs @2", Sign::Trouble),
         sign("process a", "ended: nobody\tsaw how, and nobody could say why\u{ffff}", "", Sign::Crash),
         Mark::GateOpens { actor: disk(), through: 9 },
         message(["process a", "tasks"], &long, "", Arrow::Said),
+        active("csi-node/zfs", Some("allocation a"), None),
+        active("csi-controller/zfs", Some("allocation a"), None),
         Mark::GateCloses { actor: tasks(), write: 8 },
         Mark::GateCloses { actor: registry(), write: 3 },
         Mark::GateOpens { actor: tasks(), through: 9 },
@@ -192,14 +204,38 @@ fn attribute(element: &str, name: &str) -> f64 {
     rest.split('"').next().unwrap().parse().unwrap()
 }
 
-/// Where the ground behind each text lies: left, top, right, bottom.
-fn grounds(svg: &str) -> Vec<[f64; 4]> {
-    let elements = svg.split("<rect class=\"behind\"").skip(1);
-    let grounds = elements.map(|element| {
-        let [x, y, width, height] = ["x", "y", "width", "height"].map(|name| attribute(element, name));
-        [x, y, x + width, y + height]
+/// Where each text beside the lines is, as wide as it is at most: left, top, right, bottom.
+fn texts(svg: &str) -> Vec<[f64; 4]> {
+    let elements = svg.split("<text class=\"").skip(1).map(|rest| rest.split("</text>").next().unwrap());
+    let texts = elements.filter_map(|element| {
+        let (class, rest) = element.split_once('"').unwrap();
+        let kinds = ["title", "name", "time", "key", "chaptertext"];
+        if class.split(' ').any(|class| kinds.contains(&class)) {
+            return None;
+        }
+        let (attributes, text) = rest.split_once('>').unwrap();
+        let text = text.rsplit("</title>").next().unwrap();
+        let shown: String = text.split('<').map(|part| part.rsplit('>').next().unwrap()).collect();
+        let shown =
+            ["&amp;", "&lt;", "&gt;", "&quot;"].iter().fold(shown, |shown, sign| shown.replace(sign, "."));
+        let space = if text.contains(" dx=") { 7.0 } else { 0.0 };
+        let width = shown.chars().count() as f64 * 6.7 + space;
+        let [x, y] = ["x", "y"].map(|name| attribute(attributes, name));
+        let left = match class.rsplit(' ').next().unwrap() {
+            "middle" => x - width / 2.0,
+            "end" => x - width,
+            _ => x,
+        };
+        Some([left, y - 10.0, left + width, y + 3.0])
     });
-    grounds.collect()
+    texts.collect()
+}
+
+/// The lines of the columns: where they are, and from where to where.
+fn lines(svg: &str) -> Vec<[f64; 3]> {
+    let lines = ["<line class=\"life\"", "<line class=\"dead\""];
+    let lines = lines.iter().flat_map(|line| svg.split(line).skip(1));
+    lines.map(|line| ["x1", "y1", "y2"].map(|name| attribute(line, name))).collect()
 }
 
 /// Two actors that have much to say of themselves.
@@ -216,9 +252,18 @@ fn narrow() -> Picture {
 
 #[test]
 fn a_picture_that_is_high_names_its_columns_again_and_at_its_end() {
-    let heads = |picture: &Picture| svg(picture).matches("class=\"head\"").count();
-    assert_eq!(heads(&drawn()), drawn().columns().len());
-    assert_eq!(heads(&crowd()), 4 * crowd().columns().len(), "{}", svg(&crowd()).len());
+    let heads = |svg: &str| -> Vec<f64> {
+        svg.split("class=\"head\"").skip(1).map(|head| attribute(head, "y")).collect()
+    };
+    assert_eq!(heads(&svg(&drawn())).len(), drawn().columns().len());
+    let high = svg(&crowd());
+    let mut tops = heads(&high);
+    let count = tops.len();
+    tops.dedup();
+    assert_eq!(count, tops.len() * crowd().columns().len());
+    assert!(tops.len() > 2 && tops.windows(2).all(|two| two[1] - two[0] < 1_400.0), "{tops:?}");
+    let below = attribute(&high, "height") - tops[tops.len() - 1];
+    assert!((30.0..60.0).contains(&below), "the last heads are {below} above the end");
 }
 
 #[test]
@@ -229,15 +274,19 @@ fn a_title_is_never_cut_off() {
 }
 
 #[test]
-fn no_text_stands_on_another_or_leaves_the_picture() {
+fn no_text_stands_on_another_or_on_a_line_or_leaves_the_picture() {
     for picture in [crowd(), drawn(), narrow()] {
         let svg = svg(&picture);
         let (width, height) = (attribute(&svg, "width"), attribute(&svg, "height"));
-        let grounds = grounds(&svg);
-        assert!(!grounds.is_empty());
-        for (number, one) in grounds.iter().enumerate() {
+        let (texts, lines) = (texts(&svg), lines(&svg));
+        assert!(!texts.is_empty() && lines.len() >= picture.columns().len());
+        for (number, one) in texts.iter().enumerate() {
             assert!(one[0] >= 0.0 && one[2] <= width && one[3] <= height, "{one:?} in {width} x {height}");
-            for other in &grounds[number + 1..] {
+            for [x, from, to] in &lines {
+                let is_beside = *x <= one[0] || one[2] <= *x || *to <= one[1] || one[3] <= *from;
+                assert!(is_beside, "{one:?} on the line at {x} from {from} to {to}");
+            }
+            for other in &texts[number + 1..] {
                 let is_apart =
                     one[2] <= other[0] || other[2] <= one[0] || one[3] <= other[1] || other[3] <= one[1];
                 assert!(is_apart, "{one:?} and {other:?}");
@@ -247,14 +296,37 @@ fn no_text_stands_on_another_or_leaves_the_picture() {
 }
 
 #[test]
+fn a_head_with_a_long_name_is_shortened_and_has_the_whole_name_where_the_mouse_rests() {
+    let drawn = svg(&crowd());
+    let whole = "<title>allocation with-a-long-name-5</title>";
+    assert!(drawn.contains(whole) && drawn.contains(">allocation w…ng-name-5</text>"), "{drawn}");
+    let told = mermaid(&crowd());
+    let number = crowd().columns().iter().position(|name| name.ends_with("-5")).unwrap();
+    let whole = format!("%% c{number} is allocation with-a-long-name-5\n");
+    assert!(told.contains(&whole) && told.contains(" as allocation w…ng-name-5\n"), "{told}");
+}
+
+#[test]
+fn the_active_allocation_has_a_bar_on_its_line_from_one_takeover_to_the_next() {
+    let drawn = svg(&drawn());
+    let bars: Vec<_> = drawn.split("<rect class=\"active\"").skip(1).collect();
+    let active = bars.iter().filter(|bar| bar.contains("<title>active: csi-"));
+    let places: std::collections::BTreeSet<String> =
+        active.map(|bar| format!("{:.1}", attribute(bar, "x"))).collect();
+    assert!(places.len() >= 2, "two are active in turn: {places:?}");
+}
+
+#[test]
 fn what_a_plugin_says_does_no_harm_to_the_picture() {
     let text = "</text><script>alert(1)</script> & \"\u{1b}[2J; #".to_owned();
     let about = String::new();
     let mark = Mark::Message { from: "a<b".into(), to: "c".into(), text, about, arrow: Arrow::Said };
-    let picture = Picture { title: "<&>".to_owned(), marks: vec![mark] };
+    let picture = Picture { title: "<&> \u{1b} \u{200c}\\".to_owned(), marks: vec![mark] };
     let drawn = svg(&picture);
     assert!(!drawn.contains("<script") && !drawn.contains('\u{1b}') && drawn.contains("a&lt;b"));
     let told = mermaid(&picture);
+    // The title is a text of YAML, which knows no \u{200c}.
+    assert!(told.starts_with("---\ntitle: \"<&> \\\\u{1b} \u{200c}\\\\\"\n---\n"), "{told}");
     assert!(!told.contains("<script") && told.contains("#lt;/text#gt;") && told.contains("#59;"), "{told}");
 }
 

@@ -84,6 +84,8 @@ impl Trace {
             }
             Mark::Chapter(_)
             | Mark::Pause(_)
+            | Mark::Time(_)
+            | Mark::Active { .. }
             | Mark::GateCloses { .. }
             | Mark::GateOpens { .. }
             | Mark::GatesFall { .. } => {}
@@ -394,6 +396,8 @@ mod tests {
             Mark::Sign { actor, text, sign, .. } => Some(format!("{actor} {sign:?}: {text}")),
             Mark::Chapter(_)
             | Mark::Pause(_)
+            | Mark::Time(_)
+            | Mark::Active { .. }
             | Mark::GateCloses { .. }
             | Mark::GateOpens { .. }
             | Mark::GatesFall { .. } => None,

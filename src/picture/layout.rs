@@ -1,21 +1,23 @@
-//! Where everything goes: columns from left to right, one row for each mark. A row belongs to one mark alone, so that no
-//! text can stand on another.
+//! Where everything goes: columns from left to right, one row for each mark. A row belongs to one mark alone, and a text stands between
+//! two columns that are far enough from each other. So no text can stand on another, and none on a line.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use super::label::{Label, cut, heads, letters, text_width};
 use super::model::{Mark, Picture};
 
 /// Space around the picture, in pixels as all lengths here.
 pub(super) const MARGIN: f64 = 24.0;
-/// Where the heads of the columns begin, below the title.
-pub(super) const HEAD_TOP: f64 = 52.0;
+/// Where the heads of the columns begin, below the title and what the colours mean.
+pub(super) const HEAD_TOP: f64 = 72.0;
 /// How high the head of a column is.
 pub(super) const HEAD_HEIGHT: f64 = 30.0;
-/// How much of a line of text fits before it is cut; the whole of it is shown where the mouse rests.
-pub(super) const TEXT_LENGTH_MAX: usize = 92;
+/// How far from its place a text stands.
+pub(super) const BESIDE: f64 = 12.0;
+/// How far the lines of a text are from each other.
+pub(super) const LINE_HEIGHT: f64 = 14.0;
 
-/// How wide a letter of the usual size is, at most on average.
-const LETTER: f64 = 6.7;
 /// How wide a letter of the title is.
 const TITLE_LETTER: f64 = 9.2;
 /// So far down the heads of the columns can be remembered; then they stand again, and at the end of a picture that is higher.
@@ -28,35 +30,112 @@ const BELOW_HEADS: f64 = 8.0;
 const HEAD_LETTER: f64 = 7.4;
 /// Two columns are at least so far from each other.
 const COLUMN_STEP_MIN: f64 = 118.0;
-/// How far from its place a text stands.
-pub(super) const BESIDE: f64 = 12.0;
-/// The picture is at least so wide, so that signs of one column have room.
+/// The picture is at least so wide.
 const WIDTH_MIN: f64 = 640.0;
+/// How wide the axis of time is, left of all columns.
+const AXIS_WIDTH: f64 = 72.0;
 
 /// How high the row of a mark is.
-const fn height(mark: &Mark) -> f64 {
+fn height(mark: &Mark, label: &Label) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a text has few lines")]
+    let text = label.lines.len() as f64 * LINE_HEIGHT;
     match mark {
         Mark::Chapter(_) => 44.0,
         Mark::Pause(_) => 34.0,
-        Mark::Message { .. } => 36.0,
-        Mark::Sign { .. } => 26.0,
-        Mark::GateCloses { .. } | Mark::GateOpens { .. } => 24.0,
+        Mark::Message { .. } => 22.0 + text,
+        Mark::Sign { .. } => 12.0 + text.max(LINE_HEIGHT),
+        Mark::GateCloses { .. } | Mark::GateOpens { .. } => 10.0 + text,
         Mark::GatesFall { .. } => 4.0,
+        Mark::Time(_) | Mark::Active { .. } => 0.0,
+    }
+}
+
+/// Where a text is bound to a place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Anchor {
+    /// It begins there.
+    Begin(f64),
+    /// It stands around it.
+    Middle(f64),
+    /// It ends there.
+    End(f64),
+}
+
+impl Anchor {
+    /// Where a text of this width begins.
+    #[cfg(test)]
+    fn left(self, width: f64) -> f64 {
+        match self {
+            Self::Begin(x) => x,
+            Self::Middle(x) => x - width / 2.0,
+            Self::End(x) => x - width,
+        }
     }
 }
 
 /// One mark with its place.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row<'a> {
     pub(super) mark: &'a Mark,
     /// The line on which it stands, near the lower end of its row.
     pub(super) y: f64,
+    /// When it happened, if that is to be told here.
+    pub(super) at: Option<Duration>,
+    pub(super) label: Label,
+    pub(super) anchor: Option<Anchor>,
+}
+
+impl Row<'_> {
+    /// The line on which the last line of its text stands.
+    pub(super) fn text_bottom(&self) -> f64 {
+        match self.mark {
+            Mark::Message { .. } => self.y - 9.0,
+            Mark::Sign { .. } => self.y - 4.0,
+            Mark::Chapter(_)
+            | Mark::Pause(_)
+            | Mark::Time(_)
+            | Mark::Active { .. }
+            | Mark::GateCloses { .. }
+            | Mark::GateOpens { .. }
+            | Mark::GatesFall { .. } => self.y - 5.0,
+        }
+    }
+
+    /// The line on which the first line of its text stands.
+    pub(super) fn text_top(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a text has few lines")]
+        let above = self.label.lines.len().saturating_sub(1) as f64;
+        self.text_bottom() - above * LINE_HEIGHT
+    }
+
+    /// From where to where the row goes over the whole width, and no line of a column through it.
+    pub(super) fn gap(&self) -> Option<(f64, f64)> {
+        match self.mark {
+            Mark::Chapter(_) => Some((self.y - 32.0, self.y - 2.0)),
+            Mark::Pause(_) => Some((self.y - 22.0, self.y - 3.0)),
+            Mark::Time(_)
+            | Mark::Active { .. }
+            | Mark::Message { .. }
+            | Mark::Sign { .. }
+            | Mark::GateCloses { .. }
+            | Mark::GateOpens { .. }
+            | Mark::GatesFall { .. } => None,
+        }
+    }
+}
+
+/// A column with its place and its head.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Column<'a> {
+    pub(super) name: &'a str,
+    pub(super) head: String,
+    pub(super) x: f64,
 }
 
 /// A picture with places.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Layout<'a> {
-    pub(super) columns: Vec<(&'a str, f64)>,
+    pub(super) columns: Vec<Column<'a>>,
     pub(super) rows: Vec<Row<'a>>,
     pub(super) width: f64,
     pub(super) height: f64,
@@ -64,133 +143,177 @@ pub(super) struct Layout<'a> {
     pub(super) heads: Vec<f64>,
     /// Where the lines of the columns end.
     pub(super) bottom: f64,
-    places: BTreeMap<&'a str, f64>,
+    /// Where the axis of time is, if there is one.
+    pub(super) axis: Option<f64>,
 }
 
 impl<'a> Layout<'a> {
     pub(super) fn of(picture: &'a Picture) -> Self {
         let names = picture.columns();
-        let mut columns = Vec::with_capacity(names.len());
-        let mut x = MARGIN;
-        let mut right = x;
-        for name in names {
-            let half = head_width(name) / 2.0;
-            // Heads keep apart, and so do their lines.
-            x = (x + COLUMN_STEP_MIN).max(right + half + 14.0);
-            if columns.is_empty() {
-                x = MARGIN + half;
-            }
-            columns.push((name, x));
-            right = x + half;
-        }
-        let (mut heads, mut y) = (vec![HEAD_TOP], HEAD_TOP + HEAD_HEIGHT + BELOW_HEADS);
-        let (mut rows, mut since) = (Vec::with_capacity(picture.marks.len()), 0.0);
-        for mark in &picture.marks {
-            if since > STRETCH {
-                heads.push(y + BELOW);
-                (y, since) = (y + BELOW + HEAD_HEIGHT + BELOW_HEADS, 0.0);
-            }
-            y += height(mark);
-            since += height(mark);
-            rows.push(Row { mark, y });
-        }
-        let places: BTreeMap<&str, f64> = columns.iter().copied().collect();
-        let texts = picture.marks.iter().map(|mark| width_for(mark, &places));
-        let title = letters(&picture.title) * TITLE_LETTER + 2.0 * MARGIN;
-        let width = texts.fold((right + MARGIN).max(WIDTH_MIN).max(title), f64::max);
-        let bottom = y + BELOW;
-        let mut height = bottom + BELOW;
-        if heads.len() > 1 {
-            heads.push(bottom);
-            height += HEAD_HEIGHT;
-        }
-        Self { columns, rows, width, height, heads, bottom, places }
+        let numbers: BTreeMap<&str, usize> =
+            names.iter().enumerate().map(|(number, name)| (*name, number)).collect();
+        let labels: Vec<Label> = picture.marks.iter().map(Label::of).collect();
+        let has_axis = picture.marks.iter().any(|mark| matches!(mark, Mark::Time(_)));
+        let axis = has_axis.then_some(MARGIN + AXIS_WIDTH - 10.0);
+        let left = MARGIN + if has_axis { AXIS_WIDTH } else { 0.0 };
+        let (columns, right) = columns(&names, &gaps(picture, &labels, &numbers), left);
+        let (rows, heads, bottom) = rows(picture, labels, &columns, &numbers);
+        let wide = |text: &str| left + text_width(text) + MARGIN;
+        let texts = picture.marks.iter().map(|mark| match mark {
+            Mark::Chapter(text) | Mark::Pause(text) => wide(&cut(text)),
+            _ => 0.0,
+        });
+        #[expect(clippy::cast_precision_loss, reason = "a title is short")]
+        let title = letters(&picture.title) as f64 * TITLE_LETTER + 2.0 * MARGIN;
+        let width = texts.fold(right.max(WIDTH_MIN).max(title), f64::max);
+        let below = if heads.len() > 1 { HEAD_HEIGHT } else { 0.0 };
+        Self { columns, rows, width, height: bottom + BELOW + below, heads, bottom, axis }
     }
 
     /// The place of a column.
     pub(super) fn x(&self, name: &str) -> f64 {
-        self.places.get(name).copied().unwrap_or(MARGIN)
-    }
-
-    /// Where a text begins that is to stand around a place, so that all of it is in the picture.
-    pub(super) fn begin_around(&self, center: f64, text: &str) -> f64 {
-        let width = text_width(text);
-        (center - width / 2.0).min(self.width - MARGIN - width).max(MARGIN)
-    }
-
-    /// Whether there is room for a text right of a place.
-    pub(super) fn has_room_beside(&self, x: f64, text: &str) -> bool {
-        x + BESIDE + text_width(text) <= self.width - MARGIN
+        self.columns.iter().find(|column| column.name == name).map_or(MARGIN, |column| column.x)
     }
 }
 
-/// How wide the picture has to be for the text of a mark, which stands at its place: that of a sign right of it, or else left.
-fn width_for(mark: &Mark, places: &BTreeMap<&str, f64>) -> f64 {
-    let width = text_width(&text_of(mark));
-    let place = match mark {
-        Mark::Sign { actor, .. } => places.get(actor.as_str()).copied(),
-        Mark::Chapter(_)
-        | Mark::Pause(_)
-        | Mark::Message { .. }
-        | Mark::GateCloses { .. }
-        | Mark::GateOpens { .. }
-        | Mark::GatesFall { .. } => None,
-    };
-    match place {
-        Some(x) if x - BESIDE - width < MARGIN => x + BESIDE + width + MARGIN,
-        Some(_) | None => width + 2.0 * MARGIN,
+/// Between which columns the text of a mark stands, by the number of the left one, and how it is bound there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    RightOf(usize),
+    Between(usize),
+    LeftOf(usize),
+}
+
+impl Side {
+    fn of(mark: &Mark, numbers: &BTreeMap<&str, usize>) -> Option<Self> {
+        let number = |name: &str| numbers.get(name).copied();
+        let (from, to) = match mark {
+            Mark::Message { from, to, .. } => (number(from)?, number(to)?),
+            Mark::Sign { actor, .. } => return Some(Self::RightOf(number(actor)?)),
+            Mark::GateCloses { actor, .. } => (number(actor)?, number("disk")?),
+            Mark::GateOpens { actor, .. } => (number("disk")?, number(actor)?),
+            Mark::Chapter(_)
+            | Mark::Pause(_)
+            | Mark::Time(_)
+            | Mark::Active { .. }
+            | Mark::GatesFall { .. } => return None,
+        };
+        Some(match (from, to) {
+            _ if to == from + 1 => Self::Between(from),
+            _ if from == to + 1 => Self::Between(to),
+            _ if to < from => Self::LeftOf(from),
+            _ => Self::RightOf(from),
+        })
+    }
+
+    /// The number of the column left of the text.
+    const fn left(self) -> usize {
+        match self {
+            Self::RightOf(number) | Self::Between(number) => number,
+            Self::LeftOf(number) => number - 1,
+        }
     }
 }
 
-/// How wide a text is, at most.
-pub(super) fn text_width(text: &str) -> f64 {
-    letters(text) * LETTER
+/// How much room the texts want right of each column.
+fn gaps(picture: &Picture, labels: &[Label], numbers: &BTreeMap<&str, usize>) -> Vec<f64> {
+    let mut gaps = vec![0.0; numbers.len()];
+    for (mark, label) in picture.marks.iter().zip(labels) {
+        if let Some(side) = Side::of(mark, numbers) {
+            let gap: &mut f64 = &mut gaps[side.left()];
+            *gap = gap.max(label.width() + 2.0 * BESIDE);
+        }
+    }
+    gaps
 }
 
-fn letters(text: &str) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "texts are short")]
-    let letters = text.chars().count() as f64;
-    letters
+/// The columns, and how far they reach with their texts and the margin.
+fn columns<'a>(names: &[&'a str], gaps: &[f64], left: f64) -> (Vec<Column<'a>>, f64) {
+    let mut columns: Vec<Column<'a>> = Vec::with_capacity(names.len());
+    let (mut edge, mut right) = (left, left);
+    for ((name, head), gap) in names.iter().zip(heads(names)).zip(gaps) {
+        let half = head_width(&head) / 2.0;
+        // Heads keep apart, and so do their lines.
+        let x = right.max(edge + half);
+        columns.push(Column { name, head, x });
+        (edge, right) = (x + half + 14.0, x + gap.max(COLUMN_STEP_MIN));
+    }
+    let last = columns.last().zip(gaps.last()).map_or(left, |(column, gap)| column.x + gap);
+    (columns, last.max(edge - 14.0) + MARGIN)
+}
+
+/// The rows, where the heads stand, and where the lines end.
+fn rows<'a>(
+    picture: &'a Picture,
+    labels: Vec<Label>,
+    columns: &[Column<'_>],
+    numbers: &BTreeMap<&str, usize>,
+) -> (Vec<Row<'a>>, Vec<f64>, f64) {
+    let (mut heads, mut y) = (vec![HEAD_TOP], HEAD_TOP + HEAD_HEIGHT + BELOW_HEADS);
+    let (mut rows, mut since, mut time) = (Vec::with_capacity(labels.len()), 0.0, None);
+    for (mark, label) in picture.marks.iter().zip(labels) {
+        if since > STRETCH {
+            heads.push(y + BELOW);
+            (y, since) = (y + BELOW + HEAD_HEIGHT + BELOW_HEADS, 0.0);
+        }
+        let height = height(mark, &label);
+        y += height;
+        since += height;
+        if let Mark::Time(at) = mark {
+            time = Some(*at);
+        }
+        // A row that is too low for it leaves its time to the next one.
+        let at = if height >= LINE_HEIGHT { time.take() } else { None };
+        let anchor = Side::of(mark, numbers).map(|side| anchor(side, columns));
+        rows.push(Row { mark, y, at, label, anchor });
+    }
+    let bottom = y + BELOW;
+    if heads.len() > 1 {
+        heads.push(bottom);
+    }
+    (rows, heads, bottom)
+}
+
+fn anchor(side: Side, columns: &[Column<'_>]) -> Anchor {
+    let x = |number: usize| columns.get(number).map_or(MARGIN, |column| column.x);
+    match side {
+        Side::RightOf(number) => Anchor::Begin(x(number) + BESIDE),
+        Side::Between(number) => Anchor::Middle(f64::midpoint(x(number), x(number + 1))),
+        Side::LeftOf(number) => Anchor::End(x(number) - BESIDE),
+    }
 }
 
 /// How wide the head of a column is.
-pub(super) fn head_width(name: &str) -> f64 {
-    (letters(name) * HEAD_LETTER + 22.0).max(64.0)
+pub(super) fn head_width(head: &str) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a name is short")]
+    let letters = letters(head) as f64;
+    (letters * HEAD_LETTER + 22.0).max(64.0)
 }
 
-/// The whole text of a mark as it is shown.
-pub(super) fn text_of(mark: &Mark) -> String {
-    match mark {
-        Mark::Chapter(text) | Mark::Pause(text) => cut(text),
-        Mark::Message { text, about, .. } | Mark::Sign { text, about, .. } => {
-            let space = if about.is_empty() { "" } else { "  " };
-            format!("{}{space}{about}", cut(text))
-        }
-        Mark::GateCloses { write, .. } => format!("write {write}"),
-        Mark::GateOpens { .. } => "on disk".to_owned(),
-        Mark::GatesFall { .. } => String::new(),
+/// A time on the axis.
+pub(super) fn time(at: Duration) -> String {
+    let (seconds, millis) = (at.as_secs(), at.subsec_millis());
+    let (minutes, hours) = (seconds / 60 % 60, seconds / 3600);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}.{millis:03} s"),
+        (0, _) => format!("{minutes}:{:02}.{millis:03}", seconds % 60),
+        _ => format!("{hours}:{minutes:02}:{:02}", seconds % 60),
     }
-}
-
-/// A text that is not too long.
-pub(super) fn cut(text: &str) -> String {
-    if text.chars().count() <= TEXT_LENGTH_MAX {
-        return text.to_owned();
-    }
-    text.chars().take(TEXT_LENGTH_MAX - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::Sign;
+    use super::super::model::{Arrow, Sign};
     use super::*;
-
-    /// Ten letters, which are 67 wide.
-    const TEN: &str = "0123456789";
 
     fn sign(actor: &str, text: &str) -> Mark {
         let about = String::new();
         Mark::Sign { actor: actor.to_owned(), text: text.to_owned(), about, sign: Sign::News }
+    }
+
+    fn message(from: &str, to: &str, text: &str) -> Mark {
+        let (from, to, text) = (from.to_owned(), to.to_owned(), text.to_owned());
+        Mark::Message { from, to, text, about: "csi-node/zfs @2".to_owned(), arrow: Arrow::Said }
     }
 
     fn picture(title: &str, marks: Vec<Mark>) -> Picture {
@@ -201,52 +324,93 @@ mod tests {
         Mark::GateCloses { actor: "registry".to_owned(), write }
     }
 
-    fn columns(layout: &Layout<'_>) -> Vec<String> {
-        layout.columns.iter().map(|(name, x)| format!("{name} at {x:.1}")).collect()
+    /// Everybody says things of every length to everybody, and each has signs of every length.
+    fn crowd() -> Picture {
+        let long = "process of-a-plugin-whose-name-goes-on-and-on";
+        let names = ["host", "agent", "allocation a", "registry", "disk", "instances", long];
+        let texts = [4, 30, 34, 60, 92, 300].map(|letters| "word ".repeat(letters / 5));
+        let mut marks = vec![Mark::Chapter("begins".to_owned()), gate(1)];
+        for from in names {
+            for text in &texts {
+                marks.push(Mark::Time(Duration::from_millis(marks.len() as u64)));
+                marks.push(sign(from, text));
+                marks.extend(names.iter().map(|to| message(from, to, text)));
+            }
+            marks.push(sign(from, &"x".repeat(200)));
+            marks.push(Mark::GateOpens { actor: from.to_owned(), through: 1 });
+            marks.push(Mark::Pause("1 s later".to_owned()));
+        }
+        picture("a crowd", marks)
     }
 
     #[test]
-    fn columns_keep_apart_by_their_heads_and_their_lines() {
-        let names =
-            ["host", "agent", "process of-a-long-name-for-a-plugin", "process of-another-long-name-for-one"];
-        let picture = picture("", names.iter().map(|name| sign(name, "")).collect());
+    fn no_text_stands_on_a_line_on_another_text_or_outside() {
+        let picture = crowd();
         let layout = Layout::of(&picture);
-        // Half a head is 32 wide, and those of long names 140.5 and 144.2; lines are 118 apart, and heads 14.
-        let expected = [
-            "host at 56.0",
-            "agent at 174.0",
-            "process of-a-long-name-for-a-plugin at 360.5",
-            "process of-another-long-name-for-one at 659.2",
-        ];
-        assert_eq!(columns(&layout), expected);
-        assert_eq!(format!("{:.1}", layout.width), "827.4", "the last head and the margin");
-        assert_eq!((layout.x("agent"), layout.x("nobody")), (174.0, MARGIN));
+        let mut above = HEAD_TOP + HEAD_HEIGHT;
+        for row in &layout.rows {
+            if let Some(anchor) = row.anchor {
+                let width = row.label.width();
+                let left = anchor.left(width);
+                let right = left + width;
+                assert!(left >= MARGIN + AXIS_WIDTH && right <= layout.width - MARGIN, "{row:?}");
+                let is_beside = |column: &Column<'_>| column.x + 10.0 < left || right < column.x - 10.0;
+                assert!(layout.columns.iter().all(is_beside), "{row:?} in {:?}", layout.columns);
+                assert!(row.text_top() - 10.0 > above, "{row:?} below {above}");
+                assert!(row.text_bottom() + 3.0 < row.y + 1.0, "{row:?}");
+            }
+            let is_head_above = |top: &&f64| **top < row.y;
+            let head = layout.heads.iter().rfind(is_head_above).map_or(0.0, |top| top + HEAD_HEIGHT);
+            above = row.y.max(head);
+        }
+        let heads: Vec<_> =
+            layout.columns.iter().map(|column| (column.x, head_width(&column.head))).collect();
+        assert!(heads.windows(2).all(|two| two[1].0 - two[1].1 / 2.0 - two[0].0 - two[0].1 / 2.0 > 13.0));
+    }
+
+    #[test]
+    fn columns_are_as_far_from_each_other_as_the_texts_between_them_need() {
+        let columns = |marks: Vec<Mark>| {
+            let picture = picture("", marks);
+            let layout = Layout::of(&picture);
+            layout
+                .columns
+                .iter()
+                .map(|column| format!("{} at {:.1}", column.name, column.x))
+                .collect::<Vec<_>>()
+        };
+        let names = ["host", "agent", "process of-a-long-name-for-a-plugin"];
+        let signs = |text: &str| names.iter().map(|name| sign(name, text)).collect();
+        // Half a head is 32 wide, and that of the long name 92.4; lines are 118 apart, and heads 14.
+        let expected = ["host at 56.0", "agent at 174.0", "process of-a-long-name-for-a-plugin at 312.4"];
+        assert_eq!(columns(signs("")), expected);
+        // Twenty letters of 6.7, and 12 on each side.
+        let expected = ["host at 56.0", "agent at 214.0", "process of-a-long-name-for-a-plugin at 372.0"];
+        assert_eq!(columns(signs(&"x".repeat(20))), expected);
     }
 
     #[test]
     fn each_mark_has_a_row_of_its_own_below_the_heads() {
         let actor = || "registry".to_owned();
-        let said = Mark::Message {
-            from: actor(),
-            to: actor(),
-            text: String::new(),
-            about: String::new(),
-            arrow: super::super::model::Arrow::Said,
-        };
         let marks = vec![
             Mark::Chapter(String::new()),
             Mark::Pause(String::new()),
-            said,
-            sign("registry", ""),
-            gate(1),
-            Mark::GateOpens { actor: actor(), through: 1 },
+            message("registry", "registry", ""),
+            Mark::Time(Duration::from_millis(7)),
             Mark::GatesFall { actor: actor() },
+            sign("registry", &"two lines ".repeat(4)),
+            gate(1),
+            Mark::Active { plugin: String::new(), before: None, now: None },
+            Mark::GateOpens { actor: actor(), through: 1 },
         ];
         let picture = picture("", marks);
         let layout = Layout::of(&picture);
         let places: Vec<_> = layout.rows.iter().map(|row| row.y).collect();
-        assert_eq!(places, [134.0, 168.0, 204.0, 230.0, 254.0, 278.0, 282.0]);
-        assert_eq!((layout.bottom, layout.height, &*layout.heads), (296.0, 310.0, &[HEAD_TOP][..]));
+        assert_eq!(places, [154.0, 188.0, 224.0, 224.0, 228.0, 268.0, 292.0, 292.0, 316.0]);
+        assert_eq!((layout.bottom, layout.height, &*layout.heads), (330.0, 344.0, &[HEAD_TOP][..]));
+        let times: Vec<_> = layout.rows.iter().map(|row| row.at.is_some()).collect();
+        assert_eq!(times.iter().position(|is_there| *is_there), Some(5), "a row that is high enough for it");
+        assert_eq!(times.iter().filter(|is_there| **is_there).count(), 1);
     }
 
     #[test]
@@ -257,9 +421,9 @@ mod tests {
         let higher = picture("", (0..53).map(gate).collect());
         let layout = Layout::of(&higher);
         let places: Vec<_> = layout.rows[50..].iter().map(|row| row.y).collect();
-        assert_eq!(places, [1_314.0, 1_390.0, 1_414.0]);
-        assert_eq!(layout.heads, [HEAD_TOP, 1_328.0, 1_428.0]);
-        assert_eq!((layout.bottom, layout.height), (1_428.0, 1_472.0));
+        assert_eq!(places, [1_334.0, 1_410.0, 1_434.0]);
+        assert_eq!(layout.heads, [HEAD_TOP, 1_348.0, 1_448.0]);
+        assert_eq!((layout.bottom, layout.height), (1_448.0, 1_492.0));
         let twice = picture("", (0..103).map(gate).collect());
         assert_eq!(Layout::of(&twice).heads.len(), 4);
     }
@@ -277,33 +441,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_whose_text_has_no_room_left_of_it_makes_room_right_of_it() {
-        let places = BTreeMap::from([("left", 60.0), ("nearly", 90.0), ("just", 103.0), ("right", 300.0)]);
-        let width = |actor: &str| width_for(&sign(actor, TEN), &places);
-        assert_eq!(
-            [width("left"), width("nearly"), width("just"), width("right")],
-            [163.0, 193.0, 115.0, 115.0]
-        );
-        assert_eq!(width_for(&Mark::Chapter(TEN.to_owned()), &places), 115.0);
-    }
-
-    #[test]
-    fn a_text_stands_around_its_place_but_never_outside() {
-        let picture = picture("", vec![]);
-        let layout = Layout::of(&picture);
-        let begins = [0.0, 300.0, 630.0].map(|center| layout.begin_around(center, TEN));
-        assert_eq!(begins, [MARGIN, 266.5, 549.0]);
-        let has_room = [300.0, 537.0, 538.0].map(|x| layout.has_room_beside(x, TEN));
-        assert_eq!(has_room, [true, true, false]);
-    }
-
-    #[test]
-    fn a_text_is_cut_where_it_is_too_long_and_says_so() {
-        let text = |letters| "ü".repeat(letters);
-        assert_eq!(cut(&text(92)), text(92));
-        assert_eq!(cut(&text(93)), text(91) + "…");
-        let long =
-            Mark::Sign { actor: String::new(), text: text(93), about: "zfs".to_owned(), sign: Sign::News };
-        assert_eq!(text_of(&long), text(91) + "…  zfs");
+    fn a_time_on_the_axis_is_as_short_as_it_can_be() {
+        let times = [0, 42, 59_999, 60_000, 3_599_001, 3_600_000, 90_061_500];
+        let told = times.map(|millis| time(Duration::from_millis(millis)));
+        let expected = ["0.000 s", "0.042 s", "59.999 s", "1:00.000", "59:59.001", "1:00:00", "25:01:01"];
+        assert_eq!(told, expected);
     }
 }

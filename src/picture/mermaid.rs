@@ -5,25 +5,37 @@ use std::fmt::Write as _;
 
 use callboard_actors::vocabulary::text;
 
-use super::layout::cut;
+use super::label::{cut, heads};
+use super::layout::time;
 use super::model::{Arrow, Mark, Picture, Sign};
 
-/// Writes a picture down as a Mermaid sequence diagram. A gate is an activation: it begins with the write and ends on disk.
+/// Writes a picture down as a Mermaid sequence diagram. A gate is an activation, which begins
+/// with the write and ends on disk; and so is the time in which one is active.
 #[must_use]
 pub fn mermaid(picture: &Picture) -> String {
     let columns = picture.columns();
     let names: BTreeMap<&str, String> =
         columns.iter().enumerate().map(|(number, name)| (*name, format!("c{number}"))).collect();
-    let mut lines = Lines { text: "sequenceDiagram\n".to_owned(), names, gates: BTreeMap::new() };
+    let text = "sequenceDiagram\n".to_owned();
+    let mut lines = Lines { text, names, gates: BTreeMap::new(), active: BTreeMap::new(), at: String::new() };
     if !picture.title.is_empty() {
-        lines.text = format!("---\ntitle: {:?}\n---\n{}", picture.title, lines.text);
+        let title = text::escaped(&picture.title).replace('\\', "\\\\").replace('"', "\\\"");
+        lines.text = format!("---\ntitle: \"{title}\"\n---\n{}", lines.text);
     }
-    for name in &columns {
-        let line = format!("participant {} as {}", lines.name(name), plain(name));
+    for (name, head) in columns.iter().zip(heads(&columns)) {
+        let line = format!("participant {} as {}", lines.name(name), plain(&head));
         lines.put(&line);
+        if head != *name {
+            let whole = format!("%% {} is {}", lines.name(name), plain(name));
+            lines.put(&whole);
+        }
     }
     for mark in &picture.marks {
         lines.mark(mark, &columns);
+    }
+    for active in std::mem::take(&mut lines.active).into_values() {
+        let line = format!("deactivate {}", lines.name(active));
+        lines.put(&line);
     }
     lines.text
 }
@@ -33,6 +45,10 @@ struct Lines<'a> {
     names: BTreeMap<&'a str, String>,
     /// The last write that each actor waits for.
     gates: BTreeMap<&'a str, u64>,
+    /// Who is active of each plugin, as far as it is known.
+    active: BTreeMap<&'a str, &'a str>,
+    /// The time of the next thing that is drawn, to stand in front of its text.
+    at: String,
 }
 
 impl<'a> Lines<'a> {
@@ -49,7 +65,8 @@ impl<'a> Lines<'a> {
         match mark {
             Mark::Chapter(text) | Mark::Pause(text) => {
                 let (Some(first), Some(last)) = (columns.first(), columns.last()) else { return };
-                let over = format!("Note over {},{}: {}", self.name(first), self.name(last), plain(text));
+                let at = std::mem::take(&mut self.at);
+                let over = format!("Note over {},{}: {at}{}", self.name(first), self.name(last), plain(text));
                 self.put(&over);
             }
             Mark::Message { from, to, text, about, arrow } => {
@@ -57,7 +74,8 @@ impl<'a> Lines<'a> {
                     Arrow::Said => "->>",
                     Arrow::Answered => "-->>",
                 };
-                let line = format!("{}{line}{}: {}", self.name(from), self.name(to), with(text, about));
+                let at = std::mem::take(&mut self.at);
+                let line = format!("{}{line}{}: {at}{}", self.name(from), self.name(to), with(text, about));
                 self.put(&line);
             }
             Mark::Sign { actor, text, about, sign } => {
@@ -67,8 +85,22 @@ impl<'a> Lines<'a> {
                     Sign::Restart => "▶",
                     Sign::Trouble => "⚠",
                 };
-                let line = format!("Note over {}: {sign} {}", self.name(actor), with(text, about));
+                let at = std::mem::take(&mut self.at);
+                let line = format!("Note over {}: {at}{sign} {}", self.name(actor), with(text, about));
                 self.put(&line);
+            }
+            Mark::Time(at) => self.at = format!("{} · ", time(*at)),
+            Mark::Active { plugin, now, .. } => {
+                // Who was active before the picture begins was never activated in it.
+                if let Some(former) = self.active.remove(plugin.as_str()) {
+                    let line = format!("deactivate {}", self.name(former));
+                    self.put(&line);
+                }
+                if let Some(now) = now {
+                    let line = format!("activate {}", self.name(now));
+                    self.put(&line);
+                    self.active.insert(plugin, now);
+                }
             }
             Mark::GateCloses { actor, write } => {
                 let line = format!("{}-){}: write {write}", self.name(actor), self.name("disk"));

@@ -10,7 +10,9 @@
 
 mod model;
 
+mod label;
 mod layout;
+mod spans;
 
 mod mermaid;
 mod svg;

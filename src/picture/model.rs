@@ -1,5 +1,7 @@
 //! What is drawn.
 
+use std::time::Duration;
+
 /// How a message is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrow {
@@ -29,6 +31,17 @@ pub enum Mark {
     Chapter(String),
     /// Time passes.
     Pause(String),
+    /// What follows happens so long after the beginning: the time on the axis of the picture.
+    Time(Duration),
+    /// From here on another one of a plugin is active; shown as a bar on its line.
+    Active {
+        /// Of which plugin.
+        plugin: String,
+        /// Who was until now, if anybody.
+        before: Option<String>,
+        /// Who is from now on, if anybody.
+        now: Option<String>,
+    },
     /// One says something to another.
     Message {
         /// Who.
@@ -79,7 +92,8 @@ impl Mark {
     #[must_use]
     pub fn actors(&self) -> Vec<&str> {
         match self {
-            Self::Chapter(_) | Self::Pause(_) => Vec::new(),
+            Self::Chapter(_) | Self::Pause(_) | Self::Time(_) => Vec::new(),
+            Self::Active { before, now, .. } => before.iter().chain(now).map(String::as_str).collect(),
             Self::Message { from, to, .. } => vec![from, to],
             Self::GateCloses { actor, .. } | Self::GateOpens { actor, .. } => vec![actor, "disk"],
             Self::Sign { actor, .. } | Self::GatesFall { actor } => vec![actor],

@@ -1,6 +1,7 @@
 //! The picture of a script while it is played: what becomes a mark of it, and who of it is gone at the moment.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use callboard_actors::shell::{Ending, JournalLine, Recorded};
 use callboard_actors::vocabulary::AllocationId;
@@ -31,6 +32,10 @@ pub(super) struct Drawn {
     begun: BTreeSet<String>,
     /// The last write of each actor that is not on disk yet.
     writing: BTreeMap<String, u64>,
+    /// Who is active of each plugin.
+    active: BTreeMap<String, String>,
+    /// The last time that is in the picture, in milliseconds.
+    at_millis: u128,
 }
 
 impl Drawn {
@@ -42,6 +47,14 @@ impl Drawn {
     /// Puts a mark into the picture that says nothing of who lives.
     pub(super) fn put(&mut self, mark: Mark) {
         self.marks.push(mark);
+    }
+
+    /// What follows happens so long after the beginning.
+    pub(super) fn at(&mut self, at: Duration) {
+        if at.as_millis() != self.at_millis {
+            self.at_millis = at.as_millis();
+            self.put(Mark::Time(at));
+        }
     }
 
     /// From now on this allocation has a supervisor.
@@ -64,6 +77,7 @@ impl Drawn {
         for actor in std::mem::take(&mut self.writing).into_keys() {
             self.put(Mark::GatesFall { actor });
         }
+        self.nobody_is_active();
         self.put(Mark::Chapter("the host is killed".to_owned()));
     }
 
@@ -132,6 +146,13 @@ impl Drawn {
         }
     }
 
+    /// The host is gone, and routes nothing any more.
+    fn nobody_is_active(&mut self) {
+        for (plugin, former) in std::mem::take(&mut self.active) {
+            self.put(Mark::Active { plugin, before: Some(former), now: None });
+        }
+    }
+
     fn actor_falls(&mut self, actor: &str, text: &str) {
         self.lost.insert((actor.to_owned(), Part::Actor));
         let (column, about) = place(actor);
@@ -166,6 +187,14 @@ impl Drawn {
 
     // === What they tell ===
 
+    fn active(&mut self, plugin: String, before: Option<String>, now: Option<String>) {
+        match &now {
+            Some(now) => self.active.insert(plugin.clone(), now.clone()),
+            None => self.active.remove(&plugin),
+        };
+        self.put(Mark::Active { plugin, before, now });
+    }
+
     fn line(&mut self, line: Line) {
         if let Voice::Allocation(allocation) = &line.from
             && line.to == Voice::Registry
@@ -186,6 +215,9 @@ impl Drawn {
                 self.put(Mark::Sign { actor: from, text, about, sign: Sign::News });
             }
             Some(_) | None => self.put(Mark::Message { from, to, text, about, arrow: Arrow::Said }),
+        }
+        if let (Some(plugin), Some((before, now))) = (&line.plugin, &line.active) {
+            self.active(plugin.to_string(), before.as_ref().map(name), now.as_ref().map(name));
         }
         if let Some((of, Fate::Alive)) = &fate {
             self.lives(of, "lives again");
@@ -245,7 +277,11 @@ fn shown_as(mark: &Mark, shown: impl Fn(&str) -> String) -> Mark {
         Mark::Chapter(text) | Mark::Pause(text) | Mark::Message { text, .. } | Mark::Sign { text, .. } => {
             *text = shown(text)
         }
-        Mark::GateCloses { .. } | Mark::GateOpens { .. } | Mark::GatesFall { .. } => {}
+        Mark::GateCloses { .. }
+        | Mark::GateOpens { .. }
+        | Mark::GatesFall { .. }
+        | Mark::Time(_)
+        | Mark::Active { .. } => {}
     }
     mark
 }
@@ -290,6 +326,8 @@ mod tests {
             Mark::GatesFall { actor } => Some(format!("{actor} falls")),
             Mark::Chapter(_)
             | Mark::Pause(_)
+            | Mark::Time(_)
+            | Mark::Active { .. }
             | Mark::Message { .. }
             | Mark::GateCloses { .. }
             | Mark::GateOpens { .. } => None,

@@ -111,7 +111,10 @@ impl Record {
 
     /// Draws something of which it matters who lives.
     pub(super) fn in_picture(&self, draw: impl FnOnce(&mut Drawn)) {
-        draw(&mut self.pages().drawn);
+        let mut pages = self.pages();
+        let at = pages.began.elapsed();
+        pages.drawn.at(at);
+        draw(&mut pages.drawn);
     }
 
     /// Everything that is in the picture, with each text as it is to be shown.
@@ -148,6 +151,7 @@ impl Pages {
             Some(text) => self.say(at, owner, &format!("{actor} {text}")),
             None => {}
         }
+        self.drawn.at(at);
         self.drawn.note(line);
     }
 }

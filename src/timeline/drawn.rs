@@ -1,6 +1,7 @@
 //! Lines of the timeline as marks of a picture.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use callboard_proto::admin::v1::{self as wire, Fate, Said};
 
@@ -14,8 +15,8 @@ pub(crate) struct Drawer {
     lost: BTreeSet<String>,
     /// The gates of each actor.
     gates: BTreeMap<String, Gates>,
-    /// When the last line was heard of.
-    at_unix_ms: Option<u64>,
+    /// When the first line was said, and the last one.
+    between_unix_ms: Option<(u64, u64)>,
 }
 
 /// The gates of one actor.
@@ -43,7 +44,7 @@ impl Drawer {
     /// Nothing yet, under a title.
     pub(crate) fn new(title: impl Into<String>) -> Self {
         let picture = Picture { title: title.into(), marks: Vec::new() };
-        Self { picture, lost: BTreeSet::new(), gates: BTreeMap::new(), at_unix_ms: None }
+        Self { picture, lost: BTreeSet::new(), gates: BTreeMap::new(), between_unix_ms: None }
     }
 
     /// What is drawn so far.
@@ -60,11 +61,16 @@ impl Drawer {
 
     /// Draws a line. Whoever is lost is drawn so until it lives again.
     pub(crate) fn draw(&mut self, said: &Said) {
-        let since = said.at_unix_ms.saturating_sub(self.at_unix_ms.unwrap_or(said.at_unix_ms));
-        self.at_unix_ms = Some(said.at_unix_ms);
+        let at = said.at_unix_ms;
+        let (began, last) = self.between_unix_ms.unwrap_or((at, at));
+        self.between_unix_ms = Some((began, at));
+        let since = at.saturating_sub(last);
         if since >= PAUSE_MIN_MS {
             let text = format!("{}.{} s later", since / 1_000, since % 1_000 / 100);
             self.picture.marks.push(Mark::Pause(text));
+        }
+        if since > 0 {
+            self.picture.marks.push(Mark::Time(Duration::from_millis(at.saturating_sub(began))));
         }
         if said.from == "timeline" {
             // Lines are missing here, perhaps those of gates.
@@ -83,6 +89,11 @@ impl Drawer {
         match gates.and_then(|gates| gates.place_of(said.step)) {
             Some(place) => self.insert(place, mark),
             None => self.picture.marks.push(mark),
+        }
+        let name = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+        let (before, now) = (name(&said.active_before), name(&said.active_now));
+        if before.is_some() || now.is_some() {
+            self.picture.marks.push(Mark::Active { plugin: said.plugin.clone(), before, now });
         }
         let (fate, of) = (said.fate(), &said.whose_fate);
         if fate == Fate::Lost {
@@ -208,11 +219,30 @@ mod tests {
         Said { from: from.to_owned(), to: to.to_owned(), message: message.to_owned(), ..Default::default() }
     }
 
-    /// The marks for these lines.
+    /// The marks for these lines, without their times.
     fn drawn<'a>(lines: impl IntoIterator<Item = &'a Said>) -> Vec<Mark> {
         let mut drawer = Drawer::new("");
         lines.into_iter().for_each(|line| drawer.draw(line));
+        drawer.picture.marks.retain(|mark| !matches!(mark, Mark::Time(_)));
         drawer.picture.marks
+    }
+
+    #[test]
+    fn who_is_active_and_when_it_happened_is_in_the_picture() {
+        let at = |at_unix_ms, said: Said| Said { at_unix_ms, ..said };
+        let mut drawer = Drawer::new("");
+        drawer.draw(&at(1_000, said("a", "b", "one")));
+        drawer.draw(&at(1_000, said("a", "b", "two")));
+        let plugin = "csi-node/zfs".to_owned();
+        let active = Said { plugin, active_now: "allocation a".to_owned(), ..said("b", "everyone", "three") };
+        drawer.draw(&at(1_042, active));
+        let [_, _, Mark::Time(time), _, Mark::Active { plugin, before: None, now }] =
+            &drawer.picture().marks[..]
+        else {
+            panic!("{drawer:?}")
+        };
+        assert_eq!((*time, &**plugin), (Duration::from_millis(42), "csi-node/zfs"));
+        assert_eq!(now.as_deref(), Some("allocation a"));
     }
 
     #[test]
@@ -263,6 +293,8 @@ mod tests {
             Mark::GateCloses { actor, write } => format!("{actor} closes {write}"),
             Mark::GateOpens { actor, through } => format!("{actor} opens {through}"),
             Mark::GatesFall { actor } => format!("{actor} falls"),
+            Mark::Time(at) => format!("at {at:?}"),
+            Mark::Active { plugin, .. } => format!("active of {plugin}"),
         };
         marks.iter().map(one).collect()
     }
