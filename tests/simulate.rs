@@ -46,7 +46,10 @@ fn the_end_of_a_simulation_is_drawn_the_same_each_time_and_no_more_than_that() {
         fs::read_to_string(path).unwrap()
     });
     assert!(pictures[0] == pictures[1], "two runs of one seed are drawn as two pictures");
-    assert!(pictures[0].contains("the end of the run of seed 3") && pictures[0].ends_with("</svg>\n"));
+    assert!(
+        pictures[0].contains("simulation with seed 3: the end of 5000 messages")
+            && pictures[0].ends_with("</svg>\n")
+    );
     let drawn = ["class=\"said\"", "class=\"answer\"", "class=\"news\""]
         .map(|what| pictures[0].matches(what).count());
     assert!((50..=100).contains(&drawn.iter().sum::<usize>()), "{drawn:?}");

@@ -156,6 +156,8 @@ fn the_picture_of_a_running_host_has_the_gate_below_what_closed_it_shell_1() {
     until_true("the registration is drawn", PATIENCE, || drawn().contains("active: nobody"));
 
     let text = drawn();
+    let title = format!("the running host of {}: messages between its actors", stage.data_dir().display());
+    assert!(text.contains(&title), "{text}");
     let course = ["Register", "write", "on disk", "active: nobody"];
     let places = course.map(|words| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}")));
     assert!(places.is_sorted(), "{places:?} in {text}");

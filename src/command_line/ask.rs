@@ -147,7 +147,8 @@ pub(super) fn tree(args: &PlainArgs) -> ExitCode {
 pub(super) fn watch(args: &WatchArgs) -> ExitCode {
     let WatchArgs { plain, timeline, gates, diagram } = args;
     if let Some(drawing) = diagram {
-        return ask(plain, async |client: AdminClient| draw_timeline(client, drawing).await);
+        let title = format!("the running host of {}: messages between its actors", plain.target);
+        return ask(plain, async |client: AdminClient| draw_timeline(client, drawing, title).await);
     }
     ask(plain, async |client: AdminClient| match (*timeline, plain.json) {
         (false, is_json) => watch_status(client, is_json).await,
@@ -190,9 +191,9 @@ async fn watch_timeline(mut client: AdminClient, gates: bool) -> Result<(), AskE
 
 /// Draws what is said, anew soon after something was, so that the file is whole whenever this is ended. Of a long run the end is
 /// drawn.
-async fn draw_timeline(mut client: AdminClient, drawing: &Drawing) -> Result<(), AskError> {
+async fn draw_timeline(mut client: AdminClient, drawing: &Drawing, title: String) -> Result<(), AskError> {
     let mut told = client.timeline(true).await?;
-    let mut drawer = Drawer::new("a running host");
+    let mut drawer = Drawer::new(title);
     let mut due = None;
     loop {
         let said = tokio::select! {

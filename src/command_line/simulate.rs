@@ -149,7 +149,8 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
     }
     let finished = watcher.finish();
     print(&summary_text(args.seed..=last, &sum, &walked, watcher.begun))?;
-    draw(args, watcher.drawn.take(), format!("the end of the run of seed {last}"), "no law was broken")?;
+    let title = format!("simulation with seed {last}: the end of {} messages", args.messages);
+    draw(args, watcher.drawn.take(), title, "no law was broken")?;
     finished.map(|()| true)
 }
 
@@ -176,7 +177,8 @@ fn draw_failure(
 ) -> Result<(), SimulateError> {
     let mut trace = Trace::default();
     found.history.iter().for_each(|event| trace.event_alone(&event.to_string()));
-    let title = format!("seed {}, shortened", simulation.seed);
+    let law = found.violation.law.id();
+    let title = format!("simulation with seed {}: a shortened history that breaks {law}", simulation.seed);
     draw(args, Some(trace), title, &found.violation.to_string())
 }
 

@@ -1,5 +1,6 @@
 //! Which host is meant.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use callboard_actors::vocabulary::SocketPath;
@@ -23,6 +24,14 @@ pub(super) struct TargetArgs {
     /// The configuration that the host runs
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+}
+
+/// The place by which the user named the host.
+impl fmt::Display for TargetArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.socket.iter().chain(&self.data_dir).chain(&self.config);
+        named.into_iter().try_for_each(|path| write!(f, "{}", path.display()))
+    }
 }
 
 /// Why no host can be asked.
