@@ -224,7 +224,7 @@ impl Journal {
     }
 
     /// Records an entry, after the check for readers.
-    pub(super) fn record(&self, kind: &'static str, actor: &Arc<str>, at: Timestamp, entry: Recorded) {
+    pub(crate) fn record(&self, kind: &'static str, actor: &Arc<str>, at: Timestamp, entry: Recorded) {
         let detail = entry.detail();
         let mut book = self.0.lock();
         book.number += 1;

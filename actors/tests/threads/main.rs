@@ -13,6 +13,8 @@ mod sync {
     pub(crate) use std::sync::PoisonError;
 }
 
+use callboard_machines::{kernel, vocabulary};
+
 #[allow(
     dead_code,
     unreachable_pub,
@@ -21,6 +23,7 @@ mod sync {
 #[path = "../../src/shell"]
 mod shell {
     pub(crate) mod feed;
+    pub(crate) mod journal;
     pub(crate) mod mailbox;
     pub(crate) mod notice;
 }
@@ -50,6 +53,7 @@ mod goplugin {
 }
 
 mod feeds;
+mod journals;
 mod lines;
 mod mailboxes;
 mod notices;
