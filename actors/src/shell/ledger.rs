@@ -56,7 +56,8 @@ impl Database {
 /// The database access of one owner: the building block for a [`Store`](super::Store) of a host's own machine.
 ///
 /// ```
-/// # use callboard_actors::{persister::*, shell::*};
+/// # use callboard_actors::persister::{Operation, Record, Settled, Table};
+/// # use callboard_actors::shell::*;
 /// # use futures_util::future::LocalBoxFuture;
 /// # use serde::{Deserialize, Serialize};
 /// #[derive(Serialize, Deserialize)]
