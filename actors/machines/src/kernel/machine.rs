@@ -15,7 +15,7 @@ pub trait Machine: Sized + Debug + 'static {
     type Config: Clone + 'static;
     /// What its store holds of it; `()` for a machine that stores nothing.
     type Image: 'static;
-    /// Everything that can be said to it, made by [`conversation!`](crate::conversation).
+    /// Everything that can be said to it, made by [`conversation!`](crate::conversation!).
     type Ask: Debug + Send + 'static;
     /// The answers, one variant for each kind of question.
     type Answer: Debug + Send + 'static;
