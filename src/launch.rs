@@ -22,8 +22,6 @@ use std::sync::Arc;
 use callboard_actors::allocation::Layout;
 use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
 use callboard_actors::persister::Persister;
-#[cfg(feature = "cli")]
-use callboard_actors::shell::Machine;
 use callboard_actors::shell::{Address, Clock, Database, Ending, IN_FLIGHT_MAX, Settings};
 use callboard_actors::supervisor::{self, AwaitStarted, Child, SupervisorSpec};
 use tokio::sync::watch;
@@ -98,25 +96,6 @@ pub(crate) async fn prepare(options: Options) -> Result<Prepared, StartError> {
 }
 
 impl Prepared {
-    /// The host that is about to start: its actors do not answer yet.
-    #[cfg(feature = "cli")]
-    pub(crate) const fn host(&self) -> &Host {
-        &self.host
-    }
-
-    /// Adds a part of the host program.
-    #[cfg(feature = "cli")]
-    pub(crate) fn part<M: Machine>(mut self, part: Part<M>) -> Self {
-        self.options.parts.push(part.into());
-        self
-    }
-
-    /// Closes what was opened: the host does not start after all.
-    #[cfg(feature = "cli")]
-    pub(crate) async fn abandon(self) {
-        database::close(self.database).await;
-    }
-
     /// Starts everything. If one part does not start, those before it are stopped again.
     pub(crate) async fn start(self) -> Result<Host, StartError> {
         let Self { host, options, layout, database, tell_database, tell_end, held, settings } = self;

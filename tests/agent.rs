@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard::agent::{
-    self, Agent, AgentMemory, AgentNews, AgentOptions, Answered, Books, ListTasks, ProcessHome, StartTask,
+    self, Agent, AgentNews, AgentOptions, Answered, Books, ListTasks, ProcessHome, StartTask, StopAllTasks,
     StopTask, TaskPhase, TaskReport,
 };
 use callboard::config::{AllocationConfig, RestartPolicy};
@@ -112,30 +112,16 @@ fn allocation(name: &str, script: &str) -> AllocationConfig {
     }
 }
 
-fn start(
-    address: &Address<Agent>,
-    directory: &TempDir,
-    allocations: Vec<AllocationConfig>,
-    books: YesBooks,
-    memory: AgentMemory,
-) -> Running {
-    let restart = RestartPolicy::new(2, Duration::from_secs(60), Duration::from_millis(10));
-    let options = AgentOptions { allocations, restart, environment: usual_environment() };
-    let binder = Binder::program(env!("CARGO_BIN_EXE_callboard"));
-    let home = ProcessHome { binder, log_dir: directory.path().join("logs") };
-    agent::start(address, options, books, home, memory, Settings::default())
-}
-
 impl Stage {
     fn new(allocations: Vec<AllocationConfig>) -> Self {
-        Self::with(allocations, AgentMemory::default())
-    }
-
-    fn with(allocations: Vec<AllocationConfig>, memory: AgentMemory) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let address = Address::vacant("agent", 64);
+        let restart = RestartPolicy::new(2, Duration::from_secs(60), Duration::from_millis(10));
+        let options = AgentOptions { allocations, restart, environment: usual_environment() };
+        let binder = Binder::program(env!("CARGO_BIN_EXE_callboard"));
+        let home = ProcessHome { binder, log_dir: directory.path().join("logs") };
         let books = YesBooks::default();
-        let running = start(&address, &directory, allocations, books.clone(), memory);
+        let running = agent::start(&address, options, books.clone(), home, Settings::default());
         let feed = address.subscribe("test", 1_024).expect("it runs");
         Self { address, running, books, feed, directory }
     }
@@ -240,28 +226,12 @@ fn when_all_tasks_are_stopped_no_process_is_left_s4() {
         let mut stage = Stage::new(vec![allocation("a", "exec sleep 1000"), stubborn]);
         stage.until("b", TaskPhase::Running, 0).await;
         let tasks = stage.address.ask(ListTasks).await.expect("it runs");
-        stage.running.request_stop(callboard_actors::shell::StopMode::Stop);
-        stage.running.ended().await;
-        assert_eq!(stage.running.stop_steps().len(), 4);
+        let steps = stage.address.ask(StopAllTasks).await.expect("it runs");
+        assert_eq!(steps.len(), 4);
         assert!(tasks.iter().filter_map(|task| task.pid).all(|pid| !exists(pid)));
-        assert!(stage.directory.path().join("logs/a.log").exists());
-    });
-}
-
-#[test]
-fn an_agent_that_is_restarted_goes_on_with_its_processes_s1() {
-    story(|| async {
-        let (allocations, memory) = (vec![allocation("a", "exec sleep 1000")], AgentMemory::default());
-        let mut stage = Stage::with(allocations.clone(), memory.clone());
-        let pid = stage.until("a", TaskPhase::Running, 0).await.pid.expect("it runs");
-        stage.running.kill();
-        stage.running.ended().await;
-        stage.running = start(&stage.address, &stage.directory, allocations, stage.books.clone(), memory);
-        let tasks = stage.address.ask(ListTasks).await.expect("it runs");
-        assert_eq!((tasks[0].phase, tasks[0].pid, tasks[0].restarts), (TaskPhase::Running, Some(pid), 0));
         stage.running.request_stop(callboard_actors::shell::StopMode::Stop);
         stage.running.ended().await;
-        assert!(!exists(pid));
+        assert!(stage.directory.path().join("logs/a.log").exists());
     });
 }
 

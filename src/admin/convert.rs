@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use callboard_actors::shell::{AskError, StopStep};
-use callboard_actors::supervisor::{ChildEnding, ShutdownReport, TreeNode};
+use callboard_actors::shell::AskError;
+use callboard_actors::supervisor::{ChildEnding, TreeNode};
 use callboard_actors::vocabulary::Timestamp;
 use callboard_proto::admin::v1 as wire;
 use tonic::Status;
 
-use crate::agent::TaskError;
+use crate::agent::{StopStep, TaskError};
 use crate::tasks;
 
 /// Milliseconds since the Unix epoch.
@@ -45,19 +45,14 @@ pub(super) fn step(step: &StopStep) -> wire::ChildEnding {
     }
 }
 
-/// How everything was stopped: of each actor first what it stopped itself, then how it ended.
-#[must_use]
-pub fn stopped(report: &ShutdownReport) -> Vec<wire::ChildEnding> {
-    let with_below = |child: &ChildEnding| {
-        let own = wire::ChildEnding {
-            child: format!("host/{}", child.name),
-            ending: child.ending.to_string(),
-            took_ms: milliseconds(child.took),
-            left: !child.ending.is_in_order(),
-        };
-        child.below.iter().map(step).chain([own]).collect::<Vec<_>>()
-    };
-    report.children.iter().flat_map(with_below).collect()
+/// How an actor of the host ended.
+pub(super) fn ending(child: &ChildEnding) -> wire::ChildEnding {
+    wire::ChildEnding {
+        child: format!("host/{}", child.name),
+        ending: child.ending.to_string(),
+        took_ms: milliseconds(child.took),
+        left: !child.ending.is_in_order(),
+    }
 }
 
 /// Why an actor did not answer.

@@ -130,7 +130,7 @@ impl wire::admin_server::Admin for Service {
         &self,
         _request: Request<wire::GetTreeRequest>,
     ) -> Result<Response<wire::GetTreeResponse>, Status> {
-        let root = tree::tree(&self.sources.host).await;
+        let root = tree::tree(&self.sources).await;
         Ok(Response::new(wire::GetTreeResponse { root: Some(convert::tree(root)) }))
     }
 
@@ -176,7 +176,7 @@ impl wire::admin_server::Admin for Service {
         let ended = |_| Status::unavailable("the host is ending already");
         self.sources.shutdown.send(ShutdownOrder { mode, reply }).await.map_err(|_| ended(()))?;
         let stopped = stopped.await.map_err(|_| ended(()))?;
-        Ok(Response::new(wire::ShutdownResponse { report: convert::stopped(&stopped) }))
+        Ok(Response::new(wire::ShutdownResponse { report: stopped.told() }))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<wire::WatchResponse, Status>> + Send>>;

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use callboard_actors::allocations::{AllocationsNews, AllocationsView};
 use callboard_actors::conversation;
-use callboard_actors::shell::{
-    AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, StopMode, StopStep,
-};
+use callboard_actors::shell::{AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Moment};
 
 use super::messages::*;
@@ -19,6 +17,7 @@ conversation! {
     pub enum AgentAsk -> AgentAnswer for Agent {
         StartTask => Result<(), TaskError>,
         StopTask => Result<TaskStopped, TaskError>,
+        StopAllTasks => Vec<StopStep>,
         ListTasks => Vec<TaskReport>,
     }
 }
@@ -58,6 +57,7 @@ impl Machine for Agent {
             tasks: options.allocations.iter().map(task).collect(),
             options: options.clone(),
             life: Life::Surveying { asked: VecDeque::new(), leave: None },
+            stop_askers: vec![],
         }
     }
 
@@ -81,19 +81,6 @@ impl Machine for Agent {
 
     fn view(&self) -> Vec<TaskReport> {
         self.tasks.iter().map(Task::report).collect()
-    }
-
-    fn stops_within(&self) -> Option<Duration> {
-        let survey = match self.life {
-            Life::Surveying { .. } => SURVEY_PATIENCE,
-            Life::Serving | Life::Leaving => Duration::ZERO,
-        };
-        self.tasks.iter().map(|task| survey + task.stop_patience()).max()
-    }
-
-    /// Those of the last allocation first.
-    fn stop_steps(&self) -> Vec<StopStep> {
-        self.tasks.iter().rev().flat_map(|task| task.steps.clone()).collect()
     }
 }
 
@@ -124,6 +111,13 @@ impl Agent {
                 };
                 if let Some(error) = refused {
                     effects.reply(id, AgentAnswer::StopTask(Err(error)));
+                }
+            }
+            AgentAsk::StopAllTasks(StopAllTasks) => {
+                self.stop_askers.push(id);
+                if matches!(self.life, Life::Serving) {
+                    self.life = Life::Closing;
+                    self.wind_down_all(moment, Wanted::Stopped, effects);
                 }
             }
             AgentAsk::ListTasks(ListTasks) => effects.reply(id, AgentAnswer::ListTasks(self.view())),
@@ -312,7 +306,18 @@ impl Agent {
     }
 
     fn close_if_quiet(&mut self, effects: &mut Effects<Self>) {
-        if matches!(self.life, Life::Leaving) && self.tasks.iter().all(|task| task.phase.is_quiet()) {
+        match self.life {
+            Life::Surveying { .. } | Life::Serving => return,
+            Life::Closing | Life::Leaving => {}
+        }
+        if !self.tasks.iter().all(|task| task.phase.is_quiet()) {
+            return;
+        }
+        for asker in std::mem::take(&mut self.stop_askers) {
+            let steps = self.tasks.iter().rev().flat_map(|task| task.steps.clone()).collect();
+            effects.reply(asker, AgentAnswer::StopAllTasks(steps));
+        }
+        if matches!(self.life, Life::Leaving) {
             effects.stop();
         }
     }

@@ -37,7 +37,6 @@ mod state;
 mod actor;
 mod books;
 mod memory;
-mod part;
 
 #[cfg(test)]
 mod scripts;
@@ -45,9 +44,7 @@ mod scripts;
 pub use actor::{Books, ProcessHome, start};
 pub use behaviour::{AgentAnswer, AgentAsk};
 pub use books::HostBooks;
-pub use memory::AgentMemory;
 pub use messages::*;
-pub(crate) use part::part;
 pub use state::{
     Agent, AgentCall, AgentOptions, AgentOutcome, AgentTimer, Answered, Ended, LaunchOrder, Living, Memory,
 };

@@ -8,11 +8,11 @@ use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
 };
-use callboard_actors::shell::{AskError, AskId, FeedItem, StopMode, StopStep};
+use callboard_actors::shell::{AskError, AskId, FeedItem, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Attempt, BackoffState, RestartHistory, Timestamp};
 
 use super::behaviour::AgentAsk;
-use super::messages::{TaskPhase, TaskReport};
+use super::messages::{StopStep, TaskPhase, TaskReport};
 use crate::config::{AllocationConfig, RestartPolicy};
 
 /// What the agent is born with.
@@ -33,6 +33,8 @@ pub struct Agent {
     /// In the order of the configuration.
     pub(super) tasks: Vec<Task>,
     pub(super) life: Life,
+    /// Who waits until everything has stopped.
+    pub(super) stop_askers: Vec<AskId>,
 }
 
 /// What the agent as a whole is at.
@@ -46,7 +48,9 @@ pub(super) enum Life {
     },
     /// It runs tasks.
     Serving,
-    /// It stops everything, starts nothing, and ends.
+    /// It stops everything and starts nothing, and remains to be asked.
+    Closing,
+    /// It stops everything and ends.
     Leaving,
 }
 

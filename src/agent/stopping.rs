@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use callboard_actors::allocations::{AllocationStopped, UnknownAllocation};
-use callboard_actors::shell::{AskId, CallLost, Effects, StopStep};
+use callboard_actors::shell::{AskId, CallLost, Effects};
 use callboard_actors::vocabulary::Moment;
 
 use super::behaviour::AgentAnswer;
-use super::messages::{TaskError, TaskStopped};
+use super::messages::{StopStep, TaskError, TaskStopped};
 use super::state::*;
-use super::task::UNDER_WAY_PATIENCE;
 
 /// Calls in flight are waited for within this.
 const WITHDRAW_PATIENCE: Duration = Duration::from_secs(60);
@@ -33,15 +32,6 @@ impl Task {
         self.askers.push(asker);
         self.stop(moment, Wanted::Stopped, effects);
         Ok(())
-    }
-
-    /// How long it may take at most until nothing of it is under way: what has begun comes back, then it is deregistered and its
-    /// process is ended.
-    pub(super) fn stop_patience(&self) -> Duration {
-        if self.phase.is_quiet() {
-            return Duration::ZERO;
-        }
-        UNDER_WAY_PATIENCE + WITHDRAW_PATIENCE + self.config.stop_grace + AFTER_KILL
     }
 
     /// Stops, in the order that what is `wanted` asks for.

@@ -12,12 +12,10 @@ use super::messages::{AgentNews, TaskError};
 use super::state::*;
 use crate::config::AllocationConfig;
 
-/// What is under way when a task is to stop has come back by then.
-pub(super) const UNDER_WAY_PATIENCE: Duration = Duration::from_secs(30);
 /// Making directories and looking at a socket takes no longer.
-const PREPARE_PATIENCE: Duration = UNDER_WAY_PATIENCE;
+const PREPARE_PATIENCE: Duration = Duration::from_secs(30);
 /// A process is born while its call is made; the rest is reserve.
-const LAUNCH_PATIENCE: Duration = UNDER_WAY_PATIENCE;
+const LAUNCH_PATIENCE: Duration = Duration::from_secs(30);
 /// Saying something to an actor next door takes no longer.
 const SAY_PATIENCE: Duration = Duration::from_secs(10);
 /// The variable that tells a plugin where to listen (C171).

@@ -121,12 +121,6 @@ impl HostBuilder {
         launch::launch(self.options).await
     }
 
-    /// Takes the data directory and opens the database, so that what is to be there before the actors can be made.
-    #[cfg(feature = "cli")]
-    pub(crate) async fn prepare(self) -> Result<launch::Prepared, StartError> {
-        launch::prepare(self.options).await
-    }
-
     /// Starts the host on a thread of its own, from any runtime.
     ///
     /// # Errors

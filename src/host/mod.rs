@@ -209,8 +209,7 @@ impl Host {
         };
         // There is nobody left to ask, so there is nothing left to stop either.
         let ending = StopOutcome::EndedBefore { reason };
-        let children =
-            vec![ChildEnding { name: "host".to_owned(), ending, below: vec![], took: Duration::ZERO }];
+        let children = vec![ChildEnding { name: "host".to_owned(), ending, took: Duration::ZERO }];
         ShutdownReport { children, took: Duration::ZERO }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle};
 use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem};
 use callboard_actors::leftovers::{BootClock, Trace, Traces};
-use callboard_actors::shell::{CallLost, Effect, Input, Machine, StopMode, StopStep};
+use callboard_actors::shell::{CallLost, Effect, Input, Machine, StopMode};
 use callboard_actors::vocabulary::*;
 use goldenscript::{Command, Context, Runner};
 use prost::Message as _;
@@ -146,9 +146,7 @@ impl Stage {
             }
             Effect::StartTimer(timer, at) => self.surroundings.start_timer(timer, at),
             Effect::CancelTimer(timer) => self.surroundings.cancel_timer(&timer),
-            Effect::Stop(ending) => {
-                writeln!(told, "the tasks end: {ending:?} {}", tell_steps(&self.tasks.stop_steps())).unwrap();
-            }
+            Effect::Stop(ending) => writeln!(told, "the tasks end: {ending:?}").unwrap(),
         }
     }
 
@@ -277,19 +275,20 @@ fn tell_news(news: &TasksNews) -> String {
     }
 }
 
-fn tell_steps(steps: &[StopStep]) -> String {
-    let told = steps.iter().map(|step| {
-        let left = if step.is_left { ", and it is left" } else { "" };
-        format!("[{}: {} ({:?}){left}]", step.what, step.ending, step.took)
-    });
-    told.collect::<Vec<_>>().join(" ")
-}
-
 fn tell_answer(answer: TasksAnswer) -> String {
+    let told = |steps: Vec<crate::agent::StopStep>| {
+        let told = steps.iter().map(|step| {
+            let left = if step.is_left { ", and it is left" } else { "" };
+            format!("[{}: {} ({:?}){left}]", step.what, step.ending, step.took)
+        });
+        told.collect::<Vec<_>>().join(" ")
+    };
     match answer {
         TasksAnswer::StartTask(Ok(())) => "starts".to_owned(),
-        TasksAnswer::StopTask(Ok(stopped)) => format!("stopped {}", tell_steps(&stopped.steps)),
+        TasksAnswer::StopTask(Ok(stopped)) => format!("stopped {}", told(stopped.steps)),
         TasksAnswer::StartTask(Err(error)) | TasksAnswer::StopTask(Err(error)) => error.to_string(),
+        TasksAnswer::StopAllTasks(steps) => format!("all stopped {}", told(steps)),
+        TasksAnswer::LeaveTasks(steps) => format!("left {}", told(steps)),
         TasksAnswer::ListTasks(tasks) => tasks.iter().map(tell_task).collect::<Vec<_>>().join("\n"),
     }
 }
@@ -435,6 +434,8 @@ impl Stage {
             "crash" => self.rebuild(false, told),
             "start" => self.ask(TasksAsk::StartTask(StartTask { name: task }), told),
             "stop" => self.ask(TasksAsk::StopTask(StopTask { name: task }), told),
+            "stop-all" => self.ask(TasksAsk::StopAllTasks(StopAllTasks), told),
+            "leave-all" => self.ask(TasksAsk::LeaveTasks(LeaveTasks), told),
             "list" => self.ask(TasksAsk::ListTasks(ListTasks), told),
             "end" if first == "detach" => self.step(&Input::StopRequested(StopMode::Detach), told),
             "end" => self.step(&Input::StopRequested(StopMode::Stop), told),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_actors::shell::{AskId, Effects, StopStep};
+use callboard_actors::shell::{AskId, Effects};
 use callboard_actors::vocabulary::Moment;
 
 use super::behaviour::{Scene, TasksAnswer};
@@ -10,8 +10,7 @@ use super::calls::*;
 use super::departed::ADVICE;
 use super::messages::TaskError;
 use super::state::*;
-use super::sweeping::SWEEP_PATIENCE;
-use crate::agent::TaskStopped;
+use crate::agent::{StopStep, TaskStopped};
 
 /// The time to stop a task beyond its grace; it includes the recovery of its driver.
 const STOP_MARGIN: Duration = Duration::from_secs(30);
@@ -78,15 +77,6 @@ impl Task {
             // Nothing runs.
             Phase::Stopped | Phase::Ended | Phase::Failed => {}
         }
-    }
-
-    /// How long it may take at most until nothing is under way for it: the time of its stop, and a last look for what is left. A
-    /// start that takes longer than that is looked for by the next run of the host.
-    pub(super) fn stop_patience(&self) -> Duration {
-        if self.phase.is_let_be() {
-            return Duration::ZERO;
-        }
-        self.config.shutdown_delay + self.config.stop_grace + STOP_MARGIN + SWEEP_PATIENCE
     }
 
     pub(super) fn start_give_up(&self, moment: Moment, effects: &mut Effects<Tasks>) {

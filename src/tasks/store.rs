@@ -21,7 +21,7 @@ use super::state::{Course, RunState, Tasks};
 const OWNER: Owner = Owner("tasks");
 
 /// The store of tasks.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct TasksStore {
     ledger: Ledger,
     /// Whether this run of the host has read them yet.

@@ -17,7 +17,7 @@ use super::effect_handler::EffectHandler;
 use super::journal::Journal;
 use super::notice::Notices;
 use super::store::Store;
-use crate::kernel::{Ending, Machine, StopMode, StopStep, panic_message};
+use crate::kernel::{Ending, Machine, StopMode, panic_message};
 use crate::vocabulary::{Backoff, RestartBudget};
 
 /// The default limit of messages in flight to an actor.
@@ -67,7 +67,7 @@ impl Default for Settings {
     }
 }
 
-/// Where a shell stores its ending and what it stopped, and before that how long its stop takes at most.
+/// Where a shell stores its ending, and before that how long its stop takes at most.
 #[derive(Clone, Default)]
 pub(crate) struct EndingCell(Arc<Mutex<Word>>);
 
@@ -75,7 +75,6 @@ pub(crate) struct EndingCell(Arc<Mutex<Word>>);
 struct Word {
     ending: Option<Ending>,
     bound: Option<Duration>,
-    steps: Vec<StopStep>,
 }
 
 impl EndingCell {
@@ -87,20 +86,12 @@ impl EndingCell {
         self.lock().bound = Some(within);
     }
 
-    pub(crate) fn set_steps(&self, steps: Vec<StopStep>) {
-        self.lock().steps = steps;
-    }
-
     fn take(&self) -> Option<Ending> {
         self.lock().ending.take()
     }
 
     fn bound(&self) -> Option<Duration> {
         self.lock().bound
-    }
-
-    fn steps(&self) -> Vec<StopStep> {
-        self.lock().steps.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Word> {
@@ -143,12 +134,6 @@ impl Running {
     #[must_use]
     pub fn stop_bound(&self) -> Option<Duration> {
         self.word.bound()
-    }
-
-    /// What it stopped, once it has ended ([`Machine::stop_steps`]).
-    #[must_use]
-    pub fn stop_steps(&self) -> Vec<StopStep> {
-        self.word.steps()
     }
 
     /// Kills the actor at once.

@@ -13,7 +13,7 @@ use super::child::{Child, Describe, Ready, Start};
 use super::messages::{ChildDescription, StopOutcome, SupervisorNews};
 use super::spec::{ChildSpec, Plan, SupervisorSpec};
 use super::state::{Call, Outcome, Standing, ending_in_words};
-use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode, StopStep};
+use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode};
 
 /// The timeout for a killed child to be gone. Only a child that blocks the thread takes that long.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
@@ -89,7 +89,7 @@ impl EffectHandler<Supervisor> for Handler {
             }
             Call::StopChild { child, mode, deadline } => {
                 let stopped = self.slots[child].stop(mode, deadline);
-                Box::pin(stopped.map(move |(outcome, below)| Outcome::Stopped { child, outcome, below }))
+                Box::pin(stopped.map(move |outcome| Outcome::Stopped { child, outcome }))
             }
             Call::DescribeChildren { within } => {
                 let children = join_all(self.slots.iter().map(|slot| slot.describe(within)));
@@ -181,11 +181,7 @@ impl Slot {
         }
     }
 
-    fn stop(
-        &self,
-        mode: StopMode,
-        deadline: Duration,
-    ) -> LocalBoxFuture<'static, (StopOutcome, Vec<StopStep>)> {
+    fn stop(&self, mode: StopMode, deadline: Duration) -> LocalBoxFuture<'static, StopOutcome> {
         let (held, longest) = (Rc::clone(&self.held), self.stop_longest);
         let (running, has_run) = {
             let mut held = held.borrow_mut();
@@ -197,15 +193,14 @@ impl Slot {
         };
         let Some(running) = running else {
             let before = || StopOutcome::EndedBefore { reason: "it was stopped before".to_owned() };
-            let outcome = if has_run { before() } else { StopOutcome::NotStarted };
-            return Box::pin(std::future::ready((outcome, vec![])));
+            return Box::pin(std::future::ready(if has_run { before() } else { StopOutcome::NotStarted }));
         };
         Box::pin(async move {
             let outcome = end(&running, mode, deadline, longest).await;
             if !matches!(outcome, StopOutcome::Stuck { .. }) {
                 held.borrow_mut().running = None;
             }
-            (outcome, running.stop_steps())
+            outcome
         })
     }
 
@@ -294,7 +289,7 @@ mod tests {
             slot.held.borrow().running.as_ref().expect("it was started").kill();
             assert_eq!(slot.ended().await, Ending::Killed);
             assert_eq!(slot.standing(), Standing::Ended(Ending::Killed));
-            let (outcome, _) = slot.stop(StopMode::Stop, Duration::ZERO).await;
+            let outcome = slot.stop(StopMode::Stop, Duration::ZERO).await;
             assert_eq!(outcome, StopOutcome::EndedBefore { reason: "it was killed".into() });
             assert_eq!(slot.standing(), Standing::Stopped);
         });
@@ -323,7 +318,7 @@ mod tests {
         actix::System::new().block_on(async {
             let slot = Slot::new(task());
             let start = slot.start();
-            assert_eq!(slot.stop(StopMode::Stop, Duration::ZERO).await.0, StopOutcome::NotStarted);
+            assert_eq!(slot.stop(StopMode::Stop, Duration::ZERO).await, StopOutcome::NotStarted);
             assert_eq!(start.await, Err("the start was called back".to_owned()));
             assert_eq!(slot.standing(), Standing::Absent);
         });

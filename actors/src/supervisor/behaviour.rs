@@ -11,7 +11,7 @@ use super::state::{
     Call, Child, ChildPhase, ClosingCause, CourseNumber, CourseReason, OWN_ACCORD, Outcome, Phase,
     STOPPED_FOR_A_RESTART, Standing, Supervisor, Timer, WAITERS_MAX, ending_in_words,
 };
-use crate::shell::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never, StopStep};
+use crate::shell::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never};
 use crate::vocabulary::{Attempt, BackoffState, Generation, Moment, RestartHistory};
 
 /// The deadline of one call that watches a child; then it is repeated.
@@ -143,9 +143,7 @@ impl Supervisor {
             Outcome::Ended { child, ending } if self.is_running(*child, key) => {
                 self.ended(moment, *child, ending, effects);
             }
-            Outcome::Stopped { child, outcome, below } => {
-                self.stopped(moment, *child, key, (outcome, below), effects);
-            }
+            Outcome::Stopped { child, outcome } => self.stopped(moment, *child, key, outcome, effects),
             Outcome::Described { own, children } => self.described(key, Some(*own), children, effects),
             // They belong to an earlier life of the child.
             Outcome::Started { .. } | Outcome::Ended { .. } => {}
@@ -179,7 +177,7 @@ impl Supervisor {
             },
             Call::StopChild { child, .. } => {
                 let outcome = StopOutcome::Stuck { reason: lost.to_string() };
-                self.stopped(moment, child, key, (&outcome, &[]), effects);
+                self.stopped(moment, child, key, &outcome, effects);
             }
             Call::DescribeChildren { .. } => self.described(key, None, &[], effects),
             // They belong to an earlier life of the child, or to an earlier phase.
@@ -341,7 +339,7 @@ impl Supervisor {
         moment: Moment,
         child: usize,
         key: CallKey,
-        (outcome, below): (&StopOutcome, &[StopStep]),
+        outcome: &StopOutcome,
         effects: &mut Effects<Self>,
     ) {
         let ChildPhase::Stopping { key: current, begun, .. } = self.children[child].phase else { return };
@@ -357,8 +355,7 @@ impl Supervisor {
             | StopOutcome::Stuck { .. } => outcome,
         };
         let took = moment.now.since(begun);
-        let ending =
-            ChildEnding { name: self.name_of(child), ending: outcome.clone(), below: below.to_vec(), took };
+        let ending = ChildEnding { name: self.name_of(child), ending: outcome.clone(), took };
         if matches!(self.phase, Phase::Closing(_)) {
             self.closed(moment, child, ending, effects);
             return;

@@ -131,8 +131,7 @@ impl Supervisor {
     }
 
     fn note(&mut self, child: usize, outcome: StopOutcome) {
-        let ending =
-            ChildEnding { name: self.name_of(child), ending: outcome, below: vec![], took: Duration::ZERO };
+        let ending = ChildEnding { name: self.name_of(child), ending: outcome, took: Duration::ZERO };
         if let Phase::Closing(closing) = &mut self.phase {
             closing.endings.push(ending);
         }

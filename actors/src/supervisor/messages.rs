@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Supervisor;
 use crate::conversation;
-use crate::shell::{Ending, StopMode, StopStep, Vitals};
+use crate::shell::{Ending, StopMode, Vitals};
 
 /// Waits until all children run. Answered at once if they do.
 #[derive(Debug, Clone, Copy)]
@@ -143,13 +143,7 @@ pub struct ShutdownReport {
 impl ShutdownReport {
     /// The children that did not end in order. Something that should have ended may remain of them; each gives its reason.
     pub fn not_in_order(&self) -> impl Iterator<Item = &ChildEnding> {
-        self.children.iter().filter(|child| !child.ending.is_in_order() || child.leaves_something())
-    }
-}
-
-impl ChildEnding {
-    fn leaves_something(&self) -> bool {
-        self.below.iter().any(|step| step.is_left)
+        self.children.iter().filter(|child| !child.ending.is_in_order())
     }
 }
 
@@ -160,8 +154,6 @@ pub struct ChildEnding {
     pub name: String,
     /// How it ended.
     pub ending: StopOutcome,
-    /// What it stopped itself, in the order in which that ended.
-    pub below: Vec<StopStep>,
     /// The time from the stop request to its end.
     pub took: Duration,
 }

@@ -286,7 +286,7 @@ impl Stage {
                     }
                     Some(other) => return Err(format!("unknown outcome {other}").into()),
                 };
-                (Kind::Stop, Ok(Outcome::Stopped { child, outcome, below: vec![] }))
+                (Kind::Stop, Ok(Outcome::Stopped { child, outcome }))
             }
             (other, _) => return Err(format!("unknown command {other}").into()),
         })

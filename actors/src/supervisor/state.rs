@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::messages::{ChildDescription, ChildEnding, StopOutcome};
 use super::spec::{ChildSpec, Plan};
-use crate::shell::{AskId, CallKey, Ending, StopMode, StopStep};
+use crate::shell::{AskId, CallKey, Ending, StopMode};
 use crate::vocabulary::{Attempt, BackoffState, Generation, RestartHistory, Timestamp};
 
 /// The limit of callers that wait for one kind of answer.
@@ -198,8 +198,6 @@ pub enum Outcome {
         child: usize,
         /// The result.
         outcome: StopOutcome,
-        /// What it stopped on its way down.
-        below: Vec<StopStep>,
     },
     /// Of [`Call::DescribeChildren`], in order of index; `None` for those that did not answer.
     Described {

@@ -283,7 +283,7 @@ impl Ground {
                 if life.is_some() && !matches!(outcome, StopOutcome::Stuck { .. }) {
                     self.slots[child].life = None;
                 }
-                (until, Some(Ok(Outcome::Stopped { child, outcome, below: vec![] })))
+                (until, Some(Ok(Outcome::Stopped { child, outcome })))
             }
             Work::Describe if reply == Reply::Good => {
                 (None, Some(Ok(Outcome::Described { own: Default::default(), children: Vec::new() })))

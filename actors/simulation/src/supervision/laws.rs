@@ -115,7 +115,7 @@ impl SupervisionLaws {
             Outcome::Ended { child, ending } if self.is_watched_by(*child, key) => {
                 self.ended(now, *child, ending);
             }
-            Outcome::Stopped { child, outcome, .. } => self.stopped(now, *child, key, outcome),
+            Outcome::Stopped { child, outcome } => self.stopped(now, *child, key, outcome),
             // They come late, or are only shown.
             Outcome::Stock(_)
             | Outcome::Started { .. }
