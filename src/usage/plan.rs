@@ -116,6 +116,13 @@ impl Manner {
         Self { logged: Allowance::new(LOGGED, now), deaths: 0, is_asked: false }
     }
 
+    /// Counts its death, once, if it was asked and has not reported.
+    fn died(&mut self) {
+        if std::mem::take(&mut self.is_asked) {
+            self.deaths = self.deaths.saturating_add(1);
+        }
+    }
+
     /// The pause before it is asked.
     fn pause(&self) -> Duration {
         match self.deaths.checked_sub(1) {
@@ -151,7 +158,13 @@ impl Plan {
     /// Handles a task's state.
     pub(super) fn sees(&mut self, report: &TaskReport) -> Vec<Order> {
         let id = report.id.clone().filter(|_| report.phase == TaskPhase::Running);
-        let Some(id) = id else { return self.forgets(&report.name) };
+        let Some(id) = id else {
+            // The end of its driver may be reported by its task before it is reported by its reader.
+            if report.phase == TaskPhase::Recovering {
+                self.loses_driver(&report.name);
+            }
+            return self.forgets(&report.name);
+        };
         let source = Source { driver: report.driver.clone(), id };
         if self.tasks.get(&report.name).is_some_and(|entry| entry.source == source) {
             return vec![];
@@ -167,6 +180,14 @@ impl Plan {
             }
         }
         orders
+    }
+
+    /// Handles that the driver of a task has died, if the task has a reader.
+    fn loses_driver(&mut self, name: &AllocationId) {
+        let Some(Entry { source, number: Some(_), .. }) = self.tasks.get(name) else { return };
+        if let Some(manner) = self.drivers.get_mut(&source.driver) {
+            manner.died();
+        }
     }
 
     /// Handles that a task no longer runs, or no longer exists.
@@ -197,8 +218,8 @@ impl Plan {
         // Other parts report the death of a driver, and recover its tasks.
         let is_told_already = matches!(heard, Heard::Broken(DriverError::PluginGone { .. }));
         let manner = self.drivers.entry(driver.clone()).or_insert_with(|| Manner::new(moment.now));
-        if is_told_already && std::mem::take(&mut manner.is_asked) {
-            manner.deaths = manner.deaths.saturating_add(1);
+        if is_told_already {
+            manner.died();
         }
         let (reason, is_lasting) = match heard {
             Heard::Told(stats) => {

@@ -179,6 +179,20 @@ fn a_driver_that_dies_of_being_asked_is_left_alone_longer_and_longer() {
 }
 
 #[test]
+fn the_death_of_a_driver_that_was_asked_counts_if_its_task_reports_it_before_its_reader_th081() {
+    let mut plan = Plan::new();
+    let recovering = || report("a", "a/a/1", TaskPhase::Recovering);
+    plan.sees(&recovering());
+    let readers = opened(&plan.sees(&running("a")));
+    assert_eq!(readers[0].1, Duration::ZERO, "a host that has just started has asked nothing");
+    plan.sees(&recovering());
+    // What its reader reports later is stale, and so is a second report of the task.
+    plan.hears(moment(1), &name("a"), readers[0].0, gone());
+    plan.sees(&recovering());
+    assert_eq!(opened(&plan.sees(&running("a")))[0].1, Duration::from_secs(600), "one death");
+}
+
+#[test]
 fn of_too_many_tasks_the_rest_is_told_so_and_read_when_there_is_room() {
     let mut plan = Plan { readers_max: 2, ..Plan::new() };
     let orders = plan.sees_all(&[running("a"), running("b"), running("c")]);
