@@ -2,12 +2,14 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_actors::shell::{Address, AskError, FeedItem, Machine, StopMode};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1 as wire;
 use futures_util::{Stream, StreamExt};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
@@ -21,6 +23,9 @@ use crate::agent::{Agent, StartTask, StopTask, TaskError};
 use crate::host::Host;
 use crate::tasks::{self, Tasks};
 use crate::timeline;
+
+/// How long an actor may take to show its state.
+const VIEW_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Answers for a host.
 #[derive(Debug, Clone)]
@@ -43,40 +48,55 @@ pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
     }
 }
 
-/// What an actor shows to its subscribers, as of now.
-async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, AskError> {
-    let ended = || AskError::NotRunning { actor: address.name().to_owned() };
-    let mut subscription = address.subscribe("status", 2)?;
-    match subscription.next().await {
-        Some(FeedItem::Snapshot { view, .. }) => Ok(view),
+/// What an actor shows to its subscribers, as of now; or why it does not.
+async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, String> {
+    let mut subscription = address.subscribe("status", 2).map_err(|error| error.to_string())?;
+    match timeout(VIEW_TIMEOUT, subscription.next()).await {
+        Ok(Some(FeedItem::Snapshot { view, .. })) => Ok(view),
         // A subscription begins with a snapshot, unless its publisher ended.
-        Some(FeedItem::Change { .. } | FeedItem::Lagged { .. }) | None => Err(ended()),
+        Ok(Some(FeedItem::Change { .. } | FeedItem::Lagged { .. }) | None) => {
+            Err(AskError::NotRunning { actor: address.name().to_owned() }.to_string())
+        }
+        Err(_elapsed) => Err(format!("{} did not answer within {VIEW_TIMEOUT:?}", address.name())),
     }
 }
 
-/// The same, or nothing of an actor that is gone, which is noted.
-async fn shown<M: Machine<View: Default>>(address: &Address<M>, gone: &mut Vec<wire::GoneActor>) -> M::View {
-    view(address).await.unwrap_or_else(|error| {
-        gone.push(wire::GoneActor { name: address.name().to_owned(), reason: error.to_string() });
-        M::View::default()
-    })
+/// The same, or an empty view and the reason.
+async fn shown<M: Machine<View: Default>>(address: &Address<M>) -> (M::View, Option<wire::GoneActor>) {
+    match view(address).await {
+        Ok(view) => (view, None),
+        Err(reason) => {
+            (M::View::default(), Some(wire::GoneActor { name: address.name().to_owned(), reason }))
+        }
+    }
 }
 
-/// Asks every actor what it shows, and notes which are gone.
+/// Asks every actor at once what it shows, and notes which did not answer.
 async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (Views, Vec<wire::GoneActor>) {
-    let mut gone = vec![];
+    let (registry, instances, inventory, allocations, agent, drivers, processes, tasks) = tokio::join!(
+        shown(host.registry()),
+        shown(host.instances()),
+        shown(host.inventory()),
+        shown(host.allocations()),
+        shown(agent),
+        shown(host.drivers()),
+        shown(host.processes()),
+        shown(tasks),
+    );
+    let gone =
+        [registry.1, instances.1, inventory.1, allocations.1, agent.1, drivers.1, processes.1, tasks.1];
     let views = Views {
-        registry: shown(host.registry(), &mut gone).await,
-        instances: shown(host.instances(), &mut gone).await,
-        inventory: shown(host.inventory(), &mut gone).await,
-        allocations: shown(host.allocations(), &mut gone).await,
-        tasks: shown(agent, &mut gone).await,
-        drivers: shown(host.drivers(), &mut gone).await,
-        processes: shown(host.processes(), &mut gone).await,
-        driven: shown(tasks, &mut gone).await,
+        registry: registry.0,
+        instances: instances.0,
+        inventory: inventory.0,
+        allocations: allocations.0,
+        tasks: agent.0,
+        drivers: drivers.0,
+        processes: processes.0,
+        driven: tasks.0,
         ..Views::default()
     };
-    (views, gone)
+    (views, gone.into_iter().flatten().collect())
 }
 
 /// The status of the whole program. Actors that are gone are named, and the others are shown.
@@ -204,8 +224,44 @@ impl wire::admin_server::Admin for Service {
 #[cfg(test)]
 mod tests {
     use callboard_actors::inventory::AwaitFirst;
+    use callboard_actors::persister::Settled;
+    use callboard_actors::registry::{self, Registry, RegistryOptions, SocketCheck};
+    use callboard_actors::shell::{Settings, Store, Ticket, Written};
+    use futures_util::future::{LocalBoxFuture, pending};
 
     use super::*;
+
+    /// A disk that does not answer.
+    struct HungDisk;
+
+    impl Store<Registry> for HungDisk {
+        fn open(&mut self, _: actix::Recipient<Settled>) {}
+
+        fn write(&mut self, _: Ticket, _: <Registry as Machine>::Change) -> Written {
+            Written::Later
+        }
+
+        fn load(&mut self) -> LocalBoxFuture<'static, Result<<Registry as Machine>::Image, String>> {
+            Box::pin(pending())
+        }
+    }
+
+    #[test]
+    fn an_actor_that_waits_for_its_disk_does_not_hold_up_the_status() {
+        let runtime = || {
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            builder.enable_all().start_paused(true).build().expect("a runtime")
+        };
+        actix_rt::System::with_tokio_rt(runtime).block_on(async {
+            let address = Address::vacant("registry", 1);
+            let options = RegistryOptions::default();
+            let check = SocketCheck { deadline: options.check_deadline };
+            let running = registry::start(&address, options, check, HungDisk, Settings::default());
+            let (_, gone) = shown(&address).await;
+            assert_eq!(gone.expect("it shows nothing").reason, "registry did not answer within 1s");
+            running.kill();
+        });
+    }
 
     #[test]
     fn an_actor_that_is_gone_is_shown_as_gone_and_the_rest_is_shown() {
