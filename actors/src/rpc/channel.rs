@@ -104,7 +104,10 @@ async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(stream: S) -> 
     Ok(Channel { requests })
 }
 
-/// A request with the deadline for the plugin.
+/// One HTTP/2 connection to one plugin process, cheap to clone. It never reconnects: when its stream ends, every call fails.
+///
+/// It carries any generated tonic client, since it is a [`Service`] of HTTP requests. Unlike a `tonic::transport::Channel` it has
+/// no request queue and no task beside that of the connection.
 #[derive(Debug, Clone)]
 pub struct Channel {
     requests: http2::SendRequest<Body>,
