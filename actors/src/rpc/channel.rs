@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -113,13 +114,30 @@ pub struct Channel {
     requests: http2::SendRequest<Body>,
 }
 
+/// The error of a request that got no response.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// The connection had ended before the request was sent.
+    #[error("the connection has ended")]
+    Ended,
+    /// The request or its response broke off.
+    #[error(transparent)]
+    Broken(hyper::Error),
+}
+
+impl From<hyper::Error> for ChannelError {
+    fn from(error: hyper::Error) -> Self {
+        if error.is_canceled() || error.is_closed() { Self::Ended } else { Self::Broken(error) }
+    }
+}
+
 impl Service<Request<Body>> for Channel {
     type Response = Response<Incoming>;
-    type Error = hyper::Error;
+    type Error = ChannelError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     /// Always ready: what is wrong with the connection is the answer of each call.
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), ChannelError>> {
         Poll::Ready(Ok(()))
     }
 
@@ -131,6 +149,6 @@ impl Service<Request<Body>> for Channel {
         *request.uri_mut() =
             Uri::from_parts(uri).expect("a scheme, an authority and a path are a whole address");
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(PROGRAM));
-        Box::pin(self.requests.send_request(request))
+        Box::pin(self.requests.send_request(request).map_err(ChannelError::from))
     }
 }

@@ -21,7 +21,7 @@ mod status;
 
 pub use call_error::CallError;
 pub use cause::{Cause, Class, Denial};
-pub use channel::Channel;
+pub use channel::{Channel, ChannelError};
 pub(crate) use channel::{
     asked, connect_to_port, connect_to_proven_port, connect_to_proven_socket, connect_to_socket,
 };

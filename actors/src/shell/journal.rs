@@ -241,6 +241,8 @@ impl Journal {
         if book.readers.len() < count {
             self.0.tell_wanted(&book);
         }
+        // Before the entry, which may hold the last reference to a value of the host program.
+        drop(book);
     }
 }
 
