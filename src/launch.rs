@@ -1,6 +1,6 @@
 //! Starts a host: opens the database, makes the addresses, and gives the root supervisor its parts.
 //!
-//! Addresses are made before any actor starts, and stay valid whoever is restarted. Each [part](Part) says in a file of its own
+//! Addresses are made before any actor starts, and stay valid when an actor is restarted. Each [part](Part) says in a file of its own
 //! what it starts after; parts are stopped in reverse (S2).
 
 mod options;
@@ -35,26 +35,8 @@ pub use self::part::{Part, PartContext};
 #[cfg(feature = "cli")]
 pub(crate) use self::process_owners::ProcessOwners;
 
-/// Starts a host on the present arbiter.
+/// Starts a host on the present arbiter. If one part does not start, those before it are stopped again.
 pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
-    prepare(options).await?.start().await
-}
-
-/// A host whose data directory is its own and whose database is open, and of which nothing runs yet.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    host: Host,
-    options: Options,
-    layout: Layout,
-    database: Persister,
-    tell_database: watch::Sender<Option<Persister>>,
-    tell_end: watch::Sender<Option<Ending>>,
-    held: Option<HeldMark>,
-    settings: Settings,
-}
-
-/// Takes the data directory and opens the database.
-pub(crate) async fn prepare(options: Options) -> Result<Prepared, StartError> {
     let layout = Layout::new(options.data_dir.clone(), options.runtime_dir())?;
     let database = database::open(&options).await?;
     // Behind the lock of the database: only who holds the directory says whose it is.
@@ -67,19 +49,44 @@ pub(crate) async fn prepare(options: Options) -> Result<Prepared, StartError> {
     };
     let (tell_database, present) = watch::channel(None);
     let (tell_end, ended) = watch::channel(None);
-    let settings = Settings {
-        clock: options.clock.unwrap_or_else(Clock::system),
-        notices: options.notices.clone(),
-        seed: options.seed,
-        journal: Some(options.journal.clone()),
-        drills: options.drills.clone(),
-        ..Settings::default()
+    let present = Database::following(present, database.run(), options.notices.clone());
+    let host = host(&options, owner, present, ended);
+    let (budget, settings) = (options.budget, settings(&options));
+    let parts = parts(&host, options, layout, (database.clone(), tell_database));
+    let context = PartContext { host: host.clone(), settings: settings.clone() };
+    let children = match children(&parts, &context) {
+        Ok(children) => children,
+        Err(error) => {
+            database::close(database).await;
+            return Err(error.into());
+        }
     };
+    let spec = SupervisorSpec { budget, ..SupervisorSpec::default() };
+    let ending = supervisor::start(host.supervisor(), spec, children, settings).ended();
+    actix_rt::spawn(async move {
+        let ending = ending.await;
+        // The data directory belongs to this host until now.
+        drop(held);
+        // There may be no reader of it any more.
+        tell_end.send_replace(Some(ending));
+    });
+    let started = host.supervisor().ask(AwaitStarted).await;
+    started.map_err(|error| StartError::Ended(error.to_string()))??;
+    Ok(host)
+}
+
+/// The handles of a host whose actors are about to start.
+fn host(
+    options: &Options,
+    owner: Arc<str>,
+    database: Database,
+    ended: watch::Receiver<Option<Ending>>,
+) -> Host {
     let limit = options.messages_max;
-    let host = Host::from_handles(Handles {
+    Host::from_handles(Handles {
         data_dir: options.data_dir.clone(),
         owner,
-        database: Database::following(present, database.run(), options.notices.clone()),
+        database,
         notices: options.notices.clone(),
         supervisor: Address::vacant("host", IN_FLIGHT_MAX),
         registry: Address::vacant("registry", limit),
@@ -91,46 +98,40 @@ pub(crate) async fn prepare(options: Options) -> Result<Prepared, StartError> {
         catalog: Address::vacant("catalog", limit),
         journal: options.journal.clone(),
         ended,
-    });
-    Ok(Prepared { host, options, layout, database, tell_database, tell_end, held, settings })
+    })
 }
 
-impl Prepared {
-    /// Starts everything. If one part does not start, those before it are stopped again.
-    pub(crate) async fn start(self) -> Result<Host, StartError> {
-        let Self { host, options, layout, database, tell_database, tell_end, held, settings } = self;
-        let mut parts = vec![
-            database::part(&options, database.clone(), tell_database),
-            processes::part(&host, &options).into(),
-            registry::part(&host, &options).into(),
-            instances::part(&host, &options).into(),
-            drivers::part(&host, &options).into(),
-            inventory::part(&host, &options).into(),
-            allocations::part(&host, &options, layout).into(),
-            catalog::part(&host, &options).into(),
-        ];
-        parts.extend(options.parts);
-        let context = PartContext { host: host.clone(), settings: settings.clone() };
-        let children = match children(&parts, &context) {
-            Ok(children) => children,
-            Err(error) => {
-                database::close(database).await;
-                return Err(error.into());
-            }
-        };
-        let spec = SupervisorSpec { budget: options.budget, ..SupervisorSpec::default() };
-        let ending = supervisor::start(host.supervisor(), spec, children, settings).ended();
-        actix_rt::spawn(async move {
-            let ending = ending.await;
-            // Until now nobody else was to take the data directory for its own.
-            drop(held);
-            // Whoever asks, from any thread, may have gone.
-            tell_end.send_replace(Some(ending));
-        });
-        let started = host.supervisor().ask(AwaitStarted).await;
-        started.map_err(|error| StartError::Ended(error.to_string()))??;
-        Ok(host)
+/// The surroundings of every actor of the host.
+fn settings(options: &Options) -> Settings {
+    Settings {
+        clock: options.clock.unwrap_or_else(Clock::system),
+        notices: options.notices.clone(),
+        seed: options.seed,
+        journal: Some(options.journal.clone()),
+        drills: options.drills.clone(),
+        ..Settings::default()
     }
+}
+
+/// All parts: ours, and behind them those of the host program.
+fn parts(
+    host: &Host,
+    options: Options,
+    layout: Layout,
+    (database, tell_database): (Persister, watch::Sender<Option<Persister>>),
+) -> Vec<AnyPart> {
+    let mut parts = vec![
+        database::part(&options, database, tell_database),
+        processes::part(host, &options).into(),
+        registry::part(host, &options).into(),
+        instances::part(host, &options).into(),
+        drivers::part(host, &options).into(),
+        inventory::part(host, &options).into(),
+        allocations::part(host, &options, layout).into(),
+        catalog::part(host, &options).into(),
+    ];
+    parts.extend(options.parts);
+    parts
 }
 
 /// The parts as children of the root, in the order in which they start.

@@ -1,4 +1,4 @@
-//! The database of a host, as a part of it: opened before the others start, closed when nobody writes any more.
+//! The database of a host, as a part of it: opened before the others start, closed when all writers have ended.
 
 use std::rc::Rc;
 use std::sync::Arc;

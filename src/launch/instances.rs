@@ -10,7 +10,7 @@ use super::options::Options;
 use super::part::Part;
 use crate::host::Host;
 
-/// Whoever has not retired within its deadline is killed, which is over at once.
+/// How much longer than its instances the part may take to end: one that has not retired by then is killed, which takes no time.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 pub(super) fn part(host: &Host, options: &Options) -> Part<Instances> {

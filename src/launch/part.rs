@@ -25,14 +25,14 @@ pub struct PartContext {
 }
 
 impl PartContext {
-    /// The host that it belongs to: its database, its owner mark, and the addresses of its other parts. All addresses are there
-    /// before anything starts; whoever a part starts [after](Part::after) answers.
+    /// The host that it belongs to: its database, its owner mark, and the addresses of its other parts. All addresses exist
+    /// before anything starts; the parts that a part starts [after](Part::after) answer.
     #[must_use]
     pub const fn host(&self) -> &Host {
         &self.host
     }
 
-    /// The surroundings of every actor of the host: its clock, its notices, its journal.
+    /// The settings of every actor of the host: its clock, its notices, its journal.
     #[must_use]
     pub fn settings(&self) -> Settings {
         self.settings.clone()
@@ -199,8 +199,8 @@ impl<M: Machine> From<Part<M>> for AnyPart {
     }
 }
 
-/// What a supervisor is told of a part. Nobody but the part itself knows how long the graces of what it owns are, so it may
-/// take as long to end as it says.
+/// The supervisor's spec of a part. Only the part itself knows the graces of what it owns, so it may take as long to end as it
+/// reports.
 pub(super) fn spec(name: &str, kind: &str, stop_deadline: Duration) -> ChildSpec {
     ChildSpec {
         start_deadline: START_DEADLINE,
