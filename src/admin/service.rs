@@ -2,14 +2,12 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use callboard_actors::shell::{Address, AskError, FeedItem, Machine, StopMode};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1 as wire;
 use futures_util::{Stream, StreamExt};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
@@ -18,14 +16,12 @@ use super::compose::{self, Views};
 use super::convert::{self, refused, task_refused, unanswered};
 use super::driven;
 use super::server::{ShutdownOrder, Sources};
-use super::{tree, watch};
+use super::tree::{self, DESCRIBE_DEADLINE, answered};
+use super::watch;
 use crate::agent::{Agent, StartTask, StopTask, TaskError};
 use crate::host::Host;
 use crate::tasks::{self, Tasks};
 use crate::timeline;
-
-/// How long an actor may take to show its state.
-const VIEW_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Answers for a host.
 #[derive(Debug, Clone)]
@@ -48,24 +44,23 @@ pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
     }
 }
 
-/// What an actor shows to its subscribers, as of now; or why it does not.
-async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, String> {
-    let mut subscription = address.subscribe("status", 2).map_err(|error| error.to_string())?;
-    match timeout(VIEW_TIMEOUT, subscription.next()).await {
-        Ok(Some(FeedItem::Snapshot { view, .. })) => Ok(view),
+/// What an actor shows to its subscribers, as of now.
+async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, AskError> {
+    let mut subscription = address.subscribe("status", 2)?;
+    match subscription.next().await {
+        Some(FeedItem::Snapshot { view, .. }) => Ok(view),
         // A subscription begins with a snapshot, unless its publisher ended.
-        Ok(Some(FeedItem::Change { .. } | FeedItem::Lagged { .. }) | None) => {
-            Err(AskError::NotRunning { actor: address.name().to_owned() }.to_string())
+        Some(FeedItem::Change { .. } | FeedItem::Lagged { .. }) | None => {
+            Err(AskError::NotRunning { actor: address.name().to_owned() })
         }
-        Err(_elapsed) => Err(format!("{} did not answer within {VIEW_TIMEOUT:?}", address.name())),
     }
 }
 
-/// The same, or an empty view and the reason.
+/// The same within the time that an actor has to describe itself, or an empty view and the reason.
 async fn shown<M: Machine<View: Default>>(address: &Address<M>) -> (M::View, Option<wire::GoneActor>) {
-    match view(address).await {
+    match answered(DESCRIBE_DEADLINE, view(address)).await {
         Ok(view) => (view, None),
-        Err(reason) => {
+        Err((_, reason)) => {
             (M::View::default(), Some(wire::GoneActor { name: address.name().to_owned(), reason }))
         }
     }
@@ -73,7 +68,16 @@ async fn shown<M: Machine<View: Default>>(address: &Address<M>) -> (M::View, Opt
 
 /// Asks every actor at once what it shows, and notes which did not answer.
 async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (Views, Vec<wire::GoneActor>) {
-    let (registry, instances, inventory, allocations, agent, drivers, processes, tasks) = tokio::join!(
+    let (
+        (registry, no_registry),
+        (instances, no_instances),
+        (inventory, no_inventory),
+        (allocations, no_allocations),
+        (tasks, no_agent),
+        (drivers, no_drivers),
+        (processes, no_processes),
+        (driven, no_tasks),
+    ) = tokio::join!(
         shown(host.registry()),
         shown(host.instances()),
         shown(host.inventory()),
@@ -83,19 +87,27 @@ async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (
         shown(host.processes()),
         shown(tasks),
     );
-    let gone =
-        [registry.1, instances.1, inventory.1, allocations.1, agent.1, drivers.1, processes.1, tasks.1];
     let views = Views {
-        registry: registry.0,
-        instances: instances.0,
-        inventory: inventory.0,
-        allocations: allocations.0,
-        tasks: agent.0,
-        drivers: drivers.0,
-        processes: processes.0,
-        driven: tasks.0,
+        registry,
+        instances,
+        inventory,
+        allocations,
+        tasks,
+        drivers,
+        processes,
+        driven,
         ..Views::default()
     };
+    let gone = [
+        no_registry,
+        no_instances,
+        no_inventory,
+        no_allocations,
+        no_agent,
+        no_drivers,
+        no_processes,
+        no_tasks,
+    ];
     (views, gone.into_iter().flatten().collect())
 }
 
@@ -258,7 +270,7 @@ mod tests {
             let check = SocketCheck { deadline: options.check_deadline };
             let running = registry::start(&address, options, check, HungDisk, Settings::default());
             let (_, gone) = shown(&address).await;
-            assert_eq!(gone.expect("it shows nothing").reason, "registry did not answer within 1s");
+            assert_eq!(gone.expect("it shows nothing").reason, "no answer within 1s");
             running.kill();
         });
     }

@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::tasks;
 
 /// How long an actor of this program may take to describe itself, as those of the host.
-const DESCRIBE_DEADLINE: Duration = Duration::from_secs(1);
+pub(super) const DESCRIBE_DEADLINE: Duration = Duration::from_secs(1);
 /// How long the host may take, which asks its own actors.
 const HOST_DEADLINE: Duration = Duration::from_secs(4);
 
@@ -59,8 +59,8 @@ async fn own_node<M: Machine, Q: Message<M, Reply = Vec<T>>, T>(
     }
 }
 
-/// An answer, or the state of whoever gave none, and why.
-async fn answered<T>(
+/// An answer, or the state of the actor that gave none, and why.
+pub(super) async fn answered<T>(
     within: Duration,
     answer: impl Future<Output = Result<T, AskError>>,
 ) -> Result<T, (&'static str, String)> {

@@ -17,7 +17,7 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
         text.push_str(&format!("control groups of tasks: {groups}\n"));
     }
     for gone in &status.gone {
-        let name = palette.paint(Tone::Bad, &format!("{} is gone", harmless(&gone.name)));
+        let name = palette.paint(Tone::Bad, &format!("{} does not answer", harmless(&gone.name)));
         text.push_str(&format!("{name}, and what it knows is not shown: {}\n", harmless(&gone.reason)));
     }
     text.push('\n');
@@ -260,13 +260,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_actor_that_is_gone_is_named_above_what_the_others_know() {
+    fn an_actor_that_does_not_answer_is_named_above_what_the_others_know() {
         let gone = wire::GoneActor { name: "agent".to_owned(), reason: "agent is not running".to_owned() };
         let plugin = wire::PluginStatus { name: "zfs".to_owned(), ..Default::default() };
         let shown = wire::GetStatusResponse { gone: vec![gone], plugins: vec![plugin], ..Default::default() };
         let text = status(&shown, Palette::plain());
         assert!(
-            text.contains("agent is gone, and what it knows is not shown: agent is not running"),
+            text.contains("agent does not answer, and what it knows is not shown: agent is not running"),
             "{text}"
         );
         assert!(text.contains("zfs"), "{text}");
