@@ -137,8 +137,16 @@ impl Pages {
         while let Some(item) = self.entries.try_next() {
             match item {
                 FeedItem::Change { news: line, .. } => self.note(&line),
-                // Its queue holds more than a script can cause between two of its lines, and the beginning is empty.
-                FeedItem::Lagged { .. } | FeedItem::Snapshot { .. } => {}
+                FeedItem::Lagged { missed } => {
+                    let at = self.began.elapsed();
+                    self.say(
+                        at,
+                        "journal",
+                        &format!("{missed} events are missing here: the script waited too long"),
+                    );
+                }
+                // It has no content.
+                FeedItem::Snapshot { .. } => {}
             }
         }
     }

@@ -36,7 +36,7 @@ pub(super) fn entry(entry: &Recorded) -> Option<String> {
     }
 }
 
-/// News of an actor, as a line, unless they are nobody's business outside.
+/// News of an actor, as a line, if they concern others.
 pub(super) fn news(news: &dyn Any) -> Option<String> {
     if let Some(news) = news.downcast_ref() {
         return Some(registry(news));
