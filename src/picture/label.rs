@@ -58,7 +58,7 @@ impl Label {
     pub(super) fn width(&self) -> f64 {
         let width = |(text, about): &(String, String)| {
             let space = if text.is_empty() || about.is_empty() { 0 } else { 2 };
-            width_of(letters(text) + space + letters(about))
+            width_of(letters(text) + space + letters(about), LETTER)
         };
         self.lines.iter().map(width).fold(0.0, f64::max)
     }
@@ -66,13 +66,14 @@ impl Label {
 
 /// How wide a text is, at most.
 pub(super) fn text_width(text: &str) -> f64 {
-    width_of(letters(text))
+    width_of(letters(text), LETTER)
 }
 
-fn width_of(letters: usize) -> f64 {
+/// How wide so many letters of this width are.
+pub(super) fn width_of(letters: usize, letter: f64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "texts are short")]
     let letters = letters as f64;
-    letters * LETTER
+    letters * letter
 }
 
 pub(super) fn letters(text: &str) -> usize {

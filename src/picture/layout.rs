@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::label::{Label, cut, heads, letters, text_width};
+use super::label::{Label, cut, heads, letters, text_width, width_of};
 use super::model::{Mark, Picture};
 
 /// Space around the picture, in pixels as all lengths here.
@@ -163,8 +163,7 @@ impl<'a> Layout<'a> {
             Mark::Chapter(text) | Mark::Pause(text) => wide(&cut(text)),
             _ => 0.0,
         });
-        #[expect(clippy::cast_precision_loss, reason = "a title is short")]
-        let title = letters(&picture.title) as f64 * TITLE_LETTER + 2.0 * MARGIN;
+        let title = width_of(letters(&picture.title), TITLE_LETTER) + 2.0 * MARGIN;
         let width = texts.fold(right.max(WIDTH_MIN).max(title), f64::max);
         let below = if heads.len() > 1 { HEAD_HEIGHT } else { 0.0 };
         Self { columns, rows, width, height: bottom + BELOW + below, heads, bottom, axis }
@@ -285,9 +284,7 @@ fn anchor(side: Side, columns: &[Column<'_>]) -> Anchor {
 
 /// How wide the head of a column is.
 pub(super) fn head_width(head: &str) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "a name is short")]
-    let letters = letters(head) as f64;
-    (letters * HEAD_LETTER + 22.0).max(64.0)
+    (width_of(letters(head), HEAD_LETTER) + 22.0).max(64.0)
 }
 
 /// A time on the axis.
