@@ -18,24 +18,6 @@ enum Place<T> {
 }
 
 impl<T> Handoff<T> {
-    /// Waits for the next task until `is_over` returns true. From then on tasks are refused.
-    pub(crate) fn wait(&self, mut is_over: impl FnMut() -> bool, mut pause: impl FnMut()) -> Option<T> {
-        loop {
-            let is_over = is_over();
-            let mut place = self.place();
-            match std::mem::replace(&mut *place, if is_over { Place::Left } else { Place::Empty }) {
-                Place::Offered(task) => {
-                    *place = Place::Empty;
-                    return Some(task);
-                }
-                Place::Empty | Place::Left if is_over => return None,
-                Place::Empty | Place::Left => {}
-            }
-            drop(place);
-            pause();
-        }
-    }
-
     fn offer(&self, task: T) -> Result<(), T> {
         let mut place = self.place();
         match *place {
@@ -56,11 +38,23 @@ impl<T> Handoff<T> {
 #[derive(Debug)]
 pub(crate) struct Receiving<T>(Arc<Handoff<T>>);
 
-impl<T> std::ops::Deref for Receiving<T> {
-    type Target = Handoff<T>;
-
-    fn deref(&self) -> &Handoff<T> {
-        &self.0
+impl<T> Receiving<T> {
+    /// Waits for the next task until `is_over` returns true. From then on tasks are refused.
+    pub(crate) fn wait(&self, mut is_over: impl FnMut() -> bool, mut pause: impl FnMut()) -> Option<T> {
+        loop {
+            let is_over = is_over();
+            let mut place = self.0.place();
+            match std::mem::replace(&mut *place, if is_over { Place::Left } else { Place::Empty }) {
+                Place::Offered(task) => {
+                    *place = Place::Empty;
+                    return Some(task);
+                }
+                Place::Empty | Place::Left if is_over => return None,
+                Place::Empty | Place::Left => {}
+            }
+            drop(place);
+            pause();
+        }
     }
 }
 
