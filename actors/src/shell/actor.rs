@@ -1,7 +1,6 @@
 //! The actix actor that runs a machine. Messages become events of its kernel; the port carries out what the kernel requests.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use actix::{Actor, AsyncContext, Context, Handler, SpawnHandle};
 
@@ -68,7 +67,6 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
             calls: HashMap::new(),
             readers: Vec::new(),
             readers_ever: 0,
-            name: Arc::from(address.name()),
             settings,
         };
         Self { kernel: Kernel::new(config, limits, first_epoch()), environment, armed: None }

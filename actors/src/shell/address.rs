@@ -117,6 +117,7 @@ impl<M: Machine> Address<M> {
     /// An address without an actor, to be passed on before its actor starts. At most `limit` messages may be in flight.
     #[must_use]
     pub fn vacant(name: impl Into<String>, limit: usize) -> Self {
+        let name: String = name.into();
         let mailbox = Mailbox::new(name.into(), limit);
         Self {
             slot: Arc::new(Slot {
@@ -287,7 +288,7 @@ impl<M: Machine> Address<M> {
 }
 
 fn not_running(mailbox: &Mailbox) -> AskError {
-    AskError::NotRunning { actor: mailbox.name.clone() }
+    AskError::NotRunning { actor: mailbox.name.to_string() }
 }
 
 /// The pending answer of a message. Dropping it does not cancel the message.
@@ -318,7 +319,7 @@ impl<M: Machine, Q: Message<M>> Future for Asking<M, Q> {
         };
         Poll::Ready(answer.and_then(|answer| {
             Q::from_answer(answer).ok_or_else(|| AskError::Crashed {
-                actor: self.mailbox.name.clone(),
+                actor: self.mailbox.name.to_string(),
                 message: "it answered another question than was asked".to_owned(),
             })
         }))

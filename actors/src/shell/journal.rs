@@ -10,6 +10,7 @@
 use std::any::Any;
 use std::fmt::{self, Debug, Write};
 
+use super::clock::Clock;
 use super::feed::{Delivery, FeedSender, Subscription, feed};
 use crate::kernel::{Ending, Input, JournalEntry, Machine, StopMode};
 use crate::sync::atomic::{AtomicU8, Ordering};
@@ -216,10 +217,10 @@ impl Journal {
     }
 
     /// Records an entry for the readers that want this level of detail.
-    pub(super) fn note<M: Machine>(&self, actor: &Arc<str>, at: Timestamp, entry: &JournalEntry<'_, M>) {
+    pub(super) fn note<M: Machine>(&self, actor: &Arc<str>, clock: &Clock, entry: &JournalEntry<'_, M>) {
         let wanted = self.0.wanted.load(Ordering::Relaxed);
         if wanted > 0 && wanted >= detail(entry) as u8 {
-            self.record(M::KIND, actor, at, Recorded::from(entry));
+            self.record(M::KIND, actor, clock.now(), Recorded::from(entry));
         }
     }
 

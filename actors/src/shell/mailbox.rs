@@ -8,7 +8,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// The counters of an actor. They survive its restarts.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     limit: usize,
     in_flight: AtomicUsize,
     pub(crate) crashes: AtomicU64,
@@ -36,7 +36,7 @@ impl Drop for Permit {
 }
 
 impl Mailbox {
-    pub(crate) fn new(name: String, limit: usize) -> Self {
+    pub(crate) fn new(name: Arc<str>, limit: usize) -> Self {
         Self {
             name,
             limit,

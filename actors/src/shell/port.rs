@@ -50,8 +50,6 @@ pub(super) struct Environment<M: Machine, D, S> {
     /// The subscribers by number, in the order in which they came.
     pub(super) readers: Readers<M>,
     pub(super) readers_ever: u64,
-    /// The name of the actor for the journal.
-    pub(super) name: Arc<str>,
 }
 
 impl<M: Machine, D, S> Drop for Environment<M, D, S> {
@@ -132,7 +130,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
     }
 
     fn refuse(&mut self, asker: Asker<M>, refusal: Refusal<'_>) {
-        let actor = self.environment.mailbox.name.clone();
+        let actor = self.environment.mailbox.name.to_string();
         let error = match refusal {
             Refusal::Crashed(message) => AskError::Crashed { actor, message: message.to_owned() },
             Refusal::NotDurable(error) => AskError::NotDurable { actor, error: error.to_owned() },
@@ -155,9 +153,9 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
     }
 
     fn note(&mut self, entry: JournalEntry<'_, M>) {
-        let Environment { settings, name, .. } = &*self.environment;
-        if let Some(journal) = read_journal(settings) {
-            journal.note(name, settings.clock.now(), &entry);
+        let Environment { settings, mailbox, .. } = &*self.environment;
+        if let Some(journal) = &settings.journal {
+            journal.note(&mailbox.name, &settings.clock, &entry);
         }
         self.tell(&entry);
     }
@@ -182,7 +180,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
     fn tell(&self, entry: &JournalEntry<'_, M>) {
         let Environment { mailbox, settings, .. } = &*self.environment;
         let post = |notice| settings.notices.post(notice);
-        let actor = || mailbox.name.clone();
+        let actor = || mailbox.name.to_string();
         match entry {
             JournalEntry::Stepped { .. } => {
                 mailbox.steps.fetch_add(1, Ordering::Relaxed);
@@ -219,14 +217,14 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
 
     /// Records an event in the journal, if that has a reader.
     fn record(&self, entry: Recorded) {
-        let Environment { settings, name, .. } = &*self.environment;
+        let Environment { settings, mailbox, .. } = &*self.environment;
         if let Some(journal) = read_journal(settings) {
-            journal.record(M::KIND, name, settings.clock.now(), entry);
+            journal.record(M::KIND, &mailbox.name, settings.clock.now(), entry);
         }
     }
 
     fn publish(&mut self, number: u64, news: M::News) {
-        let Environment { handler, readers, mailbox, settings, name, .. } = &mut *self.environment;
+        let Environment { handler, readers, mailbox, settings, .. } = &mut *self.environment;
         handler.published(&news);
         let deliver = |reader: &FeedSender<M::News, M::View>, news| match reader.change(number, news) {
             Delivery::Done => true,
@@ -235,10 +233,10 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
                 if let Some(SubscriberReport { name: subscriber, lags, .. }) = reader.report() {
                     if let Some(journal) = read_journal(settings) {
                         let lagged = Recorded::Lagged { subscriber: subscriber.clone() };
-                        journal.record(M::KIND, name, settings.clock.now(), lagged);
+                        journal.record(M::KIND, &mailbox.name, settings.clock.now(), lagged);
                     }
                     if lags.is_power_of_two() {
-                        let actor = mailbox.name.clone();
+                        let actor = mailbox.name.to_string();
                         settings.notices.post(Notice::Lagged { actor, subscriber, lags });
                     }
                 }

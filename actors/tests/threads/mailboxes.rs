@@ -9,7 +9,7 @@ use crate::under_every_schedule;
 #[test]
 fn two_senders_never_have_more_in_flight_than_may_be() {
     under_every_schedule(|| {
-        let mailbox = Arc::new(Mailbox::new("registry".to_owned(), 1));
+        let mailbox = Arc::new(Mailbox::new("registry".into(), 1));
         let sender = {
             let mailbox = Arc::clone(&mailbox);
             thread::spawn(move || mailbox.admit().map(drop).is_ok())
@@ -27,7 +27,7 @@ fn two_senders_never_have_more_in_flight_than_may_be() {
 #[test]
 fn a_message_that_is_refused_keeps_out_no_other_for_which_there_is_room() {
     under_every_schedule(|| {
-        let mailbox = Arc::new(Mailbox::new("registry".to_owned(), 1));
+        let mailbox = Arc::new(Mailbox::new("registry".into(), 1));
         let present = mailbox.admit().unwrap();
         let other = {
             let mailbox = Arc::clone(&mailbox);
@@ -45,7 +45,7 @@ fn a_message_that_is_refused_keeps_out_no_other_for_which_there_is_room() {
 #[test]
 fn what_must_not_be_lost_is_taken_and_still_counts() {
     under_every_schedule(|| {
-        let mailbox = Arc::new(Mailbox::new("instances".to_owned(), 1));
+        let mailbox = Arc::new(Mailbox::new("instances".into(), 1));
         let child = {
             let mailbox = Arc::clone(&mailbox);
             thread::spawn(move || mailbox.admit_whatever())

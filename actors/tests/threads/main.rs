@@ -22,6 +22,7 @@ use callboard_machines::{kernel, vocabulary};
 )]
 #[path = "../../src/shell"]
 mod shell {
+    pub(crate) mod clock;
     pub(crate) mod feed;
     pub(crate) mod journal;
     pub(crate) mod mailbox;
