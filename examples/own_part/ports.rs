@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     /// Everything that can be said by three owners, in every order, with a crash after any of it: no two have the same port, and
-    /// nobody is told of a port that is not written before.
+    /// every answer names a port that is on disk.
     #[test]
     fn law_no_two_owners_have_the_same_port_and_what_is_told_is_on_disk() {
         let words: Vec<(bool, &str)> =
