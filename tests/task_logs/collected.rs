@@ -291,7 +291,10 @@ async fn a_log_writer_without_a_directory_or_without_anybody_ends_by_itself() {
     let pid = until("a log writer", &logs, |view| view.pid.is_some()).await.pid.expect("it runs");
     drop(logs);
     assert!(lives(pid.into()), "it has pipes to read");
-    drop(stage);
+    // It makes its files after the answer. A directory in which a file is made meanwhile cannot be removed.
+    let is_made = |stream| stage.place().join(format!("web.{stream}.0")).exists();
+    until_true("its files are there", || is_made("stdout") && is_made("stderr")).await;
+    stage.directory.close().expect("nothing is made in it any more");
     until_true("it has ended with its directory", || !lives(pid.into())).await;
 }
 
