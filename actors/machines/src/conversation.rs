@@ -17,7 +17,7 @@ pub trait Message<M: Machine>: Debug + Send + 'static {
 }
 
 /// Why an ask has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AskError {
     /// The mailbox is full; the message was not accepted. Messages that were accepted keep their order.
     #[error("{actor} is busy: {in_flight} messages are in flight and {limit} are allowed; try again later")]
@@ -67,7 +67,7 @@ impl AskError {
 }
 
 /// An item that a subscriber reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FeedItem<N, V> {
     /// The state after change `number`. Comes first, and again after [`FeedItem::Lagged`].
     Snapshot {
@@ -123,7 +123,7 @@ pub enum FeedItem<N, V> {
 macro_rules! conversation {
     (
         $(#[$outer:meta])*
-        $visibility:vis enum $ask:ident -> $answer:ident for $machine:ty {
+        $visibility:vis enum $ask:ident -> $(#[$of_answer:meta])* $answer:ident for $machine:ty {
             $($message:ident => $reply:ty),* $(,)?
         }
     ) => {
@@ -134,6 +134,7 @@ macro_rules! conversation {
         }
 
         #[doc = concat!("What is answered to [`", stringify!($ask), "`].")]
+        $(#[$of_answer])*
         #[derive(Debug)]
         $visibility enum $answer {
             $(#[doc = concat!("The answer to [`", stringify!($message), "`].")] $message($reply),)*

@@ -5,10 +5,10 @@
 //! into once. Where nothing more can happen, the world is settled and must owe nobody an answer.
 
 use std::collections::HashSet;
-use std::fmt::{self, Debug, Display, Write};
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::fmt::{self, Debug, Display};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
-use foldhash::quality::FixedState;
+use foldhash::quality::{FixedState, FoldHasher};
 
 use super::witness::Violation;
 
@@ -37,6 +37,11 @@ pub trait Play: Clone {
 pub trait World: Play + Debug {
     /// Everything that can happen now.
     fn events(&self) -> Vec<Self::Event>;
+
+    /// A [digest] of everything that decides what can happen next.
+    fn digest(&self) -> u128 {
+        digest(&format!("{self:?}"))
+    }
 }
 
 /// What was looked at.
@@ -74,13 +79,8 @@ impl<E: Display> Display for Counterexample<E> {
 /// # Errors
 /// The first history found that breaks a law, shortened.
 pub fn search<W: World>(start: &W, states_max: u64) -> Result<Searched, Counterexample<W::Event>> {
-    let mut search = Search {
-        seen: HashSet::default(),
-        searched: Searched::default(),
-        path: Vec::new(),
-        states_max,
-        text: String::new(),
-    };
+    let mut search =
+        Search { seen: HashSet::default(), searched: Searched::default(), path: Vec::new(), states_max };
     search.visit(start).map(|()| search.searched).map_err(|violation| {
         let found = Counterexample { history: search.path, violation };
         shorten(start, found)
@@ -92,8 +92,6 @@ struct Search<E> {
     searched: Searched,
     path: Vec<E>,
     states_max: u64,
-    /// How the present state shows itself, in memory that is used again.
-    text: String,
 }
 
 impl<E: Clone> Search<E> {
@@ -102,7 +100,7 @@ impl<E: Clone> Search<E> {
             self.searched.is_cut_short = true;
             return Ok(());
         }
-        if !self.seen.insert(digest(world, &mut self.text)) {
+        if !self.seen.insert(world.digest()) {
             return Ok(());
         }
         self.searched.states += 1;
@@ -166,17 +164,44 @@ pub fn shorten<W: Play>(start: &W, found: Counterexample<W::Event>) -> Counterex
     }
 }
 
-/// A hash of everything in a world, from how it shows itself. The text is put together first, since a hash of a long text is
-/// quick and many of its small pieces are not.
-fn digest<W: World>(world: &W, text: &mut String) -> u128 {
-    text.clear();
-    write!(text, "{world:?}").expect("a text takes any text");
-    let half = |seed| u128::from(FixedState::with_seed(seed).hash_one(text.as_bytes()));
-    half(1) << 64 | half(0)
+/// A hash of 128 bits.
+pub(super) fn digest(state: &impl Hash) -> u128 {
+    let half = |seed| FixedState::with_seed(seed).build_hasher();
+    let mut halves = Halves { high: half(1), low: half(0) };
+    state.hash(&mut halves);
+    u128::from(halves.high.finish()) << 64 | u128::from(halves.low.finish())
 }
 
+/// Two hashes of 64 bits at once, so that a state is gone through once.
+struct Halves {
+    high: FoldHasher<'static>,
+    low: FoldHasher<'static>,
+}
+
+macro_rules! written_to_both {
+    ($($method:ident: $number:ty),*) => {
+        impl Hasher for Halves {
+            fn finish(&self) -> u64 {
+                self.low.finish()
+            }
+
+            fn write(&mut self, bytes: &[u8]) {
+                self.high.write(bytes);
+                self.low.write(bytes);
+            }
+
+            $(fn $method(&mut self, number: $number) {
+                self.high.$method(number);
+                self.low.$method(number);
+            })*
+        }
+    };
+}
+
+written_to_both!(write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128, write_usize: usize);
+
 /// What is hashed already needs no further hashing.
-#[derive(Default)]
+#[derive(Hash, Default)]
 struct Folded(u64);
 
 impl Hasher for Folded {

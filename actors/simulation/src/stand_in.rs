@@ -7,6 +7,7 @@ mod parts;
 mod port;
 
 use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 pub use self::parts::{Disk, Left, Refusal, Rules, Settlement};
@@ -41,6 +42,10 @@ impl<T> Debug for Constant<T> {
     }
 }
 
+impl<T> Hash for Constant<T> {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
 impl<T> std::ops::Deref for Constant<T> {
     type Target = T;
 
@@ -56,6 +61,22 @@ pub(super) struct Count(pub(super) u64);
 impl Debug for Count {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Count")
+    }
+}
+
+impl Hash for Count {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+/// Everything but what has left and was not heard, as in a copy.
+impl<M, S, W> Hash for StandIn<M, S, W>
+where
+    M: Machine<Ask: Hash, Answer: Hash, Call: Hash, Timer: Hash, News: Hash, View: Hash> + Hash,
+    S: Hash,
+    W: Hash,
+{
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.kernel, &self.around, &self.books, &self.witness).hash(state);
     }
 }
 

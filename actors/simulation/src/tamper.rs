@@ -1,6 +1,7 @@
 //! Faults that are put between a machine and its world on purpose, so that one can see which law cries.
 
 use std::fmt::{self, Debug};
+use std::hash::{Hash, Hasher};
 
 use callboard_actors::kernel::{Effect, Input, Machine};
 
@@ -21,6 +22,11 @@ pub trait Tamper<M: Machine>: Debug {
     fn image(&self, image: M::Image) -> M::Image {
         image
     }
+}
+
+/// A fault never changes, and so is no part of the state of things.
+impl<M: Machine> Hash for dyn Tamper<M> {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 /// What becomes of the effects of a step.

@@ -31,7 +31,7 @@ pub trait Witness<M: Machine> {
 }
 
 /// A law was broken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Violation {
     /// Which one.
     pub law: Law,
@@ -59,7 +59,7 @@ pub(super) fn found(broken: Option<&Violation>) -> Result<(), Violation> {
 }
 
 /// Whether a law was broken. What comes after the first one may only follow from it, and is left out.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub struct Verdict(Option<Violation>);
 
 impl Verdict {

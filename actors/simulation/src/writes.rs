@@ -18,7 +18,7 @@ pub enum Outcome {
 }
 
 /// The writes of one actor that are not on disk yet.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Writes<C> {
     waiting: VecDeque<(Ticket, C)>,
     failed_epoch: Option<u64>,

@@ -9,7 +9,7 @@ use crate::conversation;
 use crate::vocabulary::{AllocationId, Health, PluginKey, PluginName, Role, SocketPath, TaskName, Timestamp};
 
 /// The file system isolation of a workload: decides which path `CSI_ENDPOINT` names (A1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Isolation {
     /// It sees the host's own paths.
     None,
@@ -20,7 +20,7 @@ pub enum Isolation {
 }
 
 /// The specification of one plugin workload.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationSpec {
     /// The allocation.
     pub allocation: AllocationId,
@@ -68,7 +68,7 @@ impl AllocationSpec {
 }
 
 /// The mount propagation of a bind mount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Propagation {
     /// None.
     Private,
@@ -77,7 +77,7 @@ pub enum Propagation {
 }
 
 /// A directory that the host must bind-mount into the workload (C178).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mount {
     /// The path on the host.
     pub host_path: PathBuf,
@@ -88,7 +88,7 @@ pub struct Mount {
 }
 
 /// The context that a workload needs to start. Deterministic: the same for the same spec (A1, RES-02).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskContext {
     /// Environment variables to set; without those that the user has set.
     pub environment: BTreeMap<String, String>,
@@ -99,7 +99,7 @@ pub struct TaskContext {
 }
 
 /// Why a workload cannot be prepared. Partial work was rolled back.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum PrepareError {
     /// The allocation exists with another spec; stop it first.
     #[error("allocation {allocation} exists with other contents ({difference}); stop it first")]
@@ -156,7 +156,7 @@ pub enum PrepareError {
 }
 
 /// The result of stopping an allocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationStopped {
     /// Whether it was registered and has been deregistered.
     pub deregistered: bool,
@@ -200,7 +200,7 @@ impl AllocationPhase {
 }
 
 /// The status of one allocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationStatus {
     /// The allocation.
     pub allocation: AllocationId,
@@ -230,7 +230,7 @@ impl AllocationStatus {
 }
 
 /// An event for the owner of the workload, among its task's events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskEvent {
     /// The allocation.
     pub allocation: AllocationId,
@@ -258,14 +258,14 @@ pub enum TaskEventKind {
 }
 
 /// Requests the directories and the context of the task before its start. Removes the registration of a former task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MakeReady {
     /// How to handle a process that listens on the socket already.
     pub listener: Listener,
 }
 
 /// How to interpret a process that listens on the socket before the task has started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Listener {
     /// The socket is taken: the task must not start (SEC-02).
     Refused,
@@ -274,28 +274,28 @@ pub enum Listener {
 }
 
 /// The task's process runs: wait for its socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NoteStart;
 
 /// The task's process has ended: deregister.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NoteExit {
     /// How it ended.
     pub how: String,
 }
 
 /// Ends the supervision gracefully (A4); the actor ends right after the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SignOff;
 
 /// Queries the present status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DescribeAllocation;
 
 conversation! {
     /// The messages of an allocation's supervisor.
-    #[derive(Clone)]
-    pub enum AllocationAsk -> AllocationAnswer for Allocation {
+    #[derive(Clone, Hash)]
+    pub enum AllocationAsk -> #[derive(Hash)] AllocationAnswer for Allocation {
         MakeReady => Result<TaskContext, PrepareError>,
         NoteStart => (),
         NoteExit => (),
@@ -305,7 +305,7 @@ conversation! {
 }
 
 /// The news of an allocation's supervisor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AllocationNews {
     /// Its phase, its health or its last event changed.
     Changed(AllocationStatus),

@@ -62,7 +62,7 @@ pub enum LayoutError {
 }
 
 /// The base directories of one host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Layout {
     data_dir: PathBuf,
     runtime_dir: PathBuf,
@@ -133,7 +133,7 @@ fn hashed(bytes: &[u8], length: usize) -> String {
 }
 
 /// The access rights of a directory of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Only our user (0700).
     Private,
@@ -142,7 +142,7 @@ pub enum Access {
 }
 
 /// One directory on the path of a [`Place`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Step {
     /// Its name: one path component.
     pub name: String,
@@ -161,7 +161,7 @@ impl Step {
 }
 
 /// A directory of ours: an existing base directory, and the steps below it that we create.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The existing base directory.
     pub base: PathBuf,
@@ -178,7 +178,7 @@ impl Place {
 }
 
 /// All paths of an allocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// The directory of its socket; exclusive, created and removed with it.
     pub socket_place: Place,

@@ -14,7 +14,7 @@ use crate::shell::{AskError, AskId};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Generation, Health, Identity, Timestamp};
 
 /// The options of an allocation's supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AllocationOptions {
     /// The pauses between checks for an expected socket. They are reset for each new socket (REG-10).
     pub look_pauses: Backoff,
@@ -65,7 +65,7 @@ impl Default for AllocationOptions {
 }
 
 /// The state of the task when this supervisor was started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Task {
     /// It has not been started in this run of the host. A restored registration is left alone (R2).
     NotStarted,
@@ -78,7 +78,7 @@ pub enum Task {
 }
 
 /// The configuration of an allocation's supervisor.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct AllocationConfig {
     /// The workload.
     pub spec: AllocationSpec,
@@ -93,7 +93,7 @@ pub struct AllocationConfig {
 }
 
 /// The calls of an allocation's supervisor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AllocationCall {
     /// Create the directories, and handle an existing socket.
     MakeDirectories(Listener),
@@ -135,7 +135,7 @@ pub enum AllocationOutcome {
 }
 
 /// The timers of an allocation's supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AllocationTimer {
     /// The next check for the socket.
     Look,
@@ -152,7 +152,7 @@ pub enum AllocationTimer {
 }
 
 /// The supervisor of one allocation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Allocation {
     pub(super) config: AllocationConfig,
     /// The number of the last call.
@@ -170,7 +170,7 @@ pub struct Allocation {
     pub(super) news: Vec<AllocationNews>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Phase {
     Prepared,
     Waiting(Waiting),
@@ -195,14 +195,14 @@ impl Phase {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Preparing {
     pub(super) attempt: Attempt,
     pub(super) askers: Vec<AskId>,
 }
 
 /// The phase between the start of the task and its first ready answer (A2).
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Waiting {
     /// The socket that was found last.
     pub(super) file: Option<SocketFile>,
@@ -218,7 +218,7 @@ pub(super) struct Waiting {
 }
 
 /// The pending call of this phase.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub(super) struct PendingCall {
     pub(super) attempt: Attempt,
     pub(super) began: Timestamp,
@@ -226,7 +226,7 @@ pub(super) struct PendingCall {
 }
 
 /// The health rounds after registration (A3).
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Watch {
     pub(super) under_way: Option<Attempt>,
     /// The pauses between rounds until the plugin is known to be healthy or not.
@@ -234,7 +234,7 @@ pub(super) struct Watch {
 }
 
 /// The stop in progress (A4).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Stopping {
     pub(super) askers: Vec<AskId>,
     pub(super) stage: Stage,
@@ -243,7 +243,7 @@ pub(super) struct Stopping {
     pub(super) is_last: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
     Deregistering,
     Retiring {
@@ -257,7 +257,7 @@ pub(super) enum Stage {
 }
 
 /// The desired and the actual state in the registry. One message is pending at a time, to keep the order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct SignIn {
     pub(super) wish: Wish,
     pub(super) standing: Standing,
@@ -267,7 +267,7 @@ pub(super) struct SignIn {
     pub(super) trouble: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Wish {
     /// Unchanged: the task has not been started in this run of the host.
     LeaveAlone,
@@ -276,7 +276,7 @@ pub(super) enum Wish {
     Out,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Standing {
     Unknown,
     In(Identity),

@@ -16,7 +16,7 @@ use crate::vocabulary::{AllocationId, Attempt, TaskName};
 /// If the first one fails, the allocation is removed, unless its supervisor was given up after too many crashes: then it
 /// stays known until it is prepared again or stopped. If its task was reported as started before the answer, it is stopped
 /// as by [`StopAllocation`], since it may be registered by then.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PrepareAllocation {
     /// The workload.
     pub spec: AllocationSpec,
@@ -24,7 +24,7 @@ pub struct PrepareAllocation {
 
 /// Prepares a task that has survived its host: after a restart of the host in detached mode it runs already, so a listener
 /// on its socket is welcome. [`TaskStarted`] follows as after a start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AdoptAllocation {
     /// The workload.
     pub spec: AllocationSpec,
@@ -32,14 +32,14 @@ pub struct AdoptAllocation {
 
 /// The task's process has started, or runs already after a restart of the host. The supervisor now waits for the socket and
 /// the first ready answer (A2).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskStarted {
     /// The allocation; it must be prepared.
     pub allocation: AllocationId,
 }
 
 /// The task's process has ended. Its registration is removed at once; a restart begins with [`PrepareAllocation`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskExited {
     /// The allocation.
     pub allocation: AllocationId,
@@ -50,14 +50,14 @@ pub struct TaskExited {
 /// Ends an allocation's supervisor gracefully (A4): deregister, wait for calls in flight, then remove the socket directory.
 /// Stop routing before the process: send this, wait for its answer, then stop the task; or in reverse order if the task has
 /// ended already. The socket stays until the answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StopAllocation {
     /// The allocation.
     pub allocation: AllocationId,
 }
 
 /// The allocation is not known; nothing was done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("allocation {allocation} is not known here; prepare it first")]
 pub struct UnknownAllocation {
     /// The allocation.
@@ -65,15 +65,15 @@ pub struct UnknownAllocation {
 }
 
 /// Lists all allocations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ListAllocations;
 
 /// Queries all allocations as their owner sees them, for the tree of actors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DescribeAllocations;
 
 /// One allocation as its owner sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationDescription {
     /// The last status of its supervisor.
     pub status: AllocationStatus,
@@ -86,7 +86,7 @@ pub struct AllocationDescription {
 }
 
 /// The news of a supervisor for its owner. From any other sender it has no effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationReported {
     /// The allocation.
     pub allocation: AllocationId,
@@ -98,8 +98,8 @@ pub struct AllocationReported {
 
 conversation! {
     /// The messages of the owner of the allocations.
-    #[derive(Clone)]
-    pub enum AllocationsAsk -> AllocationsAnswer for Allocations {
+    #[derive(Clone, Hash)]
+    pub enum AllocationsAsk -> #[derive(Hash)] AllocationsAnswer for Allocations {
         PrepareAllocation => Result<TaskContext, PrepareError>,
         AdoptAllocation => Result<TaskContext, PrepareError>,
         TaskStarted => Result<(), UnknownAllocation>,
@@ -112,7 +112,7 @@ conversation! {
 }
 
 /// The news of the owner of the allocations.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AllocationsNews {
     /// An allocation was added, or its phase or health changed.
     Changed(AllocationStatus),
@@ -132,7 +132,7 @@ pub enum AllocationsNews {
 }
 
 /// The view that subscribers get as snapshot.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct AllocationsView {
     /// All allocations, ordered by id.
     pub allocations: Vec<AllocationStatus>,

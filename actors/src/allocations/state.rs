@@ -12,7 +12,7 @@ use crate::vocabulary::{
 };
 
 /// The options of the owner of the allocations.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationsOptions {
     /// The base directories.
     pub layout: Layout,
@@ -56,7 +56,7 @@ impl AllocationsOptions {
 
 /// The data that survives a crash of the owner and of a supervisor. It is kept in memory: after a restart of the host the
 /// host itself reports what runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
     /// The workload.
     pub spec: Arc<AllocationSpec>,
@@ -74,7 +74,7 @@ pub struct Record {
 }
 
 /// All records, as they are kept.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub struct AllocationsImage {
     /// One for each allocation.
     pub records: BTreeMap<AllocationId, Record>,
@@ -107,7 +107,7 @@ pub enum AllocationsChange {
 }
 
 /// An order for a supervisor, which it answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Prepare a start.
     Prepare,
@@ -128,7 +128,7 @@ impl Order {
 }
 
 /// The answer of a supervisor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum OrderAnswer {
     /// To [`Order::Prepare`] and [`Order::Adopt`].
     Prepared(Result<TaskContext, PrepareError>),
@@ -139,7 +139,7 @@ pub enum OrderAnswer {
 }
 
 /// The calls of the owner.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub enum AllocationsCall {
     /// Start a supervisor, unless this life of it runs already.
     Start {
@@ -204,7 +204,7 @@ pub enum AllocationsOutcome {
 }
 
 /// A supervisor has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SupervisorEnded {
     /// The allocation.
     pub allocation: AllocationId,
@@ -215,7 +215,7 @@ pub struct SupervisorEnded {
 }
 
 /// The timers of the owner.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AllocationsTimer {
     /// The next start of a supervisor that crashed.
     Restart(AllocationId),
@@ -226,7 +226,7 @@ pub enum AllocationsTimer {
 }
 
 /// The owner of the allocations: one supervisor for each (A5, REG-07).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Allocations {
     pub(super) options: AllocationsOptions,
     pub(super) entries: BTreeMap<AllocationId, Entry>,
@@ -235,7 +235,7 @@ pub struct Allocations {
     pub(super) ending: Option<StopMode>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Entry {
     pub(super) record: Record,
     pub(super) status: AllocationStatus,
@@ -248,7 +248,7 @@ pub(super) struct Entry {
 }
 
 /// The state of a supervisor's actor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Supervisor {
     Running,
     /// It crashed and is restarted after a pause.
@@ -258,7 +258,7 @@ pub(super) enum Supervisor {
 }
 
 /// Whether an allocation is being removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Leaving {
     No,
     /// It is being stopped; the report is set when its supervisor has given it.

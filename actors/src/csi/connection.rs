@@ -22,7 +22,7 @@ use crate::vocabulary::{
 const UNREADABLE_RULE: &str = "C011";
 
 /// The limits of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// The connect timeout.
     pub dial_deadline: Duration,

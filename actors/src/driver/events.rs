@@ -127,7 +127,7 @@ impl FromStr for EventPosition {
 }
 
 /// What a driver says of a task (D106).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskEvent {
     /// The driver's own id of the task, as it was given when the task was started.
     pub task_id: Arc<str>,
@@ -142,7 +142,7 @@ pub struct TaskEvent {
 }
 
 /// What a handler of a task's events reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TaskEventItem {
     /// The next event.
     Event {

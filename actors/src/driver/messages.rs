@@ -5,17 +5,17 @@ use super::state::Driver;
 use crate::conversation;
 
 /// Ends the driver's process and brings it anew, now and without a pause. One that is on its way already is not disturbed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RestartNow;
 
 /// Asks what went wrong lately (EVT-04).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DescribeTroubles;
 
 conversation! {
     /// What is said to a driver.
-    #[derive(Clone)]
-    pub enum DriverAsk -> DriverAnswer for Driver {
+    #[derive(Clone, Hash)]
+    pub enum DriverAsk -> #[derive(Hash)] DriverAnswer for Driver {
         RestartNow => (),
         DescribeTroubles => Vec<Folded>,
     }

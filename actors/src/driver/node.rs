@@ -13,7 +13,7 @@ pub const MAX_PORT: u32 = 14_512;
 
 /// What a driver is told of the node that it runs on (TH010). By default the ports of [`MIN_PORT`] to [`MAX_PORT`], and the
 /// topology of this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NodeFacts {
     /// The lowest port that it may use; 0 leaves the choice to the driver.
     pub min_port: u32,

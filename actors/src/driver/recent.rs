@@ -8,7 +8,7 @@ use crate::vocabulary::Timestamp;
 pub const RECENT_ENTRIES: usize = 10;
 
 /// One thing that happened, once or again and again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Folded {
     /// What.
     pub text: String,
@@ -31,7 +31,7 @@ impl fmt::Display for Folded {
 }
 
 /// What happened lately: the very first thing, and the latest that differ from each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Recent {
     entries: Vec<Folded>,
     limit: usize,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::vocabulary::{DriverName, Generation, Timestamp};
@@ -95,6 +96,18 @@ pub enum AttributeValue {
     Bool(bool),
 }
 
+impl Hash for AttributeValue {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            // Zero is equal to its negative.
+            Self::Float(value) => (0_u8, (value + 0.0).to_bits()).hash(state),
+            Self::Integer(value) => (1_u8, value).hash(state),
+            Self::Text(value) => (2_u8, value).hash(state),
+            Self::Bool(value) => (3_u8, value).hash(state),
+        }
+    }
+}
+
 impl fmt::Display for AttributeValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -107,7 +120,7 @@ impl fmt::Display for AttributeValue {
 }
 
 /// One attribute in a fingerprint.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Attribute {
     /// Its value.
     pub value: AttributeValue,
@@ -160,7 +173,7 @@ pub enum MountSupport {
 }
 
 /// What a driver can do (D103, `Capabilities`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DriverCapabilities {
     /// It can send signals to tasks.
     pub send_signals: bool,
@@ -181,7 +194,7 @@ pub struct DriverCapabilities {
 }
 
 /// What became of a driver that is gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DriverEnding {
     /// No process of it ran.
     NothingRan,
@@ -207,7 +220,7 @@ impl DriverEnding {
 }
 
 /// What a driver is known to be.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct DriverReport {
     /// Which driver.
     pub name: DriverName,

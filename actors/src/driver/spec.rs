@@ -12,7 +12,7 @@ use crate::vocabulary::{Backoff, DriverName};
 const PROCESS_PREFIX: &str = "driver-";
 
 /// A driver to be: which process serves it, and how it is configured.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Hash)]
 pub struct DriverSpec {
     /// Under which name hosts and tasks speak of it.
     pub name: DriverName,
@@ -79,7 +79,7 @@ pub fn process_name(driver: &DriverName) -> Result<ProcessName, MalformedProcess
 }
 
 /// Limits of a driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DriverLimits {
     /// How soon to try again after a failure, the first or any later one (HLT-04, HLT-05). 5 s doubling to 2 min by default,
     /// and 5 s again after calm.

@@ -13,7 +13,7 @@ use crate::shell::StopMode;
 use crate::vocabulary::{Attempt, BackoffState, Generation, Timestamp};
 
 /// What a driver is there for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DriverMode {
     /// To serve.
     Serve,
@@ -22,7 +22,7 @@ pub enum DriverMode {
 }
 
 /// What a driver is born with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct DriverConfig {
     /// What it is to be.
     pub spec: DriverSpec,
@@ -35,7 +35,7 @@ pub struct DriverConfig {
 }
 
 /// One step on the way to a driver that serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StartStep {
     /// Look whether a process of it still runs.
     Recall,
@@ -82,7 +82,7 @@ impl fmt::Display for StartStep {
 }
 
 /// What a driver has done for it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum DriverCall {
     /// Make a step upwards.
     Climb(StartStep, Option<Box<Launched>>),
@@ -165,7 +165,7 @@ pub struct Trouble {
 }
 
 /// What a driver waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DriverTimer {
     /// The next try.
     Retry,
@@ -178,7 +178,7 @@ pub enum DriverTimer {
 }
 
 /// What comes after the end of its process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Then {
     /// Another one.
     Anew,
@@ -187,7 +187,7 @@ pub(super) enum Then {
 }
 
 /// How far the end of its process has got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Ending {
     /// It is not known yet whether there is one.
     Recalling,
@@ -200,7 +200,7 @@ pub(super) enum Ending {
 }
 
 /// Where a driver stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     /// A step upwards is being made.
     Climbing(StartStep),
@@ -217,7 +217,7 @@ pub(super) enum Phase {
 }
 
 /// What was read over the connection that there is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Reading {
     pub(super) is_pinged: bool,
     pub(super) is_identified: bool,
@@ -241,7 +241,7 @@ impl Reading {
 }
 
 /// What is known of the connection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Link {
     /// There is none, or it is of no use.
     Down,
@@ -250,7 +250,7 @@ pub(super) enum Link {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Driver {
     pub(super) config: DriverConfig,
     pub(super) phase: Phase,

@@ -14,14 +14,14 @@ use crate::vocabulary::{Attempt, DriverName, Generation};
 
 /// Brings a driver: a process of it that an earlier run left is found again, else one is launched. An equal spec changes
 /// nothing; another one for the same name ends the driver that there is and begins anew.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct AddDriver {
     /// What it is to be.
     pub spec: DriverSpec,
 }
 
 /// What became of an [`AddDriver`]. How the driver does is told by its reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Added {
     /// It is new.
     New,
@@ -32,7 +32,7 @@ pub enum Added {
 }
 
 /// Why a driver is not brought.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AddDriverError {
     /// The host does not allow it. If it still runs from an earlier run, its process is proven, then ended.
     #[error("driver {driver} is blocked; take it off the block list, or put it on the allow list")]
@@ -76,14 +76,14 @@ impl AddDriverError {
 /// Ends a driver: politely, then its process by force. Answered when it is over. One that this run was never told of, and that
 /// still runs from an earlier run, is proven, then ended. Its tasks are forgotten, and their handlers hear that nothing comes any
 /// more.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RemoveDriver {
     /// Which driver.
     pub name: DriverName,
 }
 
 /// Says that a driver which is expected does not come, and why. Nobody waits for it then; one that was added is not touched.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GiveUpDriver {
     /// Which driver.
     pub name: DriverName,
@@ -92,7 +92,7 @@ pub struct GiveUpDriver {
 }
 
 /// What became of a [`RemoveDriver`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Removed {
     /// A process of it ran, or may have run, and this became of it.
     Ended {
@@ -116,7 +116,7 @@ impl fmt::Display for Removed {
 }
 
 /// Why a driver is not removed, restarted or described.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NoSuchDriver {
     /// There is none of this name.
     #[error("there is no driver {driver}; add it first")]
@@ -139,25 +139,25 @@ pub enum NoSuchDriver {
 }
 
 /// Ends a driver's process and brings it anew, now and without a pause. Answered when the order is taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RestartDriver {
     /// Which driver.
     pub name: DriverName,
 }
 
 /// Asks for the report of every driver, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ListDrivers;
 
 /// Asks for one driver in full.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DescribeDriver {
     /// Which driver.
     pub name: DriverName,
 }
 
 /// One driver in full.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct DriverStatus {
     /// What is known of it.
     pub report: DriverReport,
@@ -170,7 +170,7 @@ pub struct DriverStatus {
 }
 
 /// Asks for what a task's driver told of it lately, with repeats folded (EVT-04).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecentTaskEvents {
     /// Which driver.
     pub driver: DriverName,
@@ -180,7 +180,7 @@ pub struct RecentTaskEvents {
 
 /// Waits until it is known of every driver that was added before this, or is expected, whether it serves, or until a time is over; then gives
 /// them grouped by state (N2, HLT-04). A driver that fails is known: nobody waits until it succeeds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AwaitDrivers {
     /// How long at most.
     pub within: Duration,
@@ -196,7 +196,7 @@ pub enum Wanted {
 }
 
 /// Asks for a client of a driver. Three answers (RES-01): it, not yet, no.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DispenseDriver {
     /// Which driver.
     pub name: DriverName,
@@ -207,7 +207,7 @@ pub struct DispenseDriver {
 }
 
 /// Why a driver cannot be had now.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NotDispensed {
     /// There is none of this name.
     #[error("there is no driver {driver}; add it first")]
@@ -268,7 +268,7 @@ impl NotDispensed {
 
 /// Says that a task of a driver is known and its handler comes later: its events wait (EVT-02). Say it before the task is
 /// started or restored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AnnounceTask {
     /// Which driver runs it. It need not be there yet.
     pub driver: DriverName,
@@ -278,7 +278,7 @@ pub struct AnnounceTask {
 
 /// Registers the handler of a task's events, in place of the one before. It holds across restarts of the driver, until it is
 /// forgotten or the driver is removed (EVT-03).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct RegisterTaskHandler {
     /// Which driver runs it. It need not be there yet.
     pub driver: DriverName,
@@ -291,7 +291,7 @@ pub struct RegisterTaskHandler {
 }
 
 /// Forgets a task: its handler hears that nothing comes any more. Harmless when there is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForgetTaskHandler {
     /// Which driver.
     pub driver: DriverName,
@@ -300,7 +300,7 @@ pub struct ForgetTaskHandler {
 }
 
 /// Why a task is not watched.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum WatchError {
     /// Too many are watched already.
     #[error("{count} tasks are watched already, and no more may be; forget those that are over")]
@@ -317,7 +317,7 @@ pub enum WatchError {
 }
 
 /// Says what a driver reports. Said by the drivers themselves; from anyone else it changes nothing.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct DriverReported {
     /// Which life of which driver says so: what an earlier one says late changes nothing (REG-08).
     pub life: Attempt,
@@ -328,7 +328,7 @@ pub struct DriverReported {
 }
 
 /// Says what an eventor has to say. Said by the eventors themselves; from anyone else it changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EventorSaid {
     /// Of which driver.
     pub driver: DriverName,
@@ -340,8 +340,8 @@ pub struct EventorSaid {
 
 conversation! {
     /// What is said to the owner of the drivers.
-    #[derive(Clone)]
-    pub enum DriversAsk -> DriversAnswer for Drivers {
+    #[derive(Clone, Hash)]
+    pub enum DriversAsk -> #[derive(Hash)] DriversAnswer for Drivers {
         AddDriver => Result<Added, AddDriverError>,
         RemoveDriver => Result<Removed, NoSuchDriver>,
         GiveUpDriver => (),
@@ -360,7 +360,7 @@ conversation! {
 }
 
 /// What subscribers are told.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum DriversNews {
     /// A driver came, or something about it changed.
     Reported(DriverReport),
@@ -389,7 +389,7 @@ pub enum DriversNews {
 }
 
 /// Everything subscribers may know of the drivers.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Hash, Default)]
 pub struct DriversView {
     /// One report for each driver, by name.
     pub reports: Vec<DriverReport>,

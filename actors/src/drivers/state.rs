@@ -14,7 +14,7 @@ use crate::vocabulary::{
 use super::messages::Wanted;
 
 /// How the owner of the drivers is set up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DriversOptions {
     /// The limits of each driver.
     pub limits: DriverLimits,
@@ -65,7 +65,7 @@ impl DriversOptions {
 }
 
 /// What outlives a crash of the machine: what the host said and does not say again.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub struct DriversImage {
     pub(super) specs: BTreeMap<DriverName, DriverSpec>,
     pub(super) tasks: BTreeMap<DriverName, BTreeMap<TaskKey, Watched>>,
@@ -97,7 +97,7 @@ impl DriversImage {
 }
 
 /// A task that is watched.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Watched {
     /// Where its events go.
     pub(super) sink: TaskEventSink,
@@ -119,7 +119,7 @@ pub enum DriversChange {
 }
 
 /// Which kind of child it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChildKind {
     /// A driver.
     Driver,
@@ -128,7 +128,7 @@ pub enum ChildKind {
 }
 
 /// What the owner of the drivers has done for it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub enum DriversCall {
     /// Wait until children have ended.
     AwaitEndings,
@@ -172,7 +172,7 @@ pub enum DriversOutcome {
 }
 
 /// A child has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChildEnded {
     /// Of which driver.
     pub driver: DriverName,
@@ -185,7 +185,7 @@ pub struct ChildEnded {
 }
 
 /// What the owner of the drivers waits for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DriversTimer {
     /// This driver should have ended by now.
     Stop(DriverName),
@@ -200,7 +200,7 @@ pub enum DriversTimer {
 }
 
 /// What there is of a driver's actor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Child {
     /// It runs.
     Running(Attempt),
@@ -222,7 +222,7 @@ impl Child {
 }
 
 /// One driver.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Entry {
     pub(super) config: DriverConfig,
     pub(super) child: Child,
@@ -244,7 +244,7 @@ impl Entry {
 }
 
 /// One eventor.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct EventorEntry {
     /// Which life of it; `None` while it is to be started again.
     pub(super) life: Option<Attempt>,
@@ -264,20 +264,20 @@ pub(super) struct EventorEntry {
 }
 
 /// Who waits for a driver.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub(super) struct Waiting {
     pub(super) since: Timestamp,
     pub(super) wanted: Wanted,
 }
 
 /// Who waits until these drivers are known.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Curious {
     pub(super) awaited: BTreeSet<DriverName>,
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Drivers {
     pub(super) options: DriversOptions,
     pub(super) image: DriversImage,

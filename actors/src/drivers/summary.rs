@@ -4,7 +4,7 @@ use crate::driver::{DriverHealth, DriverReport};
 use crate::vocabulary::DriverName;
 
 /// Drivers by their state.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct DriverSummary {
     /// These serve.
     pub healthy: Vec<DriverName>,

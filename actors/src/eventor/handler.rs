@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -191,6 +192,12 @@ impl fmt::Debug for TaskEventSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unread = self.shared.lock().journal.len();
         f.debug_struct("TaskEventSink").field("unread", &unread).finish_non_exhaustive()
+    }
+}
+
+impl Hash for TaskEventSink {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.shared.lock().journal.len().hash(state);
     }
 }
 

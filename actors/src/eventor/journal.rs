@@ -18,7 +18,7 @@ pub enum Taken {
 
 /// What the handler of one task has not read yet, in order. Each event is in it once, however often a plugin repeats it. When
 /// it is full the oldest makes room, and a gap with the exact count stands in its place (EVT-01).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Journal {
     items: VecDeque<TaskEventItem>,
     limit: usize,

@@ -8,14 +8,14 @@ use crate::driver::{EventPosition, Folded, TaskKey};
 use crate::vocabulary::Generation;
 
 /// Says over which client events are to be had from now on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Attend {
     /// The client of the driver's present generation.
     pub client: DriverClient,
 }
 
 /// Says that a task is watched.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Watch {
     /// Which task.
     pub task: TaskKey,
@@ -28,14 +28,14 @@ pub struct Watch {
 }
 
 /// Says that a task is watched no more: its handler hears that nothing comes any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Forget {
     /// Which task.
     pub task: TaskKey,
 }
 
 /// Asks what was told of a task lately, with repeats folded (EVT-04).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecentOf {
     /// Which task.
     pub task: TaskKey,
@@ -43,8 +43,8 @@ pub struct RecentOf {
 
 conversation! {
     /// What is said to an eventor.
-    #[derive(Clone)]
-    pub enum EventorAsk -> EventorAnswer for Eventor {
+    #[derive(Clone, Hash)]
+    pub enum EventorAsk -> #[derive(Hash)] EventorAnswer for Eventor {
         Attend => (),
         Watch => (),
         Forget => (),
@@ -53,7 +53,7 @@ conversation! {
 }
 
 /// What an eventor says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EventorNews {
     /// It begins, or begins again, and knows of no task and no client.
     Began,

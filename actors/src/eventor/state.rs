@@ -11,7 +11,7 @@ use crate::driver::{EventPosition, RECENT_ENTRIES, Recent, TaskEventItem, TaskKe
 use crate::vocabulary::{Attempt, Backoff, BackoffState};
 
 /// How an eventor is set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventorOptions {
     /// How many events wait for a task that nobody handles yet. 1,000 by default (EVT-01).
     pub journal_items: usize,
@@ -43,7 +43,7 @@ impl Default for EventorOptions {
 }
 
 /// What an eventor has done for it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub enum EventorCall {
     /// Open the stream, in place of the one that is open, and wait for what it says first.
     Open {
@@ -74,7 +74,7 @@ pub enum EventorOutcome {
 }
 
 /// What an eventor waits for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventorTimer {
     /// The stream is to be opened again.
     Reopen,
@@ -85,7 +85,7 @@ pub enum EventorTimer {
 }
 
 /// Where the stream stands.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Stream {
     /// There is no client that could be asked.
     Absent,
@@ -98,7 +98,7 @@ pub(super) enum Stream {
 }
 
 /// What is known of how the plugin marks its events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Marks {
     /// Nothing.
     Unknown,
@@ -109,7 +109,7 @@ pub(super) enum Marks {
 }
 
 /// A task that is watched.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Route {
     pub(super) sink: TaskEventSink,
     /// Up to where it had had everything when the stream was opened, or when it came, if it said so.
@@ -120,7 +120,7 @@ pub(super) struct Route {
 }
 
 /// A task of which nobody has heard yet.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Stranger {
     pub(super) waiting: Journal,
     /// How many events came.
@@ -130,7 +130,7 @@ pub(super) struct Stranger {
 }
 
 /// What became of the events of a task that nobody announced in time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Dead {
     pub(super) count: u64,
     pub(super) first: Option<EventPosition>,
@@ -138,7 +138,7 @@ pub(super) struct Dead {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Eventor {
     pub(super) options: EventorOptions,
     pub(super) stream: Stream,

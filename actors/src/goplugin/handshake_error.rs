@@ -9,7 +9,7 @@ use crate::vocabulary::text::quoted;
 /// Why a handshake failed. Each message names what was read, what was expected, and the remedy.
 ///
 /// Text from the plugin is truncated and escaped, so that an error can be logged as it is.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum HandshakeError {
     /// The line has too few fields: it is no handshake line (D20, D35).
     #[error(
@@ -204,7 +204,7 @@ impl HandshakeError {
 }
 
 /// The versions that a host offers, formatted for messages.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Versions(pub Vec<u32>);
 
 impl fmt::Display for Versions {
@@ -215,7 +215,7 @@ impl fmt::Display for Versions {
 }
 
 /// The lines that a plugin printed to standard output instead of its handshake line (PRC-06).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct StrayLines {
     lines: usize,
     bytes: usize,

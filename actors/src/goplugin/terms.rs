@@ -41,7 +41,7 @@ pub struct HandshakeTerms {
 }
 
 /// Why terms are invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum TermsError {
     /// The name or the value of the cookie is no valid environment variable, and a plugin refuses to start without it (D36).
     #[error(

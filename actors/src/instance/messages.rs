@@ -7,7 +7,7 @@ use crate::conversation;
 use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, Health, PluginKey, SocketPath, Timestamp};
 
 /// The state of one plugin's instance. It is also the instance's news, published whenever it changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InstanceReport {
     /// The plugin.
     pub plugin: PluginKey,
@@ -29,18 +29,18 @@ pub struct InstanceReport {
 
 /// Requests a check of the plugin now instead of in its next round. Answered at the end of that check, or of the one in
 /// progress; at once by an instance that retires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LookNow;
 
 /// Ends the instance gracefully: no new call starts, the call in flight ends or is cancelled, the connection is closed.
 /// Answered with the last report, with health `Gone`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Retire;
 
 conversation! {
     /// The messages of an instance.
-    #[derive(Clone)]
-    pub enum InstanceAsk -> InstanceAnswer for Instance {
+    #[derive(Clone, Hash)]
+    pub enum InstanceAsk -> #[derive(Hash)] InstanceAnswer for Instance {
         LookNow => InstanceReport,
         Retire => InstanceReport,
     }

@@ -10,13 +10,13 @@ use crate::vocabulary::{
 };
 
 /// An answer that a plugin may decline (C019).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum Answered<T> {
     With(T),
     Declined,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Offers {
     capabilities: Vec<PluginCapability>,
     expansion: Vec<Expansion>,
@@ -28,7 +28,7 @@ impl Offers {
     }
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Reading {
     identity: Option<Identity>,
     offers: Option<Offers>,

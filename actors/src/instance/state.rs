@@ -16,7 +16,7 @@ use crate::vocabulary::{
 pub(super) const LOOKS_WAITING_MAX: usize = 256;
 
 /// The half of a CSI plugin that an instance talks to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Half {
     /// The controller.
     Controller,
@@ -37,7 +37,7 @@ impl Half {
 }
 
 /// Limits of an instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InstanceLimits {
     /// How often a healthy plugin is probed. 30 s by default.
     pub round: Duration,
@@ -71,7 +71,7 @@ impl Default for InstanceLimits {
 }
 
 /// The configuration of an instance.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct InstanceConfig {
     /// The plugin.
     pub plugin: PluginKey,
@@ -92,7 +92,7 @@ pub struct InstanceConfig {
 }
 
 /// The calls of an instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InstanceCall {
     /// Drop the present connection and open a new one.
     Dial,
@@ -110,7 +110,7 @@ pub enum Reached {
 }
 
 /// The timers of an instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InstanceTimer {
     /// The next check.
     Look,
@@ -118,7 +118,7 @@ pub enum InstanceTimer {
     Retire,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Asked(InstanceCall),
     Resting,
@@ -127,7 +127,7 @@ pub(super) enum Phase {
     Gone,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Link {
     /// There is none, or it was lost.
     Down,
@@ -136,7 +136,7 @@ pub(super) enum Link {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Instance {
     pub(super) config: InstanceConfig,
     pub(super) phase: Phase,

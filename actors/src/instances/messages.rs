@@ -10,7 +10,7 @@ use crate::shell::Vitals;
 use crate::vocabulary::{AllocationId, Attempt, CsiFingerprint, Generation, PluginKey, SocketPath};
 
 /// Dispenses a plugin to send work to, as in Nomad. There are three answers (RES-01): the plugin, not yet, no.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Dispense {
     /// The plugin.
     pub plugin: PluginKey,
@@ -19,7 +19,7 @@ pub struct Dispense {
 }
 
 /// A healthy plugin. It is valid for its generation: a later one replaces it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Dispensed {
     /// The plugin.
     pub plugin: PluginKey,
@@ -34,7 +34,7 @@ pub struct Dispensed {
 }
 
 /// Why a plugin is not available now.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DispenseError {
     /// No allocation serves it now. It may come.
     #[error("no allocation serves {plugin} (waited {waited:?}); start one")]
@@ -82,14 +82,14 @@ pub enum DispenseError {
 
 /// Checks a plugin now instead of in its next round, and returns the result. It restarts an instance that was given up, and
 /// returns its report after the start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CheckNow {
     /// The plugin.
     pub plugin: PluginKey,
 }
 
 /// Why a plugin cannot be checked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CheckError {
     /// No allocation serves it.
     #[error("no allocation serves {plugin}; start one")]
@@ -112,7 +112,7 @@ pub enum CheckError {
 }
 
 /// Queries the health of an allocation's instances. The answer is empty if it has none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HealthOf {
     /// The allocation.
     pub allocation: AllocationId,
@@ -120,14 +120,14 @@ pub struct HealthOf {
 
 /// Waits until no instance talks to an allocation any more: calls in flight have ended and the connection is closed (A4,
 /// SHD-04). Send it after the allocation was deregistered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AwaitRetired {
     /// The allocation.
     pub allocation: AllocationId,
 }
 
 /// Why the retirement of an allocation's instances cannot be confirmed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AwaitRetiredError {
     /// An instance still talks to it; most likely it was not deregistered.
     #[error("an instance still talks to allocation {allocation} (waited {waited:?}); deregister it first")]
@@ -146,11 +146,11 @@ pub enum AwaitRetiredError {
 }
 
 /// Queries every instance as its supervisor sees it, for the tree of actors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DescribeInstances;
 
 /// One instance as its supervisor sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InstanceStatus {
     /// The last report of its plugin.
     pub report: InstanceReport,
@@ -189,7 +189,7 @@ impl InstanceState {
 }
 
 /// The report of an instance to its supervisor. From any other sender it has no effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InstanceReported {
     /// The life of the instance; a late report of an earlier life is ignored (REG-08).
     pub life: Attempt,
@@ -199,8 +199,8 @@ pub struct InstanceReported {
 
 conversation! {
     /// The messages of the supervisor of instances.
-    #[derive(Clone)]
-    pub enum InstancesAsk -> InstancesAnswer for Instances {
+    #[derive(Clone, Hash)]
+    pub enum InstancesAsk -> #[derive(Hash)] InstancesAnswer for Instances {
         Dispense => Result<Dispensed, DispenseError>,
         CheckNow => Result<InstanceReport, CheckError>,
         HealthOf => Vec<InstanceReport>,
@@ -211,7 +211,7 @@ conversation! {
 }
 
 /// The news of the supervisor of instances.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InstancesNews {
     /// These plugins were registered when the host started. [`InstancesNews::Settled`] follows once all states are known.
     Expected(Vec<PluginKey>),
@@ -226,7 +226,7 @@ pub enum InstancesNews {
 }
 
 /// The view that subscribers get as snapshot.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct InstancesView {
     /// The report of each instance, ordered by plugin.
     pub reports: Vec<InstanceReport>,

@@ -15,7 +15,7 @@ use crate::vocabulary::{
 };
 
 /// The options of the supervisor of instances.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InstancesOptions {
     /// The limits of each instance.
     pub limits: InstanceLimits,
@@ -49,7 +49,7 @@ impl Default for InstancesOptions {
 pub type RegistryItem = FeedItem<RegistryNews, RegistryView>;
 
 /// The calls of the supervisor of instances.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub enum InstancesCall {
     /// Wait for the next items of the registry; `afresh` begins with a snapshot.
     Follow {
@@ -104,7 +104,7 @@ pub enum InstancesOutcome {
 }
 
 /// An instance has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChildEnded {
     /// The plugin.
     pub plugin: PluginKey,
@@ -115,7 +115,7 @@ pub struct ChildEnded {
 }
 
 /// The timers of the supervisor of instances.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InstancesTimer {
     /// The registry is followed again.
     Refollow,
@@ -129,7 +129,7 @@ pub enum InstancesTimer {
     AwaitRetired(AllocationId, AskId),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Child {
     /// It runs, for this generation.
     Serving { life: Attempt, generation: Generation },
@@ -159,7 +159,7 @@ impl Child {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Entry {
     pub(super) child: Child,
     /// The last report of the present child, not of a pending successor.
@@ -171,7 +171,7 @@ pub(super) struct Entry {
 }
 
 /// Whether the state of the plugins that were registered at the start is known.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Settling {
     /// The registry has not sent its snapshot yet.
     Unknown,
@@ -181,7 +181,7 @@ pub(super) enum Settling {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Instances {
     pub(super) options: InstancesOptions,
     pub(super) wanted: BTreeMap<PluginKey, Active>,

@@ -6,7 +6,7 @@ use crate::shell::AskId;
 use crate::vocabulary::Timestamp;
 
 /// The waiting callers by object, each with the begin of its wait.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Waiters<K: Ord> {
     by_key: BTreeMap<K, BTreeMap<AskId, Timestamp>>,
     count: usize,

@@ -7,7 +7,7 @@ use crate::conversation;
 use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, Health, PluginKey, Timestamp};
 
 /// What this node offers through one plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Offer {
     /// Which plugin.
     pub plugin: PluginKey,
@@ -29,16 +29,16 @@ pub struct Offer {
 }
 
 /// Asks for everything this node offers. Nothing is told before the first fingerprints are published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TakeInventory;
 
 /// Waits until the first fingerprints have been published (N1), and gives what is offered then. An answer without
 /// [`InventoryView::first`] says that it was not waited: too many wait already, or the host is stopping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AwaitFirst;
 
 /// What was known at the end of the first wait (N2).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct FirstSummary {
     /// These are healthy.
     pub healthy: Vec<PluginKey>,
@@ -52,15 +52,15 @@ pub struct FirstSummary {
 
 conversation! {
     /// What is said to the inventory.
-    #[derive(Clone)]
-    pub enum InventoryAsk -> InventoryAnswer for Inventory {
+    #[derive(Clone, Hash)]
+    pub enum InventoryAsk -> #[derive(Hash)] InventoryAnswer for Inventory {
         TakeInventory => InventoryView,
         AwaitFirst => InventoryView,
     }
 }
 
 /// What subscribers are told.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InventoryNews {
     /// The first fingerprints, in one piece; nothing is told before this (N1, HLT-06).
     First(Vec<Offer>, FirstSummary),
@@ -72,7 +72,7 @@ pub enum InventoryNews {
 }
 
 /// Everything subscribers may know of the inventory.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct InventoryView {
     /// All offers, by plugin. Empty until the first are published.
     pub offers: Vec<Offer>,

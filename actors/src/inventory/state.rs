@@ -10,7 +10,7 @@ use crate::shell::{AskError, AskId, FeedItem};
 use crate::vocabulary::{Attempt, DriverName, Health, PluginKey, PluginName, PluginType, Timestamp};
 
 /// How the inventory is set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InventoryOptions {
     /// How long to wait at most for the first fingerprints (N1). 50 s by default.
     pub first_wait: Duration,
@@ -37,7 +37,7 @@ impl Default for InventoryOptions {
 pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;
 
 /// What the inventory has done for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InventoryCall {
     /// Wait for what the instances say next; `afresh` begins with a snapshot.
     Follow {
@@ -61,7 +61,7 @@ pub enum InventoryOutcome {
 }
 
 /// What the inventory waits for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InventoryTimer {
     /// The instances may be there again.
     Refollow,
@@ -74,7 +74,7 @@ pub enum InventoryTimer {
 }
 
 /// Where the inventory stands.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Phase {
     /// The first fingerprints are being gathered.
     Gathering {
@@ -97,7 +97,7 @@ pub(super) enum Phase {
 }
 
 /// How one plugin's offer stands.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Standing {
     /// It is offered, and this was told.
     Current(Offer),
@@ -187,7 +187,7 @@ fn key(driver: &DriverName) -> Option<PluginKey> {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Inventory {
     pub(super) options: InventoryOptions,
     pub(super) phase: Phase,

@@ -1,5 +1,6 @@
 //! The errors of the persister, one type per operation.
 
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,6 +73,13 @@ pub enum WriteError {
         /// The database file.
         path: PathBuf,
     },
+}
+
+/// By its text, since an error of the system has no hash.
+impl Hash for WriteError {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to_string().hash(state);
+    }
 }
 
 impl WriteError {

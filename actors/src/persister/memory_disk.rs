@@ -17,7 +17,7 @@ use super::source::MakeBackend;
 const PAGE_BYTES: usize = 4_096;
 
 /// The fault that lasts until it is cleared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DiskFault {
     /// Every write fails: no space left.
     Full,

@@ -9,7 +9,7 @@ use super::record::{self, SEAL_BYTES};
 const SPARE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A list of operations.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Operations {
     laid: Vec<Laid>,
     /// Keys and sealed records, concatenated.
@@ -17,7 +17,7 @@ pub struct Operations {
 }
 
 /// The table of one operation, and the lengths of its parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Laid {
     table: Table,
     key: usize,

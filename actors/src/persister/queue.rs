@@ -22,14 +22,14 @@ pub(super) const WAITING_WRITES_MAX: usize = 1_000_000;
 pub(super) const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Identifies a ledger and its opening.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LedgerId {
     place: usize,
     opening: u64,
 }
 
 /// The progress of one ledger in one epoch by one commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Progress {
     /// The ledger.
     pub ledger: LedgerId,
@@ -40,7 +40,7 @@ pub struct Progress {
 }
 
 /// The writes that share a commit, and the progress of each ledger.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Batch {
     /// The number of writes.
     pub writes: usize,
@@ -62,7 +62,7 @@ pub enum Next<J> {
 }
 
 /// A queued write. Its operations are stored with those of all others.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 struct Due {
     ledger: LedgerId,
     epoch: u64,
@@ -71,14 +71,14 @@ struct Due {
     bytes: usize,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum Waiting<J> {
     Write(Due),
     Refusal(Progress, WriteError),
     Job(J),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Ledger<L> {
     owner: Owner,
     /// Grows with each `OpenLedger`, so that results of an earlier opening do not reach a later one.
@@ -91,7 +91,7 @@ struct Ledger<L> {
 }
 
 /// All pending work, in the order of its arrival. `L` is the recipient of notifications, `J` is a job other than a write.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Queue<L, J> {
     ledgers: Vec<Ledger<L>>,
     waiting: VecDeque<Waiting<J>>,

@@ -7,7 +7,7 @@ use super::name::{ProcessName, ProcessTag};
 use crate::goplugin::{LineLevel, LineReader, Origin, is_meant_as_handshake};
 
 /// The exit status of a process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Exit {
     /// It exited with this code.
     Code(i32),
@@ -62,7 +62,7 @@ pub const fn signal_name(number: i32) -> Option<&'static str> {
 }
 
 /// The cause of a process's end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EndedBy {
     /// The process itself, or an unknown sender of a signal.
     Itself,
@@ -73,7 +73,7 @@ pub enum EndedBy {
 }
 
 /// How a process ended. It is reaped, and its leftovers that had to end with it are gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProcessEnding {
     /// Its name.
     pub name: ProcessName,

@@ -31,7 +31,7 @@ impl fmt::Display for FileId {
 }
 
 /// The unique identity of a process: together with its tag, all of it must match before a process is adopted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Its PID, which may be reused later.
     pub pid: u32,
@@ -44,7 +44,7 @@ pub struct Identity {
 }
 
 /// A process as seen through `/proc`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Seen {
     /// Its PID.
     pub pid: u32,

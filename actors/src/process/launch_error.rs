@@ -8,7 +8,7 @@ use super::name::ProcessName;
 use crate::goplugin::{Diagnosis, HandshakeError, TermsError};
 
 /// Why a file is refused (SEC-05, SEC-07).
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ExecutableError {
     /// Within a directory of allowed programs, a program must be a plain name and no path.
     #[error("{path:?} is no plain file name; name a file that lies directly in {root}")]
@@ -98,7 +98,7 @@ impl ExecutableError {
 }
 
 /// Why a process was not launched. Nothing of it remains: a started process was ended and reaped (PRC-02).
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum LaunchError {
     /// A process of this name exists already, starting, running or ending.
     #[error("process {name} is there already{}; stop it or recall it", pid.map_or_else(String::new, |pid| format!(" (pid {pid})")))]

@@ -6,7 +6,7 @@ use crate::goplugin::Handshake;
 use crate::vocabulary::Timestamp;
 
 /// A process that is ready.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Launched {
     /// Its name.
     pub name: ProcessName,
@@ -58,7 +58,7 @@ impl ProcessPhase {
 }
 
 /// Output of a process that was not logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Dropped {
     /// Lines over the rate limit of the log (LOG-03).
     pub lines: u64,
@@ -67,7 +67,7 @@ pub struct Dropped {
 }
 
 /// The state of one process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProcessReport {
     /// Its name.
     pub name: ProcessName,

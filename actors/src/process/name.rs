@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub const PROCESS_NAME_BYTES_MAX: usize = 128;
 
 /// Why a text is an invalid process name or tag.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum MalformedProcessName {
     /// It is empty or too long.
     #[error("a process name has 1 to {PROCESS_NAME_BYTES_MAX} bytes; this one has {bytes}")]

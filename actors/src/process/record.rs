@@ -12,7 +12,7 @@ use crate::vocabulary::Timestamp;
 
 /// How far the output of a process has been read and logged, as byte offsets into its files. A line counts when it was
 /// logged, so no line is lost, and only lines of the last moments before a crash are logged twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Positions {
     /// Of standard output.
     pub output: u64,
@@ -21,7 +21,7 @@ pub struct Positions {
 }
 
 /// The record of one process. Written ahead: the intent before the spawn (PRC-09), the identity before any caller gets it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProcessRecord {
     /// Its name.
     pub name: ProcessName,

@@ -56,7 +56,7 @@ impl Reach {
 }
 
 /// A program, and the conditions for its file before it is run (SEC-05, SEC-07).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Executable {
     /// Without a root: an absolute path. With one: a plain file name in that directory.
     pub path: PathBuf,
@@ -90,7 +90,7 @@ impl Executable {
 }
 
 /// The specification of a process.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ProcessSpec {
     /// The program.
     pub executable: Executable,

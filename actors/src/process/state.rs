@@ -14,7 +14,7 @@ use crate::goplugin::{Handshake, HandshakeError};
 use crate::vocabulary::{Attempt, Timestamp};
 
 /// The configuration of a process actor.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct ProcessConfig {
     /// Its record on disk, at least the intent.
     pub record: ProcessRecord,
@@ -38,7 +38,7 @@ conversation! {
 }
 
 /// The news of a process actor for its owner, in order. It ends after [`ProcessNews::Over`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ProcessNews {
     /// It runs, and is not ready yet.
     Spawned(Identity),
@@ -67,7 +67,7 @@ pub enum ProcessNews {
 }
 
 /// The result of a process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Over {
     /// It was not started.
     NotStarted(LaunchError),
@@ -87,7 +87,7 @@ pub enum Over {
 }
 
 /// Why a process ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Why {
     /// By itself.
     Itself,

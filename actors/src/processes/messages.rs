@@ -12,7 +12,7 @@ use crate::vocabulary::Attempt;
 
 /// Starts a process under a name. Answered when it is ready: when its handshake is read or, without one, when it runs; or
 /// when the launch has failed and the process is ended and reaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LaunchProcess {
     /// The name.
     pub name: ProcessName,
@@ -22,14 +22,14 @@ pub struct LaunchProcess {
 
 /// Queries the process of this name that an earlier run of the host may have left. Answered when that is settled: it is
 /// adopted, ended or gone. A process that this run launched is answered in the same way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecallProcess {
     /// The name.
     pub name: ProcessName,
 }
 
 /// The result of a recall.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Recalled {
     /// It runs, is proven to be the recorded one (PRC-01), and is ours again.
     Proven(Launched),
@@ -45,7 +45,7 @@ pub enum Recalled {
 }
 
 /// Why a recall has no result.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum RecallError {
     /// Too many callers wait already.
     #[error("{waiting} others wait for processes already; ask again later")]
@@ -57,7 +57,7 @@ pub enum RecallError {
 
 /// Ends a process: SIGTERM to its group, and after the grace SIGKILL to everything that must end with it (SHD-07). Answered
 /// when it is reaped and nothing is left. A shutdown request over its own protocol is the caller's job, before this.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StopProcess {
     /// The name.
     pub name: ProcessName,
@@ -68,7 +68,7 @@ pub struct StopProcess {
 }
 
 /// Waits for the end of one launch. If it has ended and its ending is still remembered, it is answered at once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AwaitEnd {
     /// The name.
     pub name: ProcessName,
@@ -77,7 +77,7 @@ pub struct AwaitEnd {
 }
 
 /// Why a process is not stopped or waited for. Harmless: it does not run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NoSuchProcess {
     /// No process of this name or launch runs, and no ending of one is remembered.
     #[error("no process {name}{} runs", tag.map_or_else(String::new, |tag| format!(" with tag {tag}")))]
@@ -96,18 +96,18 @@ pub enum NoSuchProcess {
 }
 
 /// Lists all processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ListProcesses;
 
 /// Queries one process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DescribeProcess {
     /// The name.
     pub name: ProcessName,
 }
 
 /// The news of a process actor for the owner. From any other sender it has no effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProcessReported {
     /// The life of the actor; late news of an earlier life are ignored.
     pub life: Attempt,
@@ -119,8 +119,8 @@ pub struct ProcessReported {
 
 conversation! {
     /// The messages of the owner of the processes.
-    #[derive(Clone)]
-    pub enum ProcessesAsk -> ProcessesAnswer for Processes {
+    #[derive(Clone, Hash)]
+    pub enum ProcessesAsk -> #[derive(Hash)] ProcessesAnswer for Processes {
         LaunchProcess => Result<Launched, LaunchError>,
         RecallProcess => Result<Recalled, RecallError>,
         StopProcess => Result<ProcessEnding, NoSuchProcess>,
@@ -132,7 +132,7 @@ conversation! {
 }
 
 /// The news of the owner of the processes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ProcessesNews {
     /// A process was added, or its phase has changed.
     Changed(ProcessReport),
@@ -152,7 +152,7 @@ pub enum ProcessesNews {
 }
 
 /// The view that subscribers get as snapshot.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ProcessesView {
     /// All processes, ordered by name.
     pub reports: Vec<ProcessReport>,

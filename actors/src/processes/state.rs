@@ -12,7 +12,7 @@ use crate::shell::{AskId, Ending, StopMode};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Timestamp};
 
 /// The options of the owner of the processes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProcessesOptions {
     /// Random bytes of this start, from which tags are derived (PRC-09).
     pub secret: [u8; 16],
@@ -47,7 +47,7 @@ impl ProcessesOptions {
 }
 
 /// One atomic write.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ProcessesChange {
     /// Insert or replace these records.
     Keep(Vec<ProcessRecord>),
@@ -56,7 +56,7 @@ pub enum ProcessesChange {
 }
 
 /// The calls of the owner of the processes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub enum ProcessesCall {
     /// Drop all process actors: this life of the machine knows none of them. Processes continue, except unfinished launches.
     Release,
@@ -115,7 +115,7 @@ pub struct ChildEnded {
 }
 
 /// The timers of the owner of the processes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProcessesTimer {
     /// Positions are written.
     Save,
@@ -127,7 +127,7 @@ pub enum ProcessesTimer {
     Patience,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Waiter {
     Launch(AskId),
     Recall(AskId),
@@ -135,7 +135,7 @@ pub(super) enum Waiter {
     End(AskId),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Entry {
     pub(super) record: ProcessRecord,
     /// `None` for one that was found.
@@ -202,7 +202,7 @@ impl Entry {
 }
 
 /// The remembered result of a process that is over.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Remembered {
     pub(super) name: ProcessName,
     pub(super) tag: ProcessTag,
@@ -212,7 +212,7 @@ pub(super) struct Remembered {
 }
 
 /// Whether processes without a record have been ended. Nothing is launched before: the sweep would take it for one of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Sweeping {
     UnderWay,
     /// They are gone; records may still be unsettled.
@@ -222,7 +222,7 @@ pub(super) enum Sweeping {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Processes {
     pub(super) options: ProcessesOptions,
     pub(super) entries: BTreeMap<ProcessName, Entry>,

@@ -17,8 +17,8 @@ const OPTIONS_BYTES_MAX: usize = 4_096;
 
 crate::conversation! {
     /// The messages of the registry.
-    #[derive(Clone)]
-    pub enum RegistryAsk -> RegistryAnswer for Registry {
+    #[derive(Clone, Hash)]
+    pub enum RegistryAsk -> #[derive(Hash)] RegistryAnswer for Registry {
         Register => Result<Registered, RegisterError>,
         Deregister => Deregistered,
         List => Vec<Entry>,
@@ -29,7 +29,7 @@ crate::conversation! {
 }
 
 /// The timers of the registry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RegistryTimer {
     /// The grace period of restored registrations is over (R8).
     GraceOver,

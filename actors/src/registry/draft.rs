@@ -6,7 +6,7 @@ use super::messages::{Active, RegistryNews};
 use super::state::{Counter, Registry, Stored, StoredChange};
 use crate::shell::{AskId, Effects};
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Draft {
     change: StoredChange,
     comings_and_goings: Vec<RegistryNews>,

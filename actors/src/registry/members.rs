@@ -1,6 +1,7 @@
 //! The registrations of one plugin.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash, Hasher};
 
 use smallvec::SmallVec;
 
@@ -21,6 +22,12 @@ pub(super) enum Members {
         by_number: BTreeMap<RegistrationNumber, Stored>,
         by_allocation: HashMap<AllocationId, RegistrationNumber>,
     },
+}
+
+impl Hash for Members {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.newest_first().for_each(|stored| stored.hash(state));
+    }
 }
 
 impl Default for Members {

@@ -11,7 +11,7 @@ use crate::vocabulary::{
 /// Registers one or more plugins of an allocation at a socket (R1). It is atomic: with several plugins (a monolith is
 /// controller and node) all are registered or none (R5). Idempotent: repeated with the same contents it changes nothing,
 /// except that it confirms a restored registration (R8). With other contents it is an update (R3).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Register {
     /// The plugins; at least one, none twice.
     pub plugins: Vec<PluginKey>,
@@ -28,7 +28,7 @@ pub struct Register {
 }
 
 /// The result of a [`Register`]. Its effects are on disk when this arrives.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Registered {
     /// It was created.
     New,
@@ -39,7 +39,7 @@ pub enum Registered {
 }
 
 /// Why a [`Register`] was refused. Nothing has changed (R9).
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum RegisterError {
     /// It named no plugin.
     #[error("allocation {allocation} registers no plugin; name at least one")]
@@ -76,7 +76,7 @@ pub enum RegisterError {
 }
 
 /// Removes the registrations of an allocation for these plugins. Atomic: all or none (R5). Idempotent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Deregister {
     /// The plugins. Those that the allocation does not serve are ignored and missing in the answer (R4).
     pub plugins: Vec<PluginKey>,
@@ -85,7 +85,7 @@ pub struct Deregister {
 }
 
 /// The result of a [`Deregister`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Deregistered {
     /// These registrations were removed.
     Removed(Vec<PluginKey>),
@@ -94,18 +94,18 @@ pub enum Deregistered {
 }
 
 /// Lists all registrations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct List;
 
 /// Describes one plugin: its active and standby registrations, and since when.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Describe {
     /// The plugin.
     pub plugin: PluginKey,
 }
 
 /// Queries the registration of one allocation for one plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RegistrationOf {
     /// The plugin.
     pub plugin: PluginKey,
@@ -114,7 +114,7 @@ pub struct RegistrationOf {
 }
 
 /// Waits until a plugin has an active registration (R7).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WaitForPlugin {
     /// The plugin.
     pub plugin: PluginKey,
@@ -123,7 +123,7 @@ pub struct WaitForPlugin {
 }
 
 /// Why a plugin did not become active before the timeout.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum WaitError {
     /// It is not registered (RES-01). It may still come.
     #[error(
@@ -165,7 +165,7 @@ pub enum Standing {
 }
 
 /// A registration in the registry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// Its place in the order of registrations (R2).
     pub number: RegistrationNumber,
@@ -178,7 +178,7 @@ pub struct Entry {
 }
 
 /// The registration that work for a plugin is routed to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Active {
     /// Grows with each change of the active registration or of its contents.
     pub generation: Generation,
@@ -189,7 +189,7 @@ pub struct Active {
 }
 
 /// The state of one plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Description {
     /// The plugin.
     pub plugin: PluginKey,
@@ -202,7 +202,7 @@ pub struct Description {
 }
 
 /// Why a registration was removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Departure {
     /// Its owner deregistered it.
     Deregistered,
@@ -211,7 +211,7 @@ pub enum Departure {
 }
 
 /// The news for subscribers. Each message publishes first the registrations, then changes of the active one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RegistryNews {
     /// A registration was created.
     Registered(Entry),
@@ -231,7 +231,7 @@ pub enum RegistryNews {
 }
 
 /// The view that subscribers get as snapshot.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RegistryView {
     /// All registrations, oldest first.
     pub entries: Vec<Entry>,

@@ -19,7 +19,7 @@ const LEAST_GRACE: Duration = Duration::from_secs(5);
 /// How many registrations one write removes when the grace period is over.
 const DROPPED_AT_ONCE: usize = 512;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Restored {
     unconfirmed: BTreeMap<RegistrationNumber, Arc<Registration>>,
     /// The registrations still to be checked in this round.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::vocabulary::{
 };
 
 /// The options of the registry.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct RegistryOptions {
     /// The grace period: how long an unconfirmed restored registration is kept (R8). 60 s by default.
     pub restore_grace: Duration,
@@ -45,7 +46,7 @@ impl Default for RegistryOptions {
 }
 
 /// The last activation of a registration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Activation {
     /// The generation of the activation.
     pub generation: Generation,
@@ -54,7 +55,7 @@ pub struct Activation {
 }
 
 /// A registration as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stored {
     /// Its place in the order of registrations.
     pub number: RegistrationNumber,
@@ -86,7 +87,7 @@ impl Stored {
 }
 
 /// The changes on disk by one message: almost always one row.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct StoredChange {
     /// Rows to insert or replace.
     pub put: SmallVec<[Stored; 1]>,
@@ -110,7 +111,7 @@ pub struct Image {
 }
 
 /// Asks whether the plugin of a restored registration still answers at its socket, under the same name (R8).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CheckIdentity {
     /// The number of the registration.
     pub number: RegistrationNumber,
@@ -131,7 +132,7 @@ pub enum CheckOutcome {
 const RESERVED_AT_ONCE: u64 = 4_096;
 
 /// Hands out unique numbers: a block is reserved on disk before the first of it is used.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Counter {
     next: u64,
     ceiling: u64,
@@ -157,7 +158,7 @@ impl Counter {
 /// All plugins. Looked up with every message: std's hashing would dominate the cost; the seed is as random as there.
 pub(super) type Plugins = HashMap<PluginKey, Plugin, RandomState>;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Plugin {
     pub(super) members: Members,
     /// The active one: its number, and its contents for the news of its removal.
@@ -202,6 +203,15 @@ impl fmt::Debug for Registry {
             .field("waiting", waiting)
             .field("draft", draft)
             .finish_non_exhaustive()
+    }
+}
+
+/// As its output.
+impl Hash for Registry {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { options: _, run, counter, plugins, held, restored, waiting, draft } = self;
+        (run, counter, plugins.iter().collect::<BTreeMap<_, _>>(), held).hash(state);
+        (restored, waiting, draft).hash(state);
     }
 }
 

@@ -1,14 +1,14 @@
 //! Callers that wait for a plugin (R7).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::shell::AskId;
 use crate::vocabulary::{PluginKey, Timestamp};
 
 /// The waiting callers by plugin. The machine that holds it enforces the limit.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Waiting {
-    by_plugin: HashMap<PluginKey, Vec<AskId>>,
+    by_plugin: BTreeMap<PluginKey, Vec<AskId>>,
     by_id: BTreeMap<AskId, (PluginKey, Timestamp)>,
 }
 

@@ -68,7 +68,7 @@ impl<M: Machine> Asker<M> {
 }
 
 /// Counters of an actor, as seen from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Vitals {
     /// Messages that were accepted and neither answered nor parked until something else happens.
     pub mailbox_depth: usize,

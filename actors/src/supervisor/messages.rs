@@ -8,11 +8,11 @@ use crate::conversation;
 use crate::shell::{Ending, StopMode, Vitals};
 
 /// Waits until all children run. Answered at once if they do.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub struct AwaitStarted;
 
 /// Why the children do not all run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum StartError {
     /// This child could not be started; those before it were rolled back (S2).
     #[error("{child} did not start, so everything before it was stopped again: {reason}")]
@@ -41,14 +41,14 @@ pub enum StartError {
 
 /// Restarts one child, independent of the strategy and without charge to the budget. A pending restart is done at once.
 /// Answered when the child runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct RestartChild {
     /// The name of the child.
     pub name: String,
 }
 
 /// Why a requested restart failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum RestartError {
     /// There is no such child.
     #[error("there is no child {name:?}")]
@@ -76,11 +76,11 @@ pub enum RestartError {
 }
 
 /// Queries the tree of actors below this supervisor. A child that times out is shown with what its supervisor knows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub struct DescribeTree;
 
 /// One actor of the tree, with its children.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct TreeNode {
     /// Its name among its siblings.
     pub name: String,
@@ -114,14 +114,14 @@ pub struct ChildDescription {
 /// Stops every child in reverse order, each within its own deadline, and then the supervisor itself, after this has been
 /// answered (S2, S3). From this moment on nothing is started any more. A second shutdown joins the first; of two modes
 /// [`StopMode::Stop`] wins.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub struct Shutdown {
     /// Whether to end what the children started, or to leave it running for the next start.
     pub mode: StopMode,
 }
 
 /// Why a shutdown sends no report. The shutdown proceeds nevertheless.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ShutdownError {
     /// Too many callers wait for the report already.
     #[error("the supervisor is stopping, and {limit} callers wait for the report already")]
@@ -132,7 +132,7 @@ pub enum ShutdownError {
 }
 
 /// The outcome of a shutdown (S3).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ShutdownReport {
     /// Each child once, in the order in which they ended.
     pub children: Vec<ChildEnding>,
@@ -148,7 +148,7 @@ impl ShutdownReport {
 }
 
 /// The end of one child (S3).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChildEnding {
     /// The name of the child.
     pub name: String,
@@ -159,7 +159,7 @@ pub struct ChildEnding {
 }
 
 /// The outcome of stopping a child.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum StopOutcome {
     /// It stopped gracefully and in order.
     Stopped,
@@ -212,7 +212,7 @@ impl fmt::Display for StopOutcome {
 }
 
 /// The news of a supervisor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SupervisorNews {
     /// A child runs.
     ChildStarted {
@@ -253,8 +253,8 @@ pub enum SupervisorNews {
 
 conversation! {
     /// The messages of a supervisor.
-    #[derive(Clone)]
-    pub enum SupervisorAsk -> SupervisorAnswer for Supervisor {
+    #[derive(Clone, Hash)]
+    pub enum SupervisorAsk -> #[derive(Hash)] SupervisorAnswer for Supervisor {
         AwaitStarted => Result<(), StartError>,
         RestartChild => Result<(), RestartError>,
         DescribeTree => TreeNode,

@@ -7,7 +7,7 @@ use crate::shell::Ending;
 use crate::vocabulary::{Backoff, RestartBudget};
 
 /// Whether a child is restarted after it has ended, as in OTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Restart {
     /// Always.
     Permanent,
@@ -30,7 +30,7 @@ impl Restart {
 }
 
 /// Which siblings share the fate of a child that must be restarted, as in OTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// None.
     OneForOne,
@@ -41,7 +41,7 @@ pub enum Strategy {
 }
 
 /// The specification of one child, as plain data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChildSpec {
     /// Its name among its siblings.
     pub name: String,
@@ -78,7 +78,7 @@ impl ChildSpec {
 }
 
 /// The configuration of a supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SupervisorSpec {
     /// Which siblings share the fate of a fallen child.
     pub strategy: Strategy,
@@ -100,7 +100,7 @@ impl Default for SupervisorSpec {
 }
 
 /// The configuration of the machine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Plan {
     /// The supervisor's own name, for the tree.
     pub name: String,

@@ -20,7 +20,7 @@ pub(super) const STOPPED_FOR_A_RESTART: &str = "it was stopped for a restart";
 pub(super) const A_SIBLING_FELL: &str = "a sibling fell";
 
 /// The supervisor as a pure machine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Supervisor {
     pub(super) plan: Plan,
     pub(super) phase: Phase,
@@ -35,7 +35,7 @@ pub struct Supervisor {
     pub(super) describing: Option<Describing>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Phase {
     /// It has just been built and asks which children live: they survive its crash.
     TakingStock { key: CallKey },
@@ -47,7 +47,7 @@ pub(super) enum Phase {
     Closing(Closing),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Closing {
     pub(super) cause: ClosingCause,
     pub(super) mode: StopMode,
@@ -56,14 +56,14 @@ pub(super) struct Closing {
     pub(super) askers: Vec<AskId>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum ClosingCause {
     Asked,
     StartFailed { child: String, reason: String },
     Escalated { reason: String },
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Child {
     pub(super) phase: ChildPhase,
     pub(super) life: Generation,
@@ -74,7 +74,7 @@ pub(super) struct Child {
     pub(super) fall: Option<String>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum ChildPhase {
     /// It is not yet known whether it lives; or it lives and the operation on it was cut off.
     Unseen,
@@ -102,11 +102,11 @@ pub(super) enum ChildPhase {
 }
 
 /// The number of a course.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct CourseNumber(pub(super) u64);
 
 /// A group of children that is being stopped and restarted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Course {
     pub(super) number: CourseNumber,
     pub(super) reason: CourseReason,
@@ -115,7 +115,7 @@ pub(super) struct Course {
     pub(super) step: CourseStep,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum CourseReason {
     /// The first start of the children in this life of the supervisor.
     Opening,
@@ -125,7 +125,7 @@ pub(super) enum CourseReason {
     Asked,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum CourseStep {
     /// Members are stopped one by one, the last one first. Then follows the pause.
     Stopping { pause: Duration },
@@ -136,14 +136,14 @@ pub(super) enum CourseStep {
 }
 
 /// A pending description of all children, and its callers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Describing {
     pub(super) key: CallKey,
     pub(super) askers: Vec<AskId>,
 }
 
 /// The calls of a supervisor. A child is identified by its index in the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Check which children live.
     TakeStock,
@@ -209,7 +209,7 @@ pub enum Outcome {
 }
 
 /// The state of a child when stock is taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// It was never ready, and does not live.
     Absent,
@@ -227,7 +227,7 @@ pub enum Standing {
 }
 
 /// The timers of a supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Timer {
     /// The pause of a course.
     Pause(CourseNumber),

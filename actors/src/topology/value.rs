@@ -47,7 +47,7 @@ impl Core {
 }
 
 /// The parts of a topology, before validation.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct TopologyParts {
     /// The ids of the memory nodes.
     pub nodes: Vec<u8>,
@@ -62,7 +62,7 @@ pub struct TopologyParts {
 }
 
 /// The CPU topology of a machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Topology(TopologyParts);
 
 /// Why a topology is invalid for a driver (TH010, TH011). Each message names the problem and the number.

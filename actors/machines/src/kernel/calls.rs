@@ -7,7 +7,7 @@ use super::machine::{CallKey, Machine};
 use super::state::StepNumber;
 
 /// A call that the machine wants made.
-#[derive(Debug)]
+#[derive(Debug, Hash)]
 pub(super) struct Planned<M: Machine> {
     pub(super) key: CallKey,
     pub(super) deadline: Duration,
@@ -26,7 +26,7 @@ impl<M: Machine> Clone for Planned<M> {
 }
 
 /// What runs and what waits.
-#[derive(Debug)]
+#[derive(Debug, Hash)]
 pub(super) struct Calls<M: Machine> {
     running: BTreeMap<u64, (CallKey, M::Call)>,
     waiting: VecDeque<Planned<M>>,

@@ -50,7 +50,7 @@ pub trait Machine: Sized + Debug + 'static {
 }
 
 /// Marks the place of a type that a machine has no use for: no value of it exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Never {}
 
 /// Names one question that waits for its answer.
@@ -66,7 +66,7 @@ impl AskId {
 }
 
 /// How an actor is asked to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StopMode {
     /// End what Callboard started, and say goodbye for it.
     Stop,
@@ -84,7 +84,7 @@ pub struct CallKey {
 }
 
 /// Why a call has no outcome of its own.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CallLost {
     /// It took longer than its deadline and was given up. Whether it took effect is unknown (C015).
     #[error("no answer within {0:?}")]
@@ -228,7 +228,7 @@ impl<M: Machine> Effects<M> {
 }
 
 /// How an actor ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// By its own decision, with its business in order.
     Normal,
@@ -244,7 +244,7 @@ pub enum Ending {
 
 /// Whose turn a write is: lives of the machine are numbered by `epoch`, the writes of its actor by `sequence`. When a write
 /// fails, later ones of the same epoch never happen, since they were decided on top of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket {
     /// Grows each time the machine is rebuilt, and with each actor that is started. No two actors of a process share one, so
     /// that what a former actor of the same owner still had on its way is never taken for a write of the present one.

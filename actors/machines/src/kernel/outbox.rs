@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// A place in the outbox.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum Place<T> {
     /// Nothing behind this leaves before this write is on disk.
     Gate(u64),
@@ -11,7 +11,7 @@ enum Place<T> {
 }
 
 /// What waits to leave, and how far the disk has got.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Outbox<T> {
     places: VecDeque<Place<T>>,
     durable_through: u64,

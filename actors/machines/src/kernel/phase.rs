@@ -5,7 +5,7 @@ use super::port::Terms;
 use crate::vocabulary::Timestamp;
 
 /// Where the kernel stands with its machine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Phase<M> {
     /// The store is being read; the machine will be built from it.
     Loading,
@@ -20,7 +20,7 @@ pub(super) enum Phase<M> {
 }
 
 /// What comes when everything that was written has settled.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub(super) enum AfterSettling {
     /// The store is read again at once.
     Load,
@@ -29,7 +29,7 @@ pub(super) enum AfterSettling {
 }
 
 /// What came in while there was no machine, in the order in which it came.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Deferred<M: Machine, T: Terms<M>> {
     /// A question, and when it came.
     Question { ask: M::Ask, asked_at: Timestamp, asker: T::Asker },
@@ -48,7 +48,7 @@ pub(super) enum Deferred<M: Machine, T: Terms<M>> {
 }
 
 /// What the present machine was told and has not finished. It is told again when the machine is rebuilt.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Unfinished<M: Machine, T: Terms<M>> {
     /// A question that no step has answered yet.
     Question { ask: M::Ask, asked_at: Timestamp, asker: T::Asker },

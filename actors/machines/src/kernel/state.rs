@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Debug};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use super::calls::Calls;
@@ -52,8 +53,12 @@ impl Debug for StepNumber {
     }
 }
 
+impl Hash for StepNumber {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
 /// What waits to leave.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Waiting<I> {
     /// The last write that was handed over before it.
     pub(super) behind: u64,
@@ -63,7 +68,7 @@ pub(super) struct Waiting<I> {
 }
 
 /// One thing that waits to leave.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Item<M: Machine, T: Terms<M>> {
     /// An answer; there may be nobody whom it is for.
     Answer(Option<T::Asker>, T::Answer),
@@ -192,6 +197,20 @@ where
             was_built: self.was_built,
             steps: self.steps,
         }
+    }
+}
+
+/// Everything that decides what the kernel does next; what never changes is left out.
+impl<M, T> Hash for Kernel<M, T>
+where
+    M: Machine<Ask: Hash, Call: Hash, Timer: Hash, News: Hash> + Hash,
+    T: Terms<M, Asker: Hash, Reader: Hash, Answer: Hash, View: Hash> + Hash,
+{
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.phase, &self.outbox, &self.calls, &self.timers, &self.unattached).hash(state);
+        (self.published, self.asked, &self.unfinished, &self.again, &self.deferred).hash(state);
+        (self.ticket, self.written_through, self.failed_epoch).hash(state);
+        (&self.restarts, self.pauses, self.was_built).hash(state);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::vocabulary::Timestamp;
 
 /// Which timers run, and which is next. Two timers of the same instant run in the order in which they were set.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Timers<T: Ord + Clone> {
     by_time: BTreeSet<(Timestamp, u64, T)>,
     by_name: BTreeMap<T, (Timestamp, u64)>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::time::{Moment, Timestamp};
 
 /// How long to wait before the next try.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Backoff {
     /// The first pause.
     pub first: Duration,
@@ -32,7 +32,7 @@ impl Default for Backoff {
 }
 
 /// Where a [`Backoff`] has got to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct BackoffState {
     failures: u32,
     last_failure: Option<Timestamp>,
@@ -65,7 +65,7 @@ impl BackoffState {
 }
 
 /// How many restarts are allowed: at most `limit` within any `window` (OTP's intensity and period).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RestartBudget {
     /// Restarts allowed within the window. Zero allows none.
     pub limit: u32,
@@ -80,7 +80,7 @@ impl Default for RestartBudget {
 }
 
 /// The restarts that still count against a [`RestartBudget`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RestartHistory {
     at: VecDeque<Timestamp>,
     total: u64,

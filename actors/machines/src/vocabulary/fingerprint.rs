@@ -115,7 +115,7 @@ capability!(
 );
 
 /// Who a plugin says it is (`GetPluginInfo`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Its own name, in domain-name notation, at most 63 characters (C030).
     pub provider: Arc<str>,
@@ -129,7 +129,7 @@ pub struct Identity {
 pub type Topology = BTreeMap<String, String>;
 
 /// What a node plugin says of its node (`NodeGetInfo`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NodeInfo {
     /// The node's id with this plugin, at most 256 bytes (C006).
     pub node_id: String,
@@ -140,7 +140,7 @@ pub struct NodeInfo {
 }
 
 /// Everything that one generation of a CSI plugin reported. Identity and capabilities are read once per generation (I3).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CsiFingerprint {
     /// Who it is.
     pub identity: Identity,

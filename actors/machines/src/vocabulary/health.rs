@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What is known of an instance's health. Not knowing is a value of its own and never rounded to a yes or a no.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Health {
     /// No full answer has come yet.
     Starting,

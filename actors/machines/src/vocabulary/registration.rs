@@ -9,7 +9,7 @@ use super::plugin::PluginKey;
 
 /// One allocation serves one plugin at one endpoint. Its identity is plugin and allocation (R1); the rest may change, and a
 /// change is an update (R3).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Registration {
     /// Which plugin is served.
     pub plugin: PluginKey,

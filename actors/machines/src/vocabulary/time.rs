@@ -51,7 +51,7 @@ impl fmt::Display for Timestamp {
 }
 
 /// What a step knows of the world besides its input: what time it is, and one random number for jitter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Moment {
     /// The present.
     pub now: Timestamp,

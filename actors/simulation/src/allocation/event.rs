@@ -5,7 +5,7 @@ use std::fmt;
 use callboard_actors::shell::StopMode;
 
 /// How much may happen, of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AllocationBounds {
     /// How often the host prepares the task, says that it runs, or that it has ended.
     pub orders: u8,

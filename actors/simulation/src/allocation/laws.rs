@@ -21,7 +21,7 @@ use super::super::witness::{Verdict, Witness};
 type Outcome = Result<AllocationOutcome, CallLost>;
 
 /// Sees everything that the supervisor of one allocation does in one life.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct AllocationLaws {
     pub(super) config: Constant<Rc<AllocationConfig>>,
     pub(super) task: Task,
@@ -42,7 +42,7 @@ pub struct AllocationLaws {
 }
 
 /// What became of the present start of the task.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Course {
     pub(super) began: Timestamp,
     /// What kept it from being ready, as last heard.
@@ -62,7 +62,7 @@ pub(super) struct Course {
 }
 
 /// What the registry knows, as heard.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Entry {
     Unknown,
     In(Option<Arc<str>>),
@@ -70,7 +70,7 @@ pub(super) enum Entry {
 }
 
 /// How far it is with leaving.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct WayOut {
     pub(super) began: Timestamp,
     /// Whether the host itself ends, and what is owed is left to its next start.

@@ -15,7 +15,7 @@ use super::surroundings::Surroundings;
 pub(super) type Returned = (u64, Result<AllocationOutcome, CallLost>);
 
 /// A call that has not come back.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Pending {
     number: u64,
     call: AllocationCall,
@@ -24,20 +24,20 @@ struct Pending {
 }
 
 /// A message on its way to the registry, and who waits for the answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct InFlight {
     number: Option<u64>,
     message: Message,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum Message {
     Register(Register),
     Deregister(Deregister),
 }
 
 /// Everybody around one supervisor.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Neighbours {
     pub(super) around: Surroundings,
     calls: Vec<Pending>,

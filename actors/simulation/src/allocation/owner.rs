@@ -11,7 +11,7 @@ use callboard_actors::allocation::{AllocationAsk, NoteStart, Task};
 use callboard_actors::vocabulary::Health;
 
 /// What an owner knows, and gives to a supervisor that takes up the work of a former one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Owner {
     pub(super) task: Task,
     /// The health that was told last.

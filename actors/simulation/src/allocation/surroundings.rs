@@ -14,7 +14,7 @@ use callboard_actors::vocabulary::{AllocationId, Health, Identity, SocketPath};
 use super::event::Reply;
 
 /// The process of one task and its directory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(in super::super) struct Surroundings {
     allocation: AllocationId,
     socket: SocketPath,

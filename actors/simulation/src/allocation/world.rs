@@ -12,7 +12,7 @@ use callboard_actors::vocabulary::{AllocationId, Health, Moment, PluginName, Rol
 
 use super::super::instances::NoDisk;
 use super::super::law::Law;
-use super::super::search::{Play, World};
+use super::super::search::{Play, World, digest};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
@@ -28,7 +28,7 @@ type Supervisor = StandIn<Allocation, NoDisk, AllocationLaws>;
 const CALM_MAX: u32 = 24;
 
 /// The world, with what may still happen.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct AllocationWorld {
     pub(super) supervisor: Supervisor,
     tamper: Option<Rc<dyn Tamper<Allocation>>>,
@@ -158,6 +158,10 @@ impl AllocationWorld {
 }
 
 impl World for AllocationWorld {
+    fn digest(&self) -> u128 {
+        digest(self)
+    }
+
     fn events(&self) -> Vec<AllocationEvent> {
         if self.supervisor.has_ended() && !self.neighbours.has_in_flight() {
             return Vec::new();

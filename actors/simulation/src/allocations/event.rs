@@ -5,7 +5,7 @@ use std::fmt;
 use callboard_actors::shell::StopMode;
 
 /// How much may happen, of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AllocationsBounds {
     /// How many allocations there are, at most two.
     pub allocations: usize,

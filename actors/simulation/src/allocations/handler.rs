@@ -10,7 +10,7 @@ use super::supervisor::{Entry, Supervisor};
 use super::world::allocation;
 
 /// All that the owner has at its hands.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Handler {
     pub(super) entries: Vec<Entry>,
     /// Who has ended, and its owner has not heard so.

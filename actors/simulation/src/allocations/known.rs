@@ -12,7 +12,7 @@ use callboard_actors::vocabulary::{Attempt, Health};
 pub(super) const NOBODY: AskId = AskId::new(0);
 
 /// What is known of one allocation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(in super::super) struct Known {
     pub(super) spec: Arc<AllocationSpec>,
     /// What its task does, by what the host has said.

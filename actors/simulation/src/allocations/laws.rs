@@ -15,7 +15,7 @@ use super::super::witness::{Verdict, Witness};
 use super::known::{Known, NOBODY};
 
 /// Sees everything that the owner of the allocations does.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub struct AllocationsLaws {
     known: BTreeMap<AllocationId, Known>,
     last_life: Attempt,

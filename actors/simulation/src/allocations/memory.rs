@@ -6,7 +6,7 @@ use callboard_actors::shell::{Ticket, Written};
 use super::super::stand_in::Disk;
 
 /// The records, as the memory of production keeps them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub struct Memory(AllocationsImage);
 
 impl Memory {

@@ -17,7 +17,7 @@ use super::event::SupervisorAct;
 pub(super) type Answered = Result<OrderAnswer, AskError>;
 
 /// One allocation, as it is in truth.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Entry {
     /// The supervisor that lives, if one does.
     pub(super) supervisor: Option<Supervisor>,
@@ -34,7 +34,7 @@ pub(super) struct Entry {
 }
 
 /// One that lives.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Supervisor {
     pub(super) life: Attempt,
     status: AllocationStatus,
@@ -49,7 +49,7 @@ pub(super) struct Supervisor {
 }
 
 /// How far on its way out it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Stage {
     /// It is not.
     Serving,

@@ -12,7 +12,7 @@ use callboard_actors::shell::{CallLost, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Backoff, Moment, RestartBudget, Timestamp};
 
 use super::super::law::Law;
-use super::super::search::{Play, World};
+use super::super::search::{Play, World, digest};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
@@ -29,7 +29,7 @@ const CALM_MAX: u32 = 12;
 const NOBODY: u64 = 0;
 
 /// The world, with what may still happen.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct AllocationsWorld {
     pub(super) owner: Owner,
     tamper: Option<Rc<dyn Tamper<Allocations>>>,
@@ -268,6 +268,10 @@ impl AllocationsWorld {
 }
 
 impl World for AllocationsWorld {
+    fn digest(&self) -> u128 {
+        digest(self)
+    }
+
     fn events(&self) -> Vec<AllocationsEvent> {
         let may_succeed = self.left.successors > 0 && self.stopped != Some(StopMode::Stop);
         if self.owner.has_ended() {

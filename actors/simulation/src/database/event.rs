@@ -5,7 +5,7 @@ use std::fmt;
 use callboard_actors::persister::{DiskFault, Reached};
 
 /// How much may happen, of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DatabaseBounds {
     /// How many actors keep something in it.
     pub owners: u8,
@@ -43,7 +43,7 @@ impl DatabaseBounds {
 }
 
 /// Something begins to fail while the disk is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Trouble {
     /// After so many changes of the disk.
     pub after: u64,

@@ -7,7 +7,7 @@ mod committing;
 mod telling;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use callboard_actors::persister::{
@@ -22,7 +22,7 @@ use super::plain::{Changes, Plain};
 use super::volume::{Came, Deed, Medium, Place, Reading};
 
 /// Work that waits behind the writes before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Job {
     /// An owner reads what is its own.
     Load(Owner),
@@ -50,7 +50,7 @@ pub(crate) enum Step {
 pub(crate) type Row = (Place, Vec<u8>);
 
 /// What an owner is told of its writes; see [`Settled`](callboard_actors::persister::Settled).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Word {
     pub(crate) owner: Owner,
     pub(crate) epoch: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Word {
 pub(super) type Life = (Owner, u64);
 
 /// Something that waits, as one would write it down.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum Waits {
     Write { life: Life, epoch: u64, sequence: u64, changes: Changes },
     Refusal { life: Life, epoch: u64 },
@@ -70,7 +70,7 @@ enum Waits {
 }
 
 /// The ledger of an owner, as one would write it down.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Hash, Default)]
 struct Ledger {
     opening: u64,
     /// The epoch up to which nothing is taken any more.
@@ -82,7 +82,7 @@ struct Ledger {
 }
 
 /// A commit that is over, and of which nobody was told.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Finished {
     batch: Rc<Batch>,
     is_written: bool,
@@ -91,7 +91,7 @@ struct Finished {
 }
 
 /// Whether a host has the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Door {
     Open,
     /// A host runs, and has closed the database.
@@ -101,7 +101,7 @@ enum Door {
 }
 
 /// The queue and the store of production, and what must come of them.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct DatabaseModel<D> {
     volume: D,
     queue: Queue<Life, Job>,
@@ -124,14 +124,13 @@ pub(crate) struct DatabaseModel<D> {
 }
 
 /// Where it is not known what lies on the disk, the whole history counts.
-impl<D: Medium> fmt::Debug for DatabaseModel<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl<D: Medium> Hash for DatabaseModel<D> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { volume, queue, door, waiting, ledgers, finished, words, plain, trouble, damaged, .. } =
             self;
         let is_doubtful = trouble.is_some() || plain.is_doubtful();
         let history = is_doubtful.then(|| volume.history());
-        let state = (queue, door, waiting, ledgers, finished, words, plain, trouble, damaged, history);
-        f.debug_tuple("DatabaseModel").field(&state).finish()
+        (queue, door, waiting, ledgers, finished, words, plain, trouble, damaged, history).hash(state);
     }
 }
 

@@ -6,7 +6,7 @@ use super::volume::{Lines, Place};
 pub(super) type Changes = Vec<(Place, Option<Vec<u8>>)>;
 
 /// What must lie in the database.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Plain {
     /// What lay there when it was read last, and what was surely committed since.
     lines: Lines,
@@ -14,7 +14,7 @@ pub(super) struct Plain {
     unread: Vec<Commit>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Commit {
     changes: Changes,
     is_certain: bool,

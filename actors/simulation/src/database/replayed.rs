@@ -6,7 +6,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
@@ -22,7 +21,7 @@ struct Known {
 }
 
 /// A volume with this history. Copies share what is known.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct Replayed {
     deeds: Vec<Deed>,
     history: u128,
@@ -41,7 +40,7 @@ impl Replayed {
 fn extended(history: u128, deed: &Deed) -> u128 {
     let hash = |salt: u8| {
         let mut hasher = DefaultHasher::new();
-        (salt, history, format!("{deed:?}")).hash(&mut hasher);
+        (salt, history, deed).hash(&mut hasher);
         u128::from(hasher.finish())
     };
     hash(0) << 64 | hash(1)
@@ -83,8 +82,6 @@ impl Medium for Replayed {
 }
 
 /// What lies on it is known from what comes of reading it, and how it came to be is no part of its state.
-impl fmt::Debug for Replayed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Replayed")
-    }
+impl Hash for Replayed {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }

@@ -35,7 +35,7 @@ pub(crate) fn read_table<R: Record>(store: &mut Store, reading: &mut Reading) ->
 }
 
 /// What can be done to a volume.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(crate) enum Deed {
     /// A host opens the database.
     Open,

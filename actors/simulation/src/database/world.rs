@@ -6,7 +6,7 @@ use callboard_actors::persister::{Operation, Owner, RECORD_BYTES_MAX, Reached, R
 use serde::{Deserialize, Serialize};
 
 use super::super::law::Law;
-use super::super::search::{Play, World};
+use super::super::search::{Play, World, digest};
 use super::super::witness::{Violation, cry, found};
 use super::event::{DatabaseBounds, DatabaseEvent, Trouble};
 use super::faults::PersisterFault;
@@ -27,7 +27,7 @@ const READERS: &[Reader] = &[read_table::<Line>];
 const OWNERS: [Owner; 3] = [Owner("first"), Owner("second"), Owner("third")];
 
 /// An actor that writes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Author {
     phase: Phase,
     epoch: u64,
@@ -37,7 +37,7 @@ struct Author {
     unsettled: BTreeSet<(u64, u64)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     Writing,
     /// It was told no, and begins again from what is on disk.
@@ -46,7 +46,7 @@ enum Phase {
 }
 
 /// The world, with what may still happen.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct DatabaseWorld {
     model: DatabaseModel<Replayed>,
     authors: Vec<Author>,
@@ -216,6 +216,10 @@ impl DatabaseWorld {
 }
 
 impl World for DatabaseWorld {
+    fn digest(&self) -> u128 {
+        digest(self)
+    }
+
     fn events(&self) -> Vec<DatabaseEvent> {
         let mut events = Vec::new();
         self.of_owners(&mut events);

@@ -17,7 +17,7 @@ use super::pauses::Pauses;
 type Outcome = Result<Result<Reached, Trouble>, CallLost>;
 
 /// Sees everything that one driver does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct DriverLaws {
     config: Constant<DriverConfig>,
     known: Known,
@@ -35,7 +35,7 @@ pub struct DriverLaws {
 }
 
 /// What it has been told of its process and its connection.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 struct Known {
     process: Option<ProcessTag>,
     /// Whether it was told that nothing runs, and has not had anything launched since.

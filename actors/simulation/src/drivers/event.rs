@@ -43,7 +43,7 @@ impl Order {
 }
 
 /// How much may happen, of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DriversBounds {
     /// What the host has said before anything else happens.
     pub begin: &'static [Order],

@@ -16,7 +16,7 @@ use super::super::witness::{Verdict, Witness};
 use super::pauses::Pauses;
 
 /// Sees everything that one eventor does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct EventorLaws {
     options: EventorOptions,
     flying: Option<CallKey>,

@@ -13,7 +13,7 @@ use callboard_actors::vocabulary::Timestamp;
 const KEPT_MAX: usize = 64;
 
 /// One process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Process {
     launch: u64,
     /// In which run of the host it was launched.
@@ -21,14 +21,14 @@ struct Process {
 }
 
 /// One event that the plugin has told: of which task, and which one of that task it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 struct Told {
     task: u8,
     ordinal: u32,
 }
 
 /// The process of one driver and its plugin. It outlives hosts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Ground {
     name: ProcessName,
     tasks: Arc<[TaskKey]>,

@@ -39,7 +39,7 @@ use super::subscribers::Subscribers;
 const NOBODY: u64 = 0;
 
 /// The owner, the children, their plugins and handlers, and what is between them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct DriversModel {
     options: Constant<DriversModelOptions>,
     owner: Owner,

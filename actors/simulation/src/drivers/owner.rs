@@ -16,7 +16,7 @@ use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
 
 /// The present life of a driver and of its eventor, as the owner knows them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 struct Lives {
     driver: Option<Attempt>,
     /// Whether the driver was told to end.
@@ -31,7 +31,7 @@ struct Lives {
 }
 
 /// Sees everything that the owner of the drivers does.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub struct DriversLaws {
     lives: BTreeMap<DriverName, Lives>,
     watched: BTreeMap<DriverName, BTreeSet<TaskKey>>,

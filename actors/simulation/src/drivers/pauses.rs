@@ -5,7 +5,7 @@ use std::time::Duration;
 use callboard_actors::vocabulary::{Backoff, Timestamp};
 
 /// How many failures there were since the last calm.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Hash, Default)]
 pub(super) struct Pauses {
     failures: u32,
     last: Option<Timestamp>,

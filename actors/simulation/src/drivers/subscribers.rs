@@ -10,7 +10,7 @@ use super::super::witness::Verdict;
 use super::ground::{Ground, marked};
 
 /// What one handler knows. It outlives hosts, as far as the handler writes it down.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Hash, Default)]
 struct Had {
     /// The last event: of which launch of the plugin, and which one of the task.
     last: Option<(u64, u32)>,
@@ -25,7 +25,7 @@ struct Had {
 }
 
 /// One sink, with the journal in it. The sink itself is a name only, since it can't be copied.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Subscriber {
     sink: TaskEventSink,
     task: Option<u8>,
@@ -37,7 +37,7 @@ struct Subscriber {
 }
 
 /// All handlers of one driver's tasks.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub struct Subscribers {
     list: Vec<Subscriber>,
     /// What each task's handler wrote down before its host ended.

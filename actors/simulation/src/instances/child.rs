@@ -14,7 +14,7 @@ use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
 
 /// Sees everything that one instance does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct InstanceLaws {
     config: InstanceConfig,
     /// The call in flight.

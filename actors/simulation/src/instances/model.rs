@@ -28,7 +28,7 @@ use super::parent::InstancesLaws;
 use super::plugins::{Behaviour, answer_of};
 
 /// For machines that write nothing.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Hash, Default)]
 pub(in super::super) struct NoDisk;
 
 impl<M: Machine<Change = Never>> Disk<M> for NoDisk {
@@ -40,7 +40,7 @@ impl<M: Machine<Change = Never>> Disk<M> for NoDisk {
 type Parent = StandIn<Instances, NoDisk, InstancesLaws>;
 
 /// One instance, with its reports that its parent has not heard yet.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Child {
     pub(super) actor: StandIn<Instance, NoDisk, InstanceLaws>,
     plugin: PluginKey,
@@ -61,7 +61,7 @@ pub enum InFlight {
 }
 
 /// Something has set out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in super::super) enum SetOut {
     Feed,
     Report(PluginKey),
@@ -69,7 +69,7 @@ pub(in super::super) enum SetOut {
 }
 
 /// The faults that are put into the machines of a model.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Tampers {
     pub(super) parent: Option<Rc<dyn Tamper<Instances>>>,
     pub(super) child: Option<Rc<dyn Tamper<Instance>>>,
@@ -83,7 +83,7 @@ const LOOKS: u64 = 1 << 32;
 const RETIREMENT: u64 = 1;
 
 /// The parent, the children and what is between them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct InstancesModel {
     pub(super) parent: Parent,
     pub(super) children: BTreeMap<Attempt, Child>,

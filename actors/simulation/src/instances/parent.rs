@@ -15,7 +15,7 @@ use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
 
 /// What is known of one plugin's instance.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Life {
     life: Attempt,
     generation: Generation,
@@ -23,7 +23,7 @@ struct Life {
 }
 
 /// Sees everything that the supervisor of the instances does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct InstancesLaws {
     options: InstancesOptions,
     /// Whom the registry routes to, as far as the supervisor was told.

@@ -18,7 +18,7 @@ use callboard_actors::vocabulary::{
 };
 
 use super::super::law::Law;
-use super::super::search::{Play, World};
+use super::super::search::{Play, World, digest};
 use super::super::tamper::Tamper;
 use super::super::witness::{Violation, cry, found};
 use super::model::{InFlight, InstancesModel, Tampers};
@@ -77,7 +77,7 @@ pub enum InstancesEvent {
 }
 
 /// The world, with what may still happen.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct InstancesWorld {
     model: InstancesModel,
     now: Timestamp,
@@ -208,6 +208,10 @@ impl InstancesWorld {
 }
 
 impl World for InstancesWorld {
+    fn digest(&self) -> u128 {
+        digest(self)
+    }
+
     fn events(&self) -> Vec<InstancesEvent> {
         if self.model.has_ended {
             return Vec::new();

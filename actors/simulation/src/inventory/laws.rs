@@ -14,7 +14,7 @@ use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
 
 /// Sees everything that the inventory does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct InventoryLaws {
     options: InventoryOptions,
     begun: Timestamp,

@@ -17,7 +17,7 @@ use callboard_actors::vocabulary::{
 
 use super::super::instances::NoDisk;
 use super::super::law::Law;
-use super::super::search::{Play, World};
+use super::super::search::{Play, World, digest};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
@@ -25,7 +25,7 @@ use super::event::{InventoryBounds, InventoryEvent, Word, plugin};
 use super::laws::InventoryLaws;
 
 /// The world, with what may still happen.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct InventoryWorld {
     inventory: StandIn<Inventory, NoDisk, InventoryLaws>,
     now: Timestamp,
@@ -251,6 +251,10 @@ impl InventoryWorld {
 }
 
 impl World for InventoryWorld {
+    fn digest(&self) -> u128 {
+        digest(self)
+    }
+
     fn events(&self) -> Vec<InventoryEvent> {
         if self.inventory.has_ended() {
             return Vec::new();

@@ -10,7 +10,7 @@ use super::super::stand_in::{Disk, Settlement};
 use super::super::writes::{Outcome, Writes};
 
 /// How far the record of a launch has come on disk, at the furthest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Stage {
     /// It is to be launched.
     Intended,
@@ -23,7 +23,7 @@ pub(super) enum Stage {
 }
 
 /// The disk of one data directory; it outlives its hosts.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct ProcessesDisk {
     rows: BTreeMap<ProcessName, ProcessRecord>,
     stages: BTreeMap<ProcessTag, Stage>,

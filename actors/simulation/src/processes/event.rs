@@ -8,7 +8,7 @@ use callboard_actors::vocabulary::Attempt;
 use super::super::writes::Outcome;
 
 /// How much may happen, of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProcessesBounds {
     /// How many processes run already, each ready and with its record: an earlier run of the host left them.
     pub found: u8,

@@ -15,14 +15,14 @@ use super::super::law::Law;
 use super::super::witness::Verdict;
 
 /// A process that runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Running {
     name: ProcessName,
     lifetime: Lifetime,
 }
 
 /// What an actor of a process is at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum At {
     /// It has done nothing yet.
     Begun,
@@ -35,7 +35,7 @@ enum At {
 }
 
 /// The actor of one process.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Actor {
     config: ProcessConfig,
     at: At,
@@ -47,7 +47,7 @@ struct Actor {
 }
 
 /// All processes that run, and all actors.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Ground {
     running: BTreeMap<ProcessTag, Running>,
     actors: BTreeMap<Attempt, Actor>,

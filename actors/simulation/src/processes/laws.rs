@@ -12,7 +12,7 @@ use super::super::witness::{Verdict, Witness};
 use super::disk::{ProcessesDisk, Stage};
 
 /// Sees everything that the owner of the processes does.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub struct ProcessesLaws {
     /// What the disk holds of which it is about to be built.
     expected: Option<Vec<ProcessRecord>>,

@@ -27,7 +27,7 @@ type Owner = StandIn<Processes, ProcessesDisk, ProcessesLaws>;
 const NOBODY: u64 = 0;
 
 /// The owner, what it stands on, and what is between them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(in super::super) struct ProcessesModel {
     pub(super) owner: Owner,
     tamper: Option<Rc<dyn Tamper<Processes>>>,

@@ -8,7 +8,7 @@ use callboard_actors::process::{Executable, Lifetime, ProcessName, ProcessRecord
 use callboard_actors::processes::{LaunchProcess, Processes, RecallProcess, StopProcess};
 use callboard_actors::vocabulary::Timestamp;
 
-use super::super::search::{Play, World};
+use super::super::search::{Play, World, digest};
 use super::super::tamper::Tamper;
 use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
@@ -18,7 +18,7 @@ use super::ground::{Ground, identity};
 use super::model::ProcessesModel;
 
 /// The world, with what may still happen.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct ProcessesWorld {
     model: ProcessesModel,
     now: Timestamp,
@@ -100,6 +100,10 @@ impl ProcessesWorld {
 }
 
 impl World for ProcessesWorld {
+    fn digest(&self) -> u128 {
+        digest(self)
+    }
+
     fn events(&self) -> Vec<ProcessesEvent> {
         let ProcessesModel { owner, ground, .. } = &self.model;
         if owner.has_ended() {

@@ -14,7 +14,7 @@ use super::super::writes::{Outcome, Writes};
 pub type Rows = BTreeMap<RegistrationNumber, Stored>;
 
 /// The disk of one data directory; it outlives its hosts.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub struct RegistryDisk {
     rows: Rows,
     ceiling: u64,

@@ -17,7 +17,7 @@ use super::model::{Model, Sentence};
 use super::reading::{Picture, Reading};
 
 /// Sees everything that the registry does. It remembers what was told across all lives and runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct RegistryLaws {
     options: RegistryOptions,
     is_thorough: bool,

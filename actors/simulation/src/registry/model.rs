@@ -11,7 +11,7 @@ use callboard_actors::vocabulary::{
 use super::disk::Rows;
 
 /// Somebody who is registered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Held {
     pub(super) number: RegistrationNumber,
     pub(super) registration: Arc<Registration>,
@@ -19,7 +19,7 @@ pub(super) struct Held {
 }
 
 /// Whom work is routed to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Served {
     pub(super) number: RegistrationNumber,
     pub(super) generation: Generation,
@@ -27,7 +27,7 @@ pub(super) struct Served {
 }
 
 /// One plugin: who serves it, oldest first.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Board {
     pub(super) held: Vec<Held>,
     pub(super) active: Option<Served>,
@@ -51,7 +51,7 @@ pub(super) enum Sentence {
     Deregistered(Vec<PluginKey>),
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Model {
     pub(super) boards: BTreeMap<PluginKey, Board>,
     pub(super) count: usize,

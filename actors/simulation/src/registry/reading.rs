@@ -231,7 +231,7 @@ fn blame(tale: Option<&Tale>, told: Option<&RegistryNews>, before: Option<&Regis
 }
 
 /// What a subscriber who hears everything makes of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Picture {
     has_heard: bool,
     entries: BTreeMap<RegistrationNumber, Entry>,

@@ -1,6 +1,7 @@
 //! The stand-in's side of a kernel: what leaves is collected, and a witness sees every step.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::witness::Witness;
 const READER: u64 = 0;
 
 /// What the kernel of a stand-in carries: numbers of askers, and answers that can be copied with it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub(super) struct StandInTerms;
 
 impl<M: Machine> Terms<M> for StandInTerms {
@@ -59,6 +60,14 @@ impl<M: Machine> Default for Around<M> {
             broken: false,
             steps: Count::default(),
         }
+    }
+}
+
+/// Everything but what has left and what never changes.
+impl<M: Machine> Hash for Around<M> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { tamper: _, left: _, lost, durable_through, is_fuse_lit, has_crashed, .. } = self;
+        (lost, durable_through, is_fuse_lit, has_crashed, self.has_reader, self.broken).hash(state);
     }
 }
 

@@ -8,7 +8,7 @@ use callboard_actors::supervisor::{Restart, Strategy};
 use super::super::allocation::Reply;
 
 /// How much may happen, of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SupervisionBounds {
     /// Who shares the fate of a child that fell.
     pub strategy: Strategy,

@@ -15,7 +15,7 @@ use super::super::witness::Verdict;
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The children, their lives, and what is being done with them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(in super::super) struct Ground {
     slots: Vec<Slot>,
     lives: BTreeMap<u64, Life>,
@@ -25,7 +25,7 @@ pub(in super::super) struct Ground {
 }
 
 /// What there is of a child.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 struct Slot {
     starting: Option<u64>,
     life: Option<u64>,
@@ -33,7 +33,7 @@ struct Slot {
 }
 
 /// One life of a child.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Life {
     is_up: bool,
     told: Option<StopMode>,
@@ -42,7 +42,7 @@ struct Life {
 }
 
 /// A call that is under way.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Work {
     Stock(Vec<Standing>),
     Start { child: usize, is_called_back: bool, until: Timestamp },
@@ -52,7 +52,7 @@ pub(super) enum Work {
 }
 
 /// A call, by what it is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Task {
     /// To look which children live.
     Stock,

@@ -10,7 +10,7 @@ use super::known::State;
 use super::laws::SupervisionLaws;
 
 /// Children that go down together, wait for a while, and come up together.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Group {
     /// Those that are not up again.
     pub(super) members: BTreeSet<usize>,
@@ -20,7 +20,7 @@ pub(super) struct Group {
     reason: Reason,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Reason {
     /// It is the start, or the supervisor was built anew.
     Opening,

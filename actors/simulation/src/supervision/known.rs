@@ -7,7 +7,7 @@ use callboard_actors::supervisor::StopOutcome;
 use callboard_actors::vocabulary::{Backoff, Timestamp};
 
 /// One child, as its supervisor has been told of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Known {
     pub(super) state: State,
     /// Whether it was ever up.
@@ -18,7 +18,7 @@ pub(super) struct Known {
 }
 
 /// Where a child is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) enum State {
     /// Nobody has looked yet, or it lives and what was being done with it was cut off.
     #[default]
@@ -46,7 +46,7 @@ impl State {
 }
 
 /// How long to wait before a child is started again: twice as long as before each time, until it was quiet for long.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Pauses {
     falls: u32,
     last: Option<Timestamp>,
@@ -69,7 +69,7 @@ impl Pauses {
 }
 
 /// The end of everything, once it has begun.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct End {
     pub(super) cause: Cause,
     pub(super) mode: StopMode,
@@ -79,7 +79,7 @@ pub(super) struct End {
 }
 
 /// Why everything ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Cause {
     /// Somebody wants it.
     Asked,

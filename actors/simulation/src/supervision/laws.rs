@@ -17,7 +17,7 @@ use super::groups::{Group, Reason};
 use super::known::{Cause, End, Known, State};
 
 /// Sees everything that a supervisor does, and holds it against the rules of OTP.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct SupervisionLaws {
     pub(super) plan: Constant<Plan>,
     pub(super) children: Vec<Known>,
@@ -39,7 +39,7 @@ pub struct SupervisionLaws {
 }
 
 /// What has to be told in a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) enum Duty {
     #[default]
     Nothing,

@@ -15,7 +15,7 @@ use super::ground::{Ground, Task, Work};
 use super::laws::SupervisionLaws;
 
 /// A supervisor and its children.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(in super::super) struct SupervisionModel {
     supervisor: StandIn<Supervisor, NoDisk, SupervisionLaws>,
     pub(in super::super) ground: Ground,

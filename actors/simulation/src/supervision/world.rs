@@ -12,7 +12,7 @@ use callboard_actors::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
 use super::super::allocation::Reply;
 use super::super::law::Law;
-use super::super::search::{Play, World};
+use super::super::search::{Play, World, digest};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
 use super::event::{Fate, SupervisionBounds, SupervisionEvent};
@@ -24,7 +24,7 @@ const WINDOW: Duration = Duration::from_secs(30);
 const CALM_MAX: usize = 200;
 
 /// The world, with what may still happen.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct SupervisionWorld {
     model: SupervisionModel,
     now: Timestamp,
@@ -143,6 +143,10 @@ impl SupervisionWorld {
 }
 
 impl World for SupervisionWorld {
+    fn digest(&self) -> u128 {
+        digest(self)
+    }
+
     fn events(&self) -> Vec<SupervisionEvent> {
         let mut events = Vec::new();
         if self.has_ended() {

@@ -1,6 +1,7 @@
 //! The line to one generation of a driver, which its clients share and which its owner can cut.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,6 +168,12 @@ impl fmt::Debug for Line {
             .field("driver", &self.driver)
             .field("generation", &self.generation)
             .finish_non_exhaustive()
+    }
+}
+
+impl Hash for Line {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.driver, self.generation).hash(state);
     }
 }
 

@@ -27,14 +27,14 @@ use crate::vocabulary::{AllocationId, DriverName, Generation};
 /// of them fail with [`DriverError::PluginGone`] (PRC-05, SHD-03). Dropping a call gives up waiting for it, which the driver
 /// need not take as a request to stop. Calls may overlap; at most so many as the driver's limits allow are under way at once,
 /// and others wait for a place, within their deadline.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct DriverClient {
     line: Arc<Line>,
     process: Option<ServingProcess>,
 }
 
 /// The process that a client speaks to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ServingProcess {
     /// Which launch it is. No two share one.
     pub tag: ProcessTag,

@@ -22,7 +22,7 @@ use super::super::eventor::EventorLaws;
 use super::super::owner::DriversLaws;
 
 /// What the owner of the drivers remembers in spite of a crash.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Memory(pub(super) DriversImage);
 
 impl Disk<Drivers> for Memory {
@@ -81,7 +81,7 @@ impl Conduct {
 }
 
 /// The connection that a driver holds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Link {
     pub(super) client: DriverClient,
     pub(super) tag: ProcessTag,
@@ -89,7 +89,7 @@ pub(super) struct Link {
 }
 
 /// The stream of events that an eventor holds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Stream {
     pub(super) client: DriverClient,
     pub(super) after: Option<EventPosition>,
@@ -97,7 +97,7 @@ pub(super) struct Stream {
     pub(super) cursor: Option<u64>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct DriverChild {
     pub(super) actor: StandIn<Driver, NoDisk, DriverLaws>,
     pub(super) link: Option<Link>,
@@ -105,19 +105,19 @@ pub(super) struct DriverChild {
     pub(super) is_unwell: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct EventorChild {
     pub(super) actor: StandIn<Eventor, NoDisk, EventorLaws>,
     pub(super) stream: Option<Stream>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Actor {
     Driver(Box<DriverChild>),
     Eventor(Box<EventorChild>),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Child {
     /// Which driver, by its place.
     pub(super) number: u32,
@@ -130,7 +130,7 @@ pub(super) struct Child {
 }
 
 /// What a child said that has ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Late {
     pub(super) number: u32,
     pub(super) kind: ChildKind,
@@ -164,7 +164,7 @@ pub(in super::super::super) struct DriversModelOptions {
 }
 
 /// Something in the model can go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super::super) enum SetOff {
     /// Something was said to the owner by this actor of a driver.
     Mail(u32, ChildKind),
