@@ -303,6 +303,7 @@ const PURE: &[&str] = &[
     "src/picture/model.rs",
     "src/picture/spans.rs",
     "src/picture/svg.rs",
+    "src/script/answers.rs",
     "src/script/diff.rs",
     "src/script/drawn.rs",
     "src/script/lines.rs",

@@ -19,7 +19,6 @@
 
 mod run;
 mod simulate;
-mod simulated;
 
 mod ask;
 mod logs;

@@ -1,5 +1,6 @@
 //! `callboard simulate`: many allocations interleaved by chance, every step held against the laws.
 
+mod drawn;
 mod script;
 mod tasks;
 
@@ -11,12 +12,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use callboard_simulation::{
-    Counterexample, Event, Fault, Faults, Simulation, Summary, UnknownFault, Watch, simulate,
+    Came, Counterexample, Event, Fault, Faults, Simulation, Summary, Tampers, UnknownFault, Watch,
+    replay_watched, simulate,
 };
 use clap::Args;
 
+use self::drawn::Run;
 use super::drawing::{Drawing, drawing};
-use super::simulated::Trace;
 use super::told;
 use crate::output::{complain, print, see_to_directory};
 use crate::tasks::simulation::Walked;
@@ -163,10 +165,10 @@ fn see_to_files(args: &SimulateArgs) -> Result<(), SimulateError> {
 }
 
 /// Draws what was seen, if a picture is wanted.
-fn draw(args: &SimulateArgs, drawn: Option<Trace>, title: String, end: &str) -> Result<(), SimulateError> {
-    let (Some(drawing), Some(trace)) = (&args.diagram, drawn) else { return Ok(()) };
+fn draw(args: &SimulateArgs, drawn: Option<Run>, title: String, end: &str) -> Result<(), SimulateError> {
+    let (Some(drawing), Some(run)) = (&args.diagram, drawn) else { return Ok(()) };
     let path = drawing.path();
-    drawing.draw(&trace.picture(title, end)).map_err(|source| SimulateError::Diagram { path, source })
+    drawing.draw(&run.picture(title, end)).map_err(|source| SimulateError::Diagram { path, source })
 }
 
 /// Draws the shortened history that breaks a law.
@@ -175,11 +177,11 @@ fn draw_failure(
     simulation: &Simulation,
     found: &Counterexample<Event>,
 ) -> Result<(), SimulateError> {
-    let mut trace = Trace::default();
-    found.history.iter().for_each(|event| trace.event_alone(&event.to_string()));
+    let mut run = Run::default();
+    replay_watched(simulation, Tampers::default(), &found.history, &mut run);
     let law = found.violation.law.id();
     let title = format!("simulation with seed {}: a shortened history that breaks {law}", simulation.seed);
-    draw(args, Some(trace), title, &found.violation.to_string())
+    draw(args, Some(run), title, &found.violation.to_string())
 }
 
 fn added(sum: Summary, more: &Summary) -> Summary {
@@ -278,7 +280,7 @@ struct Watcher {
     how: Shown,
     trace: Option<(PathBuf, BufWriter<File>)>,
     failed: Option<SimulateError>,
-    drawn: Option<Trace>,
+    drawn: Option<Run>,
 }
 
 impl Watcher {
@@ -303,7 +305,7 @@ impl Watcher {
             how,
             trace,
             failed: None,
-            drawn: args.diagram.as_ref().map(|_| Trace::default()),
+            drawn: args.diagram.as_ref().map(|_| Run::default()),
         })
     }
 
@@ -352,14 +354,17 @@ impl Watch for Watcher {
         self.tell(self.before + messages);
     }
 
-    fn wants_lines(&self) -> bool {
+    fn wants_trace(&self) -> bool {
         self.trace.is_some() || self.drawn.is_some()
     }
 
-    fn line(&mut self, line: &str) {
+    fn happened(&mut self, event: &Event, came: &[Came]) {
         if let Some(drawn) = &mut self.drawn {
-            drawn.line(line);
+            drawn.happened(event, came);
         }
-        self.write(line);
+        if self.trace.is_some() {
+            self.write(&event.to_string());
+            came.iter().filter_map(Came::line).for_each(|line| self.write(&format!("  {line}")));
+        }
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use callboard_actors::shell::{Ending, JournalLine, Recorded};
-use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1::Fate;
 
 use super::told;
@@ -22,9 +21,9 @@ enum Part {
 
 /// What is drawn so far.
 #[derive(Debug, Default)]
-pub(super) struct Drawn {
+pub(crate) struct Drawn {
     teller: Teller,
-    workloads: BTreeSet<AllocationId>,
+    workloads: BTreeSet<String>,
     marks: Vec<Mark>,
     /// Who is gone at the moment.
     lost: BTreeSet<(String, Part)>,
@@ -40,17 +39,26 @@ pub(super) struct Drawn {
 
 impl Drawn {
     /// Everything that is in the picture, with each text as it is to be shown.
-    pub(super) fn marks(&self, shown: impl Fn(&str) -> String) -> Vec<Mark> {
+    pub(crate) fn marks(&self, shown: impl Fn(&str) -> String) -> Vec<Mark> {
         self.marks.iter().map(|mark| shown_as(mark, &shown)).collect()
     }
 
     /// Puts a mark into the picture that says nothing of who lives.
-    pub(super) fn put(&mut self, mark: Mark) {
+    pub(crate) fn put(&mut self, mark: Mark) {
         self.marks.push(mark);
     }
 
+    /// Forgets the oldest marks, so that no more than so many messages and signs are left.
+    pub(crate) fn keep(&mut self, count: usize) {
+        let is_statement = |mark: &&Mark| matches!(mark, Mark::Message { .. } | Mark::Sign { .. });
+        let last = self.marks.iter().rev().enumerate().filter(|(_, mark)| is_statement(mark)).nth(count);
+        if let Some((place, _)) = last {
+            self.marks.drain(..self.marks.len() - place);
+        }
+    }
+
     /// What follows happens so long after the beginning.
-    pub(super) fn at(&mut self, at: Duration) {
+    pub(crate) fn at(&mut self, at: Duration) {
         if at.as_millis() != self.at_millis {
             self.at_millis = at.as_millis();
             self.put(Mark::Time(at));
@@ -58,14 +66,14 @@ impl Drawn {
     }
 
     /// From now on this allocation has a supervisor.
-    pub(super) fn add_workload(&mut self, allocation: &AllocationId) {
-        self.workloads.insert(allocation.clone());
+    pub(crate) fn add_workload(&mut self, allocation: &str) {
+        self.workloads.insert(allocation.to_owned());
     }
 
     // === The host ===
 
     /// A host starts: nobody of it has begun yet, and the disk that it finds is there.
-    pub(super) fn host_starts(&mut self) {
+    pub(crate) fn host_starts(&mut self) {
         self.put(Mark::Chapter("the host starts".to_owned()));
         self.begun.clear();
         self.teller = Teller::default();
@@ -73,7 +81,7 @@ impl Drawn {
     }
 
     /// The host is killed, and what waited for the disk with it.
-    pub(super) fn host_is_killed(&mut self) {
+    pub(crate) fn host_is_killed(&mut self) {
         for actor in std::mem::take(&mut self.writing).into_keys() {
             self.put(Mark::GatesFall { actor });
         }
@@ -84,7 +92,7 @@ impl Drawn {
     // === Outside of the host ===
 
     /// What has this column outside of the host is gone.
-    pub(super) fn falls(&mut self, column: &str, text: &str) {
+    pub(crate) fn falls(&mut self, column: &str, text: &str) {
         self.lost.insert((column.to_owned(), Part::World));
         self.sign(column, text.to_owned(), Sign::Crash);
     }
@@ -105,7 +113,7 @@ impl Drawn {
     // === Actors ===
 
     /// Draws what an actor did.
-    pub(super) fn note(&mut self, line: &JournalLine) {
+    pub(crate) fn note(&mut self, line: &JournalLine) {
         let JournalLine { actor, entry, .. } = line;
         let actor = &**actor;
         match entry {
@@ -198,7 +206,7 @@ impl Drawn {
     fn line(&mut self, line: Line) {
         if let Voice::Allocation(allocation) = &line.from
             && line.to == Voice::Registry
-            && !self.workloads.contains(allocation)
+            && !self.workloads.contains(allocation.as_str())
         {
             // The script itself has spoken for it.
             return;
@@ -226,7 +234,7 @@ impl Drawn {
 }
 
 /// One says something to another, about nothing in particular.
-pub(super) fn message(from: &str, to: &str, text: &str, arrow: Arrow) -> Mark {
+pub(crate) fn message(from: &str, to: &str, text: &str, arrow: Arrow) -> Mark {
     let (from, to, text) = (from.to_owned(), to.to_owned(), text.to_owned());
     Mark::Message { from, to, text, about: String::new(), arrow }
 }
@@ -292,8 +300,8 @@ mod tests {
 
     use callboard_actors::registry::{Entry, RegistryView, Standing};
     use callboard_actors::vocabulary::{
-        DriverName, Generation, PluginKey, PluginName, PluginType, Registration, RegistrationNumber,
-        SocketPath, Timestamp,
+        AllocationId, DriverName, Generation, PluginKey, PluginName, PluginType, Registration,
+        RegistrationNumber, SocketPath, Timestamp,
     };
 
     use super::*;
@@ -448,7 +456,7 @@ mod tests {
         let asks = Line::new(Voice::Allocation(red.clone()), Voice::Agent, "restart");
         assert_eq!(said(&mut drawn, [registers()]), [""; 0]);
         assert_eq!(said(&mut drawn, [asks]), ["allocation red → host: restart ()"]);
-        drawn.add_workload(&red);
+        drawn.add_workload(red.as_str());
         assert_eq!(said(&mut drawn, [registers()]), ["allocation red → registry: Register ()"]);
     }
 

@@ -37,7 +37,7 @@ pub(super) fn entry(entry: &Recorded) -> Option<String> {
 }
 
 /// News of an actor, as a line, if they concern others.
-pub(super) fn news(news: &dyn Any) -> Option<String> {
+pub(crate) fn news(news: &dyn Any) -> Option<String> {
     if let Some(news) = news.downcast_ref() {
         return Some(registry(news));
     }

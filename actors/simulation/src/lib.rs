@@ -22,6 +22,8 @@ mod writes;
 
 mod search;
 
+mod came;
+
 mod registry;
 
 mod instances;
@@ -46,6 +48,7 @@ pub use allocation::{AllocationBounds, AllocationEvent, AllocationLaws, Allocati
 pub use allocations::{
     AllocationsBounds, AllocationsEvent, AllocationsLaws, AllocationsWorld, HostOrder, Memory, SupervisorAct,
 };
+pub use came::{Answer, Came};
 pub use database::{DatabaseBounds, DatabaseEvent, DatabaseWorld, PersisterFault, Trouble};
 pub use drivers::{
     Conduct, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversModel, DriversTampers,
@@ -63,7 +66,7 @@ pub use search::{Counterexample, Play, Searched, World, play, search, shorten};
 pub use simulator::{
     Chance, DatabaseDoing, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening, ProcessDoing,
     ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch,
-    WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, simulate, simulate_tampered,
+    WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, replay_watched, simulate, simulate_tampered,
 };
 pub use stand_in::{Disk, Left, Refusal, Rules, Settlement, StandIn};
 pub use supervision::{Fate, SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld, Task};

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 pub use self::parts::{Disk, Left, Refusal, Rules, Settlement};
 use callboard_actors::kernel::{CallLost, Event, Kernel, Machine, StopMode};
+use callboard_actors::shell::Recorded;
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use self::port::{Around, StandInPort, StandInTerms};
@@ -177,6 +178,16 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
     /// Takes what has left since this was asked before.
     pub fn take_left(&mut self, into: &mut Vec<Left<M>>) {
         into.append(&mut self.around.left);
+    }
+
+    /// Lets it note for its journal from now on.
+    pub fn begin_noting(&mut self) {
+        self.around.entries.get_or_insert_default();
+    }
+
+    /// What it has noted for its journal since this was asked before; if it did not note, it does from now on.
+    pub fn take_entries(&mut self) -> Vec<Recorded> {
+        self.around.entries.replace(Vec::new()).unwrap_or_default()
     }
 
     // === What comes in ===

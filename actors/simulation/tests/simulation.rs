@@ -6,8 +6,8 @@ use std::time::Duration;
 use callboard_actors::persister::Reached;
 use callboard_actors::vocabulary::Timestamp;
 use callboard_simulation::{
-    Counterexample, DatabaseDoing, Event, Fault, Faults, Happening, Law, PersisterFault, Simulation, Tampers,
-    Unwatched, Watch, replay, simulate, simulate_tampered,
+    Came, Counterexample, DatabaseDoing, Event, Fault, Faults, Happening, Law, PersisterFault, Simulation,
+    Tampers, Unwatched, Watch, replay, simulate, simulate_tampered,
 };
 
 const SMALL: Simulation = Simulation::SMALL;
@@ -21,13 +21,13 @@ const STORED: Simulation =
 struct Trace(String);
 
 impl Watch for Trace {
-    fn wants_lines(&self) -> bool {
+    fn wants_trace(&self) -> bool {
         true
     }
 
-    fn line(&mut self, line: &str) {
-        self.0.push_str(line);
-        self.0.push('\n');
+    fn happened(&mut self, event: &Event, came: &[Came]) {
+        let lines = came.iter().filter_map(Came::line).map(|line| format!("  {line}\n"));
+        self.0.push_str(&format!("{event}\n{}", lines.collect::<String>()));
     }
 }
 

@@ -1,14 +1,14 @@
 //! What a host says of the workloads that carry its plugins.
 
 use callboard_actors::allocations::{
-    AdoptAllocation, AllocationSpec, AllocationStopped, Isolation, ListAllocations, PrepareAllocation,
-    PrepareError, StopAllocation, TaskContext, TaskExited, TaskStarted, UnknownAllocation,
+    AdoptAllocation, AllocationSpec, Isolation, ListAllocations, PrepareAllocation, PrepareError,
+    StopAllocation, TaskContext, TaskExited, TaskStarted,
 };
 use callboard_actors::shell::AskError;
 use callboard_actors::vocabulary::{Role, TaskName};
 
-use super::super::told::status;
-use super::{Entry, Mistake, Stage, Words, lines};
+use super::super::answers;
+use super::{Entry, Mistake, Stage, Words};
 
 pub(super) const VERBS: &[Entry] = &[
     (
@@ -62,33 +62,24 @@ fn make_ready(
     spec: AllocationSpec,
     asking: impl Future<Output = Result<Result<TaskContext, PrepareError>, AskError>> + 'static,
 ) -> Result<(), Mistake> {
-    stage.record.in_picture(|drawn| drawn.add_workload(&spec.allocation));
+    stage.record.in_picture(|drawn| drawn.add_workload(spec.allocation.as_str()));
     let sockets = stage.sockets.clone();
     let of = format!("allocation {}", spec.allocation);
-    stage.ask(&of, asking, move |answer| match answer {
-        Ok(context) => {
-            let text = format!("socket {}", context.socket);
+    stage.ask(&of, asking, move |answer| {
+        let text = answers::prepared(&answer);
+        if let Ok(context) = answer {
             sockets.borrow_mut().insert(spec.allocation, context.socket);
-            let set = context.environment.iter().map(|(name, value)| format!("{name}={value}"));
-            lines(std::iter::once(text).chain(set), "")
         }
-        Err(error) => format!("refused: {error}"),
+        text
     });
     Ok(())
-}
-
-fn known(answer: Result<(), UnknownAllocation>) -> String {
-    match answer {
-        Ok(()) => "noted".to_owned(),
-        Err(error) => format!("refused: {error}"),
-    }
 }
 
 fn started(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let allocation = words.allocation()?;
     let allocations = stage.host()?.allocations().clone();
     let of = format!("allocation {allocation}");
-    stage.ask(&of, allocations.ask(TaskStarted { allocation }), known);
+    stage.ask(&of, allocations.ask(TaskStarted { allocation }), |answer| answers::noted(&answer));
     Ok(())
 }
 
@@ -97,7 +88,7 @@ fn exited(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let how = words.key("how").unwrap_or("exit code 1").to_owned();
     let allocations = stage.host()?.allocations().clone();
     let of = format!("allocation {allocation}");
-    stage.ask(&of, allocations.ask(TaskExited { allocation, how }), known);
+    stage.ask(&of, allocations.ask(TaskExited { allocation, how }), |answer| answers::noted(&answer));
     Ok(())
 }
 
@@ -105,24 +96,14 @@ fn stop(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let allocation = words.allocation()?;
     let allocations = stage.host()?.allocations().clone();
     let of = format!("allocation {allocation}");
-    stage.ask(&of, allocations.ask(StopAllocation { allocation }), stopped);
+    stage.ask(&of, allocations.ask(StopAllocation { allocation }), |answer| {
+        answers::allocation_stopped(&answer)
+    });
     Ok(())
-}
-
-fn stopped(answer: Result<AllocationStopped, UnknownAllocation>) -> String {
-    match answer {
-        Ok(AllocationStopped { deregistered, remarks }) => {
-            let first = if deregistered { "stopped and deregistered" } else { "stopped" };
-            lines(std::iter::once(first.to_owned()).chain(remarks), "")
-        }
-        Err(error) => format!("refused: {error}"),
-    }
 }
 
 fn allocations(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
     let allocations = stage.host()?.allocations().clone();
-    stage.ask("allocations", allocations.ask(ListAllocations), |all| {
-        lines(all.iter().map(status), "no allocations")
-    });
+    stage.ask("allocations", allocations.ask(ListAllocations), |all| answers::allocation_list(&all));
     Ok(())
 }

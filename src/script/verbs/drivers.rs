@@ -1,10 +1,9 @@
 //! What is said to the owner of the drivers, and what drivers do.
 
-use callboard_actors::driver::{DriverReport, DriverSpec, EventPosition, TaskKey};
+use callboard_actors::driver::{DriverSpec, EventPosition, TaskKey};
 use callboard_actors::drivers::{
-    AddDriver, Added, AnnounceTask, AwaitDrivers, DescribeDriver, DispenseDriver, DriverStatus,
-    ForgetTaskHandler, ListDrivers, RecentTaskEvents, RegisterTaskHandler, RemoveDriver, Removed,
-    RestartDriver, Wanted, WatchError,
+    AddDriver, AnnounceTask, AwaitDrivers, DescribeDriver, DispenseDriver, ForgetTaskHandler, ListDrivers,
+    RecentTaskEvents, RegisterTaskHandler, RemoveDriver, RestartDriver, Wanted,
 };
 use callboard_actors::eventor::{task_event_callback, task_events};
 use callboard_actors::goplugin::HandshakeTerms;
@@ -13,9 +12,10 @@ use callboard_actors::vocabulary::{DriverName, TaskName};
 use tonic::{Code, Status};
 
 use super::super::acting::CODES;
+use super::super::answers;
 use super::super::driver::{DriverPlugin, StreamKind, VERSION, Wellbeing};
-use super::super::told::{driver as told_driver, driver_summary, event as told_event};
-use super::{Entry, Mistake, Stage, Words, lines};
+use super::super::told::{driver_summary, event as told_event};
+use super::{Entry, Mistake, Stage, Words};
 use crate::picture::{Arrow, Mark};
 
 pub(super) const VERBS: &[Entry] = &[
@@ -136,34 +136,21 @@ fn add(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let mut spec = DriverSpec::new(name, process);
     spec.stop_grace = words.duration("stop-grace")?.unwrap_or(spec.stop_grace);
     let drivers = stage.host()?.drivers().clone();
-    stage.ask("drivers", drivers.ask(AddDriver { spec }), |answer| match answer {
-        Ok(Added::New) => "new".to_owned(),
-        Ok(Added::Unchanged) => "unchanged".to_owned(),
-        Ok(Added::Replacing) => "replacing".to_owned(),
-        Err(error) => format!("refused: {error}"),
-    });
+    stage.ask("drivers", drivers.ask(AddDriver { spec }), |answer| answers::added(&answer));
     Ok(())
 }
 
 fn remove(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let name = name(words)?;
     let drivers = stage.host()?.drivers().clone();
-    stage.ask("drivers", drivers.ask(RemoveDriver { name }), |answer| match answer {
-        Ok(Removed::Ended { ending }) => format!("removed; its process ended: {ending}"),
-        Ok(Removed::NothingRan) => "removed; nothing ran".to_owned(),
-        Ok(Removed::Untold) => "removed; nobody told what became of its process".to_owned(),
-        Err(error) => format!("no: {error}"),
-    });
+    stage.ask("drivers", drivers.ask(RemoveDriver { name }), |answer| answers::removed(&answer));
     Ok(())
 }
 
 fn restart(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let name = name(words)?;
     let drivers = stage.host()?.drivers().clone();
-    stage.ask("drivers", drivers.ask(RestartDriver { name }), |answer| match answer {
-        Ok(()) => "noted".to_owned(),
-        Err(error) => format!("no: {error}"),
-    });
+    stage.ask("drivers", drivers.ask(RestartDriver { name }), |answer| answers::done(&answer, "noted"));
     Ok(())
 }
 
@@ -173,39 +160,22 @@ fn dispense(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let wanted = words.key_of("wanted", &choices)?.unwrap_or(Wanted::Healthy);
     let within = words.duration("within")?.unwrap_or_default();
     let drivers = stage.host()?.drivers().clone();
-    stage.ask("drivers", drivers.ask(DispenseDriver { name, wanted, within }), |answer| match answer {
-        Ok(_) => "here".to_owned(),
-        Err(error) => format!("no: {error}"),
+    stage.ask("drivers", drivers.ask(DispenseDriver { name, wanted, within }), |answer| {
+        answers::done(&answer, "here")
     });
     Ok(())
 }
 
 fn drivers(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
     let drivers = stage.host()?.drivers().clone();
-    stage.ask("drivers", drivers.ask(ListDrivers), |reports: Vec<DriverReport>| {
-        lines(reports.iter().map(told_driver), "no drivers")
-    });
+    stage.ask("drivers", drivers.ask(ListDrivers), |reports| answers::driver_list(&reports));
     Ok(())
 }
 
 fn describe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let name = name(words)?;
     let drivers = stage.host()?.drivers().clone();
-    stage.ask("drivers", drivers.ask(DescribeDriver { name }), |answer| match answer {
-        Ok(status) => {
-            let DriverStatus { report, troubles, tasks_watched, restarts } = status;
-            let first = format!(
-                "{}; {} launches, {tasks_watched} tasks watched, {restarts} restarts of its actor",
-                told_driver(&report),
-                report.launches
-            );
-            lines(
-                std::iter::once(first).chain(troubles.iter().map(|folded| format!("trouble: {folded}"))),
-                "",
-            )
-        }
-        Err(error) => format!("no: {error}"),
-    });
+    stage.ask("drivers", drivers.ask(DescribeDriver { name }), |answer| answers::driver_status(&answer));
     Ok(())
 }
 
@@ -219,23 +189,15 @@ fn await_all(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
 fn recent(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let (driver, task) = (name(words)?, task(words)?);
     let drivers = stage.host()?.drivers().clone();
-    stage.ask("drivers", drivers.ask(RecentTaskEvents { driver, task }), |events| {
-        lines(events.iter().map(ToString::to_string), "nothing is known of it")
-    });
+    stage.ask("drivers", drivers.ask(RecentTaskEvents { driver, task }), |events| answers::recent(&events));
     Ok(())
-}
-
-fn noted(answer: Result<(), WatchError>) -> String {
-    match answer {
-        Ok(()) => "noted".to_owned(),
-        Err(error) => format!("no: {error}"),
-    }
 }
 
 fn announce(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let (driver, task) = (name(words)?, task(words)?);
     let drivers = stage.host()?.drivers().clone();
-    stage.ask("drivers", drivers.ask(AnnounceTask { driver, task }), noted);
+    stage
+        .ask("drivers", drivers.ask(AnnounceTask { driver, task }), |answer| answers::done(&answer, "noted"));
     Ok(())
 }
 
@@ -264,7 +226,9 @@ fn watch(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
             stage.run(async move { task_event_callback(limit, after, told) }).0
         }
     };
-    stage.ask("drivers", drivers.ask(RegisterTaskHandler { driver, task, sink }), noted);
+    stage.ask("drivers", drivers.ask(RegisterTaskHandler { driver, task, sink }), |answer| {
+        answers::done(&answer, "noted")
+    });
     Ok(())
 }
 

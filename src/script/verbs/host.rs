@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use callboard_actors::shell::{Drill, StopMode};
-use callboard_actors::supervisor::{DescribeTree, RestartChild, Shutdown, TreeNode};
+use callboard_actors::supervisor::{DescribeTree, RestartChild, Shutdown};
 use callboard_actors::vocabulary::DriverName;
 
+use super::super::answers;
 use super::super::told::stopped;
 use super::{Entry, Mistake, Stage, Words};
 use crate::launch::AnyPart;
@@ -158,28 +159,13 @@ fn drill(stage: &mut Stage, actor: &str, drill: Drill) -> Result<(), Mistake> {
 fn restart(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let name = words.next("name of the actor")?.to_owned();
     let supervisor = stage.host()?.supervisor().clone();
-    stage.ask("host", supervisor.ask(RestartChild { name }), |answer| match answer {
-        Ok(()) => "it runs again".to_owned(),
-        Err(error) => format!("no: {error}"),
-    });
+    stage
+        .ask("host", supervisor.ask(RestartChild { name }), |answer| answers::done(&answer, "it runs again"));
     Ok(())
 }
 
 fn tree(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
     let supervisor = stage.host()?.supervisor().clone();
-    stage.ask("host", supervisor.ask(DescribeTree), |root| {
-        let mut text = String::new();
-        branch(&root, 0, &mut text);
-        text
-    });
+    stage.ask("host", supervisor.ask(DescribeTree), |root| answers::tree(&root));
     Ok(())
-}
-
-fn branch(node: &TreeNode, depth: usize, text: &mut String) {
-    let indent = "  ".repeat(depth);
-    let crashes = node.crashes.filter(|crashes| *crashes > 0);
-    let crashes = crashes.map(|crashes| format!(", {crashes} crashes")).unwrap_or_default();
-    let restarts = if node.restarts > 0 { format!(", {} restarts", node.restarts) } else { String::new() };
-    text.push_str(&format!("{indent}{}: {}{restarts}{crashes}\n", node.name, node.state));
-    node.children.iter().for_each(|child| branch(child, depth + 1, text));
 }

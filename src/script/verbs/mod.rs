@@ -48,9 +48,3 @@ pub(super) fn all() -> BTreeMap<String, Verb> {
     });
     verbs.collect()
 }
-
-/// The lines of a list, or one that says that it is empty.
-fn lines(all: impl IntoIterator<Item = String>, none: &str) -> String {
-    let all: Vec<_> = all.into_iter().collect();
-    if all.is_empty() { none.to_owned() } else { all.join("\n") }
-}

@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_actors::registry::{
-    Deregister, Deregistered, Describe, Description, Entry as Registration, List, Register, RegisterError,
-    Registered, RegistrationOf, WaitForPlugin,
-};
+use callboard_actors::registry::{Deregister, Describe, List, Register, RegistrationOf, WaitForPlugin};
 use callboard_actors::vocabulary::SocketPath;
 
-use super::super::told::{active, joined, registration};
-use super::{Entry, Mistake, Stage, Words, lines};
+use super::super::answers;
+use super::{Entry, Mistake, Stage, Words};
 
 pub(super) const VERBS: &[Entry] = &[
     (
@@ -62,17 +59,8 @@ fn say_register(stage: &mut Stage, words: &mut Words<'_>, mut message: Register)
     message.options = Arc::new(options);
     stage.registered.insert(message.allocation.clone(), message.clone());
     let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(message), told);
+    stage.ask("registry", registry.ask(message), |answer| answers::registered(&answer));
     Ok(())
-}
-
-fn told(answer: Result<Registered, RegisterError>) -> String {
-    match answer {
-        Ok(Registered::New) => "new".to_owned(),
-        Ok(Registered::Updated) => "updated".to_owned(),
-        Ok(Registered::Unchanged) => "unchanged".to_owned(),
-        Err(error) => format!("refused: {error}"),
-    }
 }
 
 fn deregister(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
@@ -85,47 +73,30 @@ fn deregister(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         })?;
     }
     let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(Deregister { plugins, allocation }), |answer| match answer {
-        Deregistered::Removed(plugins) => format!("removed {}", joined(&plugins)),
-        Deregistered::NotRegistered => "was not registered".to_owned(),
+    stage.ask("registry", registry.ask(Deregister { plugins, allocation }), |answer| {
+        answers::deregistered(&answer)
     });
     Ok(())
 }
 
 fn list(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
     let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(List), |entries| {
-        lines(entries.iter().map(registration), "nobody is registered")
-    });
+    stage.ask("registry", registry.ask(List), |entries| answers::listed(&entries));
     Ok(())
 }
 
 fn describe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let plugin = words.plugin()?;
     let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(Describe { plugin }), described);
+    stage.ask("registry", registry.ask(Describe { plugin }), |found| answers::described(&found));
     Ok(())
-}
-
-fn described(description: Description) -> String {
-    let names = |entries: &[Registration]| {
-        let names: Vec<_> = entries.iter().map(|entry| entry.registration.allocation.clone()).collect();
-        joined(&names)
-    };
-    let mut text = format!("active {}", active(description.active.as_ref()));
-    for (what, entries) in [("standby", &description.standby), ("not confirmed", &description.provisional)] {
-        if !entries.is_empty() {
-            text.push_str(&format!("; {what} {}", names(entries)));
-        }
-    }
-    text
 }
 
 fn registration_of(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let (allocation, plugin) = (words.allocation()?, words.plugin()?);
     let registry = stage.host()?.registry().clone();
     stage.ask("registry", registry.ask(RegistrationOf { plugin, allocation }), |entry| {
-        entry.map_or("not registered".to_owned(), |entry| registration(&entry))
+        answers::registration_of(entry.as_ref())
     });
     Ok(())
 }
@@ -134,9 +105,6 @@ fn wait(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let plugin = words.plugin()?;
     let within = words.duration("within")?.ok_or_else(|| Mistake::new("within=DURATION is missing"))?;
     let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(WaitForPlugin { plugin, within }), |answer| match answer {
-        Ok(entry) => format!("there: {}", active(Some(&entry))),
-        Err(error) => format!("not there: {error}"),
-    });
+    stage.ask("registry", registry.ask(WaitForPlugin { plugin, within }), |answer| answers::waited(&answer));
     Ok(())
 }

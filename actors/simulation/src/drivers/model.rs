@@ -25,6 +25,7 @@ use callboard_actors::process::Lifetime;
 use callboard_actors::shell::{Ending, Message, StopMode};
 use callboard_actors::vocabulary::{Attempt, DriverName, Generation, Moment, Timestamp};
 
+use super::super::came::Came;
 use super::super::instances::NoDisk;
 use super::super::law::Law;
 use super::super::stand_in::{Constant, Count, Left, Rules, StandIn};
@@ -61,7 +62,7 @@ pub struct DriversModel {
     /// Who was answered by the owner, and how.
     pub(in super::super) answered: Vec<(u64, Option<Rc<DriversAnswer>>)>,
     /// What the owner told, line by line, if somebody wants to know.
-    pub(in super::super) told: Option<Vec<String>>,
+    pub(in super::super) told: Option<Vec<Came>>,
     pub(in super::super) has_ended: bool,
     steps_before: Count,
 }

@@ -20,6 +20,7 @@ use callboard_actors::shell::{
 };
 use callboard_actors::vocabulary::{Attempt, Moment, PluginKey, Timestamp};
 
+use super::super::came::Came;
 use super::super::stand_in::{Count, Disk, Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::Violation;
@@ -107,6 +108,8 @@ pub struct InstancesModel {
     pub(in super::super) has_ended: bool,
     steps_before: Count,
     afresh: bool,
+    /// What the parent and the children noted, if somebody wants to know.
+    pub(in super::super) noted: Option<Vec<Came>>,
 }
 
 impl InstancesModel {
@@ -137,6 +140,7 @@ impl InstancesModel {
             has_ended: false,
             steps_before: Count::default(),
             afresh: false,
+            noted: None,
         }
     }
 

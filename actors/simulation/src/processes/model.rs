@@ -12,6 +12,7 @@ use callboard_actors::processes::{AwaitEnd, ProcessReported, Processes, Processe
 use callboard_actors::shell::{Message, StopMode};
 use callboard_actors::vocabulary::{Attempt, Moment, Timestamp};
 
+use super::super::came::Came;
 use super::super::law::Law;
 use super::super::stand_in::{Count, Rules, StandIn};
 use super::super::tamper::Tamper;
@@ -42,7 +43,7 @@ pub(in super::super) struct ProcessesModel {
     /// Who waits for an answer, and for the end of which launch.
     unanswered: BTreeMap<u64, Option<ProcessTag>>,
     /// What left, line by line, if somebody wants to know.
-    pub(in super::super) told: Option<Vec<String>>,
+    pub(in super::super) told: Option<Vec<Came>>,
     steps_before: Count,
     pub(super) verdict: Verdict,
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use callboard_actors::persister::{DecodeError, DiskFault, Reached, Record, Write, decode};
 use callboard_actors::registry::{CounterRow, Image, OWNER, RegistrationRow, image_of, operations_of};
 
+use super::super::came::Came;
 use super::super::database::{
     DatabaseModel, Job, PersisterFault, Reader, Row, Step, Trouble, Volume, read_table,
 };
@@ -171,7 +172,7 @@ impl HostModel {
         let Some(database_model) = self.database_model() else { return };
         database_model.tell();
         for word in std::mem::take(&mut database_model.words) {
-            self.note(|| format!("database: {word:?}"));
+            self.note(|| Came::left("database", &word));
             let due = self.database.as_mut().and_then(|database| database.settlements.pop_front());
             let Some(due) = due else {
                 self.cry(Law::P3, format!("{word:?} is told, and nothing is due"));

@@ -2,8 +2,9 @@
 
 use callboard_actors::shell::FeedItem;
 
+use super::super::came::{Answer, Came};
 use super::super::law::Law;
-use super::super::stand_in::Left;
+use super::super::stand_in::{Left, Refusal};
 use super::super::witness::NOBODY_WAITS;
 use super::event::Happening;
 use super::host_model::{HostModel, Signal};
@@ -15,8 +16,12 @@ impl HostModel {
     pub(super) fn hear_registry(&mut self) {
         let mut left = Vec::new();
         self.registry.take_left(&mut left);
+        if let Some(trace) = &mut self.trace {
+            trace.extend(Came::noted("registry", &mut self.registry));
+            let is_host = |asker| !self.workloads.has_asked(asker);
+            trace.extend(left.iter().map(|left| Came::left_to("registry", left, is_host)));
+        }
         for left in left {
-            self.note(|| format!("registry: {left:?}"));
             match left {
                 Left::Answer(Some(asker), answer) => {
                     self.answered(asker);
@@ -62,6 +67,9 @@ impl HostModel {
     }
 
     pub(super) fn hear_instances(&mut self) {
+        if let (Some(noted), Some(trace)) = (&mut self.instances_model.noted, &mut self.trace) {
+            trace.append(noted);
+        }
         if self.instances_model.wants_snapshot() {
             self.instances_model.forget_inbox();
             (self.inbox, self.is_owed) = (0, true);
@@ -69,14 +77,20 @@ impl HostModel {
             self.hear_registry();
         }
         for (asker, answer) in std::mem::take(&mut self.instances_model.answered) {
-            self.note(|| format!("instances: answer {answer:?}"));
+            let is_host = asker > 1 && !self.workloads.has_asked(asker);
+            self.note(|| {
+                let given =
+                    answer.clone().map_or(Answer::Refused(Refusal::Crashed), |answer| Answer::Given(answer));
+                let (actor, code) = ("instances".to_owned(), format!("answer {answer:?}"));
+                Came::Left { actor, code, answer: is_host.then_some(given) }
+            });
             if asker > 1 {
                 self.answered(asker);
                 self.instances_told(asker, answer.as_deref());
             }
         }
         for item in std::mem::take(&mut self.instances_model.told) {
-            self.note(|| format!("instances: {item:?}"));
+            self.note(|| Came::left("instances", &item));
             let is_snapshot = matches!(item, FeedItem::Snapshot { .. });
             if self.inventory_is_owed && !is_snapshot {
                 continue;

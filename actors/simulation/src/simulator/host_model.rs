@@ -13,6 +13,7 @@ use callboard_actors::registry::{Registry, RegistryOptions};
 use callboard_actors::shell::{Message, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
+use super::super::came::Came;
 use super::super::drivers::DriversModel;
 use super::super::instances::{InstancesModel, NoDisk};
 use super::super::inventory::InventoryLaws;
@@ -86,8 +87,8 @@ pub(super) struct HostModel {
     pub(super) unanswered: BTreeSet<u64>,
     steps_before: u64,
     pub(super) signals: Vec<Signal>,
-    /// What left, told line by line, if somebody wants to know.
-    pub(super) trace: Option<Vec<String>>,
+    /// What came of the present event, if somebody wants to know.
+    pub(super) trace: Option<Vec<Came>>,
     pub(super) verdict: Verdict,
 }
 
@@ -184,6 +185,7 @@ impl HostModel {
         let registry = StandIn::begin(self.options.clone(), disk, laws, Rules::default());
         self.registry = registry.tampered_with(self.tamper.clone());
         self.instances_model = InstancesModel::new(InstancesOptions::default());
+        self.instances_model.noted = self.trace.as_ref().map(|_| Vec::new());
         self.inventory = new_inventory();
         (self.inventory_follow, self.inventory_is_owed) = (None, false);
         self.inventory_inbox.clear();
@@ -307,10 +309,19 @@ impl HostModel {
 
     // === What leaves ===
 
-    pub(super) fn note(&mut self, line: impl FnOnce() -> String) {
+    pub(super) fn note(&mut self, came: impl FnOnce() -> Came) {
         if let Some(trace) = &mut self.trace {
-            trace.push(line());
+            trace.push(came());
         }
+    }
+
+    /// Notes what comes of each event from now on.
+    pub(super) fn begin_trace(&mut self) {
+        self.trace = Some(Vec::new());
+        self.instances_model.noted = Some(Vec::new());
+        self.drivers_model.told = Some(Vec::new());
+        self.owned.model.told = Some(Vec::new());
+        self.family.told = Some(Vec::new());
     }
 
     /// Carries what has left, and plans what comes of it.

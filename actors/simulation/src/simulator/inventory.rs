@@ -3,6 +3,7 @@
 use callboard_actors::inventory::{InventoryCall, InventoryOptions};
 use callboard_actors::vocabulary::Moment;
 
+use super::super::came::Came;
 use super::super::instances::NoDisk;
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
@@ -23,8 +24,11 @@ impl HostModel {
             self.inventory.loaded(self.moment(), ());
         }
         self.inventory.take_left(&mut left);
+        if let Some(trace) = &mut self.trace {
+            trace.extend(Came::noted("inventory", &mut self.inventory));
+        }
         for left in left {
-            self.note(|| format!("inventory: {left:?}"));
+            self.note(|| Came::left_to("inventory", &left, |_| true));
             match left {
                 Left::Answer(Some(asker), _) | Left::Refused(asker, _) => self.answered(asker),
                 Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),

@@ -40,6 +40,7 @@ use std::time::Duration;
 
 use self::host_model::HostModel;
 use self::plan::Plan;
+use super::came::Came;
 use super::search::{Counterexample, Play, play, shorten};
 use super::witness::Violation;
 
@@ -105,14 +106,19 @@ pub trait Watch {
         let _ = messages;
     }
 
-    /// Whether [`line`](Self::line) is to be called, which takes time.
-    fn wants_lines(&self) -> bool {
+    /// Whether [`happened`](Self::happened) is to be called, which takes time.
+    fn wants_trace(&self) -> bool {
         false
     }
 
-    /// A line of the trace: an event, or, indented, what came of it.
-    fn line(&mut self, line: &str) {
-        let _ = line;
+    /// An event has happened, and this came of it.
+    fn happened(&mut self, event: &Event, came: &[Came]) {
+        let _ = (event, came);
+    }
+
+    /// A history that is replayed is at its end, and this came while nothing went wrong any more.
+    fn calmed(&mut self, came: &[Came]) {
+        let _ = came;
     }
 }
 
@@ -156,6 +162,22 @@ pub fn replay(simulation: &Simulation, tampers: Tampers, history: &[Event]) -> O
     play(&start, history).map(|(_, violation)| violation)
 }
 
+/// Plays a history from the beginning while somebody watches, up to where it breaks a law if it does.
+pub fn replay_watched(simulation: &Simulation, tampers: Tampers, history: &[Event], watch: &mut impl Watch) {
+    let mut host_model = HostModel::new(simulation, tampers);
+    host_model.begin_trace();
+    for event in history {
+        let is_broken = host_model.take(event).is_err();
+        tell(&mut host_model, event, watch);
+        if is_broken {
+            return;
+        }
+    }
+    // Which law it breaks is known already.
+    let _ = host_model.settle();
+    watch.calmed(&host_model.trace.unwrap_or_default());
+}
+
 fn run(
     simulation: &Simulation,
     start: &HostModel,
@@ -163,10 +185,9 @@ fn run(
     note: &mut dyn FnMut(Event),
 ) -> (Summary, Option<Violation>) {
     let mut host_model = start.clone();
-    host_model.trace = watch.wants_lines().then(Vec::new);
-    host_model.drivers_model.told = watch.wants_lines().then(Vec::new);
-    host_model.owned.model.told = watch.wants_lines().then(Vec::new);
-    host_model.family.told = watch.wants_lines().then(Vec::new);
+    if watch.wants_trace() {
+        host_model.begin_trace();
+    }
     let mut plan = Plan::new(simulation.seed, simulation.faults, &host_model);
     plan.heed(&mut host_model);
     let begun = host_model.now;
@@ -198,9 +219,8 @@ fn run(
 }
 
 fn tell(host_model: &mut HostModel, event: &Event, watch: &mut impl Watch) {
-    let Some(lines) = &mut host_model.trace else { return };
-    watch.line(&event.to_string());
-    for line in lines.drain(..) {
-        watch.line(&format!("  {line}"));
+    if let Some(trace) = &mut host_model.trace {
+        watch.happened(event, trace);
+        trace.clear();
     }
 }

@@ -135,6 +135,11 @@ impl Workloads {
         u32::try_from(self.all.len()).unwrap_or(u32::MAX)
     }
 
+    /// Whether a supervisor has asked under this number.
+    pub(super) fn has_asked(&self, asker: u64) -> bool {
+        self.asked.contains_key(&asker)
+    }
+
     /// The number of the allocation at this place.
     pub(super) const fn number(place: u32) -> u32 {
         place * SUPERVISED_EVERY + SUPERVISED_EVERY - 1

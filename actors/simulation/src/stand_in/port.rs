@@ -9,6 +9,7 @@ use std::time::Duration;
 use callboard_actors::kernel::{
     self, CallLost, Effects, Ending, Input, JournalEntry, Machine, Outgoing, Port, Terms, Ticket, Written,
 };
+use callboard_actors::shell::Recorded;
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::Count;
@@ -45,6 +46,8 @@ pub(super) struct Around<M: Machine> {
     /// Whether the model of the disk crashed over a write.
     pub(super) broken: bool,
     pub(super) steps: Count,
+    /// What it noted for its journal, once somebody has asked for it.
+    pub(super) entries: Option<Vec<Recorded>>,
 }
 
 impl<M: Machine> Default for Around<M> {
@@ -59,6 +62,7 @@ impl<M: Machine> Default for Around<M> {
             has_reader: false,
             broken: false,
             steps: Count::default(),
+            entries: None,
         }
     }
 }
@@ -72,7 +76,7 @@ impl<M: Machine> Hash for Around<M> {
 }
 
 impl<M: Machine> Around<M> {
-    /// A copy, but for what has left.
+    /// A copy, but for what has left and what was noted.
     pub(super) fn without_left(&self) -> Self {
         Self {
             tamper: self.tamper.clone(),
@@ -84,6 +88,7 @@ impl<M: Machine> Around<M> {
             has_reader: self.has_reader,
             broken: self.broken,
             steps: self.steps,
+            entries: self.entries.as_ref().map(|_| Vec::new()),
         }
     }
 }
@@ -198,9 +203,13 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
 
     /// Only steps may crash, and only as the world lets them: a panic elsewhere is a mistake of a model.
     fn note(&mut self, entry: JournalEntry<'_, M>) {
-        if let JournalEntry::Crashed { input, message } = entry {
+        if let JournalEntry::Crashed { input, message } = &entry {
             let is_of_step = std::mem::take(&mut self.around.has_crashed);
             assert!(is_of_step, "{} crashed over {input:?}: {message}", M::KIND);
+        }
+        let is_inner = matches!(entry, JournalEntry::Stepped { .. } | JournalEntry::Called { .. });
+        if let Some(entries) = self.around.entries.as_mut().filter(|_| !is_inner) {
+            entries.push(Recorded::from(&entry));
         }
     }
 

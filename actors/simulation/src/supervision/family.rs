@@ -11,6 +11,7 @@ use callboard_actors::supervisor::{AwaitStarted, Plan, Supervisor, SupervisorAns
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::allocation::Reply;
+use super::super::came::Came;
 use super::super::law::Law;
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Verdict};
@@ -56,7 +57,7 @@ pub(in super::super) struct Family {
     pub(in super::super) answered: Vec<u64>,
     pub(in super::super) stirred: Vec<Stir>,
     /// What left, line by line, if somebody wants to know.
-    pub(in super::super) told: Option<Vec<String>>,
+    pub(in super::super) told: Option<Vec<Came>>,
     pub(in super::super) verdict: Verdict,
 }
 

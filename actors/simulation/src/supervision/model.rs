@@ -7,6 +7,7 @@ use callboard_actors::supervisor::{Plan, Supervisor, SupervisorAnswer, Superviso
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::allocation::Reply;
+use super::super::came::Came;
 use super::super::instances::NoDisk;
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
@@ -26,7 +27,7 @@ pub(in super::super) struct SupervisionModel {
     /// The calls that were made.
     pub(super) set_out: Vec<Task>,
     /// What left, line by line, if somebody wants to know.
-    pub(super) told: Option<Vec<String>>,
+    pub(super) told: Option<Vec<Came>>,
 }
 
 impl SupervisionModel {
@@ -148,7 +149,12 @@ impl SupervisionModel {
             if self.supervisor.is_loading() {
                 self.ground.cut_off();
             }
-            for left in self.supervisor.leaving(moment) {
+            let left = self.supervisor.leaving(moment);
+            if let Some(told) = &mut self.told {
+                told.extend(Came::noted("supervisor", &mut self.supervisor));
+                told.extend(left.iter().map(|left| Came::left_to("supervisor", left, |asker| asker > 0)));
+            }
+            for left in left {
                 self.take_in(moment, left);
             }
             if !self.supervisor.is_loading() {
@@ -158,9 +164,6 @@ impl SupervisionModel {
     }
 
     fn take_in(&mut self, moment: Moment, left: Left<Supervisor>) {
-        if let Some(told) = &mut self.told {
-            told.push(format!("supervisor: {left:?}"));
-        }
         match left {
             Left::Answer(asker, answer) => self.answered.push((asker, Some(answer))),
             Left::Refused(asker, _) => self.answered.push((Some(asker), None)),

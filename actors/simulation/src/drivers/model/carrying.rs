@@ -1,5 +1,6 @@
 //! Carrying: what leaves the owner, a driver or an eventor is done, or set on its way.
 
+use super::super::super::came::Came;
 use super::super::super::witness::NOBODY_WAITS;
 use super::*;
 
@@ -14,13 +15,14 @@ impl DriversModel {
                 self.owner.loaded(moment, image);
             }
             self.owner.take_left(&mut left);
+            if let Some(told) = &mut self.told {
+                told.extend(Came::noted("drivers", &mut self.owner));
+                told.extend(left.iter().map(|left| Came::left_to("drivers", left, |asker| asker != NOBODY)));
+            }
             if left.is_empty() {
                 return;
             }
             for left in left.drain(..) {
-                if let Some(told) = &mut self.told {
-                    told.push(format!("drivers: {left:?}"));
-                }
                 match left {
                     Left::Answer(Some(asker), answer) => {
                         self.handler_answered(asker, Some(&answer));
@@ -175,10 +177,16 @@ impl DriversModel {
     // === A driver ===
 
     fn carry_driver(&mut self, moment: Moment, life: Attempt) -> bool {
-        let Some(Child { actor: Actor::Driver(child), .. }) = self.children.get_mut(&life) else {
+        let Some(Child { actor: Actor::Driver(child), name, .. }) = self.children.get_mut(&life) else {
             return false;
         };
+        if self.told.is_some() {
+            child.actor.begin_noting();
+        }
         let left = child.actor.leaving(moment);
+        if let Some(told) = &mut self.told {
+            told.extend(Came::noted(&format!("driver {name}"), &mut child.actor));
+        }
         self.owner.witness.verdict.heard_of(child.actor.witness.verdict.broken());
         let has_left = !left.is_empty();
         for left in left {
@@ -223,7 +231,13 @@ impl DriversModel {
             return false;
         };
         let driver = name.clone();
+        if self.told.is_some() {
+            child.actor.begin_noting();
+        }
         let left = child.actor.leaving(moment);
+        if let Some(told) = &mut self.told {
+            told.extend(Came::noted(&format!("eventor {driver}"), &mut child.actor));
+        }
         self.owner.witness.verdict.heard_of(child.actor.witness.verdict.broken());
         let has_left = !left.is_empty();
         for left in left {
@@ -250,6 +264,10 @@ impl DriversModel {
             self.is_excused = true;
         }
         let driver = child.name;
+        if let Some(told) = self.told.as_mut().filter(|_| ending == Ending::Killed) {
+            let of = if kind == ChildKind::Driver { "driver" } else { "eventor" };
+            told.push(Came::killed(format!("{of} {driver}")));
+        }
         self.stir(&driver);
         if !child.mail.is_empty() {
             self.late.insert(life, Late { number, kind, mail: child.mail });

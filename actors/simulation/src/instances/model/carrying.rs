@@ -1,5 +1,6 @@
 //! Carrying: what leaves the parent or a child is done, or set on its way.
 
+use super::super::super::came::Came;
 use super::super::super::law::Law;
 use super::super::super::witness::NOBODY_WAITS;
 use super::*;
@@ -14,6 +15,9 @@ impl InstancesModel {
                 self.parent.loaded(moment, ());
             }
             self.parent.take_left(&mut left);
+            if let Some(noted) = &mut self.noted {
+                noted.extend(Came::noted("instances", &mut self.parent));
+            }
             if left.is_empty() {
                 return;
             }
@@ -106,6 +110,9 @@ impl InstancesModel {
         let Some(child) = self.children.get_mut(&life) else { return };
         self.stirred.push(life);
         let left = child.actor.leaving(moment);
+        if let Some(noted) = &mut self.noted {
+            noted.extend(Came::noted(&format!("instance {}", child.plugin), &mut child.actor));
+        }
         self.parent.witness.verdict.heard_of(child.actor.witness.verdict.broken());
         for left in left {
             match left {
@@ -144,6 +151,9 @@ impl InstancesModel {
         let Some(Child { plugin, reports, actor, .. }) = self.children.remove(&life) else { return };
         self.steps_before.0 += actor.steps();
         self.late.insert(life, reports);
+        if let Some(noted) = self.noted.as_mut().filter(|_| ending == Ending::Killed) {
+            noted.push(Came::killed(format!("instance {plugin}")));
+        }
         self.endings.push_back(ChildEnded { plugin, life, ending });
         self.set_out.push(SetOut::Endings);
     }

@@ -3,6 +3,7 @@
 use callboard_actors::processes::{Processes, ProcessesCall, ProcessesOutcome};
 use callboard_actors::vocabulary::Timestamp;
 
+use super::super::super::came::Came;
 use super::super::super::law::Law;
 use super::super::super::stand_in::{Left, StandIn};
 use super::super::super::witness::NOBODY_WAITS;
@@ -22,13 +23,16 @@ impl ProcessesModel {
         let mut left = Vec::new();
         loop {
             self.owner.take_left(&mut left);
+            if let Some(told) = &mut self.told {
+                told.extend(Came::noted("processes", &mut self.owner));
+                told.extend(
+                    left.iter().map(|left| Came::left_to("processes", left, |asker| asker != NOBODY)),
+                );
+            }
             if left.is_empty() {
                 break;
             }
             for left in left.drain(..) {
-                if let Some(told) = &mut self.told {
-                    told.push(format!("processes: {left:?}"));
-                }
                 self.take_in(now, left);
             }
         }

@@ -5,6 +5,7 @@ use callboard_actors::instances::{AwaitRetired, HealthOf, InstanceReport, Instan
 use callboard_actors::registry::{Describe, Description, Registry, RegistryAnswer};
 use callboard_actors::shell::{AskError, Ending, Machine, Message};
 
+use super::super::super::came::Came;
 use super::super::super::law::Law;
 use super::super::super::stand_in::{Left, Refusal};
 use super::super::super::witness::NOBODY_WAITS;
@@ -62,7 +63,13 @@ impl HostModel {
         let moment = self.moment();
         loop {
             let Some(held) = &mut self.workloads.all[place].seat else { return };
+            if self.trace.is_some() {
+                held.supervisor.begin_noting();
+            }
             let left = held.supervisor.leaving(moment);
+            if let Some(trace) = &mut self.trace {
+                trace.extend(Came::noted(&journal_name(place), &mut held.supervisor));
+            }
             let steps = held.supervisor.steps();
             self.verdict.heard_of(held.supervisor.witness.verdict.broken());
             self.workloads.steps += steps - std::mem::replace(&mut held.counted, steps);
@@ -76,7 +83,7 @@ impl HostModel {
     }
 
     fn take_from_workload(&mut self, place: usize, left: Left<Allocation>) {
-        self.note(|| format!("a{}: {left:?}", Workloads::number(u32::try_from(place).unwrap_or(u32::MAX))));
+        self.note(|| Came::left(&trace_name(place), &left));
         match left {
             Left::Answer(Some(call), answer) => self.supervisor_answers(place, call, &answer),
             // Its crash ends it, and its owner hears first who asked.
@@ -98,6 +105,7 @@ impl HostModel {
     /// Its supervisor ends by force.
     pub(super) fn supervisor_is_killed(&mut self, place: usize) {
         if self.workloads.all[place].seat.is_some() {
+            self.note(|| Came::killed(journal_name(place)));
             self.supervisor_ended(place, Ending::Killed);
         }
     }
@@ -230,6 +238,16 @@ impl HostModel {
             self.workloads.stirred.push(place);
         }
     }
+}
+
+/// The name of the allocation at this place in a trace.
+fn trace_name(place: usize) -> String {
+    format!("a{}", Workloads::number(u32::try_from(place).unwrap_or(u32::MAX)))
+}
+
+/// The name of its supervisor in the journal of a host.
+fn journal_name(place: usize) -> String {
+    format!("allocation {}", trace_name(place))
 }
 
 /// What somebody has answered.

@@ -10,6 +10,7 @@ use callboard_actors::shell::StopMode;
 use callboard_actors::vocabulary::Backoff;
 
 use super::super::super::allocations::{AllocationsLaws, Known, Memory};
+use super::super::super::came::Came;
 use super::super::super::law::Law;
 use super::super::super::stand_in::Left;
 use super::super::super::witness::NOBODY_WAITS;
@@ -169,6 +170,9 @@ impl HostModel {
                 office.load(moment);
             }
             office.owner.take_left(&mut left);
+            if let Some(trace) = &mut self.trace {
+                trace.extend(Came::noted("allocations", &mut office.owner));
+            }
             if left.is_empty() && !office.owner.is_loading() {
                 break;
             }
@@ -184,7 +188,7 @@ impl HostModel {
     }
 
     fn take_from_owner(&mut self, left: Left<Allocations>) {
-        self.note(|| format!("allocations: {left:?}"));
+        self.note(|| Came::left_to("allocations", &left, |asker| asker != NOBODY));
         match left {
             Left::Answer(Some(asker), answer) => self.host_hears(asker, &answer),
             Left::Refused(asker, _) => self.host_is_refused(asker),

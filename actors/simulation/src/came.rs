@@ -1,0 +1,98 @@
+//! What comes of an event in a simulated host: typed, for pictures; and as lines of a trace.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
+use callboard_actors::kernel::{Ending, Machine};
+use callboard_actors::shell::Recorded;
+
+use super::stand_in::{Disk, Left, Refusal, StandIn};
+use super::witness::Witness;
+
+/// One thing that came of an event.
+#[derive(Debug, Clone)]
+pub enum Came {
+    /// Something left an actor.
+    Left {
+        /// The actor, as a trace names it: `registry`, `a7`.
+        actor: String,
+        /// What left, as code.
+        code: String,
+        /// The answer to a question of the host, if it is one.
+        answer: Option<Answer>,
+    },
+    /// An actor noted something in its journal.
+    Noted {
+        /// The actor, by its name in a host: `registry`, `allocation a7`.
+        actor: String,
+        /// What it noted.
+        entry: Recorded,
+    },
+}
+
+/// The answer to a question of the host.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// The actor answered: a value of [`Machine::Answer`] of its own type.
+    Given(Rc<dyn Any>),
+    /// It did not get to an answer.
+    Refused(Refusal),
+}
+
+/// It is no part of a state: states are the same whatever somebody was told on the way there.
+impl Hash for Came {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl Came {
+    /// Something that is no answer to the host.
+    pub(super) fn left(actor: &str, left: &dyn Debug) -> Self {
+        Self::Left { actor: actor.to_owned(), code: format!("{left:?}"), answer: None }
+    }
+
+    /// The same; an answer to one of these askers is one to the host.
+    pub(super) fn left_to<M: Machine<Answer: 'static>>(
+        actor: &str,
+        left: &Left<M>,
+        is_host: impl Fn(u64) -> bool,
+    ) -> Self {
+        let answer = match left {
+            Left::Answer(Some(asker), answer) if is_host(*asker) => {
+                Some(Answer::Given(Rc::<M::Answer>::clone(answer)))
+            }
+            Left::Refused(asker, refusal) if is_host(*asker) => Some(Answer::Refused(*refusal)),
+            Left::Answer(..)
+            | Left::Refused(..)
+            | Left::News(..)
+            | Left::Snapshot(..)
+            | Left::Call { .. }
+            | Left::Ended(_) => None,
+        };
+        Self::Left { actor: actor.to_owned(), code: format!("{left:?}"), answer }
+    }
+
+    /// Everything that an actor has noted since this was asked before.
+    pub(super) fn noted<M: Machine, S: Disk<M>, W: Witness<M>>(
+        actor: &str,
+        of: &mut StandIn<M, S, W>,
+    ) -> impl Iterator<Item = Self> {
+        let noted = |entry| Self::Noted { actor: actor.to_owned(), entry };
+        of.take_entries().into_iter().map(noted)
+    }
+
+    /// An actor has ended by force.
+    pub(super) const fn killed(actor: String) -> Self {
+        Self::Noted { actor, entry: Recorded::Ended { ending: Ending::Killed, is_waiting: false } }
+    }
+
+    /// Its line in a trace. What is noted in a journal has none: a trace has what leaves.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        match self {
+            Self::Left { actor, code, .. } => Some(format!("{actor}: {code}")),
+            Self::Noted { .. } => None,
+        }
+    }
+}

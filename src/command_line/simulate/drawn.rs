@@ -1,0 +1,462 @@
+//! The end of a simulated run as a picture: what happened, and what the actors made of it.
+
+use std::time::Duration;
+
+use callboard_actors::shell::{Ending, JournalLine, Recorded};
+use callboard_actors::vocabulary::Timestamp;
+use callboard_simulation::{
+    Answer, Behaviour, Came, Conduct, DatabaseDoing, DriverDoing, Event, FamilyDoing, Happening, Outcome,
+    ProcessDoing, ProcessesDoing, Refusal, Reply, Watch, WorkloadDoing, WorkloadOrder, WorkloadsDoing,
+};
+
+use crate::picture::{Arrow, Mark, Picture, Sign};
+use crate::script::{Drawn, answer, message, sentence};
+
+/// How many messages and signs are drawn at most.
+const STATEMENTS_MAX: usize = 100;
+/// A span between two events that is worth being shown.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The column of everything that is outside of the actors.
+const OUTSIDE: &str = "host";
+
+/// What is drawn of a run so far.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    drawn: Drawn,
+    began: Option<Timestamp>,
+    at: Option<Timestamp>,
+    host: Host,
+}
+
+/// Who hears what is said to the host.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Host {
+    #[default]
+    Up,
+    /// It takes no questions any more.
+    Stops,
+    Down,
+}
+
+/// How an event is drawn.
+enum Shown {
+    /// The host program says it to an actor.
+    Said(&'static str),
+    /// It befalls this column.
+    Befalls(String, Sign),
+    /// It is a break in the run of the host.
+    Chapter(&'static str),
+    /// The process of a driver ends.
+    ProcessEnds(String),
+    /// A driver reports an event of a task.
+    Event(String),
+    /// Whatever comes of it is drawn by its actor.
+    Not,
+}
+
+impl Run {
+    /// Draws an event, and what came of it.
+    pub(super) fn happened(&mut self, event: &Event, came: &[Came]) {
+        let began = *self.began.get_or_insert(event.at);
+        let span = self.at.replace(event.at).map_or(Duration::ZERO, |at| event.at.since(at));
+        if span >= PAUSE_MIN {
+            self.drawn.put(Mark::Pause(format!("{:.1} s later", span.as_secs_f64())));
+        }
+        self.drawn.at(event.at.since(began));
+        self.event(event.what);
+        self.came(came);
+    }
+
+    fn came(&mut self, came: &[Came]) {
+        for came in came {
+            match came {
+                Came::Noted { actor, entry } => self.noted(actor, entry),
+                Came::Left { actor, answer: Some(answer), .. } => self.answered(actor, answer),
+                Came::Left { answer: None, .. } => {}
+            }
+        }
+        self.drawn.keep(STATEMENTS_MAX);
+    }
+
+    fn event(&mut self, what: Happening) {
+        if self.host == Host::Down && what != Happening::Start {
+            return;
+        }
+        let text = what.to_string();
+        match shown(what) {
+            Shown::Not => {}
+            Shown::Said(whom) if self.host == Host::Up => {
+                self.drawn.put(message(OUTSIDE, whom, &text, Arrow::Said));
+            }
+            Shown::Said(_) => {}
+            Shown::Befalls(column, kind) => self.drawn.put(sign(&column, text, kind)),
+            Shown::ProcessEnds(column) => self.drawn.falls(&column, "its process ends"),
+            Shown::Event(column) => self.drawn.put(message(&column, "drivers", &text, Arrow::Said)),
+            Shown::Chapter(text) => self.drawn.put(Mark::Chapter(text.to_owned())),
+        }
+        match what {
+            Happening::KillHost(..) | Happening::Database(DatabaseDoing::Kill { .. }) => {
+                self.drawn.host_is_killed();
+                self.host = Host::Down;
+            }
+            Happening::Stop | Happening::Detach => self.host = Host::Stops,
+            Happening::Start => {
+                self.drawn.host_starts();
+                self.host = Host::Up;
+            }
+            Happening::Workload(who, WorkloadDoing::Order(WorkloadOrder::Prepare)) => {
+                self.drawn.add_workload(&format!("a{who}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn noted(&mut self, actor: &str, entry: &Recorded) {
+        let published = match entry {
+            Recorded::Published { news, .. } => Some(news),
+            // Supervisors of a tree have one column.
+            Recorded::Built { is_rebuilt: false } if actor == "supervisor" => return,
+            _ => None,
+        };
+        if let Some(news) = published.filter(|_| ["processes", "supervisor"].contains(&actor)) {
+            if let Some(text) = sentence(&**news) {
+                self.drawn.put(sign(actor, text, Sign::News));
+            }
+            return;
+        }
+        let (actor_name, entry) = (actor.into(), entry.clone());
+        let has_ended = matches!(entry, Recorded::Ended { ending: Ending::Normal, .. });
+        self.drawn.note(&JournalLine {
+            number: 0,
+            at: self.at.unwrap_or_default(),
+            kind: "",
+            actor: actor_name,
+            entry,
+        });
+        if has_ended && actor == "registry" {
+            self.host = Host::Down;
+            self.drawn.put(Mark::Chapter("the host has stopped".to_owned()));
+        }
+    }
+
+    fn answered(&mut self, actor: &str, given: &Answer) {
+        let text = match given {
+            Answer::Given(given) => answer(&**given),
+            Answer::Refused(Refusal::Crashed) => Some("refused: it crashed".to_owned()),
+            Answer::Refused(Refusal::NotDurable) => Some("refused: it is not on disk".to_owned()),
+        };
+        if let Some(text) = text {
+            let first = text.lines().next().unwrap_or_default();
+            self.drawn.put(message(actor, OUTSIDE, first, Arrow::Answered));
+        }
+    }
+
+    /// The picture, with this as its last words.
+    pub(super) fn picture(mut self, title: String, end: &str) -> Picture {
+        self.drawn.put(Mark::Chapter(end.to_owned()));
+        Picture { title, marks: self.drawn.marks(str::to_owned) }
+    }
+}
+
+impl Watch for Run {
+    fn happened(&mut self, event: &Event, came: &[Came]) {
+        Self::happened(self, event, came);
+    }
+
+    fn calmed(&mut self, came: &[Came]) {
+        self.drawn.put(Mark::Chapter("from here on nothing goes wrong".to_owned()));
+        self.came(came);
+    }
+}
+
+fn sign(actor: &str, text: String, sign: Sign) -> Mark {
+    Mark::Sign { actor: actor.to_owned(), text, about: String::new(), sign }
+}
+
+fn trouble(column: impl Into<String>) -> Shown {
+    Shown::Befalls(column.into(), Sign::Trouble)
+}
+
+fn shown(what: Happening) -> Shown {
+    match what {
+        Happening::Register(..)
+        | Happening::Deregister(_)
+        | Happening::Describe(_)
+        | Happening::RegistrationOf(..)
+        | Happening::List
+        | Happening::Wait(..) => Shown::Said("registry"),
+        Happening::Dispense(_) | Happening::Check(_) | Happening::AwaitRetired(_) => Shown::Said("instances"),
+        Happening::TakeInventory => Shown::Said("inventory"),
+        Happening::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
+        | Happening::DiskFull
+        | Happening::Load(false) => trouble("disk"),
+        Happening::Checked(_) => Shown::Befalls("registry".to_owned(), Sign::News),
+        Happening::Answer(_, behaviour) if behaviour != Behaviour::Well => trouble("instances"),
+        Happening::Driver(number, doing) => of_driver(number, doing),
+        Happening::Workload(who, doing) => of_workload(who, doing),
+        Happening::Workloads(WorkloadsDoing::Fall) => trouble("allocations"),
+        Happening::Processes(doing) => of_processes(doing),
+        Happening::Database(DatabaseDoing::Commit(_, Some(_)) | DatabaseDoing::Load(Some(_))) => {
+            trouble("disk")
+        }
+        Happening::Family(_, doing) => of_supervisor(doing),
+        Happening::Detach => Shown::Chapter("the host is told to detach"),
+        Happening::Stop => Shown::Chapter("the host is told to stop"),
+        // A crash shows when it comes; what arrives or is due, by what its actor does then.
+        Happening::Settle(_, Outcome::Written)
+        | Happening::Load(true)
+        | Happening::Wake
+        | Happening::Feed
+        | Happening::InventoryFeed
+        | Happening::Report(_)
+        | Happening::Endings
+        | Happening::Answer(..)
+        | Happening::RegistryTimers
+        | Happening::InstancesTimers
+        | Happening::InstanceTimers(_)
+        | Happening::InventoryTimers
+        | Happening::CrashRegistry
+        | Happening::CrashInstances
+        | Happening::CrashInstance(_)
+        | Happening::CrashInventory
+        | Happening::Fall(_)
+        | Happening::KillHost(..)
+        | Happening::Workloads(WorkloadsDoing::Endings | WorkloadsDoing::Due | WorkloadsDoing::Crash)
+        | Happening::Database(
+            DatabaseDoing::Commit(_, None)
+            | DatabaseDoing::Tell
+            | DatabaseDoing::Load(None)
+            | DatabaseDoing::Kill { .. },
+        )
+        | Happening::DriversEndings
+        | Happening::DriversTimers
+        | Happening::CrashDrivers
+        | Happening::Start => Shown::Not,
+    }
+}
+
+fn of_driver(number: u32, doing: DriverDoing) -> Shown {
+    let column = format!("driver d{number}");
+    match doing {
+        DriverDoing::Order(_) | DriverDoing::Task(..) => Shown::Said("drivers"),
+        DriverDoing::Answer(conduct) | DriverDoing::Hear(conduct) if conduct != Conduct::Well => {
+            trouble(column)
+        }
+        DriverDoing::Exit => Shown::ProcessEnds(column),
+        DriverDoing::Event(_) => Shown::Event(column),
+        DriverDoing::Answer(_)
+        | DriverDoing::Hear(_)
+        | DriverDoing::Mail
+        | DriverDoing::EventorMail
+        | DriverDoing::HearEnd
+        | DriverDoing::Read
+        | DriverDoing::Timers
+        | DriverDoing::EventorTimers
+        | DriverDoing::Crash
+        | DriverDoing::CrashEventor
+        | DriverDoing::Fall
+        | DriverDoing::FallEventor => Shown::Not,
+    }
+}
+
+fn of_workload(who: u32, doing: WorkloadDoing) -> Shown {
+    match doing {
+        WorkloadDoing::Order(_) => Shown::Said("allocations"),
+        WorkloadDoing::Meet(_, reply) if reply != Reply::Good => trouble(format!("allocation a{who}")),
+        WorkloadDoing::Die => trouble(format!("process a{who}")),
+        WorkloadDoing::Meet(..)
+        | WorkloadDoing::Deliver
+        | WorkloadDoing::Due
+        | WorkloadDoing::Answer
+        | WorkloadDoing::News
+        | WorkloadDoing::Crash
+        | WorkloadDoing::Fall => Shown::Not,
+    }
+}
+
+fn of_processes(doing: ProcessesDoing) -> Shown {
+    match doing {
+        ProcessesDoing::Process(number, doing) => match doing {
+            ProcessDoing::Launch(_) | ProcessDoing::End | ProcessDoing::Recall | ProcessDoing::AwaitEnd => {
+                Shown::Said("processes")
+            }
+            ProcessDoing::Fail | ProcessDoing::Exit | ProcessDoing::Fall => {
+                trouble(format!("process w{number}"))
+            }
+            ProcessDoing::Act | ProcessDoing::Mail => Shown::Not,
+        },
+        ProcessesDoing::Sweep(false) => trouble("processes"),
+        ProcessesDoing::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
+        | ProcessesDoing::Load(false) => trouble("disk"),
+        ProcessesDoing::Settle(_, Outcome::Written)
+        | ProcessesDoing::Load(true)
+        | ProcessesDoing::Sweep(true)
+        | ProcessesDoing::Endings
+        | ProcessesDoing::Timers
+        | ProcessesDoing::Crash => Shown::Not,
+    }
+}
+
+fn of_supervisor(doing: FamilyDoing) -> Shown {
+    match doing {
+        FamilyDoing::Restart(_) | FamilyDoing::Await | FamilyDoing::Describe => Shown::Said("supervisor"),
+        FamilyDoing::End(..) => trouble("supervisor"),
+        FamilyDoing::Return(_, Reply::Bad | Reply::Odd) => trouble("supervisor"),
+        // A call that hangs shows when its time is up.
+        FamilyDoing::Return(_, Reply::Good | Reply::Late)
+        | FamilyDoing::Begin
+        | FamilyDoing::Make(_)
+        | FamilyDoing::Timers
+        | FamilyDoing::Crash => Shown::Not,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use callboard_actors::processes::ProcessesNews;
+    use callboard_actors::registry::{Registered, RegistryAnswer};
+    use callboard_simulation::{Order, Simulation, Tampers, Unwatched, replay_watched, simulate_tampered};
+
+    use super::*;
+
+    fn at(seconds: u64, what: Happening) -> Event {
+        Event { at: Timestamp::from_epoch(Duration::from_secs(seconds)), what }
+    }
+
+    fn noted(actor: &str, entry: Recorded) -> Came {
+        Came::Noted { actor: actor.to_owned(), entry }
+    }
+
+    /// The columns of what is drawn, with the texts.
+    fn short(run: Run) -> Vec<String> {
+        let one = |mark: &Mark| match mark {
+            Mark::Message { from, to, text, .. } => Some(format!("{from} → {to}: {text}")),
+            Mark::Sign { actor, text, sign, .. } => Some(format!("{actor} {sign:?}: {text}")),
+            Mark::Chapter(text) | Mark::Pause(text) => Some(text.clone()),
+            Mark::GateCloses { actor, write } => Some(format!("{actor} closes {write}")),
+            Mark::GateOpens { actor, through } => Some(format!("{actor} opens {through}")),
+            Mark::GatesFall { actor } => Some(format!("{actor} falls")),
+            Mark::Time(_) | Mark::Active { .. } => None,
+        };
+        run.picture(String::new(), "the end").marks.iter().filter_map(one).collect()
+    }
+
+    #[test]
+    fn a_question_is_drawn_with_its_answer_and_what_the_disk_has_to_do_with_it() {
+        let given = Answer::Given(std::rc::Rc::new(RegistryAnswer::Register(Ok(Registered::New))));
+        let answer = |answer| Came::Left { actor: "registry".to_owned(), code: String::new(), answer };
+        let mut run = Run::default();
+        let writes = noted("registry", Recorded::Writing { step: 1, write: 1 });
+        run.happened(&at(7, Happening::Register(1, 0)), &[answer(None), writes]);
+        let is_there = noted("registry", Recorded::OnDisk { through: 1 });
+        run.happened(&at(9, Happening::Settle(1, Outcome::Written)), &[is_there, answer(Some(given))]);
+        let refused = answer(Some(Answer::Refused(Refusal::Crashed)));
+        let crashed = noted("registry", Recorded::Crashed { message: "a drill".into() });
+        run.happened(&at(9, Happening::List), &[crashed, refused]);
+        let expected = [
+            "host → registry: register a1",
+            "registry closes 1",
+            "2.0 s later",
+            "registry opens 1",
+            "registry → host: new",
+            "host → registry: list",
+            "registry Crash: crashed: a drill",
+            "registry → host: refused: it crashed",
+            "the end",
+        ];
+        assert_eq!(short(run), expected);
+    }
+
+    #[test]
+    fn what_befalls_a_driver_an_allocation_a_process_or_the_disk_stands_in_its_column() {
+        let mut run = Run::default();
+        for what in [
+            Happening::Driver(0, DriverDoing::Order(Order::Add)),
+            Happening::Driver(0, DriverDoing::Answer(Conduct::Well)),
+            Happening::Driver(0, DriverDoing::Answer(Conduct::Refuses)),
+            Happening::Driver(0, DriverDoing::Event(1)),
+            Happening::Driver(0, DriverDoing::Exit),
+            Happening::Workload(3, WorkloadDoing::Order(WorkloadOrder::Prepare)),
+            Happening::Workload(3, WorkloadDoing::Die),
+            Happening::Processes(ProcessesDoing::Process(1, ProcessDoing::Fail)),
+            Happening::Family(2, FamilyDoing::Describe),
+            Happening::Load(false),
+            Happening::CrashRegistry,
+        ] {
+            run.happened(&at(1, what), &[]);
+        }
+        let settled = Recorded::Published { step: 1, number: 1, news: Arc::new(ProcessesNews::Settled) };
+        run.happened(&at(1, Happening::Feed), &[noted("processes", settled)]);
+        let expected = [
+            "host → drivers: add-driver d0",
+            "driver d0 Trouble: answer d0 refuses",
+            "driver d0 → drivers: event d0 t1 main happened",
+            "driver d0 Crash: its process ends",
+            "host → allocations: prepare a3",
+            "process a3 Trouble: kill a3",
+            "process w1 Trouble: process w1 fail",
+            "host → supervisor: tree s2",
+            "disk Trouble: load-fails",
+            "processes News: all that was left before is settled",
+            "the end",
+        ];
+        assert_eq!(short(run), expected);
+    }
+
+    #[test]
+    fn nothing_is_said_to_a_host_that_stops_or_is_killed() {
+        let mut run = Run::default();
+        for what in [
+            Happening::Stop,
+            Happening::List,
+            Happening::DiskFull,
+            Happening::KillHost(1, 0),
+            Happening::DiskFull,
+            Happening::Start,
+            Happening::List,
+        ] {
+            run.happened(&at(1, what), &[]);
+        }
+        let ended = Recorded::Ended { ending: Ending::Normal, is_waiting: false };
+        run.happened(&at(1, Happening::Detach), &[noted("registry", ended)]);
+        run.happened(&at(1, Happening::DiskFull), &[]);
+        let expected = [
+            "the host is told to stop",
+            "disk Trouble: disk-full",
+            "the host is killed",
+            "the host starts",
+            "host → registry: list",
+            "the host is told to detach",
+            "the host has stopped",
+            "the end",
+        ];
+        assert_eq!(short(run), expected);
+    }
+
+    #[test]
+    fn of_a_long_run_the_last_hundred_messages_and_signs_are_drawn() {
+        let mut run = Run::default();
+        (0..1_000).for_each(|who| run.happened(&at(1, Happening::Register(who, 0)), &[]));
+        let told = short(run);
+        assert_eq!((told.len(), &*told[0]), (STATEMENTS_MAX + 1, "host → registry: register a900"));
+    }
+
+    #[test]
+    fn a_history_that_breaks_a_law_is_drawn_with_what_came_of_it() {
+        let simulation = Simulation { messages: 20_000, ..Simulation::SMALL };
+        let tampers = Tampers::drop_updates;
+        let found =
+            simulate_tampered(&simulation, tampers(), &mut Unwatched).expect_err("it was not found out");
+        let mut run = Run::default();
+        replay_watched(&simulation, tampers(), &found.history, &mut run);
+        let told = short(run);
+        let calm = told.iter().position(|line| line == "from here on nothing goes wrong");
+        assert!(
+            told[..calm.unwrap()].iter().all(|line| line.starts_with("host → registry: register")),
+            "{told:?}"
+        );
+        assert!(told[calm.unwrap()..].iter().any(|line| line == "registry closes 1"), "{told:?}");
+    }
+}
