@@ -217,7 +217,7 @@ impl wire::admin_server::Admin for Service {
         &self,
         _request: Request<wire::WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let watching = watch::Watching::begin(Arc::clone(&self.sources))?;
+        let watching = watch::Watching::begin(Arc::clone(&self.sources));
         Ok(Response::new(Box::pin(watching.into_stream())))
     }
 

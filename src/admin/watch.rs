@@ -1,19 +1,15 @@
 //! The status and every change of it, as a stream.
 //!
-//! It is made as fast as it is read: changes that come while nobody reads are told together, and where an actor's own queue
-//! overflowed meanwhile, the reader is told so and gets a new snapshot (R6). A slow reader costs nobody anything (SCL-01).
+//! The journal of the host says when to look again; it goes on when an actor ends, and tells when the actor runs again. The stream is
+//! made as fast as it is read: changes that come while nobody reads are told together, and where the queue of the journal overflowed
+//! meanwhile, the reader is told so and gets a new snapshot (R6). A slow reader costs nobody anything (SCL-01).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use callboard_actors::allocations::Allocations;
-use callboard_actors::drivers::Drivers;
-use callboard_actors::instances::Instances;
-use callboard_actors::inventory::Inventory;
 use callboard_actors::logmon::LogsView;
-use callboard_actors::registry::Registry;
-use callboard_actors::shell::{Address, FeedItem, Machine, Subscription};
+use callboard_actors::shell::{Detail, FeedItem, JournalLine, Recorded, Subscription};
 use callboard_proto::admin::v1 as wire;
 use futures_util::Stream;
 use futures_util::stream::unfold;
@@ -21,74 +17,87 @@ use tokio::sync::watch;
 use tonic::Status;
 use wire::watch_response::News;
 
-use super::convert::{milliseconds, unanswered};
+use super::convert::milliseconds;
 use super::server::Sources;
 use super::service::gather;
-use crate::agent::Agent;
-use crate::tasks::Tasks;
 
-/// How many changes of one actor may wait to be looked at.
-const QUEUE: usize = 256;
-
-type Feed<M> = Subscription<<M as Machine>::News, <M as Machine>::View>;
+/// How many entries of the journal may wait to be looked at.
+const QUEUE: usize = 4_096;
 
 /// One reader's state.
 pub(super) struct Watching {
     sources: Arc<Sources>,
-    registry: Feed<Registry>,
-    instances: Feed<Instances>,
-    inventory: Feed<Inventory>,
-    allocations: Feed<Allocations>,
-    agent: Feed<Agent>,
-    drivers: Feed<Drivers>,
-    tasks: Feed<Tasks>,
+    journal: Subscription<JournalLine, ()>,
     logs: watch::Receiver<LogsView>,
     shown: Option<wire::GetStatusResponse>,
     ready: VecDeque<News>,
     number: u64,
 }
 
-fn follow<M: Machine>(address: &Address<M>) -> Result<Feed<M>, Status> {
-    address.subscribe("callboard watch", QUEUE).map_err(|error| unanswered(&error))
+/// What the journal has of a change.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Heard {
+    missed: u64,
+    is_new: bool,
 }
 
-/// What came from one feed: whether it goes on, and how much of it was missed.
-fn missed<N, V>(item: Option<FeedItem<N, V>>, feed: &mut Subscription<N, V>) -> Result<u64, Status> {
-    let mut missed = 0;
-    let mut next = Some(item.ok_or_else(|| Status::unavailable("an actor of the host has ended"))?);
-    while let Some(item) = next {
-        if let FeedItem::Lagged { missed: some } = item {
-            missed += some;
+impl Heard {
+    fn take(&mut self, item: FeedItem<JournalLine, ()>) {
+        match item {
+            FeedItem::Change { news, .. } => self.is_new |= is_new(&news.entry),
+            FeedItem::Lagged { missed } => self.missed += missed,
+            // It has no content.
+            FeedItem::Snapshot { .. } => {}
         }
-        next = feed.try_next();
     }
-    Ok(missed)
+}
+
+/// Whether an actor may show something else after this.
+const fn is_new(entry: &Recorded) -> bool {
+    match entry {
+        Recorded::Published { .. }
+        | Recorded::Built { .. }
+        | Recorded::OnDisk { .. }
+        | Recorded::LoadFailed { .. }
+        | Recorded::WriteFailed { .. }
+        | Recorded::Crashed { .. }
+        | Recorded::Ended { .. } => true,
+        Recorded::Holds { .. }
+        | Recorded::Stepped { .. }
+        | Recorded::Called { .. }
+        | Recorded::Writing { .. }
+        | Recorded::Lagged { .. }
+        | Recorded::Stale => false,
+    }
+}
+
+fn host_has_ended() -> Status {
+    Status::unavailable("the host has ended")
 }
 
 impl Watching {
     /// Begins to listen to everyone.
-    pub(super) fn begin(sources: Arc<Sources>) -> Result<Self, Status> {
-        Ok(Self {
-            registry: follow(sources.host.registry())?,
-            instances: follow(sources.host.instances())?,
-            inventory: follow(sources.host.inventory())?,
-            allocations: follow(sources.host.allocations())?,
-            agent: follow(&sources.agent)?,
-            drivers: follow(sources.host.drivers())?,
-            tasks: follow(&sources.tasks)?,
+    pub(super) fn begin(sources: Arc<Sources>) -> Self {
+        Self {
+            journal: sources.host.journal().follow("callboard watch", QUEUE, Detail::Outcomes),
             logs: sources.logs.clone(),
             sources,
             shown: None,
             ready: VecDeque::new(),
             number: 0,
-        })
+        }
     }
 
-    /// The answers, one by one. An error ends them.
+    /// The answers, one by one. The end of the host ends them.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<wire::WatchResponse, Status>> + Send {
         unfold(Some(self), |watching| async {
             let mut watching = watching?;
-            match watching.next().await {
+            let host = watching.sources.host.clone();
+            let next = tokio::select! {
+                next = watching.next() => next,
+                _ = host.ended() => Err(host_has_ended()),
+            };
+            match next {
                 Ok(response) => Some((Ok(response), Some(watching))),
                 Err(status) => Some((Err(status), None)),
             }
@@ -104,7 +113,7 @@ impl Watching {
                     self.ready.push_back(News::Lagged(wire::Lagged { missed }));
                 }
             }
-            self.look().await?;
+            self.look().await;
         }
         self.number += 1;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -112,33 +121,60 @@ impl Watching {
         Ok(wire::WatchResponse { number: self.number, at_unix_ms, news: self.ready.pop_front() })
     }
 
-    /// Waits until an actor says something, and counts what was missed of what it said.
+    /// Waits until something may have changed, and counts the entries of the journal that were missed.
     async fn something_new(&mut self) -> Result<u64, Status> {
-        tokio::select! {
-            item = self.registry.next() => missed(item, &mut self.registry),
-            item = self.instances.next() => missed(item, &mut self.instances),
-            item = self.inventory.next() => missed(item, &mut self.inventory),
-            item = self.allocations.next() => missed(item, &mut self.allocations),
-            item = self.agent.next() => missed(item, &mut self.agent),
-            item = self.drivers.next() => missed(item, &mut self.drivers),
-            item = self.tasks.next() => missed(item, &mut self.tasks),
-            // A channel of the latest view misses nothing; its end is that of the host.
-            Ok(()) = self.logs.changed() => Ok(0),
+        let mut heard = Heard::default();
+        while heard == Heard::default() {
+            tokio::select! {
+                item = self.journal.next() => heard.take(item.ok_or_else(host_has_ended)?),
+                // A channel of the latest view misses nothing; its end is that of the host.
+                Ok(()) = self.logs.changed() => heard.is_new = true,
+            }
+            while let Some(item) = self.journal.try_next() {
+                heard.take(item);
+            }
         }
+        Ok(heard.missed)
     }
 
     /// Looks at everything and notes what differs from what was shown.
-    async fn look(&mut self) -> Result<(), Status> {
-        let status = gather(&self.sources).await;
-        if let Some(gone) = status.gone.first() {
-            // What it knows has not changed only because it cannot be asked.
-            return Err(Status::unavailable(gone.reason.clone()));
+    async fn look(&mut self) {
+        let mut status = gather(&self.sources).await;
+        match self.shown.take() {
+            None => self.ready.push_back(News::Snapshot(status.clone())),
+            Some(before) => {
+                keep_unknown(&before, &mut status);
+                self.ready.extend(differences(&before, &status));
+            }
         }
-        match self.shown.replace(status.clone()) {
-            None => self.ready.push_back(News::Snapshot(status)),
-            Some(before) => self.ready.extend(differences(&before, &status)),
-        }
-        Ok(())
+        self.shown = Some(status);
+    }
+}
+
+/// What an actor knows that does not answer has not changed only because it cannot be asked.
+fn keep_unknown(before: &wire::GetStatusResponse, after: &mut wire::GetStatusResponse) {
+    let is_gone = |names: &[&str]| after.gone.iter().any(|gone| names.contains(&gone.name.as_str()));
+    let [plugins, allocations, drivers, tasks] = [
+        is_gone(&["registry", "instances", "inventory"]),
+        is_gone(&["allocations", "agent"]),
+        is_gone(&["drivers", "processes"]),
+        is_gone(&["tasks"]),
+    ];
+    if plugins {
+        after.plugins.clone_from(&before.plugins);
+    }
+    if allocations {
+        after.allocations.clone_from(&before.allocations);
+    }
+    if drivers {
+        after.drivers.clone_from(&before.drivers);
+    }
+    if tasks {
+        after.tasks.clone_from(&before.tasks);
+        // Those that have no process yet are known to the tasks alone.
+        let is_there = |driver: &&wire::DriverStatus| after.drivers.iter().any(|one| one.name == driver.name);
+        let missing: Vec<_> = before.drivers.iter().filter(|driver| !is_there(driver)).cloned().collect();
+        after.drivers.extend(missing);
     }
 }
 
@@ -155,7 +191,18 @@ fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse
     let plugins = plugins.cloned().map(News::PluginChanged);
     let allocations = after.allocations.iter().filter(|allocation| !before.allocations.contains(allocation));
     let allocations = allocations.cloned().map(News::AllocationChanged);
-    allocations.chain(plugins).chain(left).chain(differences_of_drivers(before, after)).collect()
+    let changes = allocations.chain(plugins).chain(left).chain(differences_of_drivers(before, after));
+    differences_of_actors(before, after).into_iter().chain(changes).collect()
+}
+
+/// Who does not answer any more, and who does again.
+fn differences_of_actors(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
+    let is_among =
+        |all: &[wire::GoneActor], name: &str| all.iter().any(|gone: &wire::GoneActor| gone.name == name);
+    let gone = after.gone.iter().filter(|gone| !is_among(&before.gone, &gone.name));
+    let back = before.gone.iter().filter(|gone| !is_among(&after.gone, &gone.name));
+    let gone = gone.cloned().map(News::ActorGone);
+    gone.chain(back.map(|gone| News::ActorBack(gone.name.clone()))).collect()
 }
 
 fn differences_of_drivers(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
@@ -179,7 +226,16 @@ fn are_equal(before: &wire::TaskStatus, after: &wire::TaskStatus) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use callboard_actors::registry::Register;
+    use callboard_actors::shell::Address;
+    use callboard_actors::topology::Topology;
+    use callboard_actors::vocabulary::{
+        AllocationId, PluginKey, PluginName, PluginType, SocketPath, Timestamp,
+    };
+    use futures_util::StreamExt;
+
     use super::*;
+    use crate::host::Host;
 
     fn plugin(name: &str, health: &str) -> wire::PluginStatus {
         wire::PluginStatus { name: name.to_owned(), health: health.to_owned(), ..Default::default() }
@@ -221,6 +277,88 @@ mod tests {
         assert_eq!(differences(&before, &status(task(2, "running"))), []);
         let changed = task(2, "recovering");
         assert_eq!(differences(&before, &status(changed.clone())), [News::TaskChanged(changed)]);
+    }
+
+    #[test]
+    fn an_actor_that_is_gone_is_named_once_and_what_it_knew_stays_as_it_was() {
+        let gone = || wire::GoneActor { name: "inventory".to_owned(), reason: "it ended".to_owned() };
+        let before = status(vec![plugin("a", "healthy")]);
+        let look = |before: &wire::GetStatusResponse, mut after: wire::GetStatusResponse| {
+            keep_unknown(before, &mut after);
+            (differences(before, &after), after)
+        };
+        let task = wire::TaskStatus { name: "web".to_owned(), ..Default::default() };
+        let without =
+            wire::GetStatusResponse { gone: vec![gone()], tasks: vec![task.clone()], ..status(vec![]) };
+        let (told, after) = look(&before, without.clone());
+        assert_eq!(told, [News::ActorGone(gone()), News::TaskChanged(task)], "the rest goes on");
+        assert_eq!(look(&after, without).0, []);
+        let back = wire::GetStatusResponse { gone: vec![], ..status(vec![plugin("a", "unhealthy")]) };
+        let after = wire::GetStatusResponse { tasks: vec![], ..after };
+        let expected =
+            [News::ActorBack("inventory".to_owned()), News::PluginChanged(plugin("a", "unhealthy"))];
+        assert_eq!(look(&after, back).0, expected);
+    }
+
+    #[test]
+    fn each_actor_that_is_gone_keeps_what_is_made_of_its_view() {
+        let allocations = vec![wire::AllocationStatus::default()];
+        let drivers = vec![wire::DriverStatus::default()];
+        let tasks = vec![wire::TaskStatus::default()];
+        let plugins = vec![plugin("a", "healthy")];
+        let before = wire::GetStatusResponse { plugins, allocations, drivers, tasks, ..Default::default() };
+        let kept = |name: &str| {
+            let gone = vec![wire::GoneActor { name: name.to_owned(), ..Default::default() }];
+            let mut after = wire::GetStatusResponse { gone, ..Default::default() };
+            keep_unknown(&before, &mut after);
+            [after.plugins.len(), after.allocations.len(), after.drivers.len(), after.tasks.len()]
+        };
+        for (names, expected) in [
+            (&["registry", "instances", "inventory"][..], [1, 0, 0, 0]),
+            (&["allocations", "agent"], [0, 1, 0, 0]),
+            (&["drivers", "processes"], [0, 0, 1, 0]),
+            (&["tasks"], [0, 0, 1, 1]),
+        ] {
+            assert!(names.iter().all(|name| kept(name) == expected), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn a_watcher_of_a_host_whose_agent_is_gone_is_told_so_and_goes_on() {
+        actix_rt::System::new().block_on(async {
+            let data_dir = tempfile::tempdir().expect("a temporary directory");
+            let host = Host::builder(data_dir.path()).start().await.expect("it starts");
+            let sources = Sources {
+                host: host.clone(),
+                agent: Address::vacant("agent", 1),
+                tasks: Address::vacant("tasks", 1),
+                topology: Topology::of_this_machine(),
+                control_groups: "none".to_owned(),
+                logs: watch::channel(LogsView::default()).1,
+                usage: watch::channel(crate::usage::UsageView::default()).1,
+                started_at: Timestamp::default(),
+                shutdown: tokio::sync::mpsc::channel(1).0,
+            };
+            let mut stream = Box::pin(Watching::begin(Arc::new(sources)).into_stream());
+            let first = stream.next().await.expect("an answer").expect("a status").news;
+            let Some(News::Snapshot(status)) = first else { panic!("{first:?}") };
+            let gone: Vec<_> = status.gone.iter().map(|gone| gone.name.as_str()).collect();
+            assert_eq!(gone, ["agent", "tasks"]);
+            let register = Register {
+                plugins: vec![PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").expect("a name"))],
+                allocation: AllocationId::new("red").expect("a name"),
+                socket: SocketPath::new("/run/red.sock").expect("a path"),
+                provider: None,
+                version: None,
+                options: Arc::default(),
+            };
+            host.registry().ask(register).await.expect("it runs").expect("it is valid");
+            let next = stream.next().await.expect("an answer").expect("a change").news;
+            assert!(matches!(&next, Some(News::PluginChanged(plugin)) if plugin.name == "zfs"), "{next:?}");
+            host.stop().await;
+            while let Some(Ok(_)) = stream.next().await {}
+            assert!(stream.next().await.is_none(), "it ends with its host");
+        });
     }
 
     fn status(plugins: Vec<wire::PluginStatus>) -> wire::GetStatusResponse {

@@ -196,6 +196,8 @@ pub(super) fn watched(response: &wire::WatchResponse) -> Value {
         Some(News::DriverLeft(name)) => ("driver_left", json!({ "name": name })),
         Some(News::TaskChanged(changed)) => ("task_changed", task(changed)),
         Some(News::TaskLeft(name)) => ("task_left", json!({ "name": name })),
+        Some(News::ActorGone(actor)) => ("actor_gone", gone(actor)),
+        Some(News::ActorBack(name)) => ("actor_back", json!({ "name": name })),
         Some(News::Lagged(lagged)) => ("lagged", json!({ "missed": lagged.missed })),
         None => ("unknown", Value::Null),
     };

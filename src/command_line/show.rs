@@ -17,7 +17,7 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
         text.push_str(&format!("control groups of tasks: {groups}\n"));
     }
     for gone in &status.gone {
-        let name = palette.paint(Tone::Bad, &format!("{} does not answer", harmless(&gone.name)));
+        let name = does_not_answer(gone, palette);
         text.push_str(&format!("{name}, and what it knows is not shown: {}\n", harmless(&gone.reason)));
     }
     text.push('\n');
@@ -199,10 +199,20 @@ pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> Strin
         Some(News::TaskLeft(name)) => {
             format!("{at}  task {}  {}\n", harmless(name), palette.paint(Tone::Faint, "forgotten"))
         }
-        Some(News::Lagged(lagged)) => format!("{at}  {} changes were too fast to be shown\n", lagged.missed),
+        Some(News::ActorGone(gone)) => {
+            format!("{at}  {}: {}\n", does_not_answer(gone, palette), harmless(&gone.reason))
+        }
+        Some(News::ActorBack(name)) => {
+            format!("{at}  {} {}\n", harmless(name), palette.paint(Tone::Good, "answers again"))
+        }
+        Some(News::Lagged(lagged)) => format!("{at}  {} events were too fast to be shown\n", lagged.missed),
         // A host that is newer than we are may have other news.
         None => String::new(),
     }
+}
+
+fn does_not_answer(gone: &wire::GoneActor, palette: Palette) -> String {
+    palette.paint(Tone::Bad, &format!("{} does not answer", harmless(&gone.name)))
 }
 
 fn plugin_line(plugin: &wire::PluginStatus, palette: Palette) -> String {

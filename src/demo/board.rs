@@ -48,6 +48,8 @@ impl Board {
             }
             // A snapshot follows, and replaces everything.
             News::Lagged(_) => {}
+            // What it knew stays as it was.
+            News::ActorGone(_) | News::ActorBack(_) => {}
         }
     }
 
