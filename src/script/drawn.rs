@@ -6,9 +6,8 @@ use std::time::Duration;
 use callboard_actors::shell::{Ending, JournalLine, Recorded};
 use callboard_proto::admin::v1::Fate;
 
-use super::told;
 use crate::picture::{Arrow, Mark, Sign};
-use crate::timeline::{Line, Teller, Voice};
+use crate::timeline::{Line, Teller, Voice, ending as ending_text};
 
 /// What of a column can be gone. A driver has both: its actor, and the process that it looks after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,7 +148,7 @@ impl Drawn {
                 if self.writing.remove(actor).is_some() {
                     self.put(Mark::GatesFall { actor: actor.to_owned() });
                 }
-                self.actor_falls(actor, &told::ending(ending));
+                self.actor_falls(actor, &ending_text(ending));
             }
         }
     }

@@ -48,7 +48,6 @@ mod plugin;
 mod readers;
 mod socket_names;
 
-mod answers;
 mod drawn;
 mod record;
 mod told;
@@ -58,9 +57,7 @@ mod diff;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 
-pub(crate) use answers::answer;
 pub(crate) use drawn::{Drawn, message};
-pub(crate) use told::news as sentence;
 
 pub use diff::diff;
 pub use error::ScriptError;

@@ -7,6 +7,7 @@ use callboard_actors::eventor::TaskEvents;
 use callboard_actors::shell::{Address, AskError, FeedItem, Machine, Subscription};
 
 use super::told;
+use crate::timeline::news_sentence;
 
 /// The next thing that a subscriber reads.
 pub(super) enum Read {
@@ -66,7 +67,7 @@ fn read<N: 'static, V>(subscription: &mut Subscription<N, V>, size: fn(&V) -> us
             format!("snapshot after change {number}, of {}", size(&view))
         }
         Some(FeedItem::Change { number, news }) => {
-            format!("change {number}: {}", told::news(&news).unwrap_or_default())
+            format!("change {number}: {}", news_sentence(&news).unwrap_or_default())
         }
         Some(FeedItem::Lagged { missed }) => format!("missed {missed} changes"),
     })

@@ -9,8 +9,8 @@ use callboard_actors::vocabulary::Timestamp;
 use tokio::time::Instant;
 
 use super::drawn::Drawn;
-use super::told;
 use crate::picture::Mark;
+use crate::timeline;
 
 /// Whose lines a script can choose to hear, in the order in which they are shown when they came at the same time.
 pub(super) const VOICES: [&str; 8] =
@@ -154,7 +154,7 @@ impl Pages {
     fn note(&mut self, line: &JournalLine) {
         let (actor, at) = (&*line.actor, line.at.since(self.began_at));
         let owner = owner(actor);
-        match told::entry(&line.entry) {
+        match timeline::sentence(&line.entry) {
             Some(text) if owner == actor => self.say(at, actor, &text),
             Some(text) => self.say(at, owner, &format!("{actor} {text}")),
             None => {}

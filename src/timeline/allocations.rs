@@ -80,6 +80,27 @@ fn to_agent(allocation: &AllocationId, message: &str) -> Line {
     Line::new(Voice::Allocation(allocation.clone()), Voice::Agent, message).of_allocation(allocation)
 }
 
+/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+pub(super) fn sentence(news: &AllocationsNews) -> String {
+    match news {
+        AllocationsNews::Changed(status) => self::status(status),
+        AllocationsNews::Gone(allocation) => format!("{allocation} is gone"),
+        AllocationsNews::Task(event) => format!("event of {}: {}", event.allocation, event.message),
+        AllocationsNews::RestartRequested { allocation, reason, .. } => {
+            format!("asks the host to restart {allocation}: {reason}")
+        }
+    }
+}
+
+/// Where an allocation has got to.
+pub(crate) fn status(status: &AllocationStatus) -> String {
+    let AllocationStatus { allocation, phase, health, last_event, .. } = status;
+    let health = health.to_string();
+    // The last event may be that its health is what it is.
+    let event = if *last_event == health { String::new() } else { format!(": {last_event}") };
+    format!("{allocation} is {}, {health}{event}", phase.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use callboard_actors::allocations::{TaskEvent, TaskEventKind};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::driver::{DriverHealth, DriverReport, DriverStage};
-use callboard_actors::drivers::{DriversNews, DriversView};
+use callboard_actors::drivers::{DriverSummary, DriversNews, DriversView};
 use callboard_actors::vocabulary::{DriverName, Generation};
 use callboard_proto::admin::v1::Fate;
 
 use super::line::{Line, Voice};
-use super::retell::Retell;
+use super::retell::{Retell, grouped};
 
 /// Retells what the drivers say.
 #[derive(Debug, Default)]
@@ -108,6 +108,37 @@ fn health(report: &DriverReport) -> Option<Line> {
         ) => return None,
     };
     Some(Line::new(Voice::Driver(report.name.clone()), Voice::Drivers, message))
+}
+
+/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+pub(super) fn sentence(news: &DriversNews) -> String {
+    match news {
+        DriversNews::Reported(report) => driver(report),
+        DriversNews::Left(report) => format!("{} left", report.name),
+        DriversNews::DeadLetters { driver, task, count, error } => {
+            let task = task.as_ref().map_or("no task".to_owned(), ToString::to_string);
+            let error = error.as_ref().map_or(String::new(), |error| format!(": {error}"));
+            format!("{count} events of {driver} for {task} are dead letters{error}")
+        }
+        DriversNews::EventsInterrupted { driver, generation, error } => {
+            format!("the events of {driver} @{generation} were interrupted: {error}")
+        }
+    }
+}
+
+/// What is known of the drivers.
+pub(crate) fn driver_summary(summary: &DriverSummary) -> String {
+    let DriverSummary { healthy, unhealthy, undetected, no_answer } = summary;
+    grouped(healthy, unhealthy, undetected, no_answer)
+}
+
+/// What is known of a driver.
+pub(crate) fn driver(report: &DriverReport) -> String {
+    let DriverReport { name, generation, health, reason, stage, version, is_adopted, .. } = report;
+    let version = version.as_ref().map_or(String::new(), |version| format!(", {version}"));
+    let adopted = if *is_adopted { ", adopted" } else { "" };
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    format!("{name} @{generation} is {}, {}{version}{adopted}{reason}", stage.as_str(), health.as_str())
 }
 
 #[cfg(test)]

@@ -263,7 +263,7 @@ mod tests {
         let begin = || FeedItem::Snapshot { number: 0, view: () };
         assert_eq!(told(begin()), ["this is what is said from now on"]);
         assert_eq!(told(news("inventory")), [""; 0]);
-        let first = ["first inventory: no plugin yet"];
+        let first = ["first inventory: nothing"];
         assert_eq!(told(news("drivers")), first, "it does not run, so it begins after this");
         let view = Arc::new(InventoryView::default());
         assert_eq!(told(entry("inventory", Recorded::Holds { number: 1, view })), [""; 0]);

@@ -6,7 +6,7 @@ use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
 use callboard_actors::vocabulary::{Generation, Health, PluginKey};
 
 use super::line::{Line, Voice};
-use super::retell::Retell;
+use super::retell::{Retell, joined};
 
 /// Retells what the instances say.
 #[derive(Debug, Default)]
@@ -80,6 +80,26 @@ impl InstancesTeller {
 
 fn of(report: &InstanceReport, line: Line) -> Line {
     line.of_plugin(&report.plugin).of_allocation(&report.allocation).of_generation(report.generation)
+}
+
+/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+pub(super) fn sentence(news: &InstancesNews) -> String {
+    match news {
+        InstancesNews::Expected(plugins) => format!("awaits {}", joined(plugins)),
+        InstancesNews::Reported(report) => self::report(report),
+        InstancesNews::Left(report) => format!("{} of {} left", report.plugin, report.allocation),
+        InstancesNews::Settled => "all that was known before is accounted for".to_owned(),
+    }
+}
+
+/// What is known of an instance.
+pub(crate) fn report(report: &InstanceReport) -> String {
+    let InstanceReport { plugin, allocation, generation, health, fingerprint, remarks, .. } = report;
+    let identity = fingerprint.as_ref().filter(|_| *health == Health::Healthy).map_or(String::new(), |f| {
+        format!(", {} {}", f.identity.provider, f.identity.version).trim_end().to_owned()
+    });
+    let remarks = remarks.iter().map(|remark| format!("; {remark}")).collect::<String>();
+    format!("{plugin} of {allocation} @{generation} is {health}{identity}{remarks}")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use callboard_actors::inventory::{FirstSummary, InventoryNews, InventoryView, Offer};
 
 use super::line::{Line, Voice};
-use super::retell::Retell;
+use super::retell::{Retell, grouped};
 
 /// Retells what the inventory says.
 #[derive(Debug, Default)]
@@ -19,28 +19,12 @@ impl Retell for InventoryTeller {
 
     fn retell(&mut self, news: &InventoryNews) -> Vec<Line> {
         let line = match news {
-            InventoryNews::First(offers, summary) => {
-                let message = format!("first inventory: {}", first(offers, summary));
-                Line::new(Voice::Inventory, Voice::Everyone, message)
-            }
+            InventoryNews::First(..) => Line::new(Voice::Inventory, Voice::Everyone, sentence(news)),
             InventoryNews::Changed(offer) => of(offer, "this node offers it", Some(offer.health.to_string())),
             InventoryNews::Removed(offer) => of(offer, "this node offers it no more", None),
         };
         vec![line]
     }
-}
-
-fn first(offers: &[Offer], summary: &FirstSummary) -> String {
-    if offers.is_empty() {
-        return "no plugin yet".to_owned();
-    }
-    format!(
-        "{} healthy, {} unhealthy, {} undetected, {} without an answer",
-        summary.healthy.len(),
-        summary.unhealthy.len(),
-        summary.undetected.len(),
-        summary.no_answer.len(),
-    )
 }
 
 fn of(offer: &Offer, message: &str, health: Option<String>) -> Line {
@@ -49,6 +33,27 @@ fn of(offer: &Offer, message: &str, health: Option<String>) -> Line {
         .of_plugin(&offer.plugin)
         .of_allocation(&offer.allocation)
         .of_generation(offer.generation)
+}
+
+/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+pub(super) fn sentence(news: &InventoryNews) -> String {
+    match news {
+        InventoryNews::First(_, summary) => format!("first inventory: {}", self::summary(summary)),
+        InventoryNews::Changed(offer) => format!("offers {}", self::offer(offer)),
+        InventoryNews::Removed(offer) => format!("offers {} no more", offer.plugin),
+    }
+}
+
+/// What the first wait found.
+pub(crate) fn summary(summary: &FirstSummary) -> String {
+    let FirstSummary { healthy, unhealthy, undetected, no_answer } = summary;
+    grouped(healthy, unhealthy, undetected, no_answer)
+}
+
+/// One offer of the node.
+pub(crate) fn offer(offer: &Offer) -> String {
+    let restarting = if offer.restarting { ", restarting" } else { "" };
+    format!("{} of {}, {}{restarting}", offer.plugin, offer.allocation, offer.health)
 }
 
 #[cfg(test)]
@@ -89,8 +94,8 @@ mod tests {
             InventoryNews::Removed(healthy),
         ];
         let expected = [
-            "inventory → everyone: first inventory: no plugin yet ()",
-            "inventory → everyone: first inventory: 1 healthy, 0 unhealthy, 0 undetected, 0 without an answer ()",
+            "inventory → everyone: first inventory: nothing ()",
+            "inventory → everyone: first inventory: healthy csi-node/zfs ()",
             "inventory → everyone: this node offers it, unhealthy: no pool (csi-node/zfs)",
             "inventory → everyone: this node offers it no more (csi-node/zfs)",
         ];

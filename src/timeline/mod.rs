@@ -9,6 +9,9 @@
 //! The journal has the order in which everything happened, a cause in front of its consequence; nothing is sorted here. What the
 //! timeline knows of each actor at its beginning, so that it tells changes only, the actor has written into the journal itself.
 //!
+//! Message scripts and the pictures of simulated runs read the same words: a message script shows each piece of news as a sentence of
+//! its own, since it has no lines before it that could have said the rest; a picture shows the lines.
+//!
 //! Whoever reads is never waited for: one who is too slow misses lines and is told how many (R6).
 
 mod line;
@@ -19,9 +22,12 @@ mod allocations;
 mod drivers;
 mod instances;
 mod inventory;
+mod processes;
 mod registry;
+mod supervisor;
 mod tasks;
 
+pub(crate) mod answers;
 mod follow;
 mod teller;
 
@@ -32,4 +38,5 @@ pub(crate) use drawn::Drawer;
 pub(crate) use follow::follow;
 pub(crate) use line::{Line, Voice};
 pub(crate) use page::Page;
-pub(crate) use teller::Teller;
+pub(crate) use supervisor::ending;
+pub(crate) use teller::{Teller, news_sentence, sentence};

@@ -97,6 +97,49 @@ fn active_changed(plugin: &PluginKey, from: Option<&Active>, to: Option<&Active>
     }
 }
 
+/// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
+pub(super) fn sentence(news: &RegistryNews) -> String {
+    match news {
+        RegistryNews::Registered(entry) => about(entry, "registered as"),
+        RegistryNews::Updated(entry) => about(entry, "updated its registration as"),
+        RegistryNews::Deregistered(entry, Departure::Deregistered) => about(entry, "deregistered as"),
+        RegistryNews::Deregistered(entry, Departure::NotConfirmed) => {
+            about(entry, "was not confirmed and left as")
+        }
+        RegistryNews::ActiveChanged { plugin, from, to } => {
+            format!("{plugin} is active: {} → {}", active(from.as_ref()), active(to.as_ref()))
+        }
+    }
+}
+
+fn about(entry: &Entry, what: &str) -> String {
+    format!("{} {what} {}", entry.registration.allocation, entry.registration.plugin)
+}
+
+/// Who is active, with its generation.
+pub(crate) fn active(active: Option<&Active>) -> String {
+    active.map_or("nobody".to_owned(), |active| {
+        format!("{} @{}", active.registration.allocation, active.generation)
+    })
+}
+
+/// One registration with all that its owner said.
+pub(crate) fn registration(entry: &Entry) -> String {
+    let registration = &entry.registration;
+    let mut text = format!("{} as {}", registration.allocation, registration.plugin);
+    let said = [("provider", &registration.provider), ("version", &registration.version)];
+    for (name, value) in said.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+        text.push_str(&format!(" {name}={value}"));
+    }
+    for (name, value) in &*registration.options {
+        text.push_str(&format!(" option.{name}={value}"));
+    }
+    match entry.standing {
+        Standing::Confirmed => text,
+        Standing::Provisional => text + ", not confirmed",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! How the news of an actor become lines.
 
+use std::fmt::Display;
+
 use super::line::{Line, Voice};
 
 /// Turns the news of one actor into lines. It remembers what it needs to tell a change from a repetition.
@@ -23,4 +25,27 @@ pub(super) fn missing(missed: u64) -> Line {
         Voice::You,
         format!("{missed} lines are missing here: too much was said at once"),
     )
+}
+
+pub(super) fn grouped<T: Display>(
+    healthy: &[T],
+    unhealthy: &[(T, String)],
+    undetected: &[T],
+    silent: &[T],
+) -> String {
+    let unhealthy: Vec<_> = unhealthy.iter().map(|(name, reason)| format!("{name} ({reason})")).collect();
+    let all = [
+        ("healthy", joined(healthy)),
+        ("unhealthy", joined(&unhealthy)),
+        ("undetected", joined(undetected)),
+        ("no answer from", joined(silent)),
+    ];
+    let parts = all.iter().filter(|(_, names)| !names.is_empty());
+    let parts: Vec<_> = parts.map(|(what, names)| format!("{what} {names}")).collect();
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
+}
+
+/// Names in a row.
+pub(crate) fn joined<T: Display>(names: &[T]) -> String {
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

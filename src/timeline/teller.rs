@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use callboard_actors::shell::{JournalLine, Recorded};
+use callboard_actors::shell::{Ending, JournalLine, Recorded};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1::{Fate, Gate};
 
@@ -15,6 +15,7 @@ use super::line::{Line, Voice};
 use super::registry::RegistryTeller;
 use super::retell::Retell;
 use super::tasks::TasksTeller;
+use super::{allocations, drivers, instances, inventory, processes, registry, supervisor};
 
 /// Turns entries into words.
 #[derive(Debug, Default)]
@@ -51,7 +52,7 @@ impl Teller {
                 vec![falls(voice()), trouble(format!("could not write: {error}"))]
             }
             Recorded::Ended { is_waiting: true, .. } => vec![falls(voice())],
-            Recorded::Crashed { message } => vec![trouble(format!("crashed, and was rebuilt: {message}"))],
+            Recorded::Crashed { message } => vec![trouble(format!("crashed: {message}"))],
             Recorded::LoadFailed { error } => vec![trouble(format!("could not read: {error}"))],
             // These are told by `status` and in the log.
             Recorded::Built { .. }
@@ -89,13 +90,47 @@ fn falls(actor: Voice) -> Line {
     Line::new(Voice::Disk, actor, "not on disk, and what waited is refused").of_gate(Gate::Falls, 0)
 }
 
+/// One thing that an actor did, as a line, unless it is nobody's business outside.
+pub(crate) fn sentence(entry: &Recorded) -> Option<String> {
+    match entry {
+        Recorded::Published { news, .. } => news_sentence(&**news),
+        Recorded::Crashed { message, .. } => Some(format!("crashed: {message}")),
+        Recorded::WriteFailed { error } => Some(format!("could not write: {error}")),
+        Recorded::Built { is_rebuilt: true } => Some("was rebuilt from what is on disk".to_owned()),
+        Recorded::Ended { ending: Ending::Normal, .. } => None,
+        Recorded::Ended { ending, .. } => Some(format!("ended: {}", supervisor::ending(ending))),
+        Recorded::Built { is_rebuilt: false }
+        | Recorded::LoadFailed { .. }
+        | Recorded::Holds { .. }
+        | Recorded::Called { .. }
+        | Recorded::Lagged { .. }
+        | Recorded::Stepped { .. }
+        | Recorded::Stale
+        | Recorded::Writing { .. }
+        | Recorded::OnDisk { .. } => None,
+    }
+}
+
+/// News of an actor as a sentence, if they concern others.
+pub(crate) fn news_sentence(news: &dyn Any) -> Option<String> {
+    let of_supervisor = || news.downcast_ref().and_then(supervisor::sentence);
+    let sentence = news.downcast_ref().map(registry::sentence);
+    sentence
+        .or_else(|| news.downcast_ref().map(instances::sentence))
+        .or_else(|| news.downcast_ref().map(inventory::sentence))
+        .or_else(|| news.downcast_ref().map(allocations::sentence))
+        .or_else(|| news.downcast_ref().map(drivers::sentence))
+        .or_else(|| news.downcast_ref().map(processes::sentence))
+        .or_else(of_supervisor)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use callboard_actors::inventory::InventoryNews;
     use callboard_actors::registry::{Entry, RegistryNews, RegistryView, Standing};
-    use callboard_actors::shell::{Ending, Typed};
+    use callboard_actors::shell::Typed;
     use callboard_actors::vocabulary::{
         PluginKey, PluginName, PluginType, Registration, RegistrationNumber, SocketPath, Timestamp,
     };
@@ -147,7 +182,7 @@ mod tests {
         let lines =
             [published("inventory", 1, Arc::new(first)), published("registry", 1, Arc::new(registered))];
         let expected =
-            ["inventory → everyone: first inventory: no plugin yet", "allocation a → registry: Register"];
+            ["inventory → everyone: first inventory: nothing", "allocation a → registry: Register"];
         assert_eq!(told(&lines), expected, "also if the inventory follows from the registry as a rule");
     }
 
@@ -186,7 +221,7 @@ mod tests {
     #[test]
     fn a_crash_is_told_under_the_name_of_the_actor() {
         let crashed = Recorded::Crashed { message: "a drill".into() };
-        let expected = ["instance csi-node/zfs → everyone: crashed, and was rebuilt: a drill"];
+        let expected = ["instance csi-node/zfs → everyone: crashed: a drill"];
         assert_eq!(told(&[line("instance csi-node/zfs", crashed)]), expected);
     }
 }

@@ -10,7 +10,8 @@ use callboard_simulation::{
 };
 
 use crate::picture::{Arrow, Mark, Picture, Sign};
-use crate::script::{Drawn, answer, message, sentence};
+use crate::script::{Drawn, message};
+use crate::timeline::{answers, news_sentence};
 
 /// How many messages and signs are drawn at most.
 const STATEMENTS_MAX: usize = 100;
@@ -119,7 +120,7 @@ impl Run {
             _ => None,
         };
         if let Some(news) = published.filter(|_| ["processes", "supervisor"].contains(&actor)) {
-            if let Some(text) = sentence(&**news) {
+            if let Some(text) = news_sentence(&**news) {
                 self.drawn.put(sign(actor, text, Sign::News));
             }
             return;
@@ -141,7 +142,7 @@ impl Run {
 
     fn answered(&mut self, actor: &str, given: &Answer) {
         let text = match given {
-            Answer::Given(given) => answer(&**given),
+            Answer::Given(given) => answers::answer(&**given),
             Answer::Refused(Refusal::Crashed) => Some("refused: it crashed".to_owned()),
             Answer::Refused(Refusal::NotDurable) => Some("refused: it is not on disk".to_owned()),
         };

@@ -7,8 +7,8 @@ use callboard_actors::allocations::{
 use callboard_actors::shell::AskError;
 use callboard_actors::vocabulary::{Role, TaskName};
 
-use super::super::answers;
 use super::{Entry, Mistake, Stage, Words};
+use crate::timeline::answers;
 
 pub(super) const VERBS: &[Entry] = &[
     (

@@ -12,11 +12,11 @@ use callboard_actors::vocabulary::{DriverName, TaskName};
 use tonic::{Code, Status};
 
 use super::super::acting::CODES;
-use super::super::answers;
 use super::super::driver::{DriverPlugin, StreamKind, VERSION, Wellbeing};
-use super::super::told::{driver_summary, event as told_event};
+use super::super::told::event as told_event;
 use super::{Entry, Mistake, Stage, Words};
 use crate::picture::{Arrow, Mark};
+use crate::timeline::answers;
 
 pub(super) const VERBS: &[Entry] = &[
     (
@@ -182,7 +182,7 @@ fn describe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
 fn await_all(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let within = words.duration("within")?.ok_or_else(|| Mistake::new("within=DURATION is missing"))?;
     let drivers = stage.host()?.drivers().clone();
-    stage.ask("drivers", drivers.ask(AwaitDrivers { within }), |found| driver_summary(&found));
+    stage.ask("drivers", drivers.ask(AwaitDrivers { within }), |found| answers::driver_summary(&found));
     Ok(())
 }
 

@@ -6,10 +6,9 @@ use callboard_actors::shell::{Drill, StopMode};
 use callboard_actors::supervisor::{DescribeTree, RestartChild, Shutdown};
 use callboard_actors::vocabulary::DriverName;
 
-use super::super::answers;
-use super::super::told::stopped;
 use super::{Entry, Mistake, Stage, Words};
 use crate::launch::AnyPart;
+use crate::timeline::answers;
 
 pub(super) const VERBS: &[Entry] = &[
     ("host start|start-beside|stop|detach|kill", host),
@@ -59,7 +58,7 @@ fn host(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         Deed::Stop(mode) => {
             let supervisor = stage.host()?.supervisor().clone();
             stage.ask("host", supervisor.ask(Shutdown { mode }), |answer| match answer {
-                Ok(report) => stopped(&report),
+                Ok(report) => answers::stopped(&report),
                 Err(error) => error.to_string(),
             });
         }

@@ -3,8 +3,8 @@
 use callboard_actors::instances::{AwaitRetired, CheckNow, DescribeInstances, Dispense, HealthOf};
 use callboard_actors::inventory::{AwaitFirst, TakeInventory};
 
-use super::super::answers;
 use super::{Entry, Mistake, Stage, Words};
+use crate::timeline::answers;
 
 pub(super) const VERBS: &[Entry] = &[
     ("dispense PLUGIN [within=DURATION]", dispense),

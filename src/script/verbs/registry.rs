@@ -6,8 +6,8 @@ use std::sync::Arc;
 use callboard_actors::registry::{Deregister, Describe, List, Register, RegistrationOf, WaitForPlugin};
 use callboard_actors::vocabulary::SocketPath;
 
-use super::super::answers;
 use super::{Entry, Mistake, Stage, Words};
+use crate::timeline::answers;
 
 pub(super) const VERBS: &[Entry] = &[
     (

@@ -17,9 +17,14 @@ use callboard_actors::registry::{
 };
 use callboard_actors::supervisor::{SupervisorAnswer, TreeNode};
 
-use super::told::{
-    active, driver, driver_summary, joined, offer, registration, report, status, stopped, summary,
-};
+use super::allocations::status;
+use super::drivers::driver;
+pub(crate) use super::drivers::driver_summary;
+use super::instances::report;
+use super::inventory::{offer, summary};
+use super::registry::{active, registration};
+use super::retell::joined;
+pub(crate) use super::supervisor::stopped;
 
 /// An answer of whichever actor, as lines; none if it says nothing, as to a child that reports.
 pub(crate) fn answer(answer: &dyn Any) -> Option<String> {
@@ -45,7 +50,7 @@ pub(crate) fn answer(answer: &dyn Any) -> Option<String> {
 }
 
 /// What was done, or why it was not.
-pub(super) fn done<T, E: Display>(answer: &Result<T, E>, done: &str) -> String {
+pub(crate) fn done<T, E: Display>(answer: &Result<T, E>, done: &str) -> String {
     or_no(answer, |_| done.to_owned())
 }
 
@@ -54,7 +59,7 @@ fn or_no<T, E: Display>(answer: &Result<T, E>, tell: impl Fn(&T) -> String) -> S
 }
 
 /// The lines of a list, or one that says that it is empty.
-pub(super) fn lines(all: impl IntoIterator<Item = String>, none: &str) -> String {
+pub(crate) fn lines(all: impl IntoIterator<Item = String>, none: &str) -> String {
     let all: Vec<_> = all.into_iter().collect();
     if all.is_empty() { none.to_owned() } else { all.join("\n") }
 }
@@ -72,7 +77,7 @@ fn registry(answer: &RegistryAnswer) -> String {
     }
 }
 
-pub(super) fn registered(answer: &Result<Registered, RegisterError>) -> String {
+pub(crate) fn registered(answer: &Result<Registered, RegisterError>) -> String {
     match answer {
         Ok(Registered::New) => "new".to_owned(),
         Ok(Registered::Updated) => "updated".to_owned(),
@@ -81,18 +86,18 @@ pub(super) fn registered(answer: &Result<Registered, RegisterError>) -> String {
     }
 }
 
-pub(super) fn deregistered(answer: &Deregistered) -> String {
+pub(crate) fn deregistered(answer: &Deregistered) -> String {
     match answer {
         Deregistered::Removed(plugins) => format!("removed {}", joined(plugins)),
         Deregistered::NotRegistered => "was not registered".to_owned(),
     }
 }
 
-pub(super) fn listed(entries: &[Entry]) -> String {
+pub(crate) fn listed(entries: &[Entry]) -> String {
     lines(entries.iter().map(registration), "nobody is registered")
 }
 
-pub(super) fn described(description: &Description) -> String {
+pub(crate) fn described(description: &Description) -> String {
     let names = |entries: &[Entry]| {
         let names: Vec<_> = entries.iter().map(|entry| entry.registration.allocation.clone()).collect();
         joined(&names)
@@ -106,11 +111,11 @@ pub(super) fn described(description: &Description) -> String {
     text
 }
 
-pub(super) fn registration_of(entry: Option<&Entry>) -> String {
+pub(crate) fn registration_of(entry: Option<&Entry>) -> String {
     entry.map_or("not registered".to_owned(), registration)
 }
 
-pub(super) fn waited(answer: &Result<Active, WaitError>) -> String {
+pub(crate) fn waited(answer: &Result<Active, WaitError>) -> String {
     match answer {
         Ok(entry) => format!("there: {}", active(Some(entry))),
         Err(error) => format!("not there: {error}"),
@@ -130,26 +135,26 @@ fn instances(answer: &InstancesAnswer) -> Option<String> {
     })
 }
 
-pub(super) fn dispensed<E: Display>(answer: &Result<Dispensed, E>) -> String {
+pub(crate) fn dispensed<E: Display>(answer: &Result<Dispensed, E>) -> String {
     let here = |Dispensed { plugin, allocation, generation, .. }: &Dispensed| {
         format!("here: {plugin} of {allocation} @{generation}")
     };
     or_no(answer, here)
 }
 
-pub(super) fn checked<E: Display>(answer: &Result<InstanceReport, E>) -> String {
+pub(crate) fn checked<E: Display>(answer: &Result<InstanceReport, E>) -> String {
     or_no(answer, report)
 }
 
-pub(super) fn health(reports: &[InstanceReport]) -> String {
+pub(crate) fn health(reports: &[InstanceReport]) -> String {
     lines(reports.iter().map(report), "no instance talks to it")
 }
 
-pub(super) fn retired<E: Display>(answer: &Result<(), E>) -> String {
+pub(crate) fn retired<E: Display>(answer: &Result<(), E>) -> String {
     done(answer, "no instance talks to it any more")
 }
 
-pub(super) fn instance_list(all: &[InstanceStatus]) -> String {
+pub(crate) fn instance_list(all: &[InstanceStatus]) -> String {
     let told = |status: &InstanceStatus| {
         format!("{}, {}, {} restarts", report(&status.report), status.state.as_str(), status.restarts)
     };
@@ -163,14 +168,14 @@ fn inventory(answer: &InventoryAnswer) -> String {
     }
 }
 
-pub(super) fn offered(view: &InventoryView) -> String {
+pub(crate) fn offered(view: &InventoryView) -> String {
     if view.first.is_none() {
         return "nothing is told before the first inventory".to_owned();
     }
     lines(view.offers.iter().map(offer), "this node offers nothing")
 }
 
-pub(super) fn first(view: &InventoryView) -> String {
+pub(crate) fn first(view: &InventoryView) -> String {
     let found = view.first.as_ref();
     found.map_or("not waited for".to_owned(), |found| format!("first inventory: {}", summary(found)))
 }
@@ -192,11 +197,11 @@ fn allocations(answer: &AllocationsAnswer) -> Option<String> {
     })
 }
 
-pub(super) fn allocation_list(all: &[AllocationStatus]) -> String {
+pub(crate) fn allocation_list(all: &[AllocationStatus]) -> String {
     lines(all.iter().map(status), "no allocations")
 }
 
-pub(super) fn prepared(answer: &Result<TaskContext, PrepareError>) -> String {
+pub(crate) fn prepared(answer: &Result<TaskContext, PrepareError>) -> String {
     match answer {
         Ok(context) => {
             let set = context.environment.iter().map(|(name, value)| format!("{name}={value}"));
@@ -206,11 +211,11 @@ pub(super) fn prepared(answer: &Result<TaskContext, PrepareError>) -> String {
     }
 }
 
-pub(super) fn noted(answer: &Result<(), UnknownAllocation>) -> String {
+pub(crate) fn noted(answer: &Result<(), UnknownAllocation>) -> String {
     answer.as_ref().map_or_else(|error| format!("refused: {error}"), |()| "noted".to_owned())
 }
 
-pub(super) fn allocation_stopped(answer: &Result<AllocationStopped, UnknownAllocation>) -> String {
+pub(crate) fn allocation_stopped(answer: &Result<AllocationStopped, UnknownAllocation>) -> String {
     match answer {
         Ok(AllocationStopped { deregistered, remarks }) => {
             let first = if *deregistered { "stopped and deregistered" } else { "stopped" };
@@ -240,7 +245,7 @@ fn drivers(answer: &DriversAnswer) -> Option<String> {
     })
 }
 
-pub(super) fn added<E: Display>(answer: &Result<Added, E>) -> String {
+pub(crate) fn added<E: Display>(answer: &Result<Added, E>) -> String {
     match answer {
         Ok(Added::New) => "new".to_owned(),
         Ok(Added::Unchanged) => "unchanged".to_owned(),
@@ -249,7 +254,7 @@ pub(super) fn added<E: Display>(answer: &Result<Added, E>) -> String {
     }
 }
 
-pub(super) fn removed<E: Display>(answer: &Result<Removed, E>) -> String {
+pub(crate) fn removed<E: Display>(answer: &Result<Removed, E>) -> String {
     or_no(answer, |removed| match removed {
         Removed::Ended { ending } => format!("removed; its process ended: {ending}"),
         Removed::NothingRan => "removed; nothing ran".to_owned(),
@@ -257,11 +262,11 @@ pub(super) fn removed<E: Display>(answer: &Result<Removed, E>) -> String {
     })
 }
 
-pub(super) fn driver_list(reports: &[DriverReport]) -> String {
+pub(crate) fn driver_list(reports: &[DriverReport]) -> String {
     lines(reports.iter().map(driver), "no drivers")
 }
 
-pub(super) fn driver_status<E: Display>(answer: &Result<DriverStatus, E>) -> String {
+pub(crate) fn driver_status<E: Display>(answer: &Result<DriverStatus, E>) -> String {
     or_no(answer, |DriverStatus { report, troubles, tasks_watched, restarts }| {
         let first = format!(
             "{}; {} launches, {tasks_watched} tasks watched, {restarts} restarts of its actor",
@@ -272,7 +277,7 @@ pub(super) fn driver_status<E: Display>(answer: &Result<DriverStatus, E>) -> Str
     })
 }
 
-pub(super) fn recent(events: &[Folded]) -> String {
+pub(crate) fn recent(events: &[Folded]) -> String {
     lines(events.iter().map(ToString::to_string), "nothing is known of it")
 }
 
@@ -309,7 +314,7 @@ fn supervisor(answer: &SupervisorAnswer) -> String {
     }
 }
 
-pub(super) fn tree(root: &TreeNode) -> String {
+pub(crate) fn tree(root: &TreeNode) -> String {
     let mut text = String::new();
     branch(root, 0, &mut text);
     text

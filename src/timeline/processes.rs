@@ -1,0 +1,13 @@
+//! The news of the processes in sentences. They have no lines: those of the drivers tell of processes.
+
+use callboard_actors::processes::ProcessesNews;
+
+/// A piece of news as a sentence.
+pub(super) fn sentence(news: &ProcessesNews) -> String {
+    match news {
+        ProcessesNews::Changed(report) => format!("{} is {}", report.name, report.phase.as_str()),
+        ProcessesNews::Ended(ending) => format!("{} has ended: {ending}", ending.name),
+        ProcessesNews::Retired { name, reason, .. } => format!("the record of {name} was retired: {reason}"),
+        ProcessesNews::Settled => "all that was left before is settled".to_owned(),
+    }
+}
