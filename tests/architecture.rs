@@ -307,10 +307,10 @@ const PURE: &[&str] = &[
     "src/picture/spans.rs",
     "src/picture/svg.rs",
     "src/script/diff.rs",
-    "src/script/drawn.rs",
     "src/script/lines.rs",
     "src/script/told.rs",
     "src/timeline/drawn.rs",
+    "src/timeline/played.rs",
     "src/demo/board.rs",
     "src/demo/check.rs",
 ];

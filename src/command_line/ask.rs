@@ -18,7 +18,7 @@ use crate::admin::{AdminClient, AdminError};
 use crate::output::{Palette, Reader, print};
 use crate::timeline::{Drawer, Page};
 
-/// How many lines of a running host are drawn at most.
+/// How many messages and signs of a running host are drawn at most.
 const MARKS_MAX: usize = 500;
 /// How long a line may wait until it stands in the picture, with those that come meanwhile.
 const DRAWN_WITHIN: Duration = Duration::from_millis(100);

@@ -1,9 +1,10 @@
 //! Pictures of a run: who said what to whom, from top to bottom, as a sequence diagram.
 //!
 //! ```text
-//!   script    ─► journal of the actors ─┐
-//!   timeline  ─► lines of a host ───────┼─► picture: columns and marks ─┬─► svg: for eyes
-//!   simulation ─► what it noted ────────┘                               └─► mermaid: for pages that draw it themselves
+//!   running host   ─► journal ─► lines over the admin socket ─┐
+//!   message script ─► journal ─────────┬► lines ──────────────┼─► timeline::Drawer ─► picture: columns and marks ─┬─► svg: for eyes
+//!   simulation     ─► journal ─────────┘                      │                                                   └─► mermaid
+//!                     what the player says and does ──────────┘
 //! ```
 //!
 //! A picture knows nothing of actors: it has columns and marks, and whoever has noted something puts them in.

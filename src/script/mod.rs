@@ -48,7 +48,6 @@ mod plugin;
 mod readers;
 mod socket_names;
 
-mod drawn;
 mod record;
 mod told;
 
@@ -56,8 +55,6 @@ mod diff;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
-
-pub(crate) use drawn::{Drawn, message};
 
 pub use diff::diff;
 pub use error::ScriptError;

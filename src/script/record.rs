@@ -8,9 +8,8 @@ use callboard_actors::shell::{Detail, FeedItem, Journal, JournalLine, Subscripti
 use callboard_actors::vocabulary::Timestamp;
 use tokio::time::Instant;
 
-use super::drawn::Drawn;
 use crate::picture::Mark;
-use crate::timeline;
+use crate::timeline::{self, Played};
 
 /// Whose lines a script can choose to hear, in the order in which they are shown when they came at the same time.
 pub(super) const VOICES: [&str; 8] =
@@ -36,7 +35,7 @@ struct Pages {
     entries: Subscription<JournalLine, ()>,
     heard: BTreeSet<usize>,
     noted: Vec<Noted>,
-    drawn: Drawn,
+    drawn: Played,
 }
 
 /// The record of one script. Clones are the same one.
@@ -55,7 +54,7 @@ impl Record {
             entries,
             heard: (0..VOICES.len()).collect(),
             noted: Vec::new(),
-            drawn: Drawn::default(),
+            drawn: Played::default(),
         };
         Self(Arc::new(Mutex::new(pages)))
     }
@@ -110,7 +109,7 @@ impl Record {
     }
 
     /// Draws something of which it matters who lives.
-    pub(super) fn in_picture(&self, draw: impl FnOnce(&mut Drawn)) {
+    pub(super) fn in_picture(&self, draw: impl FnOnce(&mut Played)) {
         let mut pages = self.pages();
         let at = pages.began.elapsed();
         pages.drawn.at(at);

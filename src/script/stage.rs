@@ -20,7 +20,6 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::LocalSet;
 
-use super::drawn::{Drawn, message};
 use super::driver_world::DriverWorld;
 use super::plugin::{Plugin, Serving};
 use super::readers::Readers;
@@ -30,6 +29,7 @@ use super::words::Mistake;
 use crate::host::{Host, StartError};
 use crate::launch::{AnyPart, Options, launch};
 use crate::picture::{Arrow, Mark};
+use crate::timeline::{Played, message};
 
 /// What every clock of a script shows when it begins.
 const BEGINNING: Duration = Duration::from_secs(1_700_000_000);
@@ -158,7 +158,7 @@ impl Stage {
     /// Starts a host on the data directory of the script, as a new process of it would.
     pub(super) fn start_host(&mut self) -> String {
         self.run = None;
-        self.record.in_picture(Drawn::host_starts);
+        self.record.in_picture(Played::host_starts);
         let tasks = LocalSet::new();
         let notices = Notices::default();
         // What is found while it starts is heard as well.
@@ -209,7 +209,7 @@ impl Stage {
         }
         // What its last commit had begun ends before anyone else may open the database.
         self.settle();
-        self.record.in_picture(Drawn::host_is_killed);
+        self.record.in_picture(Played::host_is_killed);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Lines of the timeline as marks of a picture.
+//! Lines as marks of a picture: those of a running host as they come over the admin socket, and those of hosts that are played.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -7,12 +7,21 @@ use callboard_proto::admin::v1::{self as wire, Fate, Said};
 
 use crate::picture::{Arrow, Mark, Picture, Sign};
 
+/// What of a column can be gone. A driver has both: its actor, and the process that it looks after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// An actor of the host.
+    Actor,
+    /// What is outside of the host: a process, the disk.
+    World,
+}
+
 /// Draws lines, one after the other, below those that were drawn before.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Drawer {
     picture: Picture,
     /// Who is gone at the moment.
-    lost: BTreeSet<String>,
+    lost: BTreeSet<(String, Part)>,
     /// The gates of each actor.
     gates: BTreeMap<String, Gates>,
     /// When the first line was said, and the last one.
@@ -44,7 +53,7 @@ impl Drawer {
     /// Nothing yet, under a title.
     pub(crate) fn new(title: impl Into<String>) -> Self {
         let picture = Picture { title: title.into(), marks: Vec::new() };
-        Self { picture, lost: BTreeSet::new(), gates: BTreeMap::new(), between_unix_ms: None }
+        Self { picture, ..Self::default() }
     }
 
     /// What is drawn so far.
@@ -52,12 +61,74 @@ impl Drawer {
         &self.picture
     }
 
-    /// Forgets the oldest marks, so that no more than so many are left.
+    /// Forgets the oldest marks, so that no more than so many messages and signs are left.
     pub(crate) fn keep(&mut self, count: usize) {
-        let too_many = self.picture.marks.len().saturating_sub(count);
-        self.picture.marks.drain(..too_many);
-        self.gates.values_mut().for_each(|gates| gates.move_up(too_many));
+        let is_statement = |mark: &&Mark| matches!(mark, Mark::Message { .. } | Mark::Sign { .. });
+        let marks = &mut self.picture.marks;
+        let last = marks.iter().rev().enumerate().filter(|(_, mark)| is_statement(mark)).nth(count);
+        if let Some((place, _)) = last {
+            let too_many = marks.len() - place;
+            marks.drain(..too_many);
+            self.gates.values_mut().for_each(|gates| gates.move_up(too_many));
+        }
     }
+
+    /// Puts a mark into the picture that says nothing of who lives.
+    pub(super) fn put(&mut self, mark: Mark) {
+        self.picture.marks.push(mark);
+    }
+
+    /// Puts a sign on a line.
+    pub(super) fn sign(&mut self, actor: &str, text: String, sign: Sign) {
+        self.put(Mark::Sign { actor: actor.to_owned(), text, about: String::new(), sign });
+    }
+
+    // === Who lives ===
+
+    /// Something of a column is gone. False if that is known.
+    pub(super) fn lose(&mut self, column: &str, part: Part) -> bool {
+        self.lost.insert((column.to_owned(), part))
+    }
+
+    /// Something of a column is there again. False if it was not gone.
+    pub(super) fn find(&mut self, column: &str, part: Part) -> bool {
+        self.lost.remove(&(column.to_owned(), part))
+    }
+
+    /// Draws that something lives again; so does its line, unless something else of it is gone still.
+    pub(super) fn restart(&mut self, column: &str, text: String) {
+        let is_lost = [Part::Actor, Part::World].map(|part| self.lost.contains(&(column.to_owned(), part)));
+        self.sign(column, text, if is_lost.contains(&true) { Sign::News } else { Sign::Restart });
+    }
+
+    // === Gates ===
+
+    /// An actor writes, and what follows waits for that.
+    pub(super) fn gate_closes(&mut self, actor: &str, write: u64, step: u64) {
+        let gate = Gate { write, step, place: self.picture.marks.len() };
+        self.gates.entry(actor.to_owned()).or_default().close(gate);
+        self.put(Mark::GateCloses { actor: actor.to_owned(), write });
+    }
+
+    /// The writes of an actor are on disk up to this one.
+    pub(super) fn gates_open(&mut self, actor: &str, through: u64) {
+        self.gates.entry(actor.to_owned()).or_default().open(through);
+        self.put(Mark::GateOpens { actor: actor.to_owned(), through });
+    }
+
+    /// What an actor wrote is lost.
+    pub(super) fn gates_fall(&mut self, actor: &str) {
+        self.gates.remove(actor);
+        self.put(Mark::GatesFall { actor: actor.to_owned() });
+    }
+
+    /// Who waits for the disk.
+    pub(super) fn waiting(&self) -> Vec<String> {
+        let waits = self.gates.iter().filter(|(_, gates)| !gates.closed.is_empty());
+        waits.map(|(actor, _)| actor.clone()).collect()
+    }
+
+    // === Lines ===
 
     /// Draws a line. Whoever is lost is drawn so until it lives again.
     pub(crate) fn draw(&mut self, said: &Said) {
@@ -81,54 +152,36 @@ impl Drawer {
         }
     }
 
-    fn draw_words(&mut self, said: &Said) {
-        let mark = mark(said);
+    /// Draws what a line says.
+    pub(super) fn draw_words(&mut self, said: &Said) {
+        let (fate, of) = (said.fate(), &said.whose_fate);
+        let breaks_off = fate == Fate::Lost && self.lose(of, Part::World);
+        let mark = mark(said, breaks_off);
         // What an actor was told in a step stands above what it wrote in it, though it tells of it when that is on disk.
         let is_told = matches!(mark, Mark::Message { .. }) && said.to == said.actor;
         let gates = self.gates.get(&said.to).filter(|_| is_told);
         match gates.and_then(|gates| gates.place_of(said.step)) {
             Some(place) => self.insert(place, mark),
-            None => self.picture.marks.push(mark),
+            None => self.put(mark),
         }
         let name = |name: &str| (!name.is_empty()).then(|| name.to_owned());
         let (before, now) = (name(&said.active_before), name(&said.active_now));
         if before.is_some() || now.is_some() {
-            self.picture.marks.push(Mark::Active { plugin: said.plugin.clone(), before, now });
+            self.put(Mark::Active { plugin: said.plugin.clone(), before, now });
         }
-        let (fate, of) = (said.fate(), &said.whose_fate);
-        if fate == Fate::Lost {
-            self.lost.insert(of.clone());
-        }
-        if fate == Fate::Alive && self.lost.remove(of) {
-            self.picture.marks.push(Mark::Sign {
-                actor: of.clone(),
-                text: "lives again".to_owned(),
-                about: String::new(),
-                sign: Sign::Restart,
-            });
+        if fate == Fate::Alive && self.find(of, Part::World) {
+            self.restart(of, "lives again".to_owned());
         }
     }
 
     /// False if the line is about no gate.
     fn draw_gate(&mut self, said: &Said) -> bool {
-        let mark = match said.gate() {
+        match said.gate() {
             wire::Gate::Unspecified => return false,
-            wire::Gate::Closes => {
-                let place = self.picture.marks.len();
-                let gate = Gate { write: said.write, step: said.step, place };
-                self.gates.entry(said.from.clone()).or_default().close(gate);
-                Mark::GateCloses { actor: said.from.clone(), write: said.write }
-            }
-            wire::Gate::Opens => {
-                self.gates.entry(said.to.clone()).or_default().open(said.write);
-                Mark::GateOpens { actor: said.to.clone(), through: said.write }
-            }
-            wire::Gate::Falls => {
-                self.gates.remove(&said.to);
-                Mark::GatesFall { actor: said.to.clone() }
-            }
-        };
-        self.picture.marks.push(mark);
+            wire::Gate::Closes => self.gate_closes(&said.from, said.write, said.step),
+            wire::Gate::Opens => self.gates_open(&said.to, said.write),
+            wire::Gate::Falls => self.gates_fall(&said.to),
+        }
         true
     }
 
@@ -174,8 +227,8 @@ impl Gates {
     }
 }
 
-/// The mark for what somebody says.
-fn mark(said: &Said) -> Mark {
+/// The mark for what somebody says, or for its end.
+fn mark(said: &Said, breaks_off: bool) -> Mark {
     let sign = |actor: &str, sign| Mark::Sign {
         actor: actor.to_owned(),
         text: said.message.clone(),
@@ -184,11 +237,13 @@ fn mark(said: &Said) -> Mark {
     };
     match said.fate() {
         // Who is lost says nothing any more: others have noticed it.
-        Fate::Lost => sign(&said.whose_fate, Sign::Crash),
+        Fate::Lost if breaks_off => sign(&said.whose_fate, Sign::Crash),
         Fate::Troubled => sign(&said.whose_fate, Sign::Trouble),
-        Fate::Unspecified | Fate::Alive if said.from == "timeline" => Mark::Chapter(said.message.clone()),
-        Fate::Unspecified | Fate::Alive if said.to == "everyone" => sign(&said.from, Sign::News),
-        Fate::Unspecified | Fate::Alive => Mark::Message {
+        Fate::Unspecified | Fate::Alive | Fate::Lost if said.from == "timeline" => {
+            Mark::Chapter(said.message.clone())
+        }
+        Fate::Unspecified | Fate::Alive | Fate::Lost if said.to == "everyone" => sign(&said.from, Sign::News),
+        Fate::Unspecified | Fate::Alive | Fate::Lost => Mark::Message {
             from: said.from.clone(),
             to: said.to.clone(),
             text: said.message.clone(),
@@ -404,20 +459,20 @@ mod tests {
     fn of_a_long_run_the_end_is_kept_and_everything_stands_in_its_place_there() {
         let mut drawer = Drawer::new("a run");
         let told = |drawer: &Drawer| short(&drawer.picture().marks);
-        for line in [said("a", "b", "one"), closes("tasks", 1), closes("registry", 7), opens("registry", 7)] {
-            drawer.draw(&line);
-        }
-        drawer.keep(4);
-        assert_eq!(told(&drawer), ["one", "tasks closes 1", "registry closes 7", "registry opens 7"]);
-        drawer.keep(3);
-        drawer.draw(&of_step(7, said("a", "registry", "Register a")));
-        let expected = ["tasks closes 1", "Register a", "registry closes 7", "registry opens 7"];
-        assert_eq!(told(&drawer), expected);
+        let lines = [said("a", "b", "one"), said("a", "b", "two"), closes("tasks", 1), closes("registry", 7)];
+        lines.iter().chain([&opens("registry", 7)]).for_each(|line| drawer.draw(line));
+        drawer.keep(2);
+        assert_eq!(told(&drawer), ["one", "two", "tasks closes 1", "registry closes 7", "registry opens 7"]);
         drawer.keep(1);
+        drawer.draw(&of_step(7, said("a", "registry", "Register a")));
+        let expected = ["two", "tasks closes 1", "Register a", "registry closes 7", "registry opens 7"];
+        assert_eq!(told(&drawer), expected);
+        drawer.keep(0);
         drawer.draw(&opens("tasks", 1));
         drawer.draw(&of_step(7, said("b", "registry", "Register b")));
         drawer.draw(&of_step(1, said("you", "tasks", "run")));
-        assert_eq!(told(&drawer), ["registry opens 7", "tasks opens 1", "Register b", "run"]);
+        let expected = ["Register b", "registry closes 7", "registry opens 7", "tasks opens 1", "run"];
+        assert_eq!(told(&drawer), expected);
         assert_eq!(drawer.picture().title, "a run");
     }
 

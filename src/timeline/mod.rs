@@ -33,10 +33,10 @@ mod teller;
 
 mod drawn;
 mod page;
+mod played;
 
 pub(crate) use drawn::Drawer;
 pub(crate) use follow::follow;
-pub(crate) use line::{Line, Voice};
 pub(crate) use page::Page;
-pub(crate) use supervisor::ending;
-pub(crate) use teller::{Teller, news_sentence, sentence};
+pub(crate) use played::{Played, message};
+pub(crate) use teller::{news_sentence, sentence};

@@ -10,8 +10,7 @@ use callboard_simulation::{
 };
 
 use crate::picture::{Arrow, Mark, Picture, Sign};
-use crate::script::{Drawn, message};
-use crate::timeline::{answers, news_sentence};
+use crate::timeline::{Played, answers, message, news_sentence};
 
 /// How many messages and signs are drawn at most.
 const STATEMENTS_MAX: usize = 100;
@@ -23,7 +22,7 @@ const OUTSIDE: &str = "host";
 /// What is drawn of a run so far.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    drawn: Drawn,
+    drawn: Played,
     began: Option<Timestamp>,
     at: Option<Timestamp>,
     host: Host,

@@ -1,59 +1,45 @@
-//! The picture of a script while it is played: what becomes a mark of it, and who of it is gone at the moment.
+//! The picture of a host that is played, by a message script or in a simulation: its journal as marks, beside what the player draws.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use callboard_actors::shell::{Ending, JournalLine, Recorded};
-use callboard_proto::admin::v1::Fate;
+use callboard_actors::vocabulary::Timestamp;
 
+use super::drawn::{Drawer, Part};
+use super::line::{Line, Voice};
+use super::supervisor::ending as ending_text;
+use super::teller::Teller;
 use crate::picture::{Arrow, Mark, Sign};
-use crate::timeline::{Line, Teller, Voice, ending as ending_text};
-
-/// What of a column can be gone. A driver has both: its actor, and the process that it looks after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    /// An actor of the host.
-    Actor,
-    /// What is outside of the host: a process, the disk.
-    World,
-}
 
 /// What is drawn so far.
 #[derive(Debug, Default)]
-pub(crate) struct Drawn {
+pub(crate) struct Played {
     teller: Teller,
     workloads: BTreeSet<String>,
-    marks: Vec<Mark>,
-    /// Who is gone at the moment.
-    lost: BTreeSet<(String, Part)>,
+    drawer: Drawer,
     /// The actors that have begun in this run of the host.
     begun: BTreeSet<String>,
-    /// The last write of each actor that is not on disk yet.
-    writing: BTreeMap<String, u64>,
     /// Who is active of each plugin.
     active: BTreeMap<String, String>,
     /// The last time that is in the picture, in milliseconds.
     at_millis: u128,
 }
 
-impl Drawn {
+impl Played {
     /// Everything that is in the picture, with each text as it is to be shown.
     pub(crate) fn marks(&self, shown: impl Fn(&str) -> String) -> Vec<Mark> {
-        self.marks.iter().map(|mark| shown_as(mark, &shown)).collect()
+        self.drawer.picture().marks.iter().map(|mark| shown_as(mark, &shown)).collect()
     }
 
     /// Puts a mark into the picture that says nothing of who lives.
     pub(crate) fn put(&mut self, mark: Mark) {
-        self.marks.push(mark);
+        self.drawer.put(mark);
     }
 
     /// Forgets the oldest marks, so that no more than so many messages and signs are left.
     pub(crate) fn keep(&mut self, count: usize) {
-        let is_statement = |mark: &&Mark| matches!(mark, Mark::Message { .. } | Mark::Sign { .. });
-        let last = self.marks.iter().rev().enumerate().filter(|(_, mark)| is_statement(mark)).nth(count);
-        if let Some((place, _)) = last {
-            self.marks.drain(..self.marks.len() - place);
-        }
+        self.drawer.keep(count);
     }
 
     /// What follows happens so long after the beginning.
@@ -81,9 +67,7 @@ impl Drawn {
 
     /// The host is killed, and what waited for the disk with it.
     pub(crate) fn host_is_killed(&mut self) {
-        for actor in std::mem::take(&mut self.writing).into_keys() {
-            self.put(Mark::GatesFall { actor });
-        }
+        self.drawer.waiting().iter().for_each(|actor| self.drawer.gates_fall(actor));
         self.nobody_is_active();
         self.put(Mark::Chapter("the host is killed".to_owned()));
     }
@@ -92,21 +76,21 @@ impl Drawn {
 
     /// What has this column outside of the host is gone.
     pub(crate) fn falls(&mut self, column: &str, text: &str) {
-        self.lost.insert((column.to_owned(), Part::World));
-        self.sign(column, text.to_owned(), Sign::Crash);
+        self.drawer.lose(column, Part::World);
+        self.drawer.sign(column, text.to_owned(), Sign::Crash);
     }
 
     /// What has this column outside of the host is there, as it was or again.
-    pub(super) fn lives(&mut self, column: &str, text: &str) {
-        if self.lost.contains(&(column.to_owned(), Part::World)) {
-            self.recovers(column, text);
+    pub(crate) fn lives(&mut self, column: &str, text: &str) {
+        if self.drawer.find(column, Part::World) {
+            self.drawer.restart(column, text.to_owned());
         }
     }
 
     /// What has this column outside of the host is as it should be again.
-    pub(super) fn recovers(&mut self, column: &str, text: &str) {
-        self.lost.remove(&(column.to_owned(), Part::World));
-        self.restart(column, text.to_owned());
+    pub(crate) fn recovers(&mut self, column: &str, text: &str) {
+        self.drawer.find(column, Part::World);
+        self.drawer.restart(column, text.to_owned());
     }
 
     // === Actors ===
@@ -120,21 +104,12 @@ impl Drawn {
                 let lines = self.teller.tell(line);
                 lines.into_iter().for_each(|line| self.line(line));
             }
-            Recorded::Writing { write, .. } => {
-                self.writing.insert(actor.to_owned(), *write);
-                self.put(Mark::GateCloses { actor: actor.to_owned(), write: *write });
-            }
-            Recorded::OnDisk { through } => {
-                if self.writing.get(actor).is_some_and(|last| through >= last) {
-                    self.writing.remove(actor);
-                }
-                self.put(Mark::GateOpens { actor: actor.to_owned(), through: *through });
-            }
+            Recorded::Writing { step, write } => self.drawer.gate_closes(actor, *write, *step),
+            Recorded::OnDisk { through } => self.drawer.gates_open(actor, *through),
             Recorded::WriteFailed { error } => {
-                self.writing.remove(actor);
-                self.put(Mark::GatesFall { actor: actor.to_owned() });
+                self.drawer.gates_fall(actor);
                 let (column, about) = place(actor);
-                self.sign(&column, format!("{about}not written: {error}"), Sign::Trouble);
+                self.drawer.sign(&column, format!("{about}not written: {error}"), Sign::Trouble);
             }
             Recorded::Crashed { message, .. } => self.actor_falls(actor, &format!("crashed: {message}")),
             Recorded::Built { is_rebuilt } => self.actor_lives(actor, *is_rebuilt),
@@ -145,8 +120,8 @@ impl Drawn {
             | Recorded::Stale
             | Recorded::Ended { ending: Ending::Normal, .. } => {}
             Recorded::Ended { ending, .. } => {
-                if self.writing.remove(actor).is_some() {
-                    self.put(Mark::GatesFall { actor: actor.to_owned() });
+                if self.drawer.waiting().iter().any(|waits| waits == actor) {
+                    self.drawer.gates_fall(actor);
                 }
                 self.actor_falls(actor, &ending_text(ending));
             }
@@ -161,15 +136,15 @@ impl Drawn {
     }
 
     fn actor_falls(&mut self, actor: &str, text: &str) {
-        self.lost.insert((actor.to_owned(), Part::Actor));
+        self.drawer.lose(actor, Part::Actor);
         let (column, about) = place(actor);
         // The line of another goes on.
         let sign = if column == actor { Sign::Crash } else { Sign::Trouble };
-        self.sign(&column, format!("{about}{text}"), sign);
+        self.drawer.sign(&column, format!("{about}{text}"), sign);
     }
 
     fn actor_lives(&mut self, actor: &str, is_rebuilt: bool) {
-        let was_lost = self.lost.remove(&(actor.to_owned(), Part::Actor));
+        let was_lost = self.drawer.find(actor, Part::Actor);
         let is_first = self.begun.insert(actor.to_owned());
         // Those that there are many of come and go with what they are for.
         let is_single = !actor.contains(' ');
@@ -179,56 +154,27 @@ impl Drawn {
             false => return,
         };
         let (column, about) = place(actor);
-        self.restart(&column, format!("{about}{text}"));
-    }
-
-    /// Draws that something lives again; so does its line, unless something else of it is gone still.
-    fn restart(&mut self, column: &str, text: String) {
-        let is_lost = [Part::Actor, Part::World].map(|part| self.lost.contains(&(column.to_owned(), part)));
-        self.sign(column, text, if is_lost.contains(&true) { Sign::News } else { Sign::Restart });
-    }
-
-    fn sign(&mut self, actor: &str, text: String, sign: Sign) {
-        self.put(Mark::Sign { actor: actor.to_owned(), text, about: String::new(), sign });
+        self.drawer.restart(&column, format!("{about}{text}"));
     }
 
     // === What they tell ===
-
-    fn active(&mut self, plugin: String, before: Option<String>, now: Option<String>) {
-        match &now {
-            Some(now) => self.active.insert(plugin.clone(), now.clone()),
-            None => self.active.remove(&plugin),
-        };
-        self.put(Mark::Active { plugin, before, now });
-    }
 
     fn line(&mut self, line: Line) {
         if let Voice::Allocation(allocation) = &line.from
             && line.to == Voice::Registry
             && !self.workloads.contains(allocation.as_str())
         {
-            // The script itself has spoken for it.
+            // The player itself has spoken for it.
             return;
         }
-        let about = about(&line);
-        let (from, to, text) = (name(&line.from), name(&line.to), line.message);
-        let fate = line.fate.map(|(of, fate)| (name(&of), fate));
-        match &fate {
-            // Who is killed by the script is known to be gone.
-            Some((of, Fate::Lost)) if self.lost.insert((of.clone(), Part::World)) => {
-                self.put(Mark::Sign { actor: of.clone(), text, about, sign: Sign::Crash });
-            }
-            Some(_) | None if line.to == Voice::Everyone => {
-                self.put(Mark::Sign { actor: from, text, about, sign: Sign::News });
-            }
-            Some(_) | None => self.put(Mark::Message { from, to, text, about, arrow: Arrow::Said }),
+        if let (Some(plugin), Some((_, now))) = (&line.plugin, &line.active) {
+            match now {
+                Some(now) => self.active.insert(plugin.to_string(), now.to_string()),
+                None => self.active.remove(&plugin.to_string()),
+            };
         }
-        if let (Some(plugin), Some((before, now))) = (&line.plugin, &line.active) {
-            self.active(plugin.to_string(), before.as_ref().map(name), now.as_ref().map(name));
-        }
-        if let Some((of, Fate::Alive)) = &fate {
-            self.lives(of, "lives again");
-        }
+        let line = Line { from: host_for(line.from), to: host_for(line.to), ..line };
+        self.drawer.draw_words(&line.said(0, Timestamp::default()));
     }
 }
 
@@ -248,11 +194,11 @@ fn place(actor: &str) -> (String, String) {
     }
 }
 
-/// The column of a voice: a script plays the host.
-fn name(voice: &Voice) -> String {
+/// Who plays a host stands for everyone who speaks with it from outside.
+fn host_for(voice: Voice) -> Voice {
     match voice {
-        Voice::Agent | Voice::You | Voice::Timeline => "host".to_owned(),
-        Voice::Allocation(_)
+        Voice::Agent | Voice::You | Voice::Timeline => Voice::Actor("host".to_owned()),
+        voice @ (Voice::Allocation(_)
         | Voice::Process(_)
         | Voice::Registry
         | Voice::Instances
@@ -263,17 +209,7 @@ fn name(voice: &Voice) -> String {
         | Voice::Task(_)
         | Voice::Actor(_)
         | Voice::Everyone
-        | Voice::Disk => voice.to_string(),
-    }
-}
-
-/// The plugin that a line is about, with its generation.
-fn about(line: &Line) -> String {
-    match (&line.plugin, line.generation) {
-        (Some(plugin), Some(generation)) => format!("{plugin} @{generation}"),
-        (Some(plugin), None) => plugin.to_string(),
-        (None, Some(generation)) => format!("@{generation}"),
-        (None, None) => String::new(),
+        | Voice::Disk) => voice,
     }
 }
 
@@ -300,8 +236,9 @@ mod tests {
     use callboard_actors::registry::{Entry, RegistryView, Standing};
     use callboard_actors::vocabulary::{
         AllocationId, DriverName, Generation, PluginKey, PluginName, PluginType, Registration,
-        RegistrationNumber, SocketPath, Timestamp,
+        RegistrationNumber, SocketPath,
     };
+    use callboard_proto::admin::v1::Fate;
 
     use super::*;
 
@@ -327,7 +264,7 @@ mod tests {
     }
 
     /// The signs and the ends of gates that are drawn, in short.
-    fn short(drawn: &Drawn) -> Vec<String> {
+    fn short(drawn: &Played) -> Vec<String> {
         let one = |mark: &Mark| match mark {
             Mark::Sign { actor, text, sign, .. } => Some(format!("{actor} {sign:?}: {text}")),
             Mark::GatesFall { actor } => Some(format!("{actor} falls")),
@@ -339,12 +276,12 @@ mod tests {
             | Mark::GateCloses { .. }
             | Mark::GateOpens { .. } => None,
         };
-        drawn.marks.iter().filter_map(one).collect()
+        drawn.drawer.picture().marks.iter().filter_map(one).collect()
     }
 
     /// What is drawn of this in a run of the host.
     fn drawn(entries: &[JournalLine]) -> Vec<String> {
-        let mut drawn = Drawn::default();
+        let mut drawn = Played::default();
         drawn.host_starts();
         entries.iter().for_each(|entry| drawn.note(entry));
         short(&drawn)
@@ -383,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_driver_lives_again_when_both_its_process_and_its_actor_do() {
-        let mut drawn = Drawn::default();
+        let mut drawn = Played::default();
         drawn.falls("driver exec", "killed");
         [crashed("driver exec"), rebuilt("driver exec")].iter().for_each(|entry| drawn.note(entry));
         drawn.lives("driver exec", "lives again");
@@ -399,7 +336,7 @@ mod tests {
 
     #[test]
     fn who_fell_in_one_run_of_the_host_lives_again_in_the_next() {
-        let mut drawn = Drawn::default();
+        let mut drawn = Played::default();
         drawn.host_starts();
         let first = [built("registry"), built("inventory"), ended("registry")];
         first.iter().for_each(|entry| drawn.note(entry));
@@ -413,7 +350,7 @@ mod tests {
 
     #[test]
     fn gates_fall_with_whoever_waits_behind_them() {
-        let mut drawn = Drawn::default();
+        let mut drawn = Played::default();
         let writes = |actor, write| entry(actor, Recorded::Writing { step: 1, write });
         let on_disk = |actor, through| entry(actor, Recorded::OnDisk { through });
         let entries = [
@@ -436,20 +373,20 @@ mod tests {
     }
 
     /// All that is said and all signs that are drawn of these lines.
-    fn said(drawn: &mut Drawn, lines: impl IntoIterator<Item = Line>) -> Vec<String> {
-        let before = drawn.marks.len();
+    fn said(drawn: &mut Played, lines: impl IntoIterator<Item = Line>) -> Vec<String> {
+        let before = drawn.drawer.picture().marks.len();
         lines.into_iter().for_each(|line| drawn.line(line));
         let one = |mark: &Mark| match mark {
             Mark::Message { from, to, text, about, .. } => format!("{from} → {to}: {text} ({about})"),
             Mark::Sign { actor, text, about, sign } => format!("{actor} {sign:?}: {text} ({about})"),
             other => format!("{other:?}"),
         };
-        drawn.marks[before..].iter().map(one).collect()
+        drawn.drawer.picture().marks[before..].iter().map(one).collect()
     }
 
     #[test]
     fn what_a_workload_says_is_drawn_and_what_the_script_has_said_is_not_drawn_twice() {
-        let mut drawn = Drawn::default();
+        let mut drawn = Played::default();
         let red = AllocationId::new("red").unwrap();
         let registers = || Line::new(Voice::Allocation(red.clone()), Voice::Registry, "Register");
         let asks = Line::new(Voice::Allocation(red.clone()), Voice::Agent, "restart");
@@ -475,16 +412,18 @@ mod tests {
             standing: Standing::Provisional,
             since: Timestamp::default(),
         };
-        let mut drawn = Drawn::default();
+        let mut drawn = Played::default();
         let view = Arc::new(RegistryView { entries: vec![restored], active: vec![] });
         drawn.note(&entry("registry", Recorded::Holds { number: 0, view }));
-        let [Mark::Message { from, to, about, .. }] = &drawn.marks[..] else { panic!("{drawn:?}") };
+        let [Mark::Message { from, to, about, .. }] = &drawn.drawer.picture().marks[..] else {
+            panic!("{drawn:?}")
+        };
         assert_eq!([from, to, about], ["disk", "registry", "csi-node/zfs"]);
     }
 
     #[test]
     fn a_line_says_what_it_is_about_and_what_everyone_hears_is_a_sign() {
-        let mut drawn = Drawn::default();
+        let mut drawn = Played::default();
         let line = |to: Voice| Line::new(Voice::Registry, to, "so");
         let (zfs, third) = (Some(plugin()), Some(Generation::new(3)));
         let told = said(
@@ -507,7 +446,7 @@ mod tests {
 
     #[test]
     fn who_is_told_to_be_lost_breaks_off_once_and_lives_again_when_that_is_told() {
-        let mut drawn = Drawn::default();
+        let mut drawn = Played::default();
         let exec = Voice::Driver(DriverName::new("exec").unwrap());
         let told = |fate| Line {
             fate: Some((exec.clone(), fate)),
@@ -527,7 +466,7 @@ mod tests {
 
     #[test]
     fn every_text_is_shown_as_it_is_to_be() {
-        let mut drawn = Drawn::default();
+        let mut drawn = Played::default();
         drawn.put(Mark::Chapter("/tmp/x: begins".to_owned()));
         drawn.put(Mark::Pause("/tmp/x: a second".to_owned()));
         drawn.put(message("host", "registry", "/tmp/x: Register", Arrow::Said));
