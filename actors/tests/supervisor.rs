@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use callboard_actors::conversation;
 use callboard_actors::shell::{
-    Address, AskError, EffectHandler, Effects, Ending, FeedItem, Input, Machine, Never, NoEffectHandler,
-    NoStore, Running, Settings, StopMode, Subscription, start,
+    Address, AskError, Drill, EffectHandler, Effects, Ending, FeedItem, Input, Machine, Never,
+    NoEffectHandler, NoStore, Running, Settings, StopMode, Subscription, start,
 };
 use callboard_actors::supervisor::{
     self, AwaitStarted, Child, ChildSpec, DescribeTree, Restart, RestartChild, RestartError, Shutdown,
@@ -185,15 +185,25 @@ impl Machine for Owner {
     }
 }
 
-/// How a supervisor reports the end of an owner that may take five seconds, or as long as it says up to `longest`.
-async fn end_of_owner(longest: Duration, estate: Estate) -> (String, Duration) {
+/// A supervisor of an owner that may take five seconds to end, or as long as it says up to `longest`.
+async fn supervise_owner(
+    longest: Duration,
+    estate: Estate,
+) -> (Address<Supervisor>, Address<Owner>, Running) {
     let spec = ChildSpec { stop_longest: longest, ..spec("owner") };
     let address = Address::<Owner>::vacant("owner", 16);
+    let at = address.clone();
     let child = Child::new(spec, move || {
-        std::future::ready(Ok(start(&address, estate, NoEffectHandler, NoStore, Settings::default())))
+        std::future::ready(Ok(start(&at, estate, NoEffectHandler, NoStore, Settings::default())))
     });
-    let (root, _running) = supervise(SupervisorSpec::default(), vec![child]);
+    let (root, running) = supervise(SupervisorSpec::default(), vec![child]);
     assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
+    (root, address, running)
+}
+
+/// How a supervisor reports the end of such an owner.
+async fn end_of_owner(longest: Duration, estate: Estate) -> (String, Duration) {
+    let (root, _address, _running) = supervise_owner(longest, estate).await;
     let report = shut_down(&root).await;
     (endings(&report).join(", "), report.took)
 }
@@ -605,6 +615,79 @@ fn a_child_has_the_time_to_stop_that_it_needs_for_what_is_below_it_s3() {
 }
 
 #[test]
+fn a_bound_that_is_given_again_during_a_stop_counts_from_then_s3() {
+    const SECONDS: fn(u64) -> Duration = Duration::from_secs;
+    let slow = Estate { said: Some(SECONDS(200)), takes: SECONDS(199) };
+    story(|| async {
+        // It crashes in the middle of its stop, and begins it anew.
+        let (root, owner, _running) = supervise_owner(Duration::MAX, slow).await;
+        let stopping = root.ask(Shutdown { mode: StopMode::Stop });
+        tokio::time::sleep(SECONDS(150)).await;
+        owner.drill(Drill::Crash).expect("it runs");
+        let report = stopping.await.expect("it runs").expect("few ask");
+        assert_eq!(endings(&report), ["owner: stopped in time"]);
+        assert_eq!(report.took.as_secs(), 349);
+    });
+    story(|| async {
+        // It is being restarted, and then told to stop for good.
+        let (root, _owner, _running) = supervise_owner(Duration::MAX, slow).await;
+        let restarting = root.ask(RestartChild { name: "owner".into() });
+        tokio::time::sleep(SECONDS(150)).await;
+        let report = shut_down(&root).await;
+        assert_eq!(endings(&report), ["owner: stopped in time"]);
+        assert_eq!(report.took.as_secs(), 199);
+        assert_eq!(restarting.await, Ok(Err(RestartError::Stopping)));
+    });
+}
+
+#[test]
+fn a_child_that_has_fallen_before_a_shutdown_was_not_stopped_in_order_s3() {
+    story(|| async {
+        let temporary = |name| ChildSpec { restart: Restart::Temporary, ..spec(name) };
+        let ((waits, waiting), (gone, going), (done, finished)) =
+            (player(spec("waits")), player(temporary("gone")), player(temporary("done")));
+        let (root, _running) = supervise(SupervisorSpec::default(), vec![waits, gone, done]);
+        assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
+        for (part, how) in [(&waiting, Some("tired")), (&going, Some("bored")), (&finished, None)] {
+            assert_eq!(part.address.ask(Leave(how)).await, Ok(()));
+        }
+        settle_down().await;
+        let report = shut_down(&root).await;
+        let expected = [
+            "done: had ended before: it ended normally",
+            "gone: had fallen before, and was not stopped in order: it gave up: bored",
+            "waits: had fallen before, and was not stopped in order: it gave up: tired",
+        ];
+        assert_eq!(endings(&report), expected);
+        let fallen: Vec<_> = report.not_in_order().map(|child| child.name.as_str()).collect();
+        assert_eq!(fallen, ["gone", "waits"]);
+    });
+}
+
+#[test]
+fn a_child_that_was_killed_in_its_restart_was_not_stopped_in_order_s3() {
+    story(|| async {
+        let slow = ChildSpec { backoff: brief(), ..spec("deaf") };
+        let (deaf, _part) = player_who(slow, true);
+        let (first, _) = player(spec("first"));
+        let everyone = SupervisorSpec { strategy: Strategy::OneForAll, ..SupervisorSpec::default() };
+        let (second, part) = player(spec("second"));
+        let (root, _running) = supervise(everyone, vec![first, deaf, second]);
+        assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
+        assert_eq!(part.address.ask(Leave(Some("tired"))).await, Ok(()));
+        // The deaf one is killed at its deadline; the others are stopped, and all wait for the pause to pass.
+        tokio::time::sleep(Duration::from_millis(5_500)).await;
+        let report = shut_down(&root).await;
+        let expected = [
+            "second: had fallen before, and was not stopped in order: it gave up: tired",
+            "deaf: had fallen before, and was not stopped in order: a sibling fell, and killed, since it had not ended within 5s",
+            "first: had ended before: a sibling fell",
+        ];
+        assert_eq!(endings(&report), expected);
+    });
+}
+
+#[test]
 fn a_start_that_hangs_is_called_back_when_the_supervisor_stops_s3() {
     story(|| async {
         let (first, _) = player(spec("first"));
@@ -630,7 +713,7 @@ fn a_child_that_falls_while_everything_stops_stays_down_s3() {
         let report = stopping.await.expect("it runs").expect("few ask");
         let expected = [
             "deaf: killed, since it had not ended within 7s",
-            "first: had ended before: it gave up: the curtain fell",
+            "first: had fallen before, and was not stopped in order: it gave up: the curtain fell",
         ];
         assert_eq!(endings(&report), expected);
         assert_eq!(part.lives.get(), 1);

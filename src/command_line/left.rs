@@ -54,7 +54,8 @@ mod tests {
         let deadline = Duration::from_secs(1);
         for (ending, is_in_order) in [
             (StopOutcome::Stopped, true),
-            (StopOutcome::EndedBefore { reason: reason() }, true),
+            (StopOutcome::EndedBefore { reason: reason(), in_order: true }, true),
+            (StopOutcome::EndedBefore { reason: reason(), in_order: false }, false),
             (StopOutcome::NotStarted, true),
             (StopOutcome::Killed { deadline }, false),
             (StopOutcome::Crashed { reason: reason() }, false),

@@ -207,8 +207,9 @@ impl Host {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        // There is nobody left to ask, so there is nothing left to stop either.
-        let ending = StopOutcome::EndedBefore { reason };
+        // It has ended before, so nothing is left to stop. Whether that was in order depends on how it ended.
+        let in_order = self.ended().await == Ending::Normal;
+        let ending = StopOutcome::EndedBefore { reason, in_order };
         let children = vec![ChildEnding { name: "host".to_owned(), ending, took: Duration::ZERO }];
         ShutdownReport { children, took: Duration::ZERO }
     }

@@ -8,6 +8,7 @@ use actix::{AsyncContext, Context};
 use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::actor::Shell;
 use super::address::Address;
@@ -74,7 +75,8 @@ pub(crate) struct EndingCell(Arc<Mutex<Word>>);
 #[derive(Default)]
 struct Word {
     ending: Option<Ending>,
-    bound: Option<Duration>,
+    /// When it was given, and how long from then.
+    bound: Option<(Instant, Duration)>,
 }
 
 impl EndingCell {
@@ -83,14 +85,14 @@ impl EndingCell {
     }
 
     pub(crate) fn set_bound(&self, within: Duration) {
-        self.lock().bound = Some(within);
+        self.lock().bound = Some((Instant::now(), within));
     }
 
     fn take(&self) -> Option<Ending> {
         self.lock().ending.take()
     }
 
-    fn bound(&self) -> Option<Duration> {
+    fn bound(&self) -> Option<(Instant, Duration)> {
         self.lock().bound
     }
 
@@ -129,11 +131,13 @@ impl Running {
         (self.request_stop)(mode);
     }
 
-    /// How long the stop takes at most, once it was requested and the machine has given its bound
-    /// ([`Machine::stops_within`]).
+    /// How long after `since` the stop has ended at the latest, once it was requested and the machine has given its bound
+    /// ([`Machine::stops_within`]). The bound counts from the moment at which it was given. It is given again when the stop is
+    /// requested again, and by a machine that was rebuilt meanwhile.
     #[must_use]
-    pub fn stop_bound(&self) -> Option<Duration> {
-        self.word.bound()
+    pub fn stop_bound(&self, since: Instant) -> Option<Duration> {
+        let (given_at, within) = self.word.bound()?;
+        Some(given_at.saturating_duration_since(since).saturating_add(within))
     }
 
     /// Kills the actor at once.

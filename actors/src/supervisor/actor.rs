@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, LocalBoxFuture, join_all};
+use tokio::time::Instant;
 
 use super::Supervisor;
 use super::child::{Child, Describe, Ready, Start};
@@ -70,6 +71,8 @@ struct Held {
     is_up: bool,
     /// Whether it became ready in any life.
     has_run: bool,
+    /// Whether its last stop was not in order.
+    is_disorderly: bool,
 }
 
 impl EffectHandler<Supervisor> for Handler {
@@ -183,22 +186,25 @@ impl Slot {
 
     fn stop(&self, mode: StopMode, deadline: Duration) -> LocalBoxFuture<'static, StopOutcome> {
         let (held, longest) = (Rc::clone(&self.held), self.stop_longest);
-        let (running, has_run) = {
+        let (running, has_run, in_order) = {
             let mut held = held.borrow_mut();
             held.is_up = false;
             if let Some(starting) = held.starting.take() {
                 starting.abort();
             }
-            (held.running.clone(), held.has_run)
+            (held.running.clone(), held.has_run, !held.is_disorderly)
         };
         let Some(running) = running else {
-            let before = || StopOutcome::EndedBefore { reason: "it was stopped before".to_owned() };
+            let reason = || "it was stopped before".to_owned();
+            let before = || StopOutcome::EndedBefore { reason: reason(), in_order };
             return Box::pin(std::future::ready(if has_run { before() } else { StopOutcome::NotStarted }));
         };
         Box::pin(async move {
             let outcome = end(&running, mode, deadline, longest).await;
+            let mut held = held.borrow_mut();
+            held.is_disorderly = !outcome.is_in_order();
             if !matches!(outcome, StopOutcome::Stuck { .. }) {
-                held.borrow_mut().running = None;
+                held.running = None;
             }
             outcome
         })
@@ -218,34 +224,36 @@ impl Slot {
 /// Asks a child to stop, waits, and kills it at the deadline.
 async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Duration) -> StopOutcome {
     if let Some(ending) = running.ended().now_or_never() {
-        return StopOutcome::EndedBefore { reason: ending_in_words(&ending) };
+        let in_order = ending == Ending::Normal;
+        return StopOutcome::EndedBefore { reason: ending_in_words(&ending), in_order };
     }
+    let began = Instant::now();
     running.request_stop(mode);
     let mut waited = deadline;
-    let mut ended = tokio::time::timeout(deadline, running.ended()).await;
-    if ended.is_err() {
-        // Its own children may need longer, as it has reported by now.
-        waited = longest_wait(deadline, longest, running.stop_bound());
-        ended = tokio::time::timeout(waited.saturating_sub(deadline), running.ended()).await;
-    }
-    match ended {
-        Ok(Ending::Normal) => StopOutcome::Stopped,
-        Ok(ending) => StopOutcome::Crashed { reason: ending_in_words(&ending) },
-        Err(_elapsed) => {
-            running.kill();
-            match tokio::time::timeout(KILL_PATIENCE, running.ended()).await {
-                Ok(_) => StopOutcome::Killed { deadline: waited },
-                Err(_elapsed) => {
-                    StopOutcome::Stuck { reason: "it lives on although it was killed".to_owned() }
-                }
-            }
+    loop {
+        let left = waited.saturating_sub(began.elapsed());
+        match tokio::time::timeout(left, running.ended()).await {
+            Ok(Ending::Normal) => return StopOutcome::Stopped,
+            Ok(ending) => return StopOutcome::Crashed { reason: ending_in_words(&ending) },
+            Err(_elapsed) => {}
         }
+        // Its own children may need longer, as it has reported by now, and may report again while the stop goes on.
+        let longer = longest_wait(waited, longest, running.stop_bound(began));
+        if longer == waited {
+            break;
+        }
+        waited = longer;
+    }
+    running.kill();
+    match tokio::time::timeout(KILL_PATIENCE, running.ended()).await {
+        Ok(_) => StopOutcome::Killed { deadline: waited },
+        Err(_elapsed) => StopOutcome::Stuck { reason: "it lives on although it was killed".to_owned() },
     }
 }
 
-/// The total time that a child may take to stop: its deadline, or the bound that it reports, limited by `longest`.
-fn longest_wait(deadline: Duration, longest: Duration, said: Option<Duration>) -> Duration {
-    said.map_or(deadline, |said| said.saturating_add(SAID_MARGIN).min(longest).max(deadline))
+/// The total time that a child may take to stop: what it had so far, or the bound that it reports, limited by `longest`.
+fn longest_wait(so_far: Duration, longest: Duration, said: Option<Duration>) -> Duration {
+    said.map_or(so_far, |said| said.saturating_add(SAID_MARGIN).min(longest).max(so_far))
 }
 
 impl Drop for Handler {
@@ -290,7 +298,8 @@ mod tests {
             assert_eq!(slot.ended().await, Ending::Killed);
             assert_eq!(slot.standing(), Standing::Ended(Ending::Killed));
             let outcome = slot.stop(StopMode::Stop, Duration::ZERO).await;
-            assert_eq!(outcome, StopOutcome::EndedBefore { reason: "it was killed".into() });
+            let expected = StopOutcome::EndedBefore { reason: "it was killed".into(), in_order: false };
+            assert_eq!(outcome, expected);
             assert_eq!(slot.standing(), Standing::Stopped);
         });
     }

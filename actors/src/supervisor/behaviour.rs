@@ -8,7 +8,7 @@ use super::messages::{
 };
 use super::spec::{Plan, Restart};
 use super::state::{
-    Call, Child, ChildPhase, ClosingCause, CourseNumber, CourseReason, OWN_ACCORD, Outcome, Phase,
+    Call, Child, ChildPhase, ClosingCause, CourseNumber, CourseReason, Fall, OWN_ACCORD, Outcome, Phase,
     STOPPED_FOR_A_RESTART, Standing, Supervisor, Timer, WAITERS_MAX, ending_in_words,
 };
 use crate::shell::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never};
@@ -232,8 +232,8 @@ impl Supervisor {
         let state = &mut self.children[child];
         (state.phase, state.has_run) = (phase, has_run);
         state.fall = match standing {
-            Standing::Ended(ending) => Some(ending_in_words(ending)),
-            Standing::Stopped => Some(STOPPED_FOR_A_RESTART.to_owned()),
+            Standing::Ended(ending) => Some(Fall::ended(ending)),
+            Standing::Stopped => Some(Fall::in_order(STOPPED_FOR_A_RESTART)),
             Standing::Absent | Standing::Alive | Standing::CutOff { .. } => None,
         };
         is_missing
@@ -281,7 +281,7 @@ impl Supervisor {
         if self.children[child].has_run {
             self.fell(moment, child, &how, effects);
         } else {
-            self.children[child].fall = Some(how);
+            self.children[child].fall = Some(Fall::of(how));
             let cause = ClosingCause::StartFailed { child: name, reason: reason.to_owned() };
             self.close(moment, cause, OWN_ACCORD, effects);
         }
@@ -290,7 +290,7 @@ impl Supervisor {
     fn ended(&mut self, moment: Moment, child: usize, ending: &Ending, effects: &mut Effects<Self>) {
         effects.publish(SupervisorNews::ChildEnded { name: self.name_of(child), ending: ending.clone() });
         self.children[child].phase = ChildPhase::Ended;
-        self.children[child].fall = Some(ending_in_words(ending));
+        self.children[child].fall = Some(Fall::ended(ending));
         match &self.phase {
             // The shutdown handles it in its turn.
             Phase::Closing(_) => {}
@@ -308,7 +308,7 @@ impl Supervisor {
     /// Restarts a child, and its siblings according to the strategy; gives up if the budget is exhausted.
     fn fell(&mut self, moment: Moment, child: usize, how: &str, effects: &mut Effects<Self>) {
         let name = self.name_of(child);
-        self.children[child].fall = Some(how.to_owned());
+        self.children[child].fall = Some(Fall::of(how));
         if matches!(self.children[child].phase, ChildPhase::Ended) {
             self.children[child].phase = ChildPhase::Waiting;
         }
@@ -370,13 +370,20 @@ impl Supervisor {
             }
             // The cleanup after a failed start is no news.
             StopOutcome::NotStarted => {}
-            StopOutcome::EndedBefore { reason } => {
-                self.children[child].fall.get_or_insert_with(|| reason.clone());
+            StopOutcome::EndedBefore { reason, in_order } => {
+                let fall = || Fall { reason: reason.clone(), in_order: *in_order };
+                self.children[child].fall.get_or_insert_with(fall);
             }
-            StopOutcome::Stopped | StopOutcome::Killed { .. } | StopOutcome::Crashed { .. } => {
+            StopOutcome::Stopped => {
                 effects.publish(SupervisorNews::ChildStopped(ending));
                 let why = self.why_it_goes_down(child);
-                self.children[child].fall.get_or_insert_with(|| why.to_owned());
+                self.children[child].fall.get_or_insert_with(|| Fall::in_order(why));
+            }
+            StopOutcome::Killed { .. } | StopOutcome::Crashed { .. } => {
+                effects.publish(SupervisorNews::ChildStopped(ending));
+                let why = self.why_it_goes_down(child);
+                let fall = || Fall::of(format!("{why}, and {outcome}"));
+                self.children[child].fall.get_or_insert_with(fall);
             }
         }
         self.children[child].phase = ChildPhase::Waiting;

@@ -6,7 +6,7 @@ use super::messages::{
     ChildEnding, RestartError, ShutdownError, ShutdownReport, StartError, StopOutcome, SupervisorAnswer,
     SupervisorNews,
 };
-use super::state::{ChildPhase, Closing, ClosingCause, Phase, Supervisor, Timer, WAITERS_MAX};
+use super::state::{ChildPhase, Closing, ClosingCause, Fall, Phase, Supervisor, Timer, WAITERS_MAX};
 use crate::shell::{AskId, Effects, StopMode};
 use crate::vocabulary::Moment;
 
@@ -125,7 +125,9 @@ impl Supervisor {
 
     pub(super) fn ended_before(&self, child: usize) -> StopOutcome {
         match &self.children[child].fall {
-            Some(reason) => StopOutcome::EndedBefore { reason: reason.clone() },
+            Some(Fall { reason, in_order }) => {
+                StopOutcome::EndedBefore { reason: reason.clone(), in_order: *in_order }
+            }
             None => StopOutcome::NotStarted,
         }
     }

@@ -177,6 +177,9 @@ pub enum StopOutcome {
     EndedBefore {
         /// How it ended.
         reason: String,
+        /// Whether it had ended normally, or had been stopped in order for a restart. Otherwise it had fallen, and what it had
+        /// begun was not stopped in order.
+        in_order: bool,
     },
     /// It had never run.
     NotStarted,
@@ -192,7 +195,8 @@ impl StopOutcome {
     #[must_use]
     pub const fn is_in_order(&self) -> bool {
         match self {
-            Self::Stopped | Self::EndedBefore { .. } | Self::NotStarted => true,
+            Self::Stopped | Self::NotStarted => true,
+            Self::EndedBefore { in_order, .. } => *in_order,
             Self::Killed { .. } | Self::Crashed { .. } | Self::Stuck { .. } => false,
         }
     }
@@ -204,7 +208,10 @@ impl fmt::Display for StopOutcome {
             Self::Stopped => f.write_str("stopped in time"),
             Self::Killed { deadline } => write!(f, "killed, since it had not ended within {deadline:?}"),
             Self::Crashed { reason } => write!(f, "did not stop in order: {reason}"),
-            Self::EndedBefore { reason } => write!(f, "had ended before: {reason}"),
+            Self::EndedBefore { reason, in_order: true } => write!(f, "had ended before: {reason}"),
+            Self::EndedBefore { reason, in_order: false } => {
+                write!(f, "had fallen before, and was not stopped in order: {reason}")
+            }
             Self::NotStarted => f.write_str("had not been started"),
             Self::Stuck { reason } => write!(f, "could not be ended: {reason}"),
         }

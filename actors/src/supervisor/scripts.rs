@@ -279,7 +279,9 @@ impl Stage {
                     Some("absent") => StopOutcome::NotStarted,
                     Some("killed") => StopOutcome::Killed { deadline: self.children[child].stop_deadline },
                     Some("crashed") => StopOutcome::Crashed { reason: "it panicked: boom".into() },
-                    Some("before") => StopOutcome::EndedBefore { reason: "it panicked: boom".into() },
+                    Some("before") => {
+                        StopOutcome::EndedBefore { reason: "it panicked: boom".into(), in_order: false }
+                    }
                     Some("stuck") => StopOutcome::Stuck { reason: "it lives on".into() },
                     Some("lost") => {
                         return Ok((Kind::Stop, Err(CallLost::Crashed("the stop fell over".into()))));

@@ -71,7 +71,32 @@ pub(super) struct Child {
     pub(super) restarts: u64,
     pub(super) backoff: BackoffState,
     /// Why it fell or was stopped last, until it runs again.
-    pub(super) fall: Option<String>,
+    pub(super) fall: Option<Fall>,
+}
+
+/// Why a child does not run.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Fall {
+    pub(super) reason: String,
+    /// Whether it ended normally, or was stopped in order.
+    pub(super) in_order: bool,
+}
+
+impl Fall {
+    /// It fell.
+    pub(super) fn of(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), in_order: false }
+    }
+
+    /// It ended or was stopped in order.
+    pub(super) fn in_order(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), in_order: true }
+    }
+
+    /// It ended by itself.
+    pub(super) fn ended(ending: &Ending) -> Self {
+        Self { reason: ending_in_words(ending), in_order: *ending == Ending::Normal }
+    }
 }
 
 #[derive(Debug, Clone, Hash)]

@@ -102,7 +102,10 @@ impl Supervisor {
                 | ChildPhase::Running { .. }
                 | ChildPhase::Stopping { .. }
                 | ChildPhase::Ended
-                | ChildPhase::Closed => silence.or(state.fall.as_ref()).cloned().unwrap_or_default(),
+                | ChildPhase::Closed => {
+                    let fall = state.fall.as_ref().map(|fall| &fall.reason);
+                    silence.or(fall).cloned().unwrap_or_default()
+                }
             },
             children: described.map_or_else(Vec::new, |description| description.children.clone()),
         }

@@ -42,8 +42,9 @@ pub trait Machine: Sized + Debug + 'static {
     /// The whole of what subscribers may know, as of the last step.
     fn view(&self) -> Self::View;
 
-    /// How long it takes at most to end, all its own limits included. Asked right after the step that took a request to stop;
-    /// a supervisor that permits it waits that long. `None` for a machine whose end takes no longer than its parent knows.
+    /// How long it takes at most from now until it has ended, all its own limits included. Asked right after each step that took
+    /// a request to stop, also after a rebuild; a supervisor that permits it waits until the last moment given. `None` for a
+    /// machine whose end takes no longer than its parent knows.
     fn stops_within(&self) -> Option<Duration> {
         None
     }

@@ -386,7 +386,7 @@ impl Ground {
 }
 
 fn ended_before() -> StopOutcome {
-    StopOutcome::EndedBefore { reason: "it was over".to_owned() }
+    StopOutcome::EndedBefore { reason: "it was over".to_owned(), in_order: true }
 }
 
 fn failed(child: usize, reason: &str) -> Outcome {
