@@ -1,4 +1,4 @@
-//! A host program in about 30 lines: it runs one CSI plugin and prints what the node offers.
+//! A host program in about 30 lines: it runs one CSI plugin, prints what it can do, and calls it.
 //!
 //! Pass the plugin's command, for instance:
 //! `cargo build --release && cargo run --example host -- target/release/callboard plugin hostpath --role node`
@@ -7,9 +7,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use callboard::actors::allocations::{AllocationSpec, PrepareAllocation, StopAllocation, TaskStarted};
-use callboard::actors::instances::Dispense;
 use callboard::actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, Role, TaskName};
 use callboard::host::Host;
+use callboard::proto::csi::v1::NodeGetInfoRequest;
 
 #[actix::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,12 +25,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     host.allocations().ask(TaskStarted { allocation: allocation.clone() }).await??;
 
     let plugin_key = PluginKey::new(PluginType::CsiNode, name);
-    let dispensed =
-        host.instances().ask(Dispense { plugin: plugin_key, within: Duration::from_secs(30) }).await?;
-    match &dispensed {
-        Ok(plugin) => println!("{} serves at {}: {:#?}", plugin.plugin, plugin.socket, plugin.fingerprint),
-        Err(error) => println!("it cannot be had: {error}"),
-    }
+    let called = match host.leases().lease(&plugin_key, Duration::from_secs(30)).await {
+        Ok(lease) => {
+            println!("{} is healthy: {:#?}", lease.plugin(), lease.fingerprint());
+            // Any call of CSI. It is bound to this generation, and a stop waits for it.
+            let answer = lease.node().node_get_info(NodeGetInfoRequest {}).await;
+            answer
+                .map(|answer| println!("it knows this node as {}", answer.into_inner().node_id))
+                .map_err(Into::into)
+        }
+        Err(error) => Err(error.into()),
+    };
 
     host.allocations().ask(StopAllocation { allocation }).await??;
     plugin.kill()?;
@@ -38,5 +43,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for child in host.stop().await.children {
         println!("{}: {} in {:?}", child.name, child.ending, child.took);
     }
-    dispensed.map(drop).map_err(Into::into)
+    called
 }

@@ -20,6 +20,7 @@ mod registry;
 use std::sync::Arc;
 
 use callboard_actors::allocation::Layout;
+use callboard_actors::lease::Connections;
 use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
 use callboard_actors::persister::Persister;
 use callboard_actors::shell::{Address, Clock, Database, Ending, IN_FLIGHT_MAX, Settings};
@@ -91,6 +92,7 @@ fn host(
         supervisor: Address::vacant("host", IN_FLIGHT_MAX),
         registry: Address::vacant("registry", limit),
         instances: Address::vacant("instances", limit),
+        connections: Connections::default(),
         inventory: Address::vacant("inventory", limit),
         allocations: Address::vacant("allocations", limit),
         processes: Address::vacant("processes", limit),

@@ -50,6 +50,8 @@ pub mod task_config;
 
 pub mod allocdir;
 
+pub mod lease;
+
 pub mod registry;
 
 pub mod instance;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use callboard_actors::instances::{self, Instances, InstancesOptions};
+use callboard_actors::instances::{self, Instances, InstancesOptions, Leases};
+use callboard_actors::lease::Connections;
 use callboard_actors::registry::{self, MemoryStore, Registry, RegistryOptions};
 use callboard_actors::shell::{Address, IN_FLIGHT_MAX, Settings, StopMode};
 
@@ -15,6 +16,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Stage {
     pub(crate) registry: Address<Registry>,
     pub(crate) instances: Address<Instances>,
+    pub(crate) leases: Leases,
 }
 
 impl Stage {
@@ -26,8 +28,10 @@ impl Stage {
         let mut options = InstancesOptions::default();
         options.limits.call_deadline = PATIENCE;
         options.limits.round = Duration::from_secs(3_600);
-        instances::start(&instances, registry.clone(), options, Settings::default());
-        Self { registry, instances }
+        let connections = Connections::default();
+        let leases = Leases::new(instances.clone(), connections.clone());
+        instances::start(&instances, registry.clone(), options, connections, Settings::default());
+        Self { registry, instances, leases }
     }
 
     pub(crate) fn end(self) {

@@ -27,8 +27,9 @@ use std::time::Duration;
 use callboard_actors::allocations::Allocations;
 use callboard_actors::catalog::Catalog;
 use callboard_actors::drivers::Drivers;
-use callboard_actors::instances::Instances;
+use callboard_actors::instances::{Instances, Leases};
 use callboard_actors::inventory::Inventory;
+use callboard_actors::lease::Connections;
 use callboard_actors::processes::Processes;
 use callboard_actors::registry::Registry;
 use callboard_actors::shell::{Address, AskError, Database, Ending, Journal, Notices, StopMode};
@@ -59,6 +60,7 @@ pub(crate) struct Handles {
     pub(crate) supervisor: Address<Supervisor>,
     pub(crate) registry: Address<Registry>,
     pub(crate) instances: Address<Instances>,
+    pub(crate) connections: Connections,
     pub(crate) inventory: Address<Inventory>,
     pub(crate) allocations: Address<Allocations>,
     pub(crate) processes: Address<Processes>,
@@ -89,6 +91,16 @@ impl Host {
     #[must_use]
     pub fn instances(&self) -> &Address<Instances> {
         &self.handles.instances
+    }
+
+    /// Calls to plugins: [`lease`](Leases::lease) gives clients of a healthy plugin, bound to its present generation.
+    #[must_use]
+    pub fn leases(&self) -> Leases {
+        Leases::new(self.handles.instances.clone(), self.handles.connections.clone())
+    }
+
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.handles.connections
     }
 
     /// What this node offers: `TakeInventory`, `AwaitFirst`, subscriptions.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use callboard_actors::instances::{self, DescribeInstances, InstanceStatus, Instances};
+use callboard_actors::lease::LeasedCalls;
 use callboard_actors::supervisor::TreeNode;
 use callboard_actors::vocabulary::Health;
 
@@ -16,7 +17,9 @@ const STOP_MARGIN: Duration = Duration::from_secs(5);
 pub(super) fn part(host: &Host, options: &Options) -> Part<Instances> {
     let options = options.instances;
     Part::new(host.instances(), move |address, context| {
-        instances::start(address, context.host().registry().clone(), options, context.settings())
+        let host = context.host();
+        let (registry, connections) = (host.registry().clone(), host.connections().clone());
+        instances::start(address, registry, options, connections, context.settings())
     })
     .after("registry")
     .described_by(|| DescribeInstances, |instances| instances.into_iter().map(instance_node).collect())
@@ -24,11 +27,17 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Instances> {
 }
 
 fn instance_node(status: InstanceStatus) -> TreeNode {
-    let InstanceStatus { report, state, restarts, vitals } = status;
+    let InstanceStatus { report, state, restarts, vitals, calls } = status;
     let message = match &report.health {
         Health::Unhealthy { reason } => reason.clone(),
         Health::Starting | Health::Healthy | Health::Gone => {
-            format!("{}, generation {}", report.allocation, report.generation)
+            let LeasedCalls { leases, in_flight } = calls;
+            let calls = if calls == LeasedCalls::default() {
+                String::new()
+            } else {
+                format!(", {leases} leases, {in_flight} calls in flight")
+            };
+            format!("{}, generation {}{calls}", report.allocation, report.generation)
         }
     };
     TreeNode {

@@ -57,9 +57,21 @@ impl Connection {
     /// No file at the path, another file type, no permission, no listener, a full queue and a timeout are each a separate
     /// [`Cause`] (REG-10, SEC-03).
     pub async fn dial(endpoint: &SocketPath, limits: Limits) -> Result<Self, CallError> {
+        Self::dial_and(endpoint, limits, || ()).await
+    }
+
+    /// The same; `on_end` is called once when the connection has ended, by whichever side.
+    ///
+    /// # Errors
+    /// As [`Self::dial`].
+    pub(crate) async fn dial_and(
+        endpoint: &SocketPath,
+        limits: Limits,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, CallError> {
         let outcome = match SocketFile::at(endpoint) {
             Ok(file) => {
-                let dialled = timeout(limits.dial_deadline, connect_to_socket(endpoint)).await;
+                let dialled = timeout(limits.dial_deadline, connect_to_socket(endpoint, on_end)).await;
                 dialled.unwrap_or(Err(Cause::DeadlineExceeded)).map(|channel| (file, channel))
             }
             Err(cause) => Err(cause),
@@ -68,6 +80,11 @@ impl Connection {
             Ok((file, channel)) => Ok(Self { endpoint: endpoint.clone(), file, limits, channel }),
             Err(cause) => Err(CallError::new(Step::Dial, endpoint.clone(), limits.dial_deadline, cause)),
         }
+    }
+
+    /// Its channel.
+    pub(crate) fn channel(&self) -> Channel {
+        self.channel.clone()
     }
 
     /// The socket that it is connected to.

@@ -264,7 +264,7 @@ async fn connect(endpoint: &PluginEndpoint) -> Result<Channel, Cause> {
         PluginEndpoint::Unix(path) => {
             let socket = socket(path)?;
             SocketFile::at(&socket)?;
-            connect_to_socket(&socket).await
+            connect_to_socket(&socket, || ()).await
         }
         PluginEndpoint::Tcp(address) => connect_to_port(*address).await,
     }

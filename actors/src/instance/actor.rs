@@ -1,49 +1,61 @@
 //! The effect handler of an instance: holds its one connection and forwards its news.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
 
 use futures_util::future::LocalBoxFuture;
 
 use super::messages::InstanceReport;
-use super::state::{Instance, InstanceCall, InstanceConfig, Reached};
-use crate::csi::{Answer, CallError, Cause, Connection, Limits, Readiness, Rpc, Step};
+use super::state::{Instance, InstanceCall, InstanceConfig, InstanceLimits, Reached};
+use crate::csi::{Answer, CallError, Cause, Connection, Readiness, Rpc, Step};
+use crate::lease::{ConnectionEnd, Connections, Gate, OpenConnection};
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
-use crate::vocabulary::{Health, SocketPath};
+use crate::vocabulary::{AllocationId, Generation, Health, PluginKey, SocketPath};
 
-/// Starts an instance at a vacant address. `told` is called synchronously for each published report, in order and without
-/// loss; the last one has health `Gone`.
+/// Starts an instance at a vacant address. Its connection is among `connections` while it is open. `told` is called synchronously for
+/// each published report, in order and without loss; the last one has health `Gone`.
 pub fn start(
     address: &Address<Instance>,
     config: InstanceConfig,
+    connections: Connections,
     told: impl Fn(&InstanceReport) + 'static,
     settings: Settings,
 ) -> Running {
-    let line = Line {
+    let handler = Handler {
         socket: config.socket.clone(),
-        limits: config.limits.connection,
-        call_deadline: config.limits.call_deadline,
-        connection: Rc::default(),
+        serves: (config.plugin.clone(), config.allocation.clone(), config.generation),
+        limits: config.limits,
+        connections,
+        held: Rc::default(),
         told: Box::new(told),
     };
-    start_machine(address, config, line, NoStore, settings)
+    start_machine(address, config, handler, NoStore, settings)
 }
 
-/// The one connection to the plugin. No other actor connects to it (I2, HLT-01).
-struct Line {
+/// The connection of the instance, and its place among those that leases use.
+struct Held {
+    connection: Connection,
+    open: OpenConnection,
+}
+
+/// Holds the one connection to the plugin. Nothing else connects to it (I2, HLT-01).
+struct Handler {
     socket: SocketPath,
-    limits: Limits,
-    call_deadline: Duration,
-    connection: Rc<RefCell<Option<Connection>>>,
+    serves: (PluginKey, AllocationId, Generation),
+    limits: InstanceLimits,
+    connections: Connections,
+    held: Rc<RefCell<Option<Held>>>,
     told: Box<dyn Fn(&InstanceReport)>,
 }
 
-impl EffectHandler<Instance> for Line {
+impl EffectHandler<Instance> for Handler {
     fn call(&mut self, call: InstanceCall) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
         match call {
             InstanceCall::Dial => self.dial(),
             InstanceCall::Ask(rpc) => self.ask(rpc),
+            InstanceCall::Drain => self.drain(),
         }
     }
 
@@ -53,24 +65,32 @@ impl EffectHandler<Instance> for Line {
     }
 }
 
-impl Line {
-    fn dial(&mut self) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
+impl Handler {
+    fn dial(&self) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
         // Drops the old connection first: a process that still listens on it sees it close before the new one opens.
-        self.connection.borrow_mut().take();
-        let held = Rc::clone(&self.connection);
+        drop(self.held.borrow_mut().take());
+        let held = Rc::clone(&self.held);
+        let (connections, serves) = (self.connections.clone(), self.serves.clone());
         let (socket, limits) = (self.socket.clone(), self.limits);
         Box::pin(async move {
-            let connection = Connection::dial(&socket, limits).await?;
-            *held.borrow_mut() = Some(connection);
+            let gate = Arc::new(Gate::new(limits.calls_max));
+            let ended = Arc::clone(&gate);
+            let on_end = move || ended.close(ConnectionEnd::Lost);
+            let connection = Connection::dial_and(&socket, limits.connection, on_end).await?;
+            let bytes_max = limits.connection.answer_bytes_max;
+            let open = connections.open(serves, connection.channel(), bytes_max, gate);
+            *held.borrow_mut() = Some(Held { connection, open });
             Ok(Reached::Connected)
         })
     }
 
     fn ask(&self, rpc: Rpc) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
-        let connection = self.connection.borrow().clone();
-        let (socket, deadline) = (self.socket.clone(), self.call_deadline);
+        let held = self.held.borrow();
+        let held = held.as_ref().map(|held| (held.connection.clone(), held.open.gate().enter_unlimited()));
+        let (socket, deadline) = (self.socket.clone(), self.limits.call_deadline);
         Box::pin(async move {
-            let Some(connection) = connection else {
+            // A connection that has ended admits nothing; the call says how it ended.
+            let Some((connection, _pass)) = held else {
                 let cause = Cause::Disconnected { detail: "there is no connection".to_owned() };
                 return Err(CallError::new(Step::Call(rpc), socket, deadline, cause));
             };
@@ -79,6 +99,19 @@ impl Line {
                 tracing::debug!(%socket, "plugin is not ready");
             }
             Ok(Reached::Answered(answer))
+        })
+    }
+
+    fn drain(&self) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
+        let gate = self.held.borrow().as_ref().map(|held| Arc::clone(held.open.gate()));
+        if let Some(gate) = &gate {
+            gate.close(ConnectionEnd::Retired);
+        }
+        Box::pin(async move {
+            if let Some(gate) = gate {
+                poll_fn(|context| gate.poll_drained(context)).await;
+            }
+            Ok(Reached::Drained)
         })
     }
 }

@@ -64,12 +64,11 @@ impl Machine for Instance {
             }
             Input::Asked { id, ask: InstanceAsk::Retire(Retire), .. } => {
                 self.retiring.push(*id);
-                self.retire(moment, effects);
+                self.retire(effects);
             }
             Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
             Input::Elapsed(InstanceTimer::Look) => self.look_due(moment, effects),
-            Input::Elapsed(InstanceTimer::Retire) => self.patience_ended(moment, effects),
-            Input::StopRequested(_) => self.retire(moment, effects),
+            Input::StopRequested(_) => self.retire(effects),
         }
     }
 
@@ -119,13 +118,14 @@ impl Instance {
 
     fn call(&mut self, call: InstanceCall, effects: &mut Effects<Self>) {
         let limits = &self.config.limits;
-        let deadline = match call {
-            InstanceCall::Dial => limits.connection.dial_deadline,
-            InstanceCall::Ask(_) => limits.call_deadline,
+        let (phase, deadline) = match call {
+            InstanceCall::Dial => (Phase::Asked(call), limits.connection.dial_deadline + CALL_GRACE),
+            InstanceCall::Ask(_) => (Phase::Asked(call), limits.call_deadline.saturating_add(CALL_GRACE)),
+            InstanceCall::Drain => (Phase::Retiring, limits.retire_deadline),
         };
         self.attempt = self.attempt.next();
-        self.phase = Phase::Asked(call);
-        effects.call(self.key(), deadline.saturating_add(CALL_GRACE), call);
+        self.phase = phase;
+        effects.call(self.key(), deadline, call);
     }
 
     const fn key(&self) -> CallKey {
@@ -170,8 +170,9 @@ impl Instance {
             (InstanceCall::Ask(rpc), Reached::Answered(answer)) if answer.rpc() == rpc => {
                 self.answered(moment, rpc, answer, effects);
             }
-            (InstanceCall::Dial, Reached::Answered(_))
-            | (InstanceCall::Ask(_), Reached::Answered(_) | Reached::Connected) => {
+            (InstanceCall::Dial, Reached::Answered(_) | Reached::Drained)
+            | (InstanceCall::Ask(_), Reached::Answered(_) | Reached::Connected | Reached::Drained)
+            | (InstanceCall::Drain, _) => {
                 self.link = Link::Down;
                 self.failed(moment, "another question was answered than was asked".to_owned(), effects);
             }
@@ -223,6 +224,7 @@ impl Instance {
                 "Dial"
             }
             InstanceCall::Ask(rpc) => rpc.as_str(),
+            InstanceCall::Drain => "Drain",
         };
         self.failed(moment, format!("{what} on {}: {lost}", self.config.socket), effects);
     }
@@ -299,30 +301,20 @@ impl Instance {
 
     // === The end ===
 
-    fn retire(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    /// Begins no more calls, and waits for those in flight. The outcome of its own one is stale from here on.
+    fn retire(&mut self, effects: &mut Effects<Self>) {
         match self.phase {
-            Phase::Asked(_) => {
-                self.phase = Phase::Retiring;
-                let patience = self.config.limits.retire_deadline;
-                effects.start_timer(InstanceTimer::Retire, moment.now + patience);
+            Phase::Asked(_) | Phase::Resting => {
+                self.call(InstanceCall::Drain, effects);
                 self.answer_looks(effects);
             }
-            Phase::Resting => self.leave(moment, effects),
             // It is retiring already.
             Phase::Retiring => {}
             Phase::Gone => self.answer_goodbyes(effects),
         }
     }
 
-    fn patience_ended(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        match self.phase {
-            Phase::Retiring => self.leave(moment, effects),
-            // The last call returned in time.
-            Phase::Asked(_) | Phase::Resting | Phase::Gone => {}
-        }
-    }
-
-    /// Publishes `Gone`. The connection, and a pending call, end with the actor.
+    /// Publishes `Gone`. The connection, and calls that are still in flight, end with the actor.
     fn leave(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         self.phase = Phase::Gone;
         self.set_health(moment, Health::Gone);

@@ -9,7 +9,7 @@
 //!            │ ├───── not ready: Starting, nothing else is called ──► resting ── backoff ──┐      │
 //!            │ └───── failed: Unhealthy, with the reason ───────────► resting ── backoff ──┤      │
 //!            └─────────────────────────────────────────────────────────────────────────────┴──────┘
-//!  Retire or stop, in any phase ► retiring: the call in flight ends or is cancelled ► Gone
+//!  Retire or stop, in any phase ► retiring: the calls in flight end or are cut ► Gone
 //! ```
 //!
 //! Invariants:
@@ -26,7 +26,8 @@
 //! - A node plugin need not answer `NodeGetInfo` unless its controller publishes volumes (C146, I7). If the plugin says that
 //!   it has a controller, this process is asked for the controller's capabilities to verify that; if it has no controller of
 //!   its own, the claim is accepted with a remark.
-//! - While it retires, nothing new starts (I6).
+//! - While it retires, nothing new starts (I6): neither a call of its own nor one of a lease. Those in flight have a deadline to end
+//!   (A4, SHD-04).
 
 mod messages;
 

@@ -123,7 +123,11 @@ fn offers(has_controller: bool) -> Answer {
 }
 
 fn whole(call: InstanceCall, name: &str, version: &str) -> Reached {
-    let InstanceCall::Ask(rpc) = call else { return Reached::Connected };
+    let rpc = match call {
+        InstanceCall::Dial => return Reached::Connected,
+        InstanceCall::Drain => return Reached::Drained,
+        InstanceCall::Ask(rpc) => rpc,
+    };
     Reached::Answered(match rpc {
         Rpc::PluginInfo => Answer::PluginInfo(identity(name, version)),
         Rpc::PluginCapabilities => offers(true),
@@ -139,7 +143,7 @@ type Outcome = Result<Result<Reached, CallError>, CallLost>;
 fn read_outcome(call: InstanceCall, args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
     let answered = |answer| Ok(Ok(Reached::Answered(answer)));
     let step = match call {
-        InstanceCall::Dial => Step::Dial,
+        InstanceCall::Dial | InstanceCall::Drain => Step::Dial,
         InstanceCall::Ask(rpc) => Step::Call(rpc),
     };
     let failed =
@@ -147,6 +151,8 @@ fn read_outcome(call: InstanceCall, args: &mut ArgumentConsumer<'_>) -> Result<O
     let status = |code, message: &str| failed(Cause::Status { code, message: message.to_owned() });
     Ok(match word(args, "outcome")?.as_str() {
         "connected" => Ok(Ok(Reached::Connected)),
+        "drained" => Ok(Ok(Reached::Drained)),
+        "too-late" => Err(CallLost::DeadlineExceeded(InstanceLimits::default().retire_deadline)),
         "name" => {
             let (name, version) = (word(args, "name")?, args.next_pos().unwrap_or("1"));
             answered(Answer::PluginInfo(identity(&name, version)))
@@ -180,6 +186,9 @@ fn tell(effect: &Effect<Instance>, now: Timestamp) -> String {
     match effect {
         Effect::Call { call: InstanceCall::Dial, .. } => "call: Dial".to_owned(),
         Effect::Call { call: InstanceCall::Ask(rpc), .. } => format!("call: {rpc}"),
+        Effect::Call { call: InstanceCall::Drain, deadline, .. } => {
+            format!("call: Drain within {deadline:?}")
+        }
         Effect::Publish(report) => format!("news: {}", tell_report(report, now)),
         Effect::Reply(id, InstanceAnswer::LookNow(report)) => {
             format!("answer {}: {}", number(*id), tell_report(report, now))
@@ -188,7 +197,6 @@ fn tell(effect: &Effect<Instance>, now: Timestamp) -> String {
             format!("goodbye {}: {}", number(*id), tell_report(report, now))
         }
         Effect::StartTimer(InstanceTimer::Look, at) => format!("next look in {:?}", at.since(now)),
-        Effect::StartTimer(InstanceTimer::Retire, at) => format!("patience ends in {:?}", at.since(now)),
         Effect::CancelTimer(timer) => format!("no more waiting for {timer:?}"),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
         Effect::Persist(never) => match *never {},

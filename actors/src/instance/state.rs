@@ -52,8 +52,10 @@ pub struct InstanceLimits {
     pub failures_until_unhealthy: u32,
     /// The backoff after a failure, and while the plugin is not ready. 500 ms to 30 s by default.
     pub backoff: Backoff,
-    /// The timeout of a call in flight when the instance retires. 4 s by default.
+    /// The timeout of the calls in flight when the instance retires, those of leases included; then they are cut. 4 s by default.
     pub retire_deadline: Duration,
+    /// The limit of calls in flight over leases (F17). One more is refused at once. 256 by default.
+    pub calls_max: usize,
 }
 
 impl Default for InstanceLimits {
@@ -66,6 +68,7 @@ impl Default for InstanceLimits {
             failures_until_unhealthy: 1,
             backoff: Backoff { first: Duration::from_millis(500), ..Backoff::default() },
             retire_deadline: Duration::from_secs(4),
+            calls_max: 256,
         }
     }
 }
@@ -98,6 +101,8 @@ pub enum InstanceCall {
     Dial,
     /// Make this RPC over the present connection.
     Ask(Rpc),
+    /// Admit no more calls over the present connection, and wait until none is in flight.
+    Drain,
 }
 
 /// The outcome of an [`InstanceCall`].
@@ -107,6 +112,8 @@ pub enum Reached {
     Connected,
     /// The plugin answered.
     Answered(Answer),
+    /// No call is in flight.
+    Drained,
 }
 
 /// The timers of an instance.
@@ -114,15 +121,13 @@ pub enum Reached {
 pub enum InstanceTimer {
     /// The next check.
     Look,
-    /// The timeout of the call in flight, when it retires.
-    Retire,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Asked(InstanceCall),
     Resting,
-    /// No more calls are made; the last one is pending.
+    /// No more calls are made; those in flight may end.
     Retiring,
     Gone,
 }

@@ -6,12 +6,13 @@ use futures_util::future::LocalBoxFuture;
 use super::messages::{InstanceReported, InstancesNews};
 use super::state::{ChildEnded, Instances, InstancesCall, InstancesOptions, InstancesOutcome, RegistryItem};
 use crate::instance::{self, Half, Instance, InstanceConfig, LookNow, Retire};
+use crate::lease::Connections;
 use crate::registry::{Registry, RegistryNews};
 use crate::shell::{
     Address, AskError, Children, EffectHandler, FeedItem, Follower, Machine, NoStore, Running, Settings,
     start as start_machine,
 };
-use crate::vocabulary::Attempt;
+use crate::vocabulary::{Attempt, PluginKey};
 
 /// The limit of messages in flight to one instance. Only its supervisor sends to it.
 const INSTANCE_IN_FLIGHT_MAX: usize = 64;
@@ -19,17 +20,19 @@ const INSTANCE_IN_FLIGHT_MAX: usize = 64;
 const ORDERS_MAX: usize = 1 << 20;
 
 /// Starts the supervisor of instances at a vacant address. Follows `registry`, which may start later. Instances share the
-/// settings.
+/// settings, and keep their connections among `connections`.
 pub fn start(
     address: &Address<Instances>,
     registry: Address<Registry>,
     options: InstancesOptions,
+    connections: Connections,
     settings: Settings,
 ) -> Running {
     let handler = Handler {
         address: address.clone(),
         registry: Follower::new("instances", registry),
         children: Children::default(),
+        connections,
         settings: settings.clone(),
     };
     // Checks that hang must not delay the start of an instance.
@@ -41,7 +44,8 @@ pub fn start(
 struct Handler {
     address: Address<Instances>,
     registry: Follower<Registry>,
-    children: Children<Address<Instance>, ChildEnded>,
+    children: Children<(PluginKey, Address<Instance>), ChildEnded>,
+    connections: Connections,
     settings: Settings,
 }
 
@@ -54,14 +58,17 @@ impl EffectHandler<Instances> for Handler {
             }
             InstancesCall::Look { life, .. } => return self.look(life),
             InstancesCall::Describe => {
-                let vitals = self.children.look(|life, child| (life, child.address.vitals()));
-                return ready(InstancesOutcome::Described(vitals));
+                let described = self.children.look(|life, child| {
+                    let (plugin, address) = &child.address;
+                    (life, (address.vitals(), self.connections.calls_of(plugin)))
+                });
+                return ready(InstancesOutcome::Described(described));
             }
             InstancesCall::Sweep => self.children.kill_all(),
             InstancesCall::Start { life, config } => self.start(life, *config),
             InstancesCall::Retire { life } => {
                 // An instance that has ended already is reported by its ending.
-                let _ = self.children.with(life, |child| child.address.notify(Retire));
+                let _ = self.children.with(life, |child| child.address.1.notify(Retire));
             }
             InstancesCall::Kill { life } => {
                 self.children.with(life, |child| child.running.kill());
@@ -101,12 +108,14 @@ impl Handler {
             // A parent that has ended has killed its instances.
             let _ = parent.notify(InstanceReported { life, report: Clone::clone(report) });
         };
-        let running = instance::start(&address, config, told, self.settings.clone());
-        self.children.hold(life, address, running, move |ending| ChildEnded { plugin, life, ending });
+        let connections = self.connections.clone();
+        let running = instance::start(&address, config, connections, told, self.settings.clone());
+        let child = (plugin.clone(), address);
+        self.children.hold(life, child, running, move |ending| ChildEnded { plugin, life, ending });
     }
 
     fn look(&self, life: Attempt) -> LocalBoxFuture<'static, InstancesOutcome> {
-        let asked = self.children.with(life, |child| child.address.ask(LookNow));
+        let asked = self.children.with(life, |child| child.address.1.ask(LookNow));
         Box::pin(async move {
             InstancesOutcome::Looked(match asked {
                 Some(asked) => asked.await,

@@ -12,6 +12,7 @@ use super::state::{
 };
 use super::waiters::Waiters;
 use crate::instance::Half;
+use crate::lease::LeasedCalls;
 use crate::registry::{Active, RegistryNews};
 use crate::shell::{AskError, AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, Never, Vitals};
 use crate::vocabulary::{Attempt, Generation, Moment, PluginKey, Timestamp};
@@ -277,12 +278,16 @@ impl Instances {
         }
     }
 
-    fn statuses(&self, vitals: &BTreeMap<Attempt, Vitals>) -> Vec<InstanceStatus> {
-        let status = |entry: &Entry| InstanceStatus {
-            report: entry.report.clone(),
-            state: entry.child.state(),
-            restarts: entry.restarts.total(),
-            vitals: entry.child.life().and_then(|life| vitals.get(&life).copied()),
+    fn statuses(&self, described: &BTreeMap<Attempt, (Vitals, LeasedCalls)>) -> Vec<InstanceStatus> {
+        let status = |entry: &Entry| {
+            let described = entry.child.life().and_then(|life| described.get(&life).copied());
+            InstanceStatus {
+                report: entry.report.clone(),
+                state: entry.child.state(),
+                restarts: entry.restarts.total(),
+                vitals: described.map(|(vitals, _)| vitals),
+                calls: described.map(|(_, calls)| calls).unwrap_or_default(),
+            }
         };
         self.entries.values().map(status).collect()
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::state::Instances;
 use crate::conversation;
 pub use crate::instance::InstanceReport;
+use crate::lease::LeasedCalls;
 use crate::shell::Vitals;
 use crate::vocabulary::{AllocationId, Attempt, CsiFingerprint, Generation, PluginKey, SocketPath};
 
@@ -160,6 +161,8 @@ pub struct InstanceStatus {
     pub restarts: u64,
     /// The counters of its actor; `None` while there is none.
     pub vitals: Option<Vitals>,
+    /// The leases of its plugin, and the calls in flight.
+    pub calls: LeasedCalls,
 }
 
 /// The state of an instance's actor.

@@ -41,11 +41,13 @@ mod settling;
 mod succession;
 
 mod actor;
+mod leasing;
 
 #[cfg(test)]
 mod scripts;
 
 pub use actor::start;
+pub use leasing::{LeaseRefused, Leases};
 pub use messages::*;
 pub use state::{
     ChildEnded, Instances, InstancesCall, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,

@@ -11,6 +11,7 @@ use goldenscript::ArgumentConsumer;
 
 use super::messages::*;
 use super::state::*;
+use crate::lease::LeasedCalls;
 use crate::registry::{Active, Departure, Entry, RegistryNews, RegistryView, Standing};
 use crate::shell::{AskError, CallKey, CallLost, Effect, Ending, FeedItem, Machine, Vitals};
 use crate::stage::{Fault, Player, Stage, number, play_all, span, word};
@@ -66,7 +67,10 @@ fn say(stage: &mut Stage<Instances>, verb: &str, args: &mut ArgumentConsumer<'_>
             let call = stage.take_call(|call| matches!(call, InstancesCall::Describe))?;
             let vitals = Vitals { steps: 7, ..Vitals::default() };
             let life = Attempt::new(word(args, "life")?.parse()?);
-            stage.give(call, Ok(InstancesOutcome::Described(BTreeMap::from([(life, vitals)]))));
+            stage.give(
+                call,
+                Ok(InstancesOutcome::Described(BTreeMap::from([(life, (vitals, LeasedCalls::default()))]))),
+            );
         }
         _ => stage.ask(read_ask(verb, args)?),
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::messages::{InstanceReport, InstanceState};
 use super::waiters::Waiters;
 use crate::instance::{InstanceConfig, InstanceLimits};
+use crate::lease::LeasedCalls;
 use crate::registry::{Active, RegistryNews, RegistryView};
 use crate::shell::{AskError, AskId, Ending, FeedItem, Vitals};
 use crate::vocabulary::{
@@ -99,8 +100,8 @@ pub enum InstancesOutcome {
     Done,
     /// The report of the instance, or the error of the call.
     Looked(Result<InstanceReport, AskError>),
-    /// The counters of the actors, by life.
-    Described(BTreeMap<Attempt, Vitals>),
+    /// The counters of the actors, and their leases and calls in flight, by life.
+    Described(BTreeMap<Attempt, (Vitals, LeasedCalls)>),
 }
 
 /// An instance has ended.

@@ -37,9 +37,13 @@ const GRACE: Duration = Duration::from_secs(1);
 /// command there. If the advertised limit is too small, a plugin resets the call instead, and its code is lost.
 const HEADERS_BYTES_MAX: u32 = 1024 * 1024;
 
-pub(crate) async fn connect_to_socket(endpoint: &SocketPath) -> Result<Channel, Cause> {
+/// Connects to a socket of a plugin. `on_end` is called once when the connection has ended, by whichever side.
+pub(crate) async fn connect_to_socket(
+    endpoint: &SocketPath,
+    on_end: impl FnOnce() + Send + 'static,
+) -> Result<Channel, Cause> {
     let stream = UnixStream::connect(endpoint.as_path());
-    over(stream.await.map_err(|error| not_connected(endpoint, &error))?).await
+    over(stream.await.map_err(|error| not_connected(endpoint, &error))?, on_end).await
 }
 
 /// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. A symlink is refused.
@@ -54,7 +58,7 @@ pub(crate) async fn connect_to_proven_socket(
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
     let listener = Listener::Socket { pid, user: peer.uid(), file_owner };
     prove(&listener).map_err(|detail| Cause::Stranger { detail })?;
-    over(stream).await
+    over(stream, || ()).await
 }
 
 /// Connects to a port of a plugin, and sends only after `prove` has accepted the listener.
@@ -64,12 +68,12 @@ pub(crate) async fn connect_to_proven_port(
 ) -> Result<Channel, Cause> {
     let stream = stream_to_port(address).await?;
     prove(&Listener::Port(address)).map_err(|detail| Cause::Stranger { detail })?;
-    over(stream).await
+    over(stream, || ()).await
 }
 
 /// Connects to a port of a plugin. Small messages are sent at once (no Nagle), and keepalive detects a vanished peer (D42).
 pub(crate) async fn connect_to_port(address: SocketAddr) -> Result<Channel, Cause> {
-    over(stream_to_port(address).await?).await
+    over(stream_to_port(address).await?, || ()).await
 }
 
 async fn stream_to_port(address: SocketAddr) -> Result<TcpStream, Cause> {
@@ -91,7 +95,10 @@ pub(crate) fn asked<W>(question: W, deadline: Duration) -> tonic::Request<W> {
 }
 
 /// Starts HTTP/2 over a stream.
-async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(stream: S) -> Result<Channel, Cause> {
+async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
+    stream: S,
+    on_end: impl FnOnce() + Send + 'static,
+) -> Result<Channel, Cause> {
     let mut http2 = http2::Builder::new(TokioExecutor::new());
     let connecting = http2.max_header_list_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream));
     let (requests, connection) =
@@ -101,6 +108,7 @@ async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(stream: S) -> 
             // Each call that is under way or comes later fails with this as well.
             tracing::debug!(error = %told(&error), "the connection to a plugin has ended");
         }
+        on_end();
     });
     Ok(Channel { requests })
 }

@@ -46,6 +46,12 @@ mod process {
     }
 }
 
+#[allow(dead_code, unreachable_pub, reason = "as above")]
+#[path = "../../src/lease"]
+mod lease {
+    pub(crate) mod gate;
+}
+
 /// What the thread of the log tells goes nowhere: the model looks at how far it has come.
 mod goplugin {
     pub(crate) use callboard_actors::goplugin::PluginLine;
@@ -55,6 +61,7 @@ mod goplugin {
 
 mod feeds;
 mod journals;
+mod leases;
 mod lines;
 mod mailboxes;
 mod notices;

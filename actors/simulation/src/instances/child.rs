@@ -24,7 +24,10 @@ pub struct InstanceLaws {
     is_ready: bool,
     is_retired: bool,
     is_gone: bool,
-    is_bounded: bool,
+    /// The wait for the calls in flight, when it retires.
+    draining: Option<CallKey>,
+    /// Whether that wait is over: none is in flight, or the deadline has passed.
+    is_drained: bool,
     failures: u32,
     told: Option<InstanceReport>,
     /// What is found of it.
@@ -42,7 +45,8 @@ impl InstanceLaws {
             is_ready: false,
             is_retired: false,
             is_gone: false,
-            is_bounded: false,
+            draining: None,
+            is_drained: false,
             failures: 0,
             told: None,
             verdict: Verdict::NONE,
@@ -69,6 +73,10 @@ impl InstanceLaws {
                 self.is_retired = true;
                 false
             }
+            Input::Returned { key, .. } if self.draining.as_ref() == Some(key) => {
+                self.is_drained = true;
+                false
+            }
             Input::Returned { key, outcome, .. } => match self.flying.take_if(|(flying, _)| flying == key) {
                 Some((_, call)) => {
                     self.returned(call, outcome);
@@ -78,7 +86,7 @@ impl InstanceLaws {
             },
             Input::Resumed
             | Input::Asked { ask: InstanceAsk::LookNow(_), .. }
-            | Input::Elapsed(InstanceTimer::Look | InstanceTimer::Retire) => false,
+            | Input::Elapsed(InstanceTimer::Look) => false,
         }
     }
 
@@ -111,7 +119,7 @@ impl InstanceLaws {
                     self.read = None;
                 }
             }
-            (InstanceCall::Ask(_), Err(_)) => {}
+            (InstanceCall::Ask(_) | InstanceCall::Drain, Err(_)) => {}
         }
     }
 
@@ -147,7 +155,10 @@ impl InstanceLaws {
 
     // === What goes out ===
 
-    fn calls(&mut self, key: CallKey, call: InstanceCall) {
+    fn calls(&mut self, key: CallKey, deadline: Duration, call: InstanceCall) {
+        if call == InstanceCall::Drain {
+            return self.drains(key, deadline);
+        }
         if self.is_retired {
             self.cry(Law::I6, || format!("{call:?} begins although it retires"));
         }
@@ -172,6 +183,19 @@ impl InstanceLaws {
             }
         }
         self.flying = Some((key, call));
+    }
+
+    /// It waits for the calls in flight, its own and those of leases, no longer than it may (SHD-04).
+    fn drains(&mut self, key: CallKey, deadline: Duration) {
+        if !self.is_retired {
+            self.cry(Law::I1, || "its connection takes no more calls although it does not retire".to_owned());
+        }
+        if deadline > self.config.limits.retire_deadline {
+            self.cry(Law::I1, || format!("it waits {deadline:?} for the calls in flight"));
+        }
+        self.draining = Some(key);
+        // What comes of its own call is stale from here on.
+        self.flying = None;
     }
 
     fn publishes(&mut self, report: &InstanceReport) {
@@ -284,7 +308,7 @@ impl Witness<Instance> for InstanceLaws {
         let was_gone = self.is_gone;
         let has_ended_call = self.hear(input);
         let mut next_look = None;
-        let (mut has_called, mut ends, mut is_bounded) = (false, false, false);
+        let (mut has_called, mut ends) = (false, false);
         if has_ended_call && !self.is_retired && is_failure(self, input) {
             self.failed(machine);
         }
@@ -295,13 +319,12 @@ impl Witness<Instance> for InstanceLaws {
         }
         for effect in effects {
             match effect {
-                Effect::Call { key, call, .. } => {
+                Effect::Call { key, deadline, call } => {
                     has_called = true;
-                    self.calls(*key, *call);
+                    self.calls(*key, *deadline, *call);
                 }
                 Effect::Publish(report) => self.publishes(report),
                 Effect::StartTimer(InstanceTimer::Look, at) => next_look = Some(*at),
-                Effect::StartTimer(InstanceTimer::Retire, _) => is_bounded = true,
                 Effect::Stop(_) => ends = true,
                 Effect::Reply(..) | Effect::CancelTimer(_) => {}
                 Effect::Persist(never) => match *never {},
@@ -318,12 +341,13 @@ impl Witness<Instance> for InstanceLaws {
             self.is_ready = false;
             self.rests(moment, next_look, machine);
         }
-        let must_end = self.is_retired && !was_gone && (has_ended_call || self.flying.is_none());
-        if must_end && !ends {
+        if self.is_retired && !was_gone && self.is_drained && !ends {
             self.cry(Law::I1, || "it retires, nothing is under way, and it does not end".to_owned());
         }
-        self.is_bounded |= is_bounded;
-        if self.is_retired && !ends && !self.is_gone && !self.is_bounded {
+        if ends && !self.is_drained {
+            self.cry(Law::A4, || "it ends without waiting for the calls in flight".to_owned());
+        }
+        if self.is_retired && !ends && !self.is_gone && self.draining.is_none() {
             self.cry(Law::I1, || "it retires, and nothing says when it ends at the latest".to_owned());
         }
     }

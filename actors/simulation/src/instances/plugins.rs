@@ -70,38 +70,55 @@ pub(super) fn answer_of(
     call: InstanceCall,
     behaviour: Behaviour,
 ) -> Result<Result<Reached, CallError>, CallLost> {
-    let step = match call {
-        InstanceCall::Dial => Step::Dial,
-        InstanceCall::Ask(rpc) => Step::Call(rpc),
+    let failed = |step, cause| {
+        let deadline = Duration::from_secs(10);
+        Ok(Err(CallError::new(step, config.socket.clone(), deadline, cause)))
     };
-    let failed = |cause| Ok(Err(CallError::new(step, config.socket.clone(), Duration::from_secs(10), cause)));
-    let status = |code| failed(Cause::Status { code, message: "as it is told to".into() });
-    match (behaviour, call) {
-        (Behaviour::Hangs, _) => Err(CallLost::DeadlineExceeded(Duration::from_secs(12))),
-        (Behaviour::Dies, InstanceCall::Dial) => failed(Cause::Refused),
-        (Behaviour::Dies, InstanceCall::Ask(_)) => failed(Cause::Disconnected { detail: "reset".into() }),
-        (Behaviour::Fails | Behaviour::Declines, InstanceCall::Dial) => failed(Cause::Absent),
-        (Behaviour::Fails, InstanceCall::Ask(_)) => status(Code::Unavailable),
-        (Behaviour::Declines, InstanceCall::Ask(_)) => status(Code::Unimplemented),
-        (Behaviour::Babbles, _) => {
-            failed(Cause::Fault(Fault { rule: "C011", field: "answer", problem: Problem::Empty }))
+    let hangs = || Err(CallLost::DeadlineExceeded(Duration::from_secs(12)));
+    let babbles = || Cause::Fault(Fault { rule: "C011", field: "answer", problem: Problem::Empty });
+    match call {
+        InstanceCall::Dial => match behaviour {
+            Behaviour::Well | Behaviour::NotReady | Behaviour::Lies => Ok(Ok(Reached::Connected)),
+            Behaviour::Mistakes => Ok(Ok(Reached::Answered(Answer::Probe(Readiness::Ready)))),
+            Behaviour::Dies => failed(Step::Dial, Cause::Refused),
+            Behaviour::Fails | Behaviour::Declines => failed(Step::Dial, Cause::Absent),
+            Behaviour::Babbles => failed(Step::Dial, babbles()),
+            Behaviour::Hangs => hangs(),
+        },
+        InstanceCall::Ask(rpc) => {
+            let failed = |cause| failed(Step::Call(rpc), cause);
+            let status = |code| failed(Cause::Status { code, message: "as it is told to".into() });
+            match (behaviour, rpc) {
+                (Behaviour::NotReady, Rpc::Probe) => {
+                    Ok(Ok(Reached::Answered(Answer::Probe(Readiness::NotReady))))
+                }
+                (Behaviour::Lies, Rpc::PluginInfo) => {
+                    Ok(Ok(Reached::Answered(Answer::PluginInfo(identity("liar.example")))))
+                }
+                (Behaviour::Well | Behaviour::NotReady | Behaviour::Lies, rpc) => {
+                    Ok(Ok(Reached::Answered(well(config, rpc))))
+                }
+                (Behaviour::Mistakes, _) => Ok(Ok(Reached::Connected)),
+                (Behaviour::Dies, _) => failed(Cause::Disconnected { detail: "reset".into() }),
+                (Behaviour::Fails, _) => status(Code::Unavailable),
+                (Behaviour::Declines, _) => status(Code::Unimplemented),
+                (Behaviour::Babbles, _) => failed(babbles()),
+                (Behaviour::Hangs, _) => hangs(),
+            }
         }
-        (Behaviour::NotReady, InstanceCall::Ask(Rpc::Probe)) => {
-            Ok(Ok(Reached::Answered(Answer::Probe(Readiness::NotReady))))
-        }
-        (Behaviour::Lies, InstanceCall::Ask(Rpc::PluginInfo)) => {
-            Ok(Ok(Reached::Answered(Answer::PluginInfo(identity("liar.example")))))
-        }
-        (Behaviour::Mistakes, InstanceCall::Ask(_)) => Ok(Ok(Reached::Connected)),
-        (Behaviour::Mistakes, InstanceCall::Dial) => {
-            Ok(Ok(Reached::Answered(Answer::Probe(Readiness::Ready))))
-        }
-        (Behaviour::Well | Behaviour::NotReady | Behaviour::Lies, InstanceCall::Dial) => {
-            Ok(Ok(Reached::Connected))
-        }
-        (Behaviour::Well | Behaviour::NotReady | Behaviour::Lies, InstanceCall::Ask(rpc)) => {
-            Ok(Ok(Reached::Answered(well(config, rpc))))
-        }
+        // A plugin that hangs or does not keep to the protocol leaves calls in flight; the others end them somehow.
+        InstanceCall::Drain => match behaviour {
+            Behaviour::Hangs | Behaviour::Mistakes => {
+                Err(CallLost::DeadlineExceeded(config.limits.retire_deadline))
+            }
+            Behaviour::Well
+            | Behaviour::NotReady
+            | Behaviour::Declines
+            | Behaviour::Fails
+            | Behaviour::Dies
+            | Behaviour::Babbles
+            | Behaviour::Lies => Ok(Ok(Reached::Drained)),
+        },
     }
 }
 

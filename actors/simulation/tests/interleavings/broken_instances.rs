@@ -6,7 +6,7 @@ use std::rc::Rc;
 use callboard_actors::csi::Rpc;
 use callboard_actors::instance::{Instance, InstanceAsk, InstanceCall, InstanceReport, InstanceTimer};
 use callboard_actors::instances::{Instances, InstancesAsk, InstancesCall, InstancesNews, InstancesTimer};
-use callboard_actors::shell::{CallKey, Effect, Input, Machine};
+use callboard_actors::shell::{CallKey, Effect, Ending, Input, Machine};
 use callboard_actors::vocabulary::{Attempt, Generation, Health};
 use callboard_simulation::{
     Behaviour, InstancesBounds, InstancesWorld, Law, Mishears, Spoil, Spoils, Tamper,
@@ -40,6 +40,16 @@ fn an_instance_that_tries_again_after_it_was_told_to_retire_breaks_i6() {
     child(Law::I6, TWO, |input, mut effects| {
         if matches!(input, Input::Asked { ask: InstanceAsk::Retire(_), .. }) {
             effects.insert(0, dial());
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_instance_that_ends_without_waiting_for_the_calls_in_flight_breaks_a4() {
+    child(Law::A4, TWO, |input, mut effects| {
+        if matches!(input, Input::Asked { ask: InstanceAsk::Retire(_), .. }) {
+            effects.push(Effect::Stop(Ending::Normal));
         }
         effects
     });
@@ -183,7 +193,7 @@ fn a_supervisor_that_leaves_its_instances_behind_breaks_s4() {
     let stopping = InstancesBounds { stops: true, ..ONE };
     parent(Law::S4, stopping, |input, mut effects| {
         if matches!(input, Input::StopRequested(_)) {
-            effects.push(Effect::Stop(callboard_actors::shell::Ending::Normal));
+            effects.push(Effect::Stop(Ending::Normal));
         }
         effects
     });

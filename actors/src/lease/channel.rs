@@ -1,0 +1,111 @@
+//! The channel of a lease: each call is counted, and can be cut.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::codegen::http::{Request, Response};
+
+use super::clients::Token;
+use super::connections::Leased;
+use super::error::LeaseError;
+use super::gate::{ConnectionEnd, NotAdmitted, Pass};
+use crate::rpc::ChannelError;
+use crate::sync::Arc;
+
+/// A channel to one generation of a plugin, for any generated tonic client. Cheap to clone; clones belong to the same lease.
+#[derive(Debug, Clone)]
+pub struct LeasedChannel {
+    token: Arc<Token>,
+}
+
+impl LeasedChannel {
+    pub(super) const fn new(token: Arc<Token>) -> Self {
+        Self { token }
+    }
+}
+
+impl Service<Request<Body>> for LeasedChannel {
+    type Response = Response<LeasedBody>;
+    type Error = LeaseError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    /// Always ready: a full or closed connection is the answer of each call.
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), LeaseError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let leased = Arc::clone(&self.token.leased);
+        Box::pin(async move {
+            let pass = leased.gate.enter().map_err(|refused| not_admitted(&leased, refused))?;
+            let mut sent = leased.channel.clone().call(request);
+            let response = poll_fn(|context| match sent.as_mut().poll(context) {
+                Poll::Ready(response) => Poll::Ready(response.map_err(|error| broken(&leased, error))),
+                Poll::Pending => pass.poll_cut(context).map(|()| Err(cut(&leased))),
+            });
+            Ok(response.await?.map(|body| LeasedBody { body, pass, leased }))
+        })
+    }
+}
+
+/// The body of an answer. Its call is in flight until the body has been read or dropped.
+#[derive(Debug)]
+pub struct LeasedBody {
+    body: Incoming,
+    pass: Pass,
+    leased: Arc<Leased>,
+}
+
+impl HttpBody for LeasedBody {
+    type Data = Bytes;
+    type Error = LeaseError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, LeaseError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            let failed = |error| LeaseError::Broken(ChannelError::from(error));
+            return Poll::Ready(frame.map(|frame| frame.map_err(failed)));
+        }
+        ready!(self.pass.poll_cut(context));
+        Poll::Ready(Some(Err(cut(&self.leased))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn ended(leased: &Leased, end: ConnectionEnd) -> LeaseError {
+    let Leased { plugin, allocation, generation, .. } = leased;
+    LeaseError::Ended { plugin: plugin.clone(), allocation: allocation.clone(), generation: *generation, end }
+}
+
+fn cut(leased: &Leased) -> LeaseError {
+    let Leased { plugin, allocation, generation, .. } = leased;
+    LeaseError::Cut { plugin: plugin.clone(), allocation: allocation.clone(), generation: *generation }
+}
+
+fn not_admitted(leased: &Leased, refused: NotAdmitted) -> LeaseError {
+    match refused {
+        NotAdmitted::Closed(end) => ended(leased, end),
+        NotAdmitted::Full(in_flight) => LeaseError::TooMany { plugin: leased.plugin.clone(), in_flight },
+    }
+}
+
+/// The connection had ended before the call, which is noticed with the first call, or broke off during it.
+fn broken(leased: &Leased, error: ChannelError) -> LeaseError {
+    match error {
+        ChannelError::Ended => ended(leased, ConnectionEnd::Lost),
+        broken @ ChannelError::Broken(_) => LeaseError::Broken(broken),
+    }
+}

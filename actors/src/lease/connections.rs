@@ -1,0 +1,110 @@
+//! The open connections of all instances, as leases find them.
+
+use std::collections::HashMap;
+
+use super::clients::Lease;
+use super::gate::{ConnectionEnd, Gate};
+use crate::rpc::Channel;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, PluginKey};
+
+/// What all leases of one connection share.
+#[derive(Debug)]
+pub(super) struct Leased {
+    pub(super) plugin: PluginKey,
+    pub(super) allocation: AllocationId,
+    pub(super) generation: Generation,
+    pub(super) channel: Channel,
+    pub(super) answer_bytes_max: usize,
+    pub(super) gate: Arc<Gate>,
+}
+
+/// The calls and leases of one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct LeasedCalls {
+    /// The number of leases that have not been dropped.
+    pub leases: usize,
+    /// The number of calls in flight, those of the instance itself included.
+    pub in_flight: usize,
+}
+
+/// The open connections of all instances, at most one for each plugin. Clones share them; it can be used from any thread.
+#[derive(Debug, Clone, Default)]
+pub struct Connections {
+    open: Arc<Mutex<HashMap<PluginKey, Arc<Leased>>>>,
+}
+
+impl Connections {
+    fn open_ones(&self) -> MutexGuard<'_, HashMap<PluginKey, Arc<Leased>>> {
+        // Nothing panics while it is locked.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the connection of an instance, in the place of a former one.
+    pub(crate) fn open(
+        &self,
+        (plugin, allocation, generation): (PluginKey, AllocationId, Generation),
+        channel: Channel,
+        answer_bytes_max: usize,
+        gate: Arc<Gate>,
+    ) -> OpenConnection {
+        let leased = Leased { plugin, allocation, generation, channel, answer_bytes_max, gate };
+        let leased = Arc::new(leased);
+        self.open_ones().insert(leased.plugin.clone(), Arc::clone(&leased));
+        OpenConnection { connections: self.clone(), leased }
+    }
+
+    /// A lease of this generation of a plugin. `None` if its connection has ended.
+    #[must_use]
+    pub fn lease(
+        &self,
+        plugin: &PluginKey,
+        generation: Generation,
+        fingerprint: &Arc<CsiFingerprint>,
+    ) -> Option<Lease> {
+        let leased = self.open_ones().get(plugin).filter(|leased| leased.generation == generation).cloned();
+        leased.map(|leased| Lease::new(leased, Arc::clone(fingerprint)))
+    }
+
+    /// The leases of a plugin and its calls in flight. Nothing if it has no connection.
+    #[must_use]
+    pub fn calls_of(&self, plugin: &PluginKey) -> LeasedCalls {
+        let leased = self.open_ones().get(plugin).cloned();
+        leased.map_or_else(LeasedCalls::default, |leased| LeasedCalls {
+            leases: leased.gate.leases(),
+            in_flight: leased.gate.calls(),
+        })
+    }
+}
+
+/// The connection of an instance, open for leases until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenConnection {
+    connections: Connections,
+    leased: Arc<Leased>,
+}
+
+impl OpenConnection {
+    pub(crate) fn gate(&self) -> &Arc<Gate> {
+        &self.leased.gate
+    }
+}
+
+impl Drop for OpenConnection {
+    /// Ends it: what is in flight is cut.
+    fn drop(&mut self) {
+        let Leased { plugin, generation, allocation, gate, .. } = &*self.leased;
+        let mut open = self.connections.open_ones();
+        if open.get(plugin).is_some_and(|present| Arc::ptr_eq(present, &self.leased)) {
+            open.remove(plugin);
+        }
+        drop(open);
+        let calls = gate.cut(ConnectionEnd::Retired);
+        if calls > 0 {
+            tracing::warn!(
+                %plugin, %allocation, %generation, calls,
+                "calls were cut, since the time of their connection to end was over"
+            );
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Leases: calls of a host program to a plugin, over the one connection of the plugin's instance.
+//!
+//! A lease is bound to one connection, and so to one generation of one plugin. It never reconnects: a plugin that comes back is
+//! another generation, and needs a new lease.
+//!
+//! ```text
+//!                 first call        Retire, stop          no call in flight, or deadline
+//!   connection ► open ───────────────► closed ───────────────► ended
+//!                 │                    new calls fail:          calls in flight are cut
+//!                 │                    LeaseError::Ended        LeaseError::Cut
+//!                 └── the plugin ends ─► closed: calls in flight fail with the connection
+//! ```
+//!
+//! Invariants:
+//!
+//! - Calls in flight are counted, those of the instance itself included. When `InstanceLimits::calls_max`
+//!   of them are in flight, a call of a lease is refused at once ([`LeaseError::TooMany`], F17); those of the instance never are.
+//! - Once a connection is closed no new call begins (I6). A call that has begun ends by itself, or is cut when its connection ends.
+//! - An instance that retires waits for the calls in flight within its deadline (SHD-04), so an allocation that is reported as
+//!   stopped has no call in flight (A4).
+//! - A cut call is reported to its caller, with its plugin and generation, and logged. Whether it took effect is unknown (C015).
+//!
+//! Everything here is shared between threads. No lock is held while anything is called or awaited.
+
+mod channel;
+mod clients;
+mod connections;
+mod error;
+mod gate;
+
+pub use channel::{LeasedBody, LeasedChannel};
+pub use clients::Lease;
+pub(crate) use connections::OpenConnection;
+pub use connections::{Connections, LeasedCalls};
+pub use error::LeaseError;
+pub use gate::ConnectionEnd;
+pub(crate) use gate::Gate;
