@@ -56,13 +56,16 @@ pub use drivers::{
 };
 pub use instances::{
     Behaviour, InFlight, InstanceLaws, InstancesBounds, InstancesEvent, InstancesLaws, InstancesModel,
-    InstancesWorld,
+    InstancesWorld, NoDisk,
 };
-pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryWorld, Word};
+pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryScene, InventoryWorld, Word};
 pub use law::Law;
 pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWorld};
 pub use registry::{RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
-pub use search::{Counterexample, Play, Searched, World, play, search, shorten};
+pub use search::{
+    Actor, Books, Counterexample, Play, Scene, SceneEvent, SceneFault, SceneWorld, Searched, Stage, World,
+    play, search, shorten,
+};
 pub use simulator::{
     Chance, DatabaseDoing, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening, ProcessDoing,
     ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch,

@@ -4,12 +4,17 @@
 //! state is known again by a hash of 128 bits of all that is in it, so that different orders that come to the same are looked
 //! into once. Where nothing more can happen, the world is settled and must owe nobody an answer.
 
+mod scene;
+mod world;
+
 use std::collections::HashSet;
 use std::fmt::{self, Debug, Display};
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use foldhash::quality::{FixedState, FoldHasher};
 
+pub use self::scene::{Actor, Books, Event as SceneEvent, Fault as SceneFault, Scene};
+pub use self::world::{SceneWorld, Stage};
 use super::witness::Violation;
 
 /// A world in which things happen that one can play again.

@@ -7,8 +7,8 @@ mod plugins;
 mod world;
 
 pub use child::InstanceLaws;
-pub use model::{InFlight, InstancesModel};
-pub(super) use model::{NoDisk, SetOut};
+pub(super) use model::SetOut;
+pub use model::{InFlight, InstancesModel, NoDisk};
 pub use parent::InstancesLaws;
 pub use plugins::Behaviour;
 pub use world::{InstancesBounds, InstancesEvent, InstancesWorld};

@@ -21,6 +21,7 @@ use callboard_actors::shell::{
 use callboard_actors::vocabulary::{Attempt, Moment, PluginKey, Timestamp};
 
 use super::super::came::Came;
+use super::super::search::Books;
 use super::super::stand_in::{Count, Disk, Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::Violation;
@@ -30,12 +31,16 @@ use super::plugins::{Behaviour, answer_of};
 
 /// For machines that write nothing.
 #[derive(Debug, Clone, Copy, Hash, Default)]
-pub(in super::super) struct NoDisk;
+pub struct NoDisk;
 
 impl<M: Machine<Change = Never>> Disk<M> for NoDisk {
     fn write(&mut self, _: Ticket, change: Never) -> Written {
         match change {}
     }
+}
+
+impl<M: Machine<Change = Never, Image = ()>> Books<M> for NoDisk {
+    fn image(&mut self, _: Timestamp) {}
 }
 
 type Parent = StandIn<Instances, NoDisk, InstancesLaws>;

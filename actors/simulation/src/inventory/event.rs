@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use callboard_actors::shell::StopMode;
 use callboard_actors::vocabulary::{PluginKey, PluginName, PluginType};
 
 /// How much may happen, of each kind.
@@ -21,8 +22,8 @@ pub struct InventoryBounds {
     pub crashes: u8,
     /// Whether drivers are waited for.
     pub has_drivers: bool,
-    /// Whether it is told to stop at some instant.
-    pub stops: bool,
+    /// In which ways it may be told to stop, once.
+    pub stops: &'static [StopMode],
 }
 
 impl InventoryBounds {
@@ -35,7 +36,7 @@ impl InventoryBounds {
         pauses: 0,
         crashes: 0,
         has_drivers: false,
-        stops: false,
+        stops: &[],
     };
 }
 
@@ -77,12 +78,6 @@ pub enum InventoryEvent {
     Take,
     /// Somebody waits for the first one.
     AwaitFirst,
-    /// Time passes until something is due.
-    Pass,
-    /// The next step crashes.
-    Crash,
-    /// It is told to stop.
-    Stop,
 }
 
 /// The plugins of the world, in the order of their names.
@@ -113,9 +108,6 @@ impl fmt::Display for InventoryEvent {
             Self::Drivers(false) => f.write_str("lose drivers"),
             Self::Take => f.write_str("inventory"),
             Self::AwaitFirst => f.write_str("first"),
-            Self::Pass => f.write_str("pass-until-due"),
-            Self::Crash => f.write_str("crash-next inventory"),
-            Self::Stop => f.write_str("stop"),
         }
     }
 }

@@ -3,8 +3,11 @@
 mod laws;
 
 mod event;
-mod world;
+mod scene;
 
 pub use event::{InventoryBounds, InventoryEvent, Word};
 pub use laws::InventoryLaws;
-pub use world::InventoryWorld;
+pub use scene::InventoryScene;
+
+/// The world of the inventory.
+pub type InventoryWorld = super::search::SceneWorld<InventoryScene>;

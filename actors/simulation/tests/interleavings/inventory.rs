@@ -1,6 +1,7 @@
 //! The inventory: every order of the news of the instances, gaps in them, the word of the drivers, questions, crashes, time and the
 //! wish to stop.
 
+use callboard_actors::shell::StopMode;
 use callboard_simulation::{InventoryBounds, InventoryWorld};
 
 use crate::{is_full, try_all};
@@ -34,6 +35,7 @@ fn every_order_of_comings_and_goings_tells_a_removal_once_and_a_restart_never_hl
 fn every_order_of_crashes_and_a_stop_ends_well_shell_4_s4() {
     let crashes = InventoryBounds { words: 2, asks: 1, pauses: 1, crashes: 1, ..NONE };
     holds("the inventory crashes", crashes, InventoryBounds { words: 3, ..crashes });
-    let stops = InventoryBounds { words: 1, asks: 1, losses: 1, has_drivers: true, stops: true, ..NONE };
+    let stops =
+        InventoryBounds { words: 1, asks: 1, losses: 1, has_drivers: true, stops: &[StopMode::Stop], ..NONE };
     holds("the inventory stops", stops, InventoryBounds { words: 2, pauses: 1, ..stops });
 }

@@ -1,0 +1,282 @@
+//! The inventory, the news of the instances, the owner of the drivers and time: small enough to try every order.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use callboard_actors::drivers::DriverSummary;
+use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
+use callboard_actors::inventory::{
+    AwaitFirst, InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome, Offer,
+    TakeInventory,
+};
+use callboard_actors::shell::{AskError, FeedItem, Machine, Message, StopMode};
+use callboard_actors::vocabulary::{AllocationId, DriverName, Generation, Health, SocketPath, Timestamp};
+
+use super::super::instances::NoDisk;
+use super::super::law::Law;
+use super::super::search::{Actor, Scene, SceneEvent as Event, Stage};
+use super::super::stand_in::{Rules, StandIn};
+use super::super::witness::{Verdict, Violation, cry};
+use super::event::{InventoryBounds, InventoryEvent, Word, plugin};
+use super::laws::InventoryLaws;
+
+/// The news of the instances, the owner of the drivers and what they were asked.
+#[derive(Debug, Clone, Hash)]
+pub struct InventoryScene {
+    /// What the instances know, and have said.
+    reports: Vec<Option<InstanceReport>>,
+    is_settled: bool,
+    generations: u64,
+    published: u64,
+    inbox: VecDeque<InstancesItem>,
+    follow: Option<u64>,
+    /// The question to the owner of the drivers, and until when it answers.
+    drivers: Option<(u64, Timestamp)>,
+}
+
+impl InventoryScene {
+    // === The instances ===
+
+    fn may_say(&self, plugin: usize, word: Word) -> bool {
+        let health = self.reports[plugin].as_ref().map(|report| &report.health);
+        match (word, health) {
+            (Word::Starts, None | Some(Health::Gone)) => true,
+            (Word::Serves, Some(Health::Starting | Health::Unhealthy { .. }))
+            | (Word::Ails, Some(Health::Starting | Health::Healthy))
+            | (Word::Retires, Some(Health::Starting | Health::Healthy | Health::Unhealthy { .. }))
+            | (Word::Leaves, Some(Health::Gone)) => true,
+            (Word::Starts | Word::Serves | Word::Ails | Word::Retires | Word::Leaves, _) => false,
+        }
+    }
+
+    fn say(&mut self, plugin: usize, word: Word) {
+        let health = match word {
+            Word::Starts => Health::Starting,
+            Word::Serves => Health::Healthy,
+            Word::Ails => Health::Unhealthy { reason: "it fails".to_owned() },
+            Word::Retires | Word::Leaves => Health::Gone,
+        };
+        if word == Word::Starts {
+            self.generations += 1;
+            self.reports[plugin] = Some(report(plugin, self.generations));
+        }
+        let Some(report) = &mut self.reports[plugin] else { return };
+        report.health = health;
+        let report = report.clone();
+        if word == Word::Leaves {
+            self.reports[plugin] = None;
+            self.publish(InstancesNews::Left(report));
+        } else {
+            self.publish(InstancesNews::Reported(report));
+        }
+    }
+
+    fn publish(&mut self, news: InstancesNews) {
+        self.published += 1;
+        self.inbox.push_back(FeedItem::Change { number: self.published, news });
+    }
+
+    /// Whether it is known what became of the plugin that was registered before.
+    fn may_settle(&self) -> bool {
+        let health = self.reports[0].as_ref().map(|report| &report.health);
+        !self.is_settled && health != Some(&Health::Starting)
+    }
+
+    fn snapshot(&self) -> InstancesItem {
+        let expected = (!self.is_settled && self.reports[0].is_none()).then(|| plugin(0));
+        let view = InstancesView {
+            reports: self.reports.iter().flatten().cloned().collect(),
+            expected: expected.into_iter().collect(),
+            settled: self.is_settled,
+        };
+        FeedItem::Snapshot { number: self.published, view }
+    }
+
+    fn lag(&mut self) {
+        self.inbox.clear();
+        self.inbox.extend([FeedItem::Lagged { missed: 1 }, self.snapshot()]);
+    }
+
+    fn drivers_answer(&mut self, stage: &mut Stage<Self>, is_there: bool) {
+        let Some((call, until)) = self.drivers.take() else { return };
+        let names = vec![DriverName::new("exec").expect("it is a name")];
+        let summary = if stage.now < until {
+            DriverSummary { healthy: names, ..DriverSummary::default() }
+        } else {
+            DriverSummary { no_answer: names, ..DriverSummary::default() }
+        };
+        let error = || AskError::NotRunning { actor: "drivers".to_owned() };
+        stage.returned(call, InventoryOutcome::Drivers(is_there.then_some(summary).ok_or_else(error)));
+    }
+}
+
+impl Scene for InventoryScene {
+    type Machine = Inventory;
+    type Books = NoDisk;
+    type Laws = InventoryLaws;
+    type Bounds = InventoryBounds;
+    type Event = InventoryEvent;
+    type Asked = ();
+
+    fn begin(bounds: &InventoryBounds, _: Timestamp) -> (Self, Actor<Self>) {
+        let options = InventoryOptions { awaits_drivers: bounds.has_drivers, ..InventoryOptions::default() };
+        let scene = Self {
+            reports: vec![None; bounds.plugins],
+            is_settled: false,
+            generations: 0,
+            published: 0,
+            inbox: VecDeque::new(),
+            follow: None,
+            drivers: None,
+        };
+        (scene, StandIn::begin(options, NoDisk, InventoryLaws::new(options), Rules::default()))
+    }
+
+    fn stops(bounds: &InventoryBounds) -> &'static [StopMode] {
+        bounds.stops
+    }
+
+    fn bound<'a>(left: &'a mut InventoryBounds, event: &Event<InventoryEvent>) -> Option<&'a mut u8> {
+        match event {
+            Event::Own(InventoryEvent::Say(..)) => Some(&mut left.words),
+            Event::Own(InventoryEvent::Lag | InventoryEvent::Lose | InventoryEvent::Drivers(false)) => {
+                Some(&mut left.losses)
+            }
+            Event::Own(InventoryEvent::Take | InventoryEvent::AwaitFirst) => Some(&mut left.asks),
+            Event::Pass => Some(&mut left.pauses),
+            Event::Crash => Some(&mut left.crashes),
+            Event::Own(InventoryEvent::Settle | InventoryEvent::Deliver | InventoryEvent::Drivers(true))
+            | Event::Settle(..)
+            | Event::RefuseNext
+            | Event::Load
+            | Event::Kill(_)
+            | Event::Stop(_) => None,
+        }
+    }
+
+    fn verdict(laws: &InventoryLaws) -> &Verdict {
+        &laws.verdict
+    }
+
+    fn events(&self, stage: &Stage<Self>, events: &mut Vec<Event<InventoryEvent>>) {
+        if stage.actor.has_ended() {
+            return;
+        }
+        for plugin in 0..self.reports.len() {
+            let words = Word::ALL.into_iter().filter(|word| self.may_say(plugin, *word));
+            events.extend(words.map(|word| Event::Own(InventoryEvent::Say(plugin, word))));
+        }
+        let (is_following, has_news) = (self.follow.is_some(), !self.inbox.is_empty());
+        let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(Event::Own(event)));
+        maybe(self.may_settle(), InventoryEvent::Settle);
+        maybe(is_following && has_news, InventoryEvent::Deliver);
+        maybe(has_news, InventoryEvent::Lag);
+        maybe(is_following, InventoryEvent::Lose);
+        maybe(self.drivers.is_some(), InventoryEvent::Drivers(true));
+        maybe(self.drivers.is_some(), InventoryEvent::Drivers(false));
+        maybe(true, InventoryEvent::Take);
+        maybe(true, InventoryEvent::AwaitFirst);
+    }
+
+    fn happens(&mut self, stage: &mut Stage<Self>, event: InventoryEvent) -> Result<(), Violation> {
+        match event {
+            InventoryEvent::Say(plugin, word) => self.say(plugin, word),
+            InventoryEvent::Settle => {
+                self.is_settled = true;
+                self.publish(InstancesNews::Settled);
+            }
+            InventoryEvent::Deliver => {
+                if let Some(call) = self.follow.take() {
+                    stage.returned(call, InventoryOutcome::Heard(Ok(self.inbox.drain(..).collect())));
+                }
+            }
+            InventoryEvent::Lag => self.lag(),
+            InventoryEvent::Lose => {
+                if let Some(call) = self.follow.take() {
+                    let error = AskError::NotRunning { actor: "instances".to_owned() };
+                    stage.returned(call, InventoryOutcome::Heard(Err(error)));
+                }
+            }
+            InventoryEvent::Drivers(is_there) => self.drivers_answer(stage, is_there),
+            InventoryEvent::Take => stage.ask((), TakeInventory.into_ask()),
+            InventoryEvent::AwaitFirst => stage.ask((), AwaitFirst.into_ask()),
+        }
+        Ok(())
+    }
+
+    fn loads(&mut self, _: &mut Stage<Self>) {
+        (self.follow, self.drivers) = (None, None);
+    }
+
+    fn called(&mut self, stage: &mut Stage<Self>, number: u64, call: InventoryCall) -> Result<(), Violation> {
+        match call {
+            InventoryCall::Follow { afresh } => {
+                self.follow = Some(number);
+                if afresh {
+                    self.inbox.clear();
+                    self.inbox.push_back(self.snapshot());
+                }
+            }
+            InventoryCall::AwaitDrivers { within } => self.drivers = Some((number, stage.now + within)),
+        }
+        Ok(())
+    }
+
+    fn due(&self) -> Option<Timestamp> {
+        self.drivers.map(|(_, until)| until)
+    }
+
+    fn passes(&mut self, stage: &mut Stage<Self>) {
+        if self.drivers.is_some_and(|(_, until)| until <= stage.now) {
+            self.drivers_answer(stage, true);
+        }
+    }
+
+    fn next(&self, stage: &Stage<Self>) -> Option<InventoryEvent> {
+        if stage.actor.has_ended() {
+            None
+        } else if self.follow.is_some() && !self.inbox.is_empty() {
+            Some(InventoryEvent::Deliver)
+        } else if self.drivers.is_some() {
+            Some(InventoryEvent::Drivers(true))
+        } else {
+            self.may_settle().then_some(InventoryEvent::Settle)
+        }
+    }
+
+    /// What an inventory comes to when nothing happens any more.
+    fn check_end(&self, stage: &Stage<Self>) -> Result<(), Violation> {
+        if stage.stopped.is_some() {
+            let has_ended = stage.actor.has_ended();
+            return if has_ended { Ok(()) } else { cry(Law::S4, "told to stop, it goes on") };
+        }
+        let Some(machine) = stage.actor.machine() else {
+            return cry(Law::Shell4, "the inventory does not live");
+        };
+        let view = machine.view();
+        if view.first.is_none() {
+            return cry(Law::N1, "the first fingerprints were never told");
+        }
+        let serves = |report: &&InstanceReport| report.health != Health::Gone;
+        let due: Vec<Offer> = self.reports.iter().flatten().filter(serves).map(Offer::of).collect();
+        let is_so = |(offer, due): (&Offer, &Offer)| offer.equals(due) && !offer.restarting;
+        if view.offers.len() == due.len() && view.offers.iter().zip(&due).all(is_so) {
+            return Ok(());
+        }
+        cry(Law::Hlt8, format!("when all was calm, {:?} was offered instead of {due:?}", view.offers))
+    }
+}
+
+/// A new instance, which begins.
+fn report(place: usize, generation: u64) -> InstanceReport {
+    InstanceReport {
+        plugin: plugin(place),
+        allocation: AllocationId::new("red").expect("it is a name"),
+        socket: SocketPath::new("/run/red.sock").expect("it is short and absolute"),
+        generation: Generation::new(generation),
+        health: Health::Starting,
+        since: Timestamp::from_epoch(Duration::ZERO),
+        fingerprint: None,
+        remarks: Vec::new(),
+    }
+}

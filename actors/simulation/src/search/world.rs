@@ -1,0 +1,251 @@
+//! One world for every search: an actor, its disk, its callers, and whatever else its [scene](Scene) adds.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::time::Duration;
+
+use callboard_actors::shell::{Machine, StopMode};
+use callboard_actors::vocabulary::{Moment, Timestamp};
+
+use super::scene::{Actor, Books, Event, Fault, NOBODY, Scene};
+use super::{Play, World, digest};
+use crate::law::Law;
+use crate::stand_in::Left;
+use crate::witness::{NOBODY_WAITS, Violation, cry, found};
+use crate::writes::Outcome;
+
+/// What every scene has: the actor, time, callers, and what may still happen.
+#[derive(Debug, Clone, Hash)]
+pub struct Stage<S: Scene> {
+    /// The actor.
+    pub(crate) actor: Actor<S>,
+    pub(crate) now: Timestamp,
+    pub(crate) left: S::Bounds,
+    stops: &'static [StopMode],
+    askers: u64,
+    /// Who waits for an answer.
+    pub(crate) unanswered: BTreeMap<u64, S::Asked>,
+    /// How the actor was told to stop.
+    pub(crate) stopped: Option<StopMode>,
+    random: u64,
+}
+
+impl<S: Scene> Stage<S> {
+    pub(crate) const fn moment(&self) -> Moment {
+        Moment { now: self.now, random: self.random }
+    }
+
+    /// Notes who waits for the answer to a question, and gives their number.
+    pub(crate) fn asks(&mut self, asked: S::Asked) -> u64 {
+        self.askers += 1;
+        self.unanswered.insert(self.askers, asked);
+        self.askers
+    }
+
+    /// Somebody asks the actor.
+    pub(crate) fn ask(&mut self, asked: S::Asked, ask: <S::Machine as Machine>::Ask) {
+        let asker = self.asks(asked);
+        self.actor.ask(self.moment(), asker, ask);
+    }
+
+    /// A call comes back.
+    pub(crate) fn returned(&mut self, call: u64, outcome: <S::Machine as Machine>::Outcome) {
+        self.actor.returned(self.moment(), call, Ok(outcome));
+    }
+}
+
+/// The world of a scene.
+#[derive(Debug, Clone, Hash)]
+pub struct SceneWorld<S: Scene> {
+    pub(crate) stage: Stage<S>,
+    scene: S,
+}
+
+impl<S: Scene> SceneWorld<S> {
+    /// A world in which so much may happen, with a fault in the machine if one is given.
+    #[must_use]
+    pub fn new(bounds: S::Bounds, tamper: Fault<S>) -> Self {
+        let now = Timestamp::from_epoch(Duration::from_secs(1_000));
+        let (scene, actor) = S::begin(&bounds, now);
+        let stage = Stage {
+            actor: actor.tampered_with(tamper),
+            now,
+            left: bounds,
+            stops: S::stops(&bounds),
+            askers: NOBODY,
+            unanswered: BTreeMap::new(),
+            stopped: None,
+            random: scene.random(),
+        };
+        let mut world = Self { stage, scene };
+        world.load();
+        // Nothing that could be broken has happened before its first step.
+        let _ = world.hear();
+        world
+    }
+
+    fn load(&mut self) {
+        let Self { stage, scene } = self;
+        scene.loads(stage);
+        stage.random = scene.random();
+        let image = stage.actor.books.image(stage.now);
+        stage.actor.loaded(stage.moment(), image);
+    }
+
+    fn due(&self) -> Option<Timestamp> {
+        let actor = &self.stage.actor;
+        actor.pauses_until().or_else(|| actor.next_timer().into_iter().chain(self.scene.due()).min())
+    }
+
+    fn pass(&mut self) {
+        let due = self.due();
+        let Self { stage, scene } = self;
+        stage.now = due.unwrap_or(stage.now).max(stage.now);
+        if stage.actor.pauses_until().is_some() {
+            stage.actor.wake();
+        } else {
+            stage.actor.timers_due(stage.moment());
+            scene.passes(stage);
+        }
+    }
+
+    fn hear(&mut self) -> Result<(), Violation> {
+        let mut left = Vec::new();
+        loop {
+            if S::LOADS_AT_ONCE && self.stage.actor.is_loading() {
+                self.load();
+            }
+            self.stage.actor.take_left(&mut left);
+            if left.is_empty() && !(S::LOADS_AT_ONCE && self.stage.actor.is_loading()) {
+                break;
+            }
+            left.drain(..).try_for_each(|left| self.take_in(left))?;
+        }
+        if self.stage.actor.has_ended() {
+            // Whoever still waits is told by the shell that it is over.
+            self.stage.unanswered.clear();
+        }
+        self.scene.heard(&mut self.stage);
+        found(S::verdict(&self.stage.actor.witness).broken())
+    }
+
+    fn take_in(&mut self, left: Left<S::Machine>) -> Result<(), Violation> {
+        let Self { stage, scene } = self;
+        let (asker, answer) = match left {
+            Left::Answer(Some(asker), answer) => (asker, Some(answer)),
+            Left::Refused(asker, _) => (asker, None),
+            Left::Answer(None, _) => return cry(Law::Shell7, NOBODY_WAITS),
+            Left::Call { number, call, .. } => return scene.called(stage, number, call),
+            Left::News(_, news) => {
+                scene.told(news);
+                return Ok(());
+            }
+            Left::Snapshot(..) => {
+                scene.shown(stage);
+                return Ok(());
+            }
+            Left::Ended(_) => return Ok(()),
+        };
+        if asker == NOBODY {
+            return Ok(());
+        }
+        match stage.unanswered.remove(&asker) {
+            Some(asked) => scene.answered(stage, asked, answer.as_deref()),
+            None => cry(Law::Shell7, format!("question {asker} was answered twice")),
+        }
+    }
+
+    /// Whether the bounds permit an event. A pause after a failed write ends in any case.
+    fn is_permitted(&self, event: &Event<S::Event>) -> bool {
+        let mut left = self.stage.left;
+        *event == Event::Pass && self.stage.actor.pauses_until().is_some()
+            || S::bound(&mut left, event).is_none_or(|left| *left > 0)
+    }
+
+    /// What happens next if nothing goes wrong any more.
+    fn next(&self, may_pass: bool) -> Option<Event<S::Event>> {
+        let actor = &self.stage.actor;
+        if actor.books.waiting() > 0 {
+            Some(Event::Settle(u8::MAX, Outcome::Written))
+        } else if actor.is_loading() {
+            Some(Event::Load)
+        } else if let Some(event) = self.scene.next(&self.stage) {
+            Some(Event::Own(event))
+        } else {
+            (may_pass && !actor.has_ended() && self.due().is_some()).then_some(Event::Pass)
+        }
+    }
+}
+
+impl<S: Scene> World for SceneWorld<S> {
+    fn digest(&self) -> u128 {
+        digest(self)
+    }
+
+    fn events(&self) -> Vec<Event<S::Event>> {
+        let mut events = Vec::new();
+        let Stage { actor, stops, .. } = &self.stage;
+        self.scene.events(&self.stage, &mut events);
+        if !actor.has_ended() {
+            // Nothing can be read while a write is under way.
+            events.extend((actor.is_loading() && actor.books.waiting() == 0).then_some(Event::Load));
+            events.extend(self.due().map(|_| Event::Pass));
+            events.extend((!actor.is_fuse_lit()).then_some(Event::Crash));
+            events.extend(stops.iter().map(|mode| Event::Stop(*mode)));
+        }
+        events.retain(|event| self.is_permitted(event));
+        events
+    }
+}
+
+impl<S: Scene> Play for SceneWorld<S> {
+    type Event = Event<S::Event>;
+
+    fn can(&self, event: &Event<S::Event>) -> bool {
+        self.events().contains(event)
+    }
+
+    fn take(&mut self, event: &Event<S::Event>) -> Result<(), Violation> {
+        let Self { stage, scene } = self;
+        if let Some(left) = S::bound(&mut stage.left, event) {
+            *left = left.saturating_sub(1);
+        }
+        match *event {
+            Event::Own(event) => scene.happens(stage, event)?,
+            Event::Settle(count, outcome) => {
+                if let Some(settled) = stage.actor.books.settle(usize::from(count), outcome) {
+                    stage.actor.settled(stage.moment(), settled);
+                }
+            }
+            Event::RefuseNext => stage.actor.books.refuse_next(),
+            Event::Load => self.load(),
+            Event::Pass => self.pass(),
+            Event::Crash => stage.actor.light_fuse(),
+            Event::Kill(reached) => {
+                stage.stopped = None;
+                scene.killed(stage, usize::from(reached));
+            }
+            Event::Stop(mode) => {
+                (stage.stops, stage.stopped) = (&[], Some(mode));
+                scene.stopping(stage);
+                stage.actor.request_stop(stage.moment(), mode);
+            }
+        }
+        self.hear()
+    }
+
+    /// When nothing more happens but what must, everyone has an answer, and the scene is as it should be.
+    fn settle(&mut self) -> Result<(), Violation> {
+        let mut calm = 0;
+        while let Some(event) = self.next(calm < S::CALM_MAX) {
+            calm += u32::from(event == Event::Pass);
+            self.take(&event)?;
+        }
+        let unanswered = &self.stage.unanswered;
+        if !unanswered.is_empty() {
+            return cry(Law::Shell7, format!("questions {unanswered:?} were never answered"));
+        }
+        self.scene.check_end(&self.stage)
+    }
+}
