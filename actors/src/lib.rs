@@ -6,6 +6,9 @@ mod unwinding;
 
 pub use callboard_machines::{conversation, kernel, vocabulary};
 
+#[cfg(test)]
+use callboard_machines::stage;
+
 pub mod shell;
 
 pub mod persister;
@@ -71,9 +74,6 @@ mod sync {
     pub(crate) use std::sync::*;
     pub(crate) use std::thread;
 }
-
-#[cfg(test)]
-mod stage;
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

@@ -1,7 +1,7 @@
 //! What decides inside Callboard, apart from everything that does.
 //!
 //! [`vocabulary`] holds the domain types. [`kernel`] says what a machine is, and holds the rules of an actor around it. [`conversation!`]
-//! declares the messages of a machine.
+//! declares the messages of a machine. Every other module is the machine of one actor; `callboard-actors` runs it.
 //!
 //! No dependency of this crate is a runtime, a database or a wire, so a machine cannot name one. Clocks, files and threads of the
 //! standard library are kept out by `tests/architecture.rs`.
@@ -10,6 +10,11 @@ pub mod vocabulary;
 
 pub mod kernel;
 
+pub mod supervisor;
+
 mod conversation;
+
+#[cfg(any(test, feature = "stage"))]
+pub mod stage;
 
 pub use conversation::{AskError, FeedItem, Message};

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::feed::{Backlog, FeedSender, SubscriberReport, Subscription, feed};
 use super::mailbox::{Full, Mailbox, Permit};
-use crate::kernel::{Machine, StopMode};
+use crate::kernel::{Machine, StopMode, Vitals};
 
 pub(crate) type ReplySender<M> = oneshot::Sender<Result<<M as Machine>::Answer, AskError>>;
 
@@ -65,19 +65,6 @@ impl<M: Machine> Asker<M> {
             let _ = reply.send(Ok(answer));
         }
     }
-}
-
-/// Counters of an actor, as seen from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Vitals {
-    /// Messages that were accepted and neither answered nor parked until something else happens.
-    pub mailbox_depth: usize,
-    /// Steps taken.
-    pub steps: u64,
-    /// Steps that panicked.
-    pub crashes: u64,
-    /// How often the machine was rebuilt from disk, after a crash or a failed write.
-    pub rebuilds: u64,
 }
 
 struct Slot<M: Machine> {

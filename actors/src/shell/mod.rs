@@ -50,10 +50,11 @@ pub(crate) use children::{Child, Children};
 pub use callboard_machines::{AskError, FeedItem, Message};
 
 pub use crate::kernel::{
-    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, Ticket, Written,
+    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, Ticket, Vitals,
+    Written,
 };
 
-pub use address::{Address, Asking, Drill, Vitals};
+pub use address::{Address, Asking, Drill};
 pub use clock::Clock;
 pub use drills::Drills;
 pub use effect_handler::{EffectHandler, NoEffectHandler};

@@ -9,11 +9,11 @@ use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, LocalBoxFuture, join_all};
 use tokio::time::Instant;
 
-use super::Supervisor;
 use super::child::{Child, Describe, Ready, Start};
-use super::messages::{ChildDescription, StopOutcome, SupervisorNews};
-use super::spec::{ChildSpec, Plan, SupervisorSpec};
-use super::state::{Call, Outcome, Standing, ending_in_words};
+use super::{
+    Call, ChildDescription, ChildSpec, Outcome, Plan, Standing, StopOutcome, Supervisor, SupervisorNews,
+    SupervisorSpec,
+};
 use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode};
 
 /// The timeout for a killed child to be gone. Only a child that blocks the thread takes that long.
@@ -112,7 +112,7 @@ impl EffectHandler<Supervisor> for Handler {
                 tracing::warn!(supervisor, child = %name, error = %reason, "child did not start");
             }
             SupervisorNews::ChildEnded { name, ending } => {
-                let ending = ending_in_words(ending);
+                let ending = ending.to_string();
                 tracing::info!(supervisor, child = %name, ending, "child ended");
             }
             SupervisorNews::ChildRestarting { name, pause } => {
@@ -165,7 +165,7 @@ impl Slot {
                 tokio::select! {
                     biased;
                     outcome = ready() => outcome?,
-                    ending = running.ended() => return Err(ending_in_words(&ending)),
+                    ending = running.ended() => return Err(ending.to_string()),
                 }
             }
             let mut held = held.borrow_mut();
@@ -225,7 +225,7 @@ impl Slot {
 async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Duration) -> StopOutcome {
     if let Some(ending) = running.ended().now_or_never() {
         let in_order = ending == Ending::Normal;
-        return StopOutcome::EndedBefore { reason: ending_in_words(&ending), in_order };
+        return StopOutcome::EndedBefore { reason: ending.to_string(), in_order };
     }
     let began = Instant::now();
     running.request_stop(mode);
@@ -234,7 +234,7 @@ async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Dur
         let left = waited.saturating_sub(began.elapsed());
         match tokio::time::timeout(left, running.ended()).await {
             Ok(Ending::Normal) => return StopOutcome::Stopped,
-            Ok(ending) => return StopOutcome::Crashed { reason: ending_in_words(&ending) },
+            Ok(ending) => return StopOutcome::Crashed { reason: ending.to_string() },
             Err(_elapsed) => {}
         }
         // Its own children may need longer, as it has reported by now, and may report again while the stop goes on.

@@ -7,9 +7,7 @@ use std::rc::Rc;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::Supervisor;
-use super::messages::{AwaitStarted, ChildDescription, DescribeTree};
-use super::spec::ChildSpec;
+use super::{AwaitStarted, ChildDescription, ChildSpec, DescribeTree, Supervisor};
 use crate::shell::{Address, Machine, Running};
 
 pub(super) type Start = Box<dyn FnMut() -> LocalBoxFuture<'static, Result<Running, String>>>;

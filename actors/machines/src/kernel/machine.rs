@@ -1,7 +1,7 @@
 //! What a pure machine is: messages and time in, effects out.
 
 use std::any::Any;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use crate::vocabulary::{Attempt, Generation, Moment, Timestamp};
@@ -241,6 +241,18 @@ pub enum Ending {
     Failed(String),
     /// It was ended by force.
     Killed,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Normal => f.write_str("it ended normally"),
+            Self::Panicked(message) => write!(f, "it panicked: {message}"),
+            Self::BudgetSpent(message) => write!(f, "it crashed too often: {message}"),
+            Self::Failed(reason) => write!(f, "it gave up: {reason}"),
+            Self::Killed => f.write_str("it was killed"),
+        }
+    }
 }
 
 /// Whose turn a write is: lives of the machine are numbered by `epoch`, the writes of its actor by `sequence`. When a write

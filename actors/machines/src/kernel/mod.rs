@@ -55,6 +55,7 @@ mod release;
 mod state;
 mod step;
 mod timers;
+mod vitals;
 
 #[cfg(test)]
 mod tests;
@@ -65,3 +66,4 @@ pub use machine::{
 };
 pub use port::{Event, JournalEntry, Limits, Outgoing, Port, Refusal, Terms};
 pub use state::Kernel;
+pub use vitals::Vitals;

@@ -13,8 +13,8 @@ use super::messages::{
     SupervisorAsk, SupervisorNews, TreeNode,
 };
 use super::spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
-use super::state::{Call, Outcome, Standing, Supervisor, Timer, ending_in_words};
-use crate::shell::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
+use super::state::{Call, Outcome, Standing, Supervisor, Timer};
+use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
 use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -390,7 +390,7 @@ fn news_in_words(news: &SupervisorNews) -> String {
         SupervisorNews::ChildStarted { name, restarts: 0 } => format!("{name} runs"),
         SupervisorNews::ChildStarted { name, restarts } => format!("{name} runs again ({restarts})"),
         SupervisorNews::ChildStartFailed { name, reason } => format!("{name} did not start: {reason}"),
-        SupervisorNews::ChildEnded { name, ending } => format!("{name} ended: {}", ending_in_words(ending)),
+        SupervisorNews::ChildEnded { name, ending } => format!("{name} ended: {ending}"),
         SupervisorNews::ChildRestarting { name, pause } => format!("{name} fell, pause {pause:?}"),
         SupervisorNews::ChildStopped(ending) => format!("{}: {}", ending.name, ending.ending),
         SupervisorNews::Escalated { reason } => format!("escalated: {reason}"),

@@ -9,9 +9,9 @@ use super::messages::{
 use super::spec::{Plan, Restart};
 use super::state::{
     Call, Child, ChildPhase, ClosingCause, CourseNumber, CourseReason, Fall, OWN_ACCORD, Outcome, Phase,
-    STOPPED_FOR_A_RESTART, Standing, Supervisor, Timer, WAITERS_MAX, ending_in_words,
+    STOPPED_FOR_A_RESTART, Standing, Supervisor, Timer, WAITERS_MAX,
 };
-use crate::shell::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never};
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never};
 use crate::vocabulary::{Attempt, BackoffState, Generation, Moment, RestartHistory};
 
 /// The deadline of one call that watches a child; then it is repeated.
@@ -299,7 +299,7 @@ impl Supervisor {
                     // Its course was about to stop it anyway.
                     self.children[child].phase = ChildPhase::Waiting;
                 } else if self.spec_of(child).restart.is_due_after(ending) {
-                    self.fell(moment, child, &ending_in_words(ending), effects);
+                    self.fell(moment, child, &ending.to_string(), effects);
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::messages::{ChildDescription, ChildEnding, StopOutcome};
 use super::spec::{ChildSpec, Plan};
-use crate::shell::{AskId, CallKey, Ending, StopMode};
+use crate::kernel::{AskId, CallKey, Ending, StopMode};
 use crate::vocabulary::{Attempt, BackoffState, Generation, RestartHistory, Timestamp};
 
 /// The limit of callers that wait for one kind of answer.
@@ -95,7 +95,7 @@ impl Fall {
 
     /// It ended by itself.
     pub(super) fn ended(ending: &Ending) -> Self {
-        Self { reason: ending_in_words(ending), in_order: *ending == Ending::Normal }
+        Self { reason: ending.to_string(), in_order: *ending == Ending::Normal }
     }
 }
 
@@ -227,7 +227,7 @@ pub enum Outcome {
     /// Of [`Call::DescribeChildren`], in order of index; `None` for those that did not answer.
     Described {
         /// The supervisor's own vitals.
-        own: crate::shell::Vitals,
+        own: crate::kernel::Vitals,
         /// The descriptions of the children, with their own children.
         children: Vec<Option<ChildDescription>>,
     },
@@ -271,16 +271,5 @@ impl Supervisor {
     pub(super) fn next_key(&mut self, life: Generation) -> CallKey {
         self.last_attempt = self.last_attempt.next();
         CallKey { generation: life, attempt: self.last_attempt }
-    }
-}
-
-/// The ending of an actor as text.
-pub(super) fn ending_in_words(ending: &Ending) -> String {
-    match ending {
-        Ending::Normal => "it ended normally".to_owned(),
-        Ending::Panicked(message) => format!("it panicked: {message}"),
-        Ending::BudgetSpent(message) => format!("it crashed too often: {message}"),
-        Ending::Failed(reason) => format!("it gave up: {reason}"),
-        Ending::Killed => "it was killed".to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use super::messages::{
     SupervisorNews,
 };
 use super::state::{ChildPhase, Closing, ClosingCause, Fall, Phase, Supervisor, Timer, WAITERS_MAX};
-use crate::shell::{AskId, Effects, StopMode};
+use crate::kernel::{AskId, Effects, StopMode};
 use crate::vocabulary::Moment;
 
 impl Supervisor {

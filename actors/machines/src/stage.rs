@@ -10,19 +10,21 @@ use std::time::Duration;
 
 use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 
-use crate::shell::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{Moment, Timestamp};
 
 /// What a verb of a script may fail with.
-pub(crate) type Fault = Box<dyn Error>;
+pub type Fault = Box<dyn Error>;
 
 /// Tells an effect as a line; an empty one is left out. The time is for telling how long a timer runs.
-pub(crate) type Tell<M> = fn(&Effect<M>, Timestamp) -> String;
+pub type Tell<M> = fn(&Effect<M>, Timestamp) -> String;
 
 /// One machine and its surroundings.
-pub(crate) struct Stage<M: Machine> {
-    pub(crate) machine: M,
-    pub(crate) now: Timestamp,
+pub struct Stage<M: Machine> {
+    /// The machine.
+    pub machine: M,
+    /// The present time.
+    pub now: Timestamp,
     config: M::Config,
     tell: Tell<M>,
     timers: Vec<(Timestamp, M::Timer)>,
@@ -37,17 +39,17 @@ where
     M::Image: Default,
 {
     /// Builds the machine and lets it begin.
-    pub(crate) fn begin(config: M::Config, tell: Tell<M>) -> Self {
+    pub fn begin(config: M::Config, tell: Tell<M>) -> Self {
         Self::begin_from(config, M::Image::default(), tell)
     }
 
     /// The same, with something that outlives a crash.
-    pub(crate) fn keeping(self, kept: fn() -> M::Image) -> Self {
+    pub fn keeping(self, kept: fn() -> M::Image) -> Self {
         Self { kept, ..self }
     }
 
     /// Builds the machine from what is on disk, and lets it begin.
-    pub(crate) fn begin_from(config: M::Config, image: M::Image, tell: Tell<M>) -> Self {
+    pub fn begin_from(config: M::Config, image: M::Image, tell: Tell<M>) -> Self {
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
         let machine = M::restore(&config, image, Moment { now, random: 0 });
         let mut stage = Self {
@@ -65,7 +67,8 @@ where
         stage
     }
 
-    pub(crate) fn step(&mut self, input: &Input<M>) {
+    /// Takes one step, and keeps the calls and timers that it requests.
+    pub fn step(&mut self, input: &Input<M>) {
         let mut effects = Effects::default();
         self.machine.step(Moment { now: self.now, random: 0 }, input, &mut effects);
         let effects: Vec<_> = effects.drain().collect();
@@ -87,13 +90,13 @@ where
     }
 
     /// Says something to the machine. Questions are numbered from 1.
-    pub(crate) fn ask(&mut self, ask: M::Ask) {
+    pub fn ask(&mut self, ask: M::Ask) {
         self.asked += 1;
         self.step(&Input::Asked { id: AskId::new(self.asked), asked_at: self.now, ask });
     }
 
     /// Lets time pass, and every timer run out that is due.
-    pub(crate) fn pass(&mut self, span: Duration) {
+    pub fn pass(&mut self, span: Duration) {
         let until = self.now + span;
         while let Some(at) = self.timers.iter().map(|(at, _)| *at).filter(|at| *at <= until).min() {
             let place = self.timers.iter().position(|(due, _)| *due == at).expect("it was just there");
@@ -105,21 +108,18 @@ where
     }
 
     /// Takes out the oldest call that is like this and has not come back.
-    pub(crate) fn take_call(
-        &mut self,
-        is_it: impl Fn(&M::Call) -> bool,
-    ) -> Result<(CallKey, M::Call), Fault> {
+    pub fn take_call(&mut self, is_it: impl Fn(&M::Call) -> bool) -> Result<(CallKey, M::Call), Fault> {
         let place = self.calls.iter().position(|(_, call)| is_it(call)).ok_or("no such call is under way")?;
         Ok(self.calls.remove(place))
     }
 
     /// Lets a call come back.
-    pub(crate) fn give(&mut self, (key, call): (CallKey, M::Call), outcome: Result<M::Outcome, CallLost>) {
+    pub fn give(&mut self, (key, call): (CallKey, M::Call), outcome: Result<M::Outcome, CallLost>) {
         self.step(&Input::Returned { key, call, outcome });
     }
 
     /// Builds the machine anew, as after a crash, with what outlives it.
-    pub(crate) fn crash(&mut self) {
+    pub fn crash(&mut self) {
         let moment = Moment { now: self.now, random: 1 << 20 };
         self.machine = M::restore(&self.config, (self.kept)(), moment);
         self.timers.clear();
@@ -127,11 +127,13 @@ where
         self.step(&Input::Resumed);
     }
 
-    pub(crate) fn stop(&mut self) {
+    /// Requests a stop.
+    pub fn stop(&mut self) {
         self.stop_in(StopMode::Stop);
     }
 
-    pub(crate) fn detach(&mut self) {
+    /// Requests a detach.
+    pub fn detach(&mut self) {
         self.stop_in(StopMode::Detach);
     }
 
@@ -143,22 +145,22 @@ where
     }
 
     /// Keeps to itself what was told by this verb so far.
-    pub(crate) fn forget_told(&mut self) {
+    pub fn forget_told(&mut self) {
         self.told.clear();
     }
 
     /// Tells something that is no effect.
-    pub(crate) fn tell(&mut self, text: &str) {
+    pub fn tell(&mut self, text: &str) {
         self.told.push_str(text);
     }
 }
 
 /// Reads how a stage begins.
-pub(crate) type Open<M> = fn(&mut ArgumentConsumer<'_>) -> Result<Stage<M>, Fault>;
+pub type Open<M> = fn(&mut ArgumentConsumer<'_>) -> Result<Stage<M>, Fault>;
 
 /// Plays a script. What is said to every machine in the same words is said here: `begin`, `pass`, `stop`, `detach` and `crash`.
 /// Whatever else there is to say is the machine's own.
-pub(crate) struct Player<M: Machine, V> {
+pub struct Player<M: Machine, V> {
     stage: Option<Stage<M>>,
     open: Open<M>,
     say: V,
@@ -168,7 +170,8 @@ impl<M: Machine, V> Player<M, V>
 where
     V: FnMut(&mut Stage<M>, &str, &mut ArgumentConsumer<'_>) -> Result<(), Fault>,
 {
-    pub(crate) fn new(open: Open<M>, say: V) -> Self {
+    /// A player whose machine begins with `open`, and whose own verbs are handled by `say`.
+    pub fn new(open: Open<M>, say: V) -> Self {
         Self { stage: None, open, say }
     }
 }
@@ -200,7 +203,7 @@ where
 }
 
 /// Runs every script of a folder, and sees to it that they are still there.
-pub(crate) fn play_all<R: Runner>(folder: &str, at_least: usize, open: impl Fn() -> R) {
+pub fn play_all<R: Runner>(folder: &str, at_least: usize, open: impl Fn() -> R) {
     let mut stories: Vec<_> =
         std::fs::read_dir(Path::new(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
     stories.sort();
@@ -212,12 +215,12 @@ pub(crate) fn play_all<R: Runner>(folder: &str, at_least: usize, open: impl Fn()
 }
 
 /// The next argument, or a complaint that it is missing.
-pub(crate) fn word(args: &mut ArgumentConsumer<'_>, what: &str) -> Result<String, Fault> {
+pub fn word(args: &mut ArgumentConsumer<'_>, what: &str) -> Result<String, Fault> {
     Ok(args.next_pos().ok_or_else(|| format!("the {what} is missing"))?.to_owned())
 }
 
 /// The next argument as a span of time: `500ms`, `30s`, `10min`.
-pub(crate) fn span(args: &mut ArgumentConsumer<'_>) -> Result<Duration, Fault> {
+pub fn span(args: &mut ArgumentConsumer<'_>) -> Result<Duration, Fault> {
     let text = word(args, "span of time")?;
     let digits = text.trim_end_matches(char::is_alphabetic);
     let number: u64 = digits.parse()?;
@@ -230,6 +233,6 @@ pub(crate) fn span(args: &mut ArgumentConsumer<'_>) -> Result<Duration, Fault> {
 }
 
 /// The number of a question.
-pub(crate) fn number(id: AskId) -> String {
+pub fn number(id: AskId) -> String {
     format!("{id:?}").trim_start_matches("AskId(").trim_end_matches(')').to_owned()
 }

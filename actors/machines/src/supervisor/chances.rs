@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::messages::{AwaitStarted, RestartChild, Shutdown, StopOutcome, SupervisorAnswer, SupervisorAsk};
 use super::spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
 use super::state::{Call, Outcome, Standing, Supervisor, Timer};
-use crate::shell::{AskId, CallKey, Effect, Effects, Ending, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, Effect, Effects, Ending, Input, Machine, StopMode};
 use crate::vocabulary::{Backoff, Generation, Moment, RestartBudget, Timestamp};
 
 /// The limit of events after a shutdown: every child needs a few.

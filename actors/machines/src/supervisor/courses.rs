@@ -20,7 +20,7 @@ use super::state::{
     A_SIBLING_FELL, Call, ChildPhase, Course, CourseNumber, CourseReason, CourseStep, OWN_ACCORD, Phase,
     STOPPED_FOR_A_RESTART, Supervisor, Timer,
 };
-use crate::shell::{Effects, StopMode};
+use crate::kernel::{Effects, StopMode};
 use crate::vocabulary::{Generation, Moment};
 
 /// How much longer than the stop deadline the call that stops a child may take: a kill takes a moment too.

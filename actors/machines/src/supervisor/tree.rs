@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::messages::{ChildDescription, SupervisorAnswer, TreeNode};
 use super::state::{Call, ChildPhase, ClosingCause, CourseStep, Describing, Phase, Supervisor, WAITERS_MAX};
-use crate::shell::{AskId, CallKey, Effects, Machine, Vitals};
+use crate::kernel::{AskId, CallKey, Effects, Machine, Vitals};
 use crate::vocabulary::Generation;
 
 /// How much longer than the children's own timeout the call that queries them all may take.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Supervisor;
 use crate::conversation;
-use crate::shell::{Ending, StopMode, Vitals};
+use crate::kernel::{Ending, StopMode, Vitals};
 
 /// Waits until all children run. Answered at once if they do.
 #[derive(Debug, Clone, Copy, Hash)]

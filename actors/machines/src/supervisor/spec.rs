@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::shell::Ending;
+use crate::kernel::Ending;
 use crate::vocabulary::{Backoff, RestartBudget};
 
 /// Whether a child is restarted after it has ended, as in OTP.
@@ -55,7 +55,7 @@ pub struct ChildSpec {
     /// deadlines of all its children.
     pub stop_deadline: Duration,
     /// The limit for the bound that a child may request beyond `stop_deadline`
-    /// ([`Machine::stops_within`](crate::shell::Machine::stops_within)). Zero by default, which permits none.
+    /// ([`Machine::stops_within`](crate::kernel::Machine::stops_within)). Zero by default, which permits none.
     pub stop_longest: Duration,
     /// The backoff before its restart.
     pub backoff: Backoff,
