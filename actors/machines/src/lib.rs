@@ -10,6 +10,8 @@ pub mod vocabulary;
 
 pub mod kernel;
 
+pub mod registry;
+
 pub mod supervisor;
 
 mod conversation;

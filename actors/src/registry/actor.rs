@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::state::{CheckIdentity, CheckOutcome, Registry, RegistryOptions};
+use super::{CheckIdentity, CheckOutcome, Registry, RegistryOptions};
 use crate::csi::{Connection, Limits};
 use crate::shell::{self, Address, EffectHandler, Running, Settings, Store};
 use crate::vocabulary::Registration;

@@ -1,58 +1,17 @@
-//! The dynamic registry: which plugins are registered, which registration is active, who is notified.
-//!
-//! ```text
-//!   Register ──► new, update or nothing ─┐
-//!   Deregister ──► gone or not there ────┤      ┌► reply, once it is on disk
-//!   identity check ──► confirmed ────────┼► elect ┼► news: Registered, Updated, Deregistered, ActiveChanged
-//!   grace over ──► not confirmed, gone ──┘      └► answers for waiting callers
-//! ```
-//!
-//! Lifecycle of a registration:
-//!
-//! ```text
-//!                Register                       Deregister
-//!   (nothing) ─────────────► confirmed ───────────────────────► (nothing)
-//!                             ▲   │ newest confirmed one: active; others stand by
-//!          Register again, or │   │
-//!          identity proven    │   ▼ host restarts
-//!                           provisional ──── grace over ──────► (nothing), with news
-//! ```
-//!
-//! Invariants:
-//!
-//! - The active registration of a plugin is the newest confirmed one, after every step (R1). The newest has the highest
-//!   number; numbers come from one counter that never goes back, also across restarts (R2).
-//! - Every change of the active registration, or of its contents, has a new generation from the same counter, and is
-//!   published as `ActiveChanged` (R1, R3, REG-05, REG-06).
-//! - The changes of one message are one atomic write (R5).
-//! - A removal is published only for what existed, and names it (R4, REG-04).
-//! - Nothing polls: a waiting caller is answered by the step that makes its plugin active, or by its deadline (R7).
+//! Runs the [machine of the registry](callboard_machines::registry): checks identities and stores registrations.
 //!
 //! Start it with [`start`]; it needs a store ([`DurableStore`] or [`MemoryStore`]) and an [`IdentityCheck`] for restored
 //! plugins.
 
 mod actor;
-mod behaviour;
-mod draft;
-mod members;
-mod messages;
-mod restored;
 mod row;
-#[cfg(test)]
-mod scripts;
-mod state;
 mod store;
-mod turn;
-mod waiting;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 
+pub use callboard_machines::registry::*;
+
 pub use actor::{IdentityCheck, SocketCheck, start};
-pub use behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
-pub use messages::*;
 pub use row::{COUNTER_TABLE, CounterRow, REGISTRATION_TABLE, RegistrationRow};
-pub use state::{
-    Activation, CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange,
-};
 pub use store::{DurableStore, MemoryStore, OWNER, image_of, operations_of};

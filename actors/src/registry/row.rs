@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::state::{Activation, Stored};
+use super::{Activation, Stored};
 use crate::persister::{Record, Table};
 use crate::vocabulary::{
     AllocationId, Generation, PluginKey, PluginName, PluginType, Registration, RegistrationNumber, RunNumber,

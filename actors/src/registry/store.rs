@@ -10,7 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use tokio::time::Instant;
 
 use super::row::{COUNTER_KEY, CounterRow, RegistrationRow, key};
-use super::state::{Image, Registry, Stored, StoredChange};
+use super::{Image, Registry, Stored, StoredChange};
 use crate::persister::{Loaded, Operation, Owner, Quarantined, Record, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::vocabulary::{RegistrationNumber, RunNumber};

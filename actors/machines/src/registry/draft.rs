@@ -4,7 +4,7 @@
 use super::behaviour::RegistryAnswer;
 use super::messages::{Active, RegistryNews};
 use super::state::{Counter, Registry, Stored, StoredChange};
-use crate::shell::{AskId, Effects};
+use crate::kernel::{AskId, Effects};
 
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Draft {

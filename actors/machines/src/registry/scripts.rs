@@ -13,7 +13,7 @@ use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 use super::behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
 use super::messages::*;
 use super::state::{CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored};
-use crate::shell::{AskId, CallKey, Effect, Effects, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, Effect, Effects, Input, Machine, StopMode};
 use crate::stage::{Fault, play_all, word};
 use crate::vocabulary::*;
 

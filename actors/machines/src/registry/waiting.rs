@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::shell::AskId;
+use crate::kernel::AskId;
 use crate::vocabulary::{PluginKey, Timestamp};
 
 /// The waiting callers by plugin. The machine that holds it enforces the limit.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::behaviour::RegistryTimer;
 use super::messages::Departure;
 use super::state::{CheckIdentity, CheckOutcome, Registry};
-use crate::shell::{CallKey, CallLost, Effects};
+use crate::kernel::{CallKey, CallLost, Effects};
 use crate::vocabulary::{Attempt, Moment, Registration, RegistrationNumber};
 
 /// The pause before the second round of checks; it doubles with each further round.
@@ -128,8 +128,8 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::{Effect, Input, Machine};
     use crate::registry::state::{Image, RegistryOptions, Stored};
-    use crate::shell::{Effect, Input, Machine};
     use crate::vocabulary::{
         AllocationId, PluginKey, PluginName, PluginType, RunNumber, SocketPath, Timestamp,
     };

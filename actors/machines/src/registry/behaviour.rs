@@ -8,7 +8,7 @@ use super::messages::{
     Registered, RegistrationOf, RegistryNews, RegistryView, Standing, WaitError, WaitForPlugin,
 };
 use super::state::{CheckIdentity, CheckOutcome, Image, Plugin, Registry, RegistryOptions, StoredChange};
-use crate::shell::{AskId, Effects, Input, Machine, StopMode};
+use crate::kernel::{AskId, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{Moment, PluginKey, Registration, Timestamp};
 
 const OPTIONS_MAX: usize = 64;
