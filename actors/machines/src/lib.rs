@@ -10,6 +10,10 @@ pub mod vocabulary;
 
 pub mod kernel;
 
+pub mod rpc;
+
+pub mod csi;
+
 pub mod registry;
 
 pub mod supervisor;

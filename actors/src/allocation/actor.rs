@@ -9,7 +9,7 @@ use super::directory::Files;
 use super::messages::{AllocationNews, AllocationPhase, Listener};
 use super::neighbours::Neighbours;
 use super::state::{Allocation, AllocationCall, AllocationConfig, AllocationOutcome};
-use crate::csi::{Answer, CallError, Cause, Connection, Limits, Rpc, SocketFile};
+use crate::csi::{Answer, CallError, Cause, Connection, Limits, Rpc, socket_file};
 use crate::instances::AwaitRetired;
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_actor};
 use crate::vocabulary::{AllocationId, PluginKey, RestartBudget, SocketPath};
@@ -91,7 +91,7 @@ impl Handler {
 }
 
 async fn find_socket(socket: SocketPath) -> AllocationOutcome {
-    let found = tokio::task::spawn_blocking(move || SocketFile::at(&socket)).await;
+    let found = tokio::task::spawn_blocking(move || socket_file(&socket)).await;
     let crashed = |error: tokio::task::JoinError| Err(Cause::System { detail: error.to_string() });
     AllocationOutcome::Found(found.unwrap_or_else(crashed))
 }

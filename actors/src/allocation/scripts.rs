@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::fmt::Write as _;
-use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use goldenscript::{Command, Context, Runner};
@@ -36,7 +35,6 @@ struct Stage {
     calls: VecDeque<(CallKey, AllocationCall, Duration)>,
     world: BTreeMap<String, String>,
     tally: BTreeMap<&'static str, u64>,
-    sockets: tempfile::TempDir,
 }
 
 impl Stage {
@@ -49,7 +47,6 @@ impl Stage {
             calls: VecDeque::new(),
             world: BTreeMap::new(),
             tally: BTreeMap::new(),
-            sockets: tempfile::tempdir().unwrap(),
         }
     }
 
@@ -148,7 +145,7 @@ impl Stage {
                 "in-use" => Err(PrepareError::SocketInUse { socket }),
                 other => panic!("{other}?"),
             }),
-            AllocationCall::FindSocket => AllocationOutcome::Found(self.file(value)),
+            AllocationCall::FindSocket => AllocationOutcome::Found(Self::file(value)),
             AllocationCall::Ask(rpc) => AllocationOutcome::Answered(plugin(*rpc, value, socket)),
             AllocationCall::Register(_) => AllocationOutcome::Registered(match value {
                 "new" => Ok(Ok(Registered::New)),
@@ -178,18 +175,12 @@ impl Stage {
         })
     }
 
-    /// Numbered sockets are real ones, so that each is a different file.
-    fn file(&self, value: &str) -> Result<SocketFile, Cause> {
+    fn file(value: &str) -> Result<SocketFile, Cause> {
         match value {
             "absent" => Err(Cause::Absent),
             "denied" => Err(denied()),
             "a-file" => Err(Cause::NotASocket { what: "a regular file" }),
-            number => {
-                let path = self.sockets.path().join(number);
-                // It may be bound already.
-                drop(UnixListener::bind(&path));
-                SocketFile::at(&SocketPath::new(path.to_str().unwrap()).unwrap())
-            }
+            number => Ok(SocketFile::numbered(number.parse().unwrap())),
         }
     }
 }

@@ -11,31 +11,14 @@ use wire::identity_client::IdentityClient;
 use wire::node_client::NodeClient;
 
 use super::convert;
-use super::error::{CallError, Step};
-use super::rpc::{Answer, Readiness, Rpc};
-use crate::rpc::{Cause, Channel, Fault, SocketFile, asked, cause, connect_to_socket};
+use super::{Answer, CallError, Limits, Readiness, Rpc, Step};
+use crate::rpc::{Cause, Channel, Fault, SocketFile, asked, cause, connect_to_socket, socket_file};
 use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, SocketPath,
 };
 
 /// The rule that an answer breaks which cannot be decoded.
 const UNREADABLE_RULE: &str = "C011";
-
-/// The limits of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Limits {
-    /// The connect timeout.
-    pub dial_deadline: Duration,
-    /// The size limit of an answer, in bytes. A larger one is a fault of the plugin (C011).
-    pub answer_bytes_max: usize,
-}
-
-impl Default for Limits {
-    /// Five seconds, and 4 MiB.
-    fn default() -> Self {
-        Self { dial_deadline: Duration::from_secs(5), answer_bytes_max: 4 * 1024 * 1024 }
-    }
-}
 
 /// A connection to one plugin process, cheap to clone.
 ///
@@ -69,7 +52,7 @@ impl Connection {
         limits: Limits,
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Self, CallError> {
-        let outcome = match SocketFile::at(endpoint) {
+        let outcome = match socket_file(endpoint) {
             Ok(file) => {
                 let dialled = timeout(limits.dial_deadline, connect_to_socket(endpoint, on_end)).await;
                 dialled.unwrap_or(Err(Cause::DeadlineExceeded)).map(|channel| (file, channel))

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use callboard_proto::csi::v1 as wire;
 
+use super::Readiness;
 use super::check;
-use super::rpc::Readiness;
 use crate::rpc::Fault;
 use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, Topology,

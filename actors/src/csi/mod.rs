@@ -21,23 +21,16 @@
 //! listen on the same path later: after [`Class::Disconnected`] the owner dials again and reads identity and capabilities
 //! again (I3).
 
-mod rpc;
-
-mod error;
-
 mod connection;
 
 mod check;
 mod convert;
 
-mod continuity;
-
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 
-pub use crate::rpc::{Cause, Class, Code, Denial, Fault, Problem, SocketFile};
-pub use crate::vocabulary::text::{TEXT_BYTES_MAX, quoted};
-pub use connection::{Connection, Limits};
-pub use continuity::{check_same_plugin, check_same_provider};
-pub use error::{CallError, Step};
-pub use rpc::{Answer, Readiness, Rpc};
+pub use callboard_machines::csi::*;
+
+pub use crate::rpc::socket_file;
+
+pub use connection::Connection;

@@ -16,8 +16,8 @@ use super::handshake::PluginEndpoint;
 use super::info::{PluginConfig, PluginInfo};
 use super::stdio::Stdio;
 use crate::rpc::{
-    self, Cause, Channel, Code, Fault, Listener, SocketFile, asked, cause, connect_to_port,
-    connect_to_proven_port, connect_to_proven_socket, connect_to_socket,
+    self, Cause, Channel, Code, Fault, Listener, asked, cause, connect_to_port, connect_to_proven_port,
+    connect_to_proven_socket, connect_to_socket, socket_file,
 };
 use crate::vocabulary::SocketPath;
 
@@ -263,7 +263,7 @@ async fn connect(endpoint: &PluginEndpoint) -> Result<Channel, Cause> {
     match endpoint {
         PluginEndpoint::Unix(path) => {
             let socket = socket(path)?;
-            SocketFile::at(&socket)?;
+            socket_file(&socket)?;
             connect_to_socket(&socket, || ()).await
         }
         PluginEndpoint::Tcp(address) => connect_to_port(*address).await,

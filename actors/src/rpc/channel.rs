@@ -18,9 +18,9 @@ use tonic::codegen::http::header::USER_AGENT;
 use tonic::codegen::http::uri::{Authority, PathAndQuery, Scheme};
 use tonic::codegen::http::{HeaderValue, Request, Response, Uri};
 
-use super::cause::Cause;
-use super::socket::{Listener, not_connected, owner_of};
+use super::socket::{not_connected, owner_of};
 use super::status::told;
+use super::{Cause, Listener};
 use crate::vocabulary::SocketPath;
 
 /// The authority of every call. Strict servers refuse a call without an authority, or with a path as authority (SEC-04).

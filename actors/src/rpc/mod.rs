@@ -5,27 +5,22 @@
 //! error.
 //!
 //! ```text
-//!  SocketFile, connect --> Channel --call--> Status --cause--> Cause --> Class
+//!  socket_file, connect --> Channel --call--> Status --cause--> Cause --> Class
 //!                                                                |
 //!                                          CallError { step, endpoint, deadline, cause }
 //! ```
-
-mod call_error;
-mod cause;
-mod code;
-mod fault;
 
 mod channel;
 mod socket;
 mod status;
 
-pub use call_error::CallError;
-pub use cause::{Cause, Class, Denial};
+pub use callboard_machines::rpc::{
+    CallError, Cause, Class, Code, Denial, Fault, Listener, Problem, SocketFile,
+};
+
 pub use channel::{Channel, ChannelError};
 pub(crate) use channel::{
     asked, connect_to_port, connect_to_proven_port, connect_to_proven_socket, connect_to_socket,
 };
-pub use code::Code;
-pub use fault::{Fault, Problem};
-pub use socket::{Listener, SocketFile};
+pub use socket::socket_file;
 pub(crate) use status::cause;

@@ -1,58 +1,22 @@
-//! The socket file of an endpoint: whether it exists, its type, and its permissions (REG-10, SEC-03).
+//! Inspects the socket file of an endpoint: whether it exists, its type, and its permissions (REG-10, SEC-03).
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use super::cause::{Cause, Denial};
+use super::{Cause, Denial, SocketFile};
 use crate::vocabulary::SocketPath;
 
-/// The identity of a socket file. Another value at the same path is a new socket: old pauses do not apply (REG-10).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SocketFile {
-    device: u64,
-    inode: u64,
-    /// Some file systems reuse inode numbers at once; the change time distinguishes such files.
-    changed: (i64, i64),
-}
-
-impl SocketFile {
-    /// Inspects the file at a path, without connecting.
-    ///
-    /// # Errors
-    /// [`Cause::Absent`], [`Cause::NotASocket`], [`Cause::Denied`] (with the file that denies access), or [`Cause::System`].
-    pub fn at(path: &SocketPath) -> Result<Self, Cause> {
-        let found = std::fs::metadata(path.as_path()).map_err(|error| not_found(path, &error))?;
-        match what(&found.file_type()) {
-            None => Ok(Self {
-                device: found.dev(),
-                inode: found.ino(),
-                changed: (found.ctime(), found.ctime_nsec()),
-            }),
-            Some(what) => Err(Cause::NotASocket { what }),
-        }
+/// Inspects the file at a path, without connecting.
+///
+/// # Errors
+/// [`Cause::Absent`], [`Cause::NotASocket`], [`Cause::Denied`] (with the file that denies access), or [`Cause::System`].
+pub fn socket_file(path: &SocketPath) -> Result<SocketFile, Cause> {
+    let found = std::fs::metadata(path.as_path()).map_err(|error| not_found(path, &error))?;
+    match what(&found.file_type()) {
+        None => Ok(SocketFile::new(found.dev(), found.ino(), (found.ctime(), found.ctime_nsec()))),
+        Some(what) => Err(Cause::NotASocket { what }),
     }
-
-    /// A fake file for tests without a file system, identified by its number.
-    pub const fn numbered(inode: u64) -> Self {
-        Self { device: 0, inode, changed: (0, 0) }
-    }
-}
-
-/// The listener at an endpoint, as the kernel reports it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listener {
-    /// A listener on a Unix socket.
-    Socket {
-        /// The process that called `listen`; `None` if it is not visible.
-        pid: Option<u32>,
-        /// Its user at that time.
-        user: u32,
-        /// The owner of the socket file.
-        file_owner: u32,
-    },
-    /// A listener on a port of this machine.
-    Port(core::net::SocketAddr),
 }
 
 /// The owner of the socket at a path, without following a symlink.

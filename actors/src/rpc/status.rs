@@ -4,9 +4,7 @@ use std::error::Error;
 
 use tonic::Status;
 
-use super::cause::Cause;
-use super::code::Code;
-use super::fault::{Fault, Problem};
+use super::{Cause, Code, Fault, Problem};
 use crate::vocabulary::text::quoted;
 
 /// The prefix of tonic's message for an answer over the size limit.
@@ -29,7 +27,7 @@ pub(crate) fn cause(status: &Status, rule: &'static str) -> Cause {
     if [TOO_LARGE, UNDECODABLE, MISSING].iter().any(|words| message.starts_with(words)) {
         return Cause::Fault(unreadable(message, rule));
     }
-    let code = Code::from_tonic(status.code());
+    let code = Code::from_number(status.code().into());
     Cause::Status { code, message: quoted(message) }
 }
 
@@ -62,6 +60,17 @@ pub(super) fn told(error: &(dyn Error + 'static)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_code_of_tonic_is_read_as_ours_of_the_same_name_c016() {
+        for code in Code::ALL {
+            let of_tonic = tonic::Code::from(code.number());
+            let name: String = format!("{of_tonic:?}").to_uppercase();
+            assert_eq!(name, code.as_str().replace('_', ""));
+            let status = Status::new(of_tonic, "told");
+            assert_eq!(cause(&status, "C011"), Cause::Status { code, message: "told".to_owned() });
+        }
+    }
 
     #[test]
     fn what_a_plugin_says_is_cut_and_escaped_c021() {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use callboard_actors::csi::{CallError, Cause, Class, Connection, Limits, Rpc, SocketFile, Step};
+use callboard_actors::csi::{CallError, Cause, Class, Connection, Limits, Rpc, Step, socket_file};
 use callboard_actors::vocabulary::SocketPath;
 
 use crate::plugin::{LONG, Place, Plugin};
@@ -49,11 +49,11 @@ async fn a_socket_left_by_a_dead_process_refuses_and_is_not_taken_for_a_slow_one
 async fn a_new_socket_at_the_same_path_is_another_file_reg_10() {
     let place = Place::new();
     drop(UnixListener::bind(place.socket.as_path()).expect("free"));
-    let dead = SocketFile::at(&place.socket).expect("a socket");
-    assert_eq!(SocketFile::at(&place.socket), Ok(dead));
+    let dead = socket_file(&place.socket).expect("a socket");
+    assert_eq!(socket_file(&place.socket), Ok(dead));
     fs::remove_file(place.socket.as_path()).expect("there");
     let _witness = place.serve(Plugin::default());
-    assert_ne!(SocketFile::at(&place.socket), Ok(dead));
+    assert_ne!(socket_file(&place.socket), Ok(dead));
     assert_eq!(place.dial().await.endpoint(), &place.socket);
 }
 
