@@ -14,7 +14,19 @@ pub mod rpc;
 
 pub mod csi;
 
+pub mod driver;
+
+pub mod drivers;
+
 pub mod registry;
+
+pub mod lease;
+
+pub mod instance;
+
+pub mod instances;
+
+pub mod inventory;
 
 pub mod supervisor;
 

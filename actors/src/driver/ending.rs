@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::behaviour::{CALL_GRACE, Outcome};
-use super::report::{DriverEnding, DriverHealth};
 use super::state::{
     Driver, DriverCall, DriverMode, DriverTimer, Ending, Link, Phase, Reached, StartStep, Then, Trouble,
     TroubleKind,
 };
+use super::{DriverEnding, DriverHealth};
 use crate::process::Lifetime;
 use crate::processes::Recalled;
 use crate::shell::{CallLost, Effects, StopMode};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::DriverHealth;
 use super::behaviour::Outcome;
-use super::report::DriverHealth;
 use super::state::{
     Driver, DriverCall, DriverTimer, Link, Phase, Reached, StartStep, Then, Trouble, TroubleKind,
 };

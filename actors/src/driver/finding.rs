@@ -1,6 +1,6 @@
 //! What a driver makes of a process of it that was found, and of there being none.
 
-use super::report::DriverHealth;
+use super::DriverHealth;
 use super::state::{Driver, Link, StartStep, Then, Trouble, TroubleKind};
 use crate::process::Launched;
 use crate::shell::Effects;

@@ -36,8 +36,6 @@ mod events;
 
 mod recent;
 
-mod report;
-
 mod node;
 mod spec;
 
@@ -68,13 +66,13 @@ pub(crate) use actor::ending_deadline;
 pub(crate) mod fuzzing;
 
 pub use actor::start;
+pub use callboard_machines::driver::*;
 pub use events::*;
 pub use generations::Generations;
 pub use messages::*;
 pub use node::{MAX_PORT, MIN_PORT, NodeFacts};
 pub use owner::{Ordered, ProcessOwner};
 pub use recent::{Folded, RECENT_ENTRIES, Recent};
-pub use report::*;
 pub use spec::{DriverLimits, DriverSpec, process_name};
 pub use state::{
     Driver, DriverCall, DriverConfig, DriverMode, DriverTimer, Fingerprint, Reached, StartStep, Trouble,

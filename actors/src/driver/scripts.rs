@@ -6,9 +6,9 @@
 use goldenscript::ArgumentConsumer;
 
 use super::messages::{DescribeTroubles, DriverAnswer, DriverAsk, RestartNow};
-use super::report::*;
 use super::spec::{DriverLimits, DriverSpec, process_name};
 use super::state::*;
+use super::*;
 use crate::goplugin::{Handshake, HandshakeTerms, PluginEndpoint};
 use crate::process::{Executable, Launched, Lifetime, ProcessSpec, ProcessTag};
 use crate::processes::Recalled;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::recent::Recent;
-use super::report::{Attributes, DriverCapabilities, DriverHealth, DriverReport};
 use super::spec::{DriverLimits, DriverSpec};
+use super::{Attributes, DriverCapabilities, DriverHealth, DriverReport};
 use crate::process::{Launched, ProcessName, ProcessTag};
 use crate::processes::Recalled;
 use crate::shell::StopMode;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::DriverSummary;
 use super::messages::{DispenseDriver, DriversAnswer, NotDispensed, Wanted};
 use super::state::{Child, Curious, Drivers, DriversTimer, Waiting};
-use super::summary::DriverSummary;
 use crate::driver::DriverHealth;
 use crate::driver::client::DriverClient;
 use crate::shell::{AskId, Effects};

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::DriverSummary;
 use super::state::Drivers;
-use super::summary::DriverSummary;
 use crate::conversation;
 use crate::driver::client::DriverClient;
 use crate::driver::{DriverHealth, DriverReport, DriverSpec, Folded, TaskKey};

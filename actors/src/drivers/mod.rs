@@ -23,7 +23,6 @@
 //!   children are ended by force and started anew; they find their processes again.
 
 mod messages;
-mod summary;
 
 mod state;
 
@@ -39,9 +38,9 @@ mod actor;
 mod scripts;
 
 pub use actor::{DriversMemory, start};
+pub use callboard_machines::drivers::DriverSummary;
 pub use messages::*;
 pub use state::{
     ChildEnded, ChildKind, Drivers, DriversCall, DriversChange, DriversImage, DriversOptions, DriversOutcome,
     DriversTimer, Watched,
 };
-pub use summary::DriverSummary;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use goldenscript::ArgumentConsumer;
 
+use super::DriverSummary;
 use super::messages::*;
 use super::state::*;
-use super::summary::DriverSummary;
 use crate::driver::client::DriverClient;
 use crate::driver::{
     DriverEnding, DriverHealth, DriverMode, DriverReport, DriverSpec, DriverStage, Folded, TaskKey,

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::messages::InstanceReport;
-use super::state::{Instance, InstanceCall, InstanceConfig, InstanceLimits, Reached};
+use super::{Instance, InstanceCall, InstanceConfig, InstanceLimits, InstanceReport, Reached};
 use crate::csi::{Answer, CallError, Cause, Connection, Readiness, Rpc, Step};
 use crate::lease::{ConnectionEnd, Connections, Gate, OpenConnection};
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};

@@ -3,8 +3,10 @@
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::messages::{InstanceReported, InstancesNews};
-use super::state::{ChildEnded, Instances, InstancesCall, InstancesOptions, InstancesOutcome, RegistryItem};
+use super::{
+    ChildEnded, InstanceReported, Instances, InstancesCall, InstancesNews, InstancesOptions,
+    InstancesOutcome, RegistryItem,
+};
 use crate::instance::{self, Half, Instance, InstanceConfig, LookNow, Retire};
 use crate::lease::Connections;
 use crate::registry::{Registry, RegistryNews};

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::messages::{Dispense, DispenseError};
-use super::state::Instances;
+use super::{Dispense, DispenseError, Instances};
 use crate::lease::{Connections, Lease};
 use crate::shell::{Address, AskError};
 use crate::vocabulary::PluginKey;

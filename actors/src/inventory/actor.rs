@@ -3,8 +3,9 @@
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::messages::{FirstSummary, InventoryNews, Offer};
-use super::state::{Inventory, InventoryCall, InventoryOptions, InventoryOutcome};
+use super::{
+    FirstSummary, Inventory, InventoryCall, InventoryNews, InventoryOptions, InventoryOutcome, Offer,
+};
 use crate::drivers::{AwaitDrivers, DriverSummary, Drivers};
 use crate::instances::Instances;
 use crate::shell::{Address, EffectHandler, Follower, NoStore, Running, Settings, start as start_machine};

@@ -1,42 +1,7 @@
-//! The inventory: what this node offers through its plugins, folded from what their instances report.
-//!
-//! ```text
-//!  start ► gathering ── all known, or waited long enough ──► First, once ──► published
-//!
-//!  then, for each plugin:
-//!
-//!                  report                             its instance leaves
-//!   (nothing) ────────────────► current ────────────────────────────────────────► restarting
-//!       ▲          Changed       │  ▲ ▲                                             │ │  │
-//!       │                        └──┘ └── successor is healthy: Changed if it ──────┘ │  │
-//!       │            another report:      differs, else nothing                       │  │
-//!       │            Changed if it differs   ▲                                        │  │
-//!       │                                    └── grace over, successor is not: Changed┘  │
-//!       └───────────────────────────────── grace over, no successor: Removed, once ──────┘
-//! ```
-//!
-//! What holds:
-//!
-//! - What is published is a pure function of what the instances reported (HLT-07). Nothing is told before the first
-//!   fingerprints, and these are told in one piece, as soon as every plugin is known that was registered at the start; a node
-//!   without plugins waits for nothing (N1, HLT-06).
-//! - Offers that differ only in generation or in the time since when are equal, and equal offers are not told (SCL-05).
-//! - An offer whose plugin has left is kept for a grace, marked as restarting, and nothing is told of that. Within the grace
-//!   a successor is told of only when it is healthy, and only if it offers something else (HLT-08).
-
-mod messages;
-
-mod state;
-
-mod behaviour;
+//! Runs the [machine of the inventory](callboard_machines::inventory): follows the instances, and logs each offer.
 
 mod actor;
 
-#[cfg(test)]
-mod scripts;
+pub use callboard_machines::inventory::*;
 
 pub use actor::start;
-pub use messages::*;
-pub use state::{
-    InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome, InventoryTimer,
-};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::LeasedCalls;
 use super::clients::Lease;
 use super::gate::{ConnectionEnd, Gate};
 use crate::rpc::Channel;
@@ -17,15 +18,6 @@ pub(super) struct Leased {
     pub(super) channel: Channel,
     pub(super) answer_bytes_max: usize,
     pub(super) gate: Arc<Gate>,
-}
-
-/// The calls and leases of one connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub struct LeasedCalls {
-    /// The number of leases that have not been dropped.
-    pub leases: usize,
-    /// The number of calls in flight, those of the instance itself included.
-    pub in_flight: usize,
 }
 
 /// The open connections of all instances, at most one for each plugin. Clones share them; it can be used from any thread.

@@ -28,10 +28,11 @@ mod connections;
 mod error;
 mod gate;
 
+pub use callboard_machines::lease::LeasedCalls;
 pub use channel::{LeasedBody, LeasedChannel};
 pub use clients::Lease;
+pub use connections::Connections;
 pub(crate) use connections::OpenConnection;
-pub use connections::{Connections, LeasedCalls};
 pub use error::LeaseError;
 pub use gate::ConnectionEnd;
 pub(crate) use gate::Gate;

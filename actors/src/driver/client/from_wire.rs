@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callboard_proto::drivers as wire;
 
-use crate::driver::report::NetworkMode;
+use crate::driver::NetworkMode;
 use crate::vocabulary::Timestamp;
 
 mod driver;

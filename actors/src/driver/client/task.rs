@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::driver::report::NetworkMode;
+use crate::driver::NetworkMode;
 use crate::vocabulary::text::is_harmless;
 use crate::vocabulary::{AllocationId, TaskName, Timestamp};
 

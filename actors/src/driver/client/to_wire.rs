@@ -8,7 +8,7 @@ use callboard_proto::drivers as wire;
 use super::task::{
     DnsConfig, LinuxResources, NetworkIsolation, PortMapping, Resources, TaskConfig, TaskDevice, TaskMount,
 };
-use crate::driver::report::NetworkMode;
+use crate::driver::NetworkMode;
 
 /// The wire has paths as text; what is no text of UTF-8 is written with marks in its place, as it is shown to people.
 fn path(path: &Path) -> String {

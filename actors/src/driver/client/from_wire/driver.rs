@@ -6,11 +6,11 @@ use callboard_proto::drivers as wire;
 use callboard_proto::structs;
 
 use super::{Fault, MESSAGE_BYTES_MAX, network_mode, unknown};
-use crate::driver::report::{
+use crate::driver::state::Fingerprint;
+use crate::driver::{
     Attribute, AttributeValue, Attributes, DriverCapabilities, DriverHealth, FsIsolation, MountSupport,
     NetworkMode,
 };
-use crate::driver::state::Fingerprint;
 use crate::vocabulary::text::{bounded, quoted};
 
 /// Most attributes that are read of one fingerprint.

@@ -163,7 +163,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::driver::report::NetworkMode;
+    use crate::driver::NetworkMode;
     use crate::vocabulary::Timestamp;
 
     #[test]

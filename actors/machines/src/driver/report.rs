@@ -206,12 +206,15 @@ pub enum DriverEnding {
 }
 
 impl DriverEnding {
-    pub(super) fn told(how: impl Into<String>) -> Self {
+    /// An ending in these words.
+    #[must_use]
+    pub fn told(how: impl Into<String>) -> Self {
         Self::Told { how: how.into() }
     }
 
     /// The words for it; none where there is nothing to tell.
-    pub(super) fn words(&self) -> &str {
+    #[must_use]
+    pub fn words(&self) -> &str {
         match self {
             Self::NothingRan => "",
             Self::Told { how } => how,
@@ -254,7 +257,8 @@ pub struct DriverReport {
 
 impl DriverReport {
     /// What is known of a driver before its first step.
-    pub(crate) fn of_nothing_yet(name: DriverName, now: Timestamp) -> Self {
+    #[must_use]
+    pub fn of_nothing_yet(name: DriverName, now: Timestamp) -> Self {
         Self {
             name,
             generation: Generation::default(),

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::messages::InstancesNews;
 use super::state::{Child, Instances, Settling};
 use crate::instance::Half;
+use crate::kernel::Effects;
 use crate::registry::Entry;
-use crate::shell::Effects;
 use crate::vocabulary::{AllocationId, Health, PluginKey};
 
 impl Instances {

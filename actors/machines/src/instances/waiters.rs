@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::shell::AskId;
+use crate::kernel::AskId;
 use crate::vocabulary::Timestamp;
 
 /// The waiting callers by object, each with the begin of its wait.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::messages::InstanceReport;
 use super::reading::Reading;
 use crate::csi::{Answer, Limits, Rpc};
-use crate::shell::AskId;
+use crate::kernel::AskId;
 use crate::vocabulary::{
     AllocationId, Attempt, Backoff, BackoffState, CsiFingerprint, Generation, PluginKey, PluginType,
     SocketPath,

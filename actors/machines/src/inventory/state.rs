@@ -6,8 +6,9 @@ use std::time::Duration;
 use super::messages::{FirstSummary, Offer};
 use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::shell::{AskError, AskId, FeedItem};
+use crate::kernel::AskId;
 use crate::vocabulary::{Attempt, DriverName, Health, PluginKey, PluginName, PluginType, Timestamp};
+use crate::{AskError, FeedItem};
 
 /// How the inventory is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,7 +19,7 @@ pub struct InventoryOptions {
     pub restart_grace: Duration,
     /// How many may wait for the first fingerprints at once. 4096 by default.
     pub waiting_max: usize,
-    /// Whether the first wait covers the drivers that their owner has or expects. Said by [`start`](super::start).
+    /// Whether the first wait covers the drivers that their owner has or expects. Set by the start function of the shell.
     pub awaits_drivers: bool,
 }
 

@@ -10,9 +10,10 @@ use super::messages::*;
 use super::state::*;
 use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::shell::{AskError, CallKey, Effect, FeedItem};
+use crate::kernel::{CallKey, Effect};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
+use crate::{AskError, FeedItem};
 
 #[test]
 fn every_story_of_the_inventory_goes_as_it_is_told() {

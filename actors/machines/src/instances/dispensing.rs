@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::messages::{AwaitRetiredError, CheckError, Dispense, DispenseError, Dispensed, InstancesAnswer};
 use super::state::{Child, Instances, InstancesCall, InstancesTimer};
-use crate::shell::{AskId, CallKey, Effects};
+use crate::kernel::{AskId, CallKey, Effects};
 use crate::vocabulary::{AllocationId, Attempt, Health, Moment, PluginKey, Timestamp};
 
 /// The deadline of a check on demand: the connection and each call have their own timeouts.

@@ -7,7 +7,7 @@ use goldenscript::ArgumentConsumer;
 use super::messages::{InstanceAnswer, InstanceAsk, InstanceReport, LookNow, Retire};
 use super::state::{Half, Instance, InstanceCall, InstanceConfig, InstanceLimits, InstanceTimer, Reached};
 use crate::csi::{Answer, CallError, Cause, Code, Readiness, Rpc, Step};
-use crate::shell::{CallKey, CallLost, Effect};
+use crate::kernel::{CallKey, CallLost, Effect};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 

@@ -12,10 +12,11 @@ use super::state::{
 };
 use super::waiters::Waiters;
 use crate::instance::Half;
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never, Vitals};
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, RegistryNews};
-use crate::shell::{AskError, AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, Never, Vitals};
 use crate::vocabulary::{Attempt, Generation, Moment, PluginKey, Timestamp};
+use crate::{AskError, FeedItem};
 
 /// The deadline of one call for the registry's news or for endings; then it is repeated.
 const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::state::Instances;
 use crate::conversation;
 pub use crate::instance::InstanceReport;
+use crate::kernel::Vitals;
 use crate::lease::LeasedCalls;
-use crate::shell::Vitals;
 use crate::vocabulary::{AllocationId, Attempt, CsiFingerprint, Generation, PluginKey, SocketPath};
 
 /// Dispenses a plugin to send work to, as in Nomad. There are three answers (RES-01): the plugin, not yet, no.

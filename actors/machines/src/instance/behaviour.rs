@@ -9,7 +9,7 @@ use super::state::{
     Instance, InstanceCall, InstanceConfig, InstanceTimer, LOOKS_WAITING_MAX, Link, Phase, Reached,
 };
 use crate::csi::{Answer, CallError, Class, Rpc};
-use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, BackoffState, CsiFingerprint, Health, Moment};
 
 /// The margin between the call's own timeout and that of the shell, so that the call's own error is reported.

@@ -7,13 +7,14 @@ use std::time::Duration;
 use super::messages::{InstanceReport, InstanceState};
 use super::waiters::Waiters;
 use crate::instance::{InstanceConfig, InstanceLimits};
+use crate::kernel::{AskId, Ending, Vitals};
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, RegistryNews, RegistryView};
-use crate::shell::{AskError, AskId, Ending, FeedItem, Vitals};
 use crate::vocabulary::{
     AllocationId, Attempt, Backoff, BackoffState, CsiFingerprint, Generation, PluginKey, RestartBudget,
     RestartHistory,
 };
+use crate::{AskError, FeedItem};
 
 /// The options of the supervisor of instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

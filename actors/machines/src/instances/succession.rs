@@ -6,8 +6,8 @@ use super::behaviour::HAND_OVER_DEADLINE;
 use super::messages::{DispenseError, InstanceReport, InstancesAnswer, InstancesNews};
 use super::state::{Child, ChildEnded, Entry, Instances, InstancesCall, InstancesTimer};
 use crate::instance::{Half, InstanceConfig};
+use crate::kernel::{CallKey, CallLost, Effects, Ending};
 use crate::registry::Active;
-use crate::shell::{CallKey, CallLost, Effects, Ending};
 use crate::vocabulary::{Attempt, BackoffState, Health, Moment, PluginKey, RestartHistory};
 
 impl Instances {

@@ -8,9 +8,10 @@ use super::state::{
     InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome, InventoryTimer, Phase,
     Standing,
 };
+use crate::FeedItem;
 use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::shell::{AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, Never};
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, Generation, Health, Moment, PluginKey};
 
 /// How long one call for the instances' news waits before it is made again.

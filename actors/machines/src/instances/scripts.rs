@@ -11,11 +11,12 @@ use goldenscript::ArgumentConsumer;
 
 use super::messages::*;
 use super::state::*;
+use crate::kernel::{CallKey, CallLost, Effect, Ending, Machine, Vitals};
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, Departure, Entry, RegistryNews, RegistryView, Standing};
-use crate::shell::{AskError, CallKey, CallLost, Effect, Ending, FeedItem, Machine, Vitals};
 use crate::stage::{Fault, Player, Stage, number, play_all, span, word};
 use crate::vocabulary::*;
+use crate::{AskError, FeedItem};
 
 #[test]
 fn every_story_of_the_instances_goes_as_it_is_told() {

@@ -1,0 +1,5 @@
+//! Drivers: what is known of one.
+
+mod report;
+
+pub use report::*;
