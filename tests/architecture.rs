@@ -7,8 +7,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Within `actors/machines/src`: each folder, and the folders it may import.
-const MACHINES: &[(&str, &[&str])] =
-    &[("vocabulary", &[]), ("kernel", &["vocabulary"]), ("supervisor", &["vocabulary", "kernel"])];
+const MACHINES: &[(&str, &[&str])] = &[
+    ("vocabulary", &[]),
+    ("kernel", &["vocabulary"]),
+    ("rpc", &["vocabulary"]),
+    ("csi", &["vocabulary", "rpc"]),
+    ("driver", &["vocabulary"]),
+    ("drivers", &["vocabulary", "driver"]),
+    ("registry", &["vocabulary", "kernel"]),
+    ("instance", &["vocabulary", "kernel", "csi"]),
+    ("lease", &[]),
+    ("instances", &["vocabulary", "kernel", "registry", "instance", "lease"]),
+    ("inventory", &["vocabulary", "kernel", "instances", "drivers"]),
+    ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
+    ("allocations", &["vocabulary", "kernel", "allocation"]),
+    ("supervisor", &["vocabulary", "kernel"]),
+];
 
 /// Within `actors/src`: each folder, and the folders it may import. The folder of a shell includes that of its machine, which has the
 /// same name in `actors/machines/src`.
@@ -86,19 +100,6 @@ const PURE: &[&str] = &[
     "actors/src/goplugin/info.rs",
     "actors/src/goplugin/diagnosis.rs",
     "actors/src/goplugin/program.rs",
-    "actors/src/allocation/behaviour.rs",
-    "actors/src/allocation/messages.rs",
-    "actors/src/allocation/paths.rs",
-    "actors/src/allocation/sign_in.rs",
-    "actors/src/allocation/state.rs",
-    "actors/src/allocation/stopping.rs",
-    "actors/src/allocation/waiting.rs",
-    "actors/src/allocation/watching.rs",
-    "actors/src/allocations/behaviour.rs",
-    "actors/src/allocations/keeping.rs",
-    "actors/src/allocations/messages.rs",
-    "actors/src/allocations/orders.rs",
-    "actors/src/allocations/state.rs",
     "actors/src/catalog/version.rs",
     "actors/src/catalog/options.rs",
     "actors/src/catalog/messages.rs",

@@ -26,6 +26,10 @@ pub mod instance;
 
 pub mod instances;
 
+pub mod allocation;
+
+pub mod allocations;
+
 pub mod inventory;
 
 pub mod supervisor;

@@ -6,9 +6,11 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 
 use super::directory::Files;
-use super::messages::{AllocationNews, AllocationPhase, Listener};
 use super::neighbours::Neighbours;
-use super::state::{Allocation, AllocationCall, AllocationConfig, AllocationOutcome};
+use super::{
+    Allocation, AllocationCall, AllocationConfig, AllocationNews, AllocationOutcome, AllocationPhase,
+    Listener,
+};
 use crate::csi::{Answer, CallError, Cause, Connection, Limits, Rpc, socket_file};
 use crate::instances::AwaitRetired;
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_actor};

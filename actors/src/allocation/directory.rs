@@ -15,8 +15,7 @@ use rustix::io::Errno;
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
-use super::messages::{Listener, PrepareError};
-use super::paths::{Access, Place, Plan, Step};
+use super::{Access, Listener, Place, Plan, PrepareError, Step};
 use crate::vocabulary::text::quoted;
 use crate::vocabulary::{AllocationId, SocketPath};
 

@@ -2,18 +2,11 @@
 
 use futures_util::future::{LocalBoxFuture, try_join, try_join_all};
 
-use crate::instances::{AwaitRetired, AwaitRetiredError, HealthOf, InstanceReport, Instances};
-use crate::registry::{
-    Deregister, Deregistered, Describe, Description, Register, RegisterError, Registered, Registry,
-};
+use super::{RegisterOutcome, RetiredOutcome, healths};
+use crate::instances::{AwaitRetired, HealthOf, Instances};
+use crate::registry::{Deregister, Deregistered, Describe, Register, Registry};
 use crate::shell::{Address, AskError};
 use crate::vocabulary::{AllocationId, Health, PluginKey};
-
-/// The outcome of a [`Register`].
-pub type RegisterOutcome = Result<Result<Registered, RegisterError>, AskError>;
-
-/// The outcome of an [`AwaitRetired`].
-pub type RetiredOutcome = Result<Result<(), AwaitRetiredError>, AskError>;
 
 /// The neighbours of an allocation's supervisor. Messages are sent in the order of calls, before the futures are returned.
 pub trait Neighbours: 'static {
@@ -69,22 +62,4 @@ impl Neighbours for Addresses {
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome> {
         Box::pin(self.instances.ask(message))
     }
-}
-
-/// The health of each plugin of an allocation whose instance talks to it, or is about to.
-pub fn healths(
-    allocation: &AllocationId,
-    described: &[Description],
-    reports: &[InstanceReport],
-) -> Vec<Health> {
-    let active = described.iter().filter(|described| is_active(described, allocation));
-    let is_reported = |plugin: &PluginKey| reports.iter().any(|report| report.plugin == *plugin);
-    // Active plugins without a report of their instance are starting.
-    let beginning = active.filter(|described| !is_reported(&described.plugin)).count();
-    let healths = reports.iter().map(|report| report.health.clone());
-    healths.chain(std::iter::repeat_n(Health::Starting, beginning)).collect()
-}
-
-fn is_active(described: &Description, allocation: &AllocationId) -> bool {
-    described.active.as_ref().is_some_and(|active| active.registration.allocation == *allocation)
 }

@@ -8,10 +8,9 @@ use std::rc::Rc;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Notify;
 
-use super::messages::{AllocationReported, AllocationsNews};
-use super::state::{
-    Allocations, AllocationsCall, AllocationsChange, AllocationsImage, AllocationsOptions,
-    AllocationsOutcome, Order, OrderAnswer, SupervisorEnded,
+use super::{
+    AllocationReported, Allocations, AllocationsCall, AllocationsChange, AllocationsImage, AllocationsNews,
+    AllocationsOptions, AllocationsOutcome, Order, OrderAnswer, SupervisorEnded,
 };
 use crate::allocation::{
     self, Allocation, AllocationConfig, DescribeAllocation, Listener, MakeReady, Neighbours, NoteExit,

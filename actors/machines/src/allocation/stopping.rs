@@ -9,8 +9,9 @@ use super::neighbours::RetiredOutcome;
 use super::state::{
     Allocation, AllocationCall, AllocationTimer, Event, Phase, Stage, Standing, Stopping, Wish,
 };
+use crate::AskError;
 use crate::instances::AwaitRetiredError;
-use crate::shell::{AskError, AskId, CallLost, Effects};
+use crate::kernel::{AskId, CallLost, Effects};
 use crate::vocabulary::{Attempt, Health, Moment};
 
 /// The pause before a retry with actors that were too busy to answer.

@@ -8,9 +8,10 @@ use super::messages::{
 };
 use super::neighbours::{RegisterOutcome, RetiredOutcome};
 use super::paths::Plan;
+use crate::AskError;
 use crate::csi::{Answer, CallError, Cause, Rpc, SocketFile};
+use crate::kernel::AskId;
 use crate::registry::{Deregister, Deregistered, Register};
-use crate::shell::{AskError, AskId};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Generation, Health, Identity, Timestamp};
 
 /// The options of an allocation's supervisor.

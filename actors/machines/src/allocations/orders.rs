@@ -6,8 +6,9 @@ use super::messages::{AllocationsAnswer, PrepareError, UnknownAllocation};
 use super::state::{
     Allocations, AllocationsCall, AllocationsChange, Entry, Leaving, Order, OrderAnswer, Record, Supervisor,
 };
+use crate::AskError;
 use crate::allocation::{AllocationSpec, Plan, Task};
-use crate::shell::{AskError, AskId, CallKey, Effects, StopMode};
+use crate::kernel::{AskId, CallKey, Effects, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
 
 /// The asker of an order that is repeated after its answer, or that nothing waits for. The shell counts from one.

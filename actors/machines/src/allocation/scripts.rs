@@ -13,10 +13,11 @@ use goldenscript::{Command, Context, Runner};
 use super::messages::*;
 use super::paths::{Layout, Plan};
 use super::state::*;
+use crate::AskError;
 use crate::csi::{Answer, CallError, Cause, Denial, Fault, Problem, Readiness, Rpc, SocketFile, Step};
 use crate::instances::AwaitRetiredError;
+use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
 use crate::registry::{Deregistered, RegisterError, Registered};
-use crate::shell::{AskError, AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
 use crate::stage::{number, play_all};
 use crate::vocabulary::*;
 

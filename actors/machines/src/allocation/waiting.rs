@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::messages::{AllocationNews, TaskEventKind};
 use super::state::{Allocation, AllocationCall, AllocationTimer, Event, PendingCall, Phase, Waiting, Wish};
 use crate::csi::{Answer, CallError, Cause, Class, Readiness, Rpc, SocketFile, Step};
-use crate::shell::{CallLost, Effects};
+use crate::kernel::{CallLost, Effects};
 use crate::vocabulary::{Attempt, Health, Identity, Moment};
 
 /// Why there is no ready answer yet.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::messages::{AllocationStatus, AllocationStopped, PrepareError, TaskContext};
+use crate::AskError;
 use crate::allocation::{AllocationConfig, AllocationOptions, AllocationSpec, Layout, Plan, Task};
-use crate::shell::{AskError, AskId, Ending, StopMode, Vitals};
+use crate::kernel::{AskId, Ending, StopMode, Vitals};
 use crate::vocabulary::{
     AllocationId, Attempt, Backoff, BackoffState, RestartBudget, RestartHistory, Timestamp,
 };

@@ -13,7 +13,7 @@ use super::state::{
     Order, Record, Supervisor, SupervisorEnded,
 };
 use crate::allocation::{AllocationConfig, Task};
-use crate::shell::{AskId, Effects, Ending, StopMode};
+use crate::kernel::{AskId, Effects, Ending, StopMode};
 use crate::vocabulary::{AllocationId, BackoffState, Health, Moment, RestartHistory};
 
 /// The timeout for the report of a supervisor that has ended.

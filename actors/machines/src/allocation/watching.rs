@@ -5,8 +5,9 @@
 //! allocation is active, is probed directly.
 
 use super::state::{Allocation, AllocationCall, AllocationTimer, Phase, Standing};
+use crate::AskError;
 use crate::csi::{Answer, CallError, Readiness, Rpc};
-use crate::shell::{AskError, Effects};
+use crate::kernel::Effects;
 use crate::vocabulary::{Attempt, Health, Moment};
 
 impl Allocation {

@@ -11,7 +11,7 @@ use super::state::{
     AllocationsOutcome, AllocationsTimer, Entry, Order, Supervisor,
 };
 use crate::allocation::{AllocationNews, AllocationStatus};
-use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Vitals};
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Vitals};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
 
 /// The deadline of one wait for endings; then it is repeated.

@@ -11,7 +11,7 @@ use super::state::{
     Allocation, AllocationCall, AllocationConfig, AllocationOutcome, AllocationTimer, Event, Phase,
     Preparing, SignIn, Task, Wish,
 };
-use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Never, StopMode};
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never, StopMode};
 use crate::vocabulary::{Attempt, Generation, Health, Moment};
 
 impl Machine for Allocation {

@@ -7,7 +7,7 @@ pub use crate::allocation::{
     Propagation, TaskContext, TaskEvent, TaskEventKind,
 };
 use crate::conversation;
-use crate::shell::Vitals;
+use crate::kernel::Vitals;
 use crate::vocabulary::{AllocationId, Attempt, TaskName};
 
 /// Prepares the task before each of its starts. The first one starts the allocation's supervisor; a dead socket of a former

@@ -8,8 +8,9 @@ use super::neighbours::RegisterOutcome;
 use super::state::{
     Allocation, AllocationCall, AllocationTimer, Phase, SignIn, Stage, Standing, Stopping, Watch, Wish,
 };
+use crate::AskError;
+use crate::kernel::Effects;
 use crate::registry::{Deregister, Deregistered, Register};
-use crate::shell::{AskError, Effects};
 use crate::vocabulary::{Attempt, BackoffState, Identity, Moment};
 
 impl Default for SignIn {

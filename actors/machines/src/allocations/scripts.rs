@@ -12,8 +12,9 @@ use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 
 use super::messages::*;
 use super::state::*;
+use crate::AskError;
 use crate::allocation::{AllocationNews, Layout};
-use crate::shell::{AskError, AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
 use crate::stage::{number, play_all};
 use crate::vocabulary::*;
 
