@@ -43,7 +43,7 @@ pub trait World: Play + Debug {
     /// Everything that can happen now.
     fn events(&self) -> Vec<Self::Event>;
 
-    /// A [digest] of everything that decides what can happen next.
+    /// A digest of everything that decides what can happen next.
     fn digest(&self) -> u128 {
         digest(&format!("{self:?}"))
     }
