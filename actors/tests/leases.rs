@@ -150,6 +150,47 @@ fn a_call_that_takes_too_long_is_cut_when_its_plugin_leaves_and_its_caller_learn
 }
 
 #[test]
+fn a_lease_that_is_kept_keeps_no_connection_open_scl_06() {
+    story(|| async {
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
+        let plugin = Plugin::new("zfs.example");
+        let serving = plugin.serve(&socket);
+        fixture.register(&zfs, "a", &socket).await;
+        let lease = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        let channel = lease.channel();
+        assert!(!serving.is_left());
+        fixture.deregister(&zfs, "a").await;
+        let retired = fixture.instances.ask(AwaitRetired { allocation: allocation("a") }).await;
+        retired.expect("it runs").expect("it has retired");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(serving.is_left(), "its plugin has seen the end");
+        drop((lease, channel));
+        fixture.stop_instances().await;
+    });
+}
+
+#[test]
+fn no_lease_is_given_over_a_connection_that_has_ended() {
+    story(|| async {
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
+        let first = Plugin::new("zfs.example").serve(&socket);
+        fixture.register(&zfs, "a", &socket).await;
+        fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        first.kill();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let refused = fixture.leases.lease(&zfs, Duration::ZERO).await.expect_err("it is dead");
+        assert!(refused.is_transient(), "{refused}");
+        let second = Plugin::new("zfs.example").serve(&socket);
+        let lease = fixture.leases.lease(&zfs, Duration::MAX).await.expect("it is back");
+        assert!(node_id(&lease).await.is_ok(), "over a connection of its own");
+        drop(second);
+        fixture.stop_instances().await;
+    });
+}
+
+#[test]
 fn a_host_that_stops_waits_for_the_calls_in_flight_too_s3() {
     story(|| async {
         let fixture = Fixture::open();

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use callboard_actors::logmon::LogsView;
 use callboard_actors::shell::{Detail, FeedItem, JournalLine, Recorded, Subscription};
@@ -14,6 +14,7 @@ use callboard_proto::admin::v1 as wire;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::watch;
+use tokio::time::sleep;
 use tonic::Status;
 use wire::watch_response::News;
 
@@ -23,6 +24,8 @@ use super::service::gather;
 
 /// How many entries of the journal may wait to be looked at.
 const QUEUE: usize = 4_096;
+/// How soon an actor that did not answer is asked again.
+const GONE_PAUSE: Duration = Duration::from_secs(1);
 
 /// One reader's state.
 pub(super) struct Watching {
@@ -124,8 +127,11 @@ impl Watching {
     /// Waits until something may have changed, and counts the entries of the journal that were missed.
     async fn something_new(&mut self) -> Result<u64, Status> {
         let mut heard = Heard::default();
+        // An actor that was only slow may have nothing new when it answers again.
+        let is_one_gone = self.shown.as_ref().is_some_and(|shown| !shown.gone.is_empty());
         while heard == Heard::default() {
             tokio::select! {
+                () = sleep(GONE_PAUSE), if is_one_gone => heard.is_new = true,
                 item = self.journal.next() => heard.take(item.ok_or_else(host_has_ended)?),
                 // A channel of the latest view misses nothing; its end is that of the host.
                 Ok(()) = self.logs.changed() => heard.is_new = true,

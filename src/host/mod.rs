@@ -44,6 +44,9 @@ pub use builder::HostBuilder;
 pub use error::StartError;
 pub use thread::HostThread;
 
+/// The pause before a stop is requested again of a supervisor that did not accept the request.
+const STOP_RETRY_PAUSE: Duration = Duration::from_millis(10);
+
 /// A running host.
 #[derive(Debug, Clone)]
 pub struct Host {
@@ -211,13 +214,19 @@ impl Host {
     }
 
     async fn shut_down(&self, mode: StopMode) -> ShutdownReport {
-        let reason = match self.handles.supervisor.ask(Shutdown { mode }).await {
-            Ok(Ok(report)) => {
-                self.ended().await;
-                return report;
+        let reason = loop {
+            match self.handles.supervisor.ask(Shutdown { mode }).await {
+                Ok(Ok(report)) => {
+                    self.ended().await;
+                    return report;
+                }
+                Ok(Err(error)) => break error.to_string(),
+                Err(error @ AskError::NotRunning { .. }) => break error.to_string(),
+                // It has not accepted this, and lives.
+                Err(AskError::Busy { .. } | AskError::Crashed { .. } | AskError::NotDurable { .. }) => {
+                    tokio::time::sleep(STOP_RETRY_PAUSE).await;
+                }
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
         };
         // It has ended before, so nothing is left to stop. Whether that was in order depends on how it ended.
         let in_order = self.ended().await == Ending::Normal;

@@ -60,6 +60,10 @@ impl EffectHandler<Instance> for Handler {
 
     fn published(&mut self, news: &InstanceReport) {
         log(news);
+        // Before its supervisor learns that it is healthy.
+        if let Some(held) = &*self.held.borrow() {
+            held.open.gate().set_lendable(news.health == Health::Healthy);
+        }
         (self.told)(news);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::{Dispense, DispenseError, Instances};
+use super::{CheckNow, Dispense, DispenseError, Instances};
 use crate::lease::{Connections, Lease};
 use crate::shell::{Address, AskError};
 use crate::vocabulary::PluginKey;
@@ -66,16 +66,21 @@ impl Leases {
     /// # Errors
     /// Those of [`Dispense`] when the plugin is not healthy in time, and [`LeaseRefused::NotAnswered`] when the host is not running.
     pub async fn lease(&self, plugin: &PluginKey, within: Duration) -> Result<Lease, LeaseRefused> {
-        let until = Instant::now() + within;
+        // A timeout that no clock can hold has no end.
+        let until = Instant::now().checked_add(within);
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = until.map_or(within, |until| until.saturating_duration_since(Instant::now()));
             let dispensed = self.instances.ask(Dispense { plugin: plugin.clone(), within: left }).await??;
             let lease = self.connections.lease(plugin, dispensed.generation, &dispensed.fingerprint);
-            match lease {
-                Some(lease) => return Ok(lease),
-                None if Instant::now() + RETRY_PAUSE < until => sleep(RETRY_PAUSE).await,
-                None => return Err(LeaseRefused::JustEnded { plugin: plugin.clone() }),
+            if let Some(lease) = lease {
+                return Ok(lease);
             }
+            // Its connection has ended, and its instance has not looked since.
+            let check = self.instances.ask(CheckNow { plugin: plugin.clone() });
+            if timeout(left, check).await.is_err() || until.is_some_and(|until| Instant::now() >= until) {
+                return Err(LeaseRefused::JustEnded { plugin: plugin.clone() });
+            }
+            sleep(RETRY_PAUSE.min(left)).await;
         }
     }
 }

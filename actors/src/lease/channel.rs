@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use tonic::body::Body;
@@ -43,9 +43,11 @@ impl Service<Request<Body>> for LeasedChannel {
         Box::pin(async move {
             let pass = leased.gate.enter().map_err(|refused| not_admitted(&leased, refused))?;
             let mut sent = leased.channel.clone().call(request);
-            let response = poll_fn(|context| match sent.as_mut().poll(context) {
-                Poll::Ready(response) => Poll::Ready(response.map_err(|error| broken(&leased, error))),
-                Poll::Pending => pass.poll_cut(context).map(|()| Err(cut(&leased))),
+            let response = poll_fn(|context| {
+                if pass.poll_cut(context).is_ready() {
+                    return Poll::Ready(Err(cut(&leased)));
+                }
+                sent.as_mut().poll(context).map_err(|error| broken(&leased, error))
             });
             Ok(response.await?.map(|body| LeasedBody { body, pass, leased }))
         })
@@ -68,12 +70,13 @@ impl HttpBody for LeasedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, LeaseError>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            let failed = |error| LeaseError::Broken(ChannelError::from(error));
-            return Poll::Ready(frame.map(|frame| frame.map_err(failed)));
+        // First, since a stream may always have more.
+        if self.pass.poll_cut(context).is_ready() {
+            return Poll::Ready(Some(Err(cut(&self.leased))));
         }
-        ready!(self.pass.poll_cut(context));
-        Poll::Ready(Some(Err(cut(&self.leased))))
+        let failed = |error| LeaseError::Broken(ChannelError::from(error));
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        frame.map(|frame| frame.map(|frame| frame.map_err(failed)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -16,7 +16,7 @@ use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, PluginKey};
 /// The permission to call one generation of a plugin, over the connection of its instance. Dropping it gives it back; calls in
 /// flight, and channels and clients made from it, still count until they end.
 ///
-/// It never reconnects: after its generation has ended every call fails with [`LeaseError::Ended`](super::LeaseError::Ended). It can be
+/// It never reconnects: after its connection has ended every call fails with [`LeaseError::Ended`](super::LeaseError::Ended). It can be
 /// used from any thread and any runtime.
 pub struct Lease {
     token: Arc<Token>,
@@ -36,8 +36,8 @@ impl Drop for Token {
 }
 
 impl Lease {
+    /// A lease that has been counted.
     pub(super) fn new(leased: Arc<Leased>, fingerprint: Arc<CsiFingerprint>) -> Self {
-        leased.gate.lend();
         Self { token: Arc::new(Token { leased }), fingerprint }
     }
 

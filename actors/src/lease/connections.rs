@@ -46,7 +46,7 @@ impl Connections {
         OpenConnection { connections: self.clone(), leased }
     }
 
-    /// A lease of this generation of a plugin. `None` if its connection has ended.
+    /// A lease of this generation of a plugin. `None` if its connection has ended, or its plugin is not healthy.
     #[must_use]
     pub fn lease(
         &self,
@@ -55,7 +55,7 @@ impl Connections {
         fingerprint: &Arc<CsiFingerprint>,
     ) -> Option<Lease> {
         let leased = self.open_ones().get(plugin).filter(|leased| leased.generation == generation).cloned();
-        leased.map(|leased| Lease::new(leased, Arc::clone(fingerprint)))
+        leased.filter(|leased| leased.gate.lend()).map(|leased| Lease::new(leased, Arc::clone(fingerprint)))
     }
 
     /// The leases of a plugin and its calls in flight. Nothing if it has no connection.
@@ -83,19 +83,20 @@ impl OpenConnection {
 }
 
 impl Drop for OpenConnection {
-    /// Ends it: what is in flight is cut.
+    /// Ends it: what is in flight is cut, and the plugin sees the connection close, whoever still holds a lease.
     fn drop(&mut self) {
-        let Leased { plugin, generation, allocation, gate, .. } = &*self.leased;
+        let Leased { plugin, generation, allocation, gate, channel, .. } = &*self.leased;
         let mut open = self.connections.open_ones();
         if open.get(plugin).is_some_and(|present| Arc::ptr_eq(present, &self.leased)) {
             open.remove(plugin);
         }
         drop(open);
-        let calls = gate.cut(ConnectionEnd::Retired);
+        let calls = gate.cut(ConnectionEnd::Closed);
+        channel.close();
         if calls > 0 {
             tracing::warn!(
                 %plugin, %allocation, %generation, calls,
-                "calls were cut, since the time of their connection to end was over"
+                "calls were cut, since their connection was closed"
             );
         }
     }

@@ -12,7 +12,7 @@ use crate::vocabulary::{AllocationId, Generation, PluginKey};
 /// finds it there.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// The generation of the lease has ended. The call was not sent.
+    /// The connection of the lease has ended, or its generation retires. The call was not sent.
     #[error(
         "{plugin} of allocation {allocation}, generation {generation}, takes no more calls: {end}; ask for a new lease"
     )]
@@ -26,9 +26,9 @@ pub enum LeaseError {
         /// Why it has ended.
         end: ConnectionEnd,
     },
-    /// The call was in flight when its generation had to end. Whether it took effect is unknown (C015).
+    /// The call was in flight when its connection was closed. Whether it took effect is unknown (C015).
     #[error(
-        "the call to {plugin} of allocation {allocation}, generation {generation}, was cut, since its time to end was over; whether it \
+        "the call to {plugin} of allocation {allocation}, generation {generation}, was cut, since its connection was closed; whether it \
          took effect is unknown; ask for a new lease and repeat it"
     )]
     Cut {

@@ -14,6 +14,8 @@ pub enum ConnectionEnd {
     /// The registry routes to another generation or to none, or the host is stopping. A new lease reaches the successor, if there is
     /// one.
     Retired,
+    /// Its instance closed it: it crashed, was killed, or connects anew. A new lease reaches the plugin over the next connection.
+    Closed,
 }
 
 impl fmt::Display for ConnectionEnd {
@@ -21,6 +23,7 @@ impl fmt::Display for ConnectionEnd {
         f.write_str(match self {
             Self::Lost => "its connection has ended",
             Self::Retired => "it was retired",
+            Self::Closed => "its instance closed the connection",
         })
     }
 }
@@ -44,6 +47,8 @@ enum Phase {
 #[derive(Debug)]
 struct State {
     phase: Phase,
+    /// Whether the plugin behind it is identified and healthy.
+    is_lendable: bool,
     leases: usize,
     /// The calls in flight by number, each with the task to wake when it is cut.
     calls: HashMap<u64, Option<Waker>>,
@@ -61,7 +66,14 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(calls_max: usize) -> Self {
-        let state = State { phase: Phase::Open, leases: 0, calls: HashMap::new(), next: 0, drain: None };
+        let state = State {
+            phase: Phase::Open,
+            is_lendable: false,
+            leases: 0,
+            calls: HashMap::new(),
+            next: 0,
+            drain: None,
+        };
         Self { calls_max, state: Mutex::new(state) }
     }
 
@@ -103,8 +115,17 @@ impl Gate {
         self.state().leases
     }
 
-    pub(crate) fn lend(&self) {
-        self.state().leases += 1;
+    /// Says whether leases may be given: only while the plugin behind the connection is identified and healthy.
+    pub(crate) fn set_lendable(&self, is_lendable: bool) {
+        self.state().is_lendable = is_lendable;
+    }
+
+    /// Counts a lease, if one may be given.
+    pub(crate) fn lend(&self) -> bool {
+        let mut state = self.state();
+        let may_lend = state.is_lendable && state.phase == Phase::Open;
+        state.leases += usize::from(may_lend);
+        may_lend
     }
 
     pub(crate) fn give_back(&self) {
@@ -125,7 +146,10 @@ impl Gate {
         if state.calls.is_empty() {
             return Poll::Ready(());
         }
-        state.drain = Some(context.waker().clone());
+        let former = state.drain.replace(context.waker().clone());
+        drop(state);
+        // What a waker drops may come back here, so the lock is released first.
+        drop(former);
         Poll::Pending
     }
 
@@ -160,12 +184,12 @@ impl Pass {
         if let Phase::Cut(_) = state.phase {
             return Poll::Ready(());
         }
-        if let Some(waker) = state.calls.get_mut(&self.number) {
-            match waker {
-                Some(known) if known.will_wake(context.waker()) => {}
-                Some(_) | None => *waker = Some(context.waker().clone()),
-            }
-        }
+        let former = state.calls.get_mut(&self.number).and_then(|waker| match waker {
+            Some(known) if known.will_wake(context.waker()) => None,
+            Some(_) | None => waker.replace(context.waker().clone()),
+        });
+        drop(state);
+        drop(former);
         Poll::Pending
     }
 }
@@ -173,9 +197,10 @@ impl Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         let mut state = self.gate.state();
-        state.calls.remove(&self.number);
+        let own = state.calls.remove(&self.number);
         let waiting = if state.calls.is_empty() { state.drain.take() } else { None };
         drop(state);
+        drop(own);
         if let Some(waiting) = waiting {
             waiting.wake();
         }

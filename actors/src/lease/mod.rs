@@ -1,7 +1,7 @@
 //! Leases: calls of a host program to a plugin, over the one connection of the plugin's instance.
 //!
-//! A lease is bound to one connection, and so to one generation of one plugin. It never reconnects: a plugin that comes back is
-//! another generation, and needs a new lease.
+//! A lease is bound to one connection, and so to one generation of one plugin. It never reconnects: a plugin that comes back needs a
+//! new lease.
 //!
 //! ```text
 //!                 first call        Retire, stop          no call in flight, or deadline
@@ -15,6 +15,7 @@
 //!
 //! - Calls in flight are counted, those of the instance itself included. When `InstanceLimits::calls_max`
 //!   of them are in flight, a call of a lease is refused at once ([`LeaseError::TooMany`], F17); those of the instance never are.
+//! - A lease is given only over a connection that is open, and whose plugin is identified and healthy (C031).
 //! - Once a connection is closed no new call begins (I6). A call that has begun ends by itself, or is cut when its connection ends.
 //! - An instance that retires waits for the calls in flight within its deadline (SHD-04), so an allocation that is reported as
 //!   stopped has no call in flight (A4).

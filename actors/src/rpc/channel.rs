@@ -3,15 +3,17 @@
 use core::net::SocketAddr;
 use std::io;
 use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::TryFutureExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::AbortHandle;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::http::header::USER_AGENT;
@@ -94,23 +96,48 @@ pub(crate) fn asked<W>(question: W, deadline: Duration) -> tonic::Request<W> {
     request
 }
 
-/// Starts HTTP/2 over a stream.
+/// Starts HTTP/2 over a stream. `on_end` is called once when the connection has ended.
 async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     stream: S,
     on_end: impl FnOnce() + Send + 'static,
 ) -> Result<Channel, Cause> {
-    let mut http2 = http2::Builder::new(TokioExecutor::new());
+    let executor = Executor::default();
+    let mut http2 = http2::Builder::new(executor.clone());
     let connecting = http2.max_header_list_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream));
     let (requests, connection) =
         connecting.await.map_err(|error| Cause::Disconnected { detail: told(&error) })?;
+    let on_end = OnDrop(Some(on_end));
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             // Each call that is under way or comes later fails with this as well.
             tracing::debug!(error = %told(&error), "the connection to a plugin has ended");
         }
-        on_end();
+        drop(on_end);
     });
-    Ok(Channel { requests })
+    Ok(Channel { requests, stream: executor.0 })
+}
+
+/// Calls a function once, also if the task that holds it is dropped.
+struct OnDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(call) = self.0.take() {
+            call();
+        }
+    }
+}
+
+/// Spawns the tasks of one connection, and keeps the first: the one that holds the stream, which hyper spawns during the handshake.
+#[derive(Debug, Clone, Default)]
+struct Executor(Arc<OnceLock<AbortHandle>>);
+
+impl<F: Future<Output: Send + 'static> + Send + 'static> hyper::rt::Executor<F> for Executor {
+    fn execute(&self, task: F) {
+        let task = tokio::spawn(task).abort_handle();
+        // Later ones belong to calls, and end with the stream.
+        let _ = self.0.set(task);
+    }
 }
 
 /// One HTTP/2 connection to one plugin process, cheap to clone. It never reconnects: when its stream ends, every call fails.
@@ -120,6 +147,17 @@ async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
 #[derive(Debug, Clone)]
 pub struct Channel {
     requests: http2::SendRequest<Body>,
+    /// The task that holds the stream.
+    stream: Arc<OnceLock<AbortHandle>>,
+}
+
+impl Channel {
+    /// Closes the stream at once, whoever else holds this channel. Calls in flight fail.
+    pub(crate) fn close(&self) {
+        if let Some(task) = self.stream.get() {
+            task.abort();
+        }
+    }
 }
 
 /// The error of a request that got no response.

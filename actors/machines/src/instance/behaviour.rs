@@ -119,7 +119,9 @@ impl Instance {
     fn call(&mut self, call: InstanceCall, effects: &mut Effects<Self>) {
         let limits = &self.config.limits;
         let (phase, deadline) = match call {
-            InstanceCall::Dial => (Phase::Asked(call), limits.connection.dial_deadline + CALL_GRACE),
+            InstanceCall::Dial => {
+                (Phase::Asked(call), limits.connection.dial_deadline.saturating_add(CALL_GRACE))
+            }
             InstanceCall::Ask(_) => (Phase::Asked(call), limits.call_deadline.saturating_add(CALL_GRACE)),
             InstanceCall::Drain => (Phase::Retiring, limits.retire_deadline),
         };

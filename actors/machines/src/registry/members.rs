@@ -26,6 +26,7 @@ pub(super) enum Members {
 
 impl Hash for Members {
     fn hash<H: Hasher>(&self, state: &mut H) {
+        self.newest_first().count().hash(state);
         self.newest_first().for_each(|stored| stored.hash(state));
     }
 }
