@@ -61,7 +61,7 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
     for offer in &views.inventory.offers {
         known.entry(&offer.plugin).or_default().offer = Some(offer);
     }
-    known.into_iter().map(|(plugin, known)| known.status(plugin)).collect()
+    known.into_iter().map(|(plugin, known)| known.of_the_active_one().status(plugin)).collect()
 }
 
 /// Every allocation of the configuration, in its order.
@@ -125,6 +125,16 @@ impl Known<'_> {
             describe(fingerprint, &mut status);
         }
         status
+    }
+
+    /// Without what the instances and the inventory still know of another generation than the active one: a row never mixes two
+    /// processes.
+    fn of_the_active_one(mut self) -> Self {
+        if let Some(active) = self.active {
+            self.report = self.report.filter(|report| report.generation == active.generation);
+            self.offer = self.offer.filter(|offer| offer.generation == active.generation);
+        }
+        self
     }
 
     /// What the instance says is what routes, so it is what is shown (HLT-03).
@@ -380,6 +390,30 @@ mod tests {
             ..wire::PluginStatus::default()
         };
         assert_eq!(plugins(&Views { inventory, ..Views::default() }), [expected]);
+    }
+
+    #[test]
+    fn a_row_never_mixes_the_active_allocation_with_the_one_before_it() {
+        let entries =
+            vec![entry("zfs", "a", 1, Standing::Confirmed), entry("zfs", "b", 2, Standing::Confirmed)];
+        let registration = Arc::clone(&entries[1].registration);
+        let active = Active { generation: Generation::new(10), registration, since: at(70) };
+        let offer = Offer {
+            plugin: key("zfs"),
+            allocation: entries[0].registration.allocation.clone(),
+            generation: Generation::new(9),
+            health: Health::Healthy,
+            since: at(60),
+            fingerprint: None,
+            restarting: false,
+            remarks: vec!["odd".to_owned()],
+        };
+        let registry = RegistryView { entries, active: vec![active] };
+        let inventory = InventoryView { offers: vec![offer], first: None };
+        let plugins = plugins(&Views { registry, inventory, ..Views::default() });
+        let [zfs] = &plugins[..] else { panic!("one plugin") };
+        assert_eq!((&*zfs.active_allocation, &*zfs.health, zfs.generation), ("b", "starting", 10));
+        assert_eq!((zfs.since_unix_ms, zfs.remarks.len()), (70_000, 0));
     }
 
     #[test]
