@@ -23,7 +23,7 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Instances> {
     })
     .after("registry")
     .described_by(|| DescribeInstances, |instances| instances.into_iter().map(instance_node).collect())
-    .stops_within(options.retire_deadline + STOP_MARGIN)
+    .stops_within(options.retire_bound().saturating_add(STOP_MARGIN))
 }
 
 fn instance_node(status: InstanceStatus) -> TreeNode {

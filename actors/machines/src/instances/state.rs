@@ -21,8 +21,8 @@ use crate::{AskError, FeedItem};
 pub struct InstancesOptions {
     /// The limits of each instance.
     pub limits: InstanceLimits,
-    /// The deadline for an instance to retire; then it is killed. Should exceed its own
-    /// [`retire_deadline`](InstanceLimits::retire_deadline). 5 s by default.
+    /// The deadline for an instance to retire; then it is killed. 5 s by default. It is extended to what the instance itself may
+    /// take, see [`retire_bound`](Self::retire_bound).
     pub retire_deadline: Duration,
     /// The restart budget of each instance.
     pub restart_budget: RestartBudget,
@@ -32,6 +32,18 @@ pub struct InstancesOptions {
     pub waiting_max: usize,
     /// The timeout of [`AwaitRetired`](super::AwaitRetired). 60 s by default.
     pub retirement_deadline: Duration,
+}
+
+/// How much longer an instance may take to retire than its calls in flight.
+const RETIRE_MARGIN: Duration = Duration::from_secs(1);
+
+impl InstancesOptions {
+    /// How long an instance may take to retire before it is killed: its calls in flight have their whole
+    /// [`retire_deadline`](InstanceLimits::retire_deadline).
+    #[must_use]
+    pub fn retire_bound(&self) -> Duration {
+        self.retire_deadline.max(self.limits.retire_deadline.saturating_add(RETIRE_MARGIN))
+    }
 }
 
 impl Default for InstancesOptions {
@@ -197,4 +209,17 @@ pub struct Instances {
     pub(super) checking: Waiters<PluginKey>,
     pub(super) retirement: Waiters<AllocationId>,
     pub(super) describing: Vec<AskId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_not_killed_before_the_time_of_its_calls_in_flight_is_over_a4() {
+        let second = Duration::from_secs(1);
+        assert_eq!(InstancesOptions::default().retire_bound(), 5 * second);
+        let limits = InstanceLimits { retire_deadline: 60 * second, ..InstanceLimits::default() };
+        assert_eq!(InstancesOptions { limits, ..InstancesOptions::default() }.retire_bound(), 61 * second);
+    }
 }

@@ -95,7 +95,7 @@ impl Instances {
         if entry.say_goodbye(moment) {
             effects.publish(InstancesNews::Reported(entry.report.clone()));
         }
-        let deadline = moment.now + self.options.retire_deadline;
+        let deadline = moment.now + self.options.retire_bound();
         effects.start_timer(InstancesTimer::Retire(plugin.clone()), deadline);
         effects.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life });
         self.answer_checks(plugin, effects);
@@ -109,7 +109,7 @@ impl Instances {
     ) {
         match self.entries.get(plugin).map(|entry| entry.child) {
             Some(Child::Retiring { life }) => {
-                let again = moment.now + self.options.retire_deadline;
+                let again = moment.now + self.options.retire_bound();
                 effects.start_timer(InstancesTimer::Retire(plugin.clone()), again);
                 self.call(InstancesCall::Kill { life }, effects);
             }
