@@ -41,7 +41,7 @@ pub enum Answer {
     Refused(Refusal),
 }
 
-/// It is no part of a state: states are the same whatever somebody was told on the way there.
+/// A trace is no part of a state: the same state can be reached with different traces.
 impl Hash for Came {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
@@ -73,12 +73,13 @@ impl Came {
         Self::Left { actor: actor.to_owned(), code: format!("{left:?}"), answer }
     }
 
-    /// Everything that an actor has noted since this was asked before.
+    /// Everything that an actor has noted since this was asked before. It notes from the first time on.
     pub(super) fn noted<M: Machine, S: Disk<M>, W: Witness<M>>(
         actor: &str,
         of: &mut StandIn<M, S, W>,
     ) -> impl Iterator<Item = Self> {
         let noted = |entry| Self::Noted { actor: actor.to_owned(), entry };
+        of.begin_noting();
         of.take_entries().into_iter().map(noted)
     }
 

@@ -63,8 +63,8 @@ pub use law::Law;
 pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWorld};
 pub use registry::{RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
 pub use search::{
-    Actor, Books, Counterexample, Play, Scene, SceneEvent, SceneFault, SceneWorld, Searched, Stage, World,
-    play, search, shorten,
+    Actor, Counterexample, Play, Scene, SceneEvent, SceneFault, SceneWorld, Searched, Stage, World, play,
+    search, shorten,
 };
 pub use simulator::{
     Chance, DatabaseDoing, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening, ProcessDoing,

@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use foldhash::quality::{FixedState, FoldHasher};
 
-pub use self::scene::{Actor, Books, Event as SceneEvent, Fault as SceneFault, Scene};
+pub use self::scene::{Actor, Event as SceneEvent, Fault as SceneFault, Scene};
 pub use self::world::{SceneWorld, Stage};
 use super::witness::Violation;
 
@@ -39,14 +39,11 @@ pub trait Play: Clone {
 }
 
 /// A world so small that everything that can happen in it is tried.
-pub trait World: Play + Debug {
+///
+/// Its hash covers everything that decides what can happen next: states with the same hash are taken for the same.
+pub trait World: Play + Hash {
     /// Everything that can happen now.
     fn events(&self) -> Vec<Self::Event>;
-
-    /// A digest of everything that decides what can happen next.
-    fn digest(&self) -> u128 {
-        digest(&format!("{self:?}"))
-    }
 }
 
 /// What was looked at.
@@ -105,7 +102,7 @@ impl<E: Clone> Search<E> {
             self.searched.is_cut_short = true;
             return Ok(());
         }
-        if !self.seen.insert(world.digest()) {
+        if !self.seen.insert(digest(world)) {
             return Ok(());
         }
         self.searched.states += 1;
@@ -170,7 +167,7 @@ pub fn shorten<W: Play>(start: &W, found: Counterexample<W::Event>) -> Counterex
 }
 
 /// A hash of 128 bits.
-pub(super) fn digest(state: &impl Hash) -> u128 {
+fn digest(state: &impl Hash) -> u128 {
     let half = |seed| FixedState::with_seed(seed).build_hasher();
     let mut halves = Halves { high: half(1), low: half(0) };
     state.hash(&mut halves);

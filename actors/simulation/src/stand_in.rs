@@ -185,9 +185,9 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
         self.around.entries.get_or_insert_default();
     }
 
-    /// What it has noted for its journal since this was asked before; if it did not note, it does from now on.
+    /// What it has noted for its journal since this was asked before. Nothing if it does not note.
     pub fn take_entries(&mut self) -> Vec<Recorded> {
-        self.around.entries.replace(Vec::new()).unwrap_or_default()
+        self.around.entries.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     // === What comes in ===

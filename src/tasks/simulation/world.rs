@@ -1,5 +1,6 @@
 //! The tasks of a host with their disk, one driver and its copies: small enough to search every order.
 
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -22,6 +23,13 @@ pub struct TasksWorld {
     host: Host,
     now: Timestamp,
     left: TasksBounds,
+}
+
+/// By its debug text: tasks have floating-point numbers and schemas of drivers in them, which have no hash.
+impl Hash for TasksWorld {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        format!("{self:?}").hash(state);
+    }
 }
 
 impl TasksWorld {

@@ -12,7 +12,7 @@ use callboard_actors::vocabulary::{AllocationId, Health, Moment, PluginName, Rol
 
 use super::super::instances::NoDisk;
 use super::super::law::Law;
-use super::super::search::{Play, World, digest};
+use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
@@ -158,10 +158,6 @@ impl AllocationWorld {
 }
 
 impl World for AllocationWorld {
-    fn digest(&self) -> u128 {
-        digest(self)
-    }
-
     fn events(&self) -> Vec<AllocationEvent> {
         if self.supervisor.has_ended() && !self.neighbours.has_in_flight() {
             return Vec::new();

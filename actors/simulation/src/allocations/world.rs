@@ -12,7 +12,7 @@ use callboard_actors::shell::{CallLost, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Backoff, Moment, RestartBudget, Timestamp};
 
 use super::super::law::Law;
-use super::super::search::{Play, World, digest};
+use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
@@ -268,10 +268,6 @@ impl AllocationsWorld {
 }
 
 impl World for AllocationsWorld {
-    fn digest(&self) -> u128 {
-        digest(self)
-    }
-
     fn events(&self) -> Vec<AllocationsEvent> {
         let may_succeed = self.left.successors > 0 && self.stopped != Some(StopMode::Stop);
         if self.owner.has_ended() {

@@ -6,7 +6,7 @@ use callboard_actors::persister::{Operation, Owner, RECORD_BYTES_MAX, Reached, R
 use serde::{Deserialize, Serialize};
 
 use super::super::law::Law;
-use super::super::search::{Play, World, digest};
+use super::super::search::{Play, World};
 use super::super::witness::{Violation, cry, found};
 use super::event::{DatabaseBounds, DatabaseEvent, Trouble};
 use super::faults::PersisterFault;
@@ -216,10 +216,6 @@ impl DatabaseWorld {
 }
 
 impl World for DatabaseWorld {
-    fn digest(&self) -> u128 {
-        digest(self)
-    }
-
     fn events(&self) -> Vec<DatabaseEvent> {
         let mut events = Vec::new();
         self.of_owners(&mut events);

@@ -61,7 +61,7 @@ pub struct DriversModel {
     pub(in super::super) set_off: Vec<SetOff>,
     /// Who was answered by the owner, and how.
     pub(in super::super) answered: Vec<(u64, Option<Rc<DriversAnswer>>)>,
-    /// What the owner told, line by line, if somebody wants to know.
+    /// What the owner told, as a trace has it, if it is traced.
     pub(in super::super) told: Option<Vec<Came>>,
     pub(in super::super) has_ended: bool,
     steps_before: Count,

@@ -13,7 +13,7 @@ use callboard_actors::process::{Executable, Lifetime, ProcessSpec};
 use callboard_actors::vocabulary::{AllocationId, Attempt, DriverName, Moment, TaskName, Timestamp};
 
 use super::super::law::Law;
-use super::super::search::{Play, World, digest};
+use super::super::search::{Play, World};
 use super::super::witness::{Violation, cry, found};
 use super::event::{DriversBounds, DriversEvent, Order};
 use super::model::{Conduct, DriversModel, DriversModelOptions, DriversTampers};
@@ -237,10 +237,6 @@ impl DriversWorld {
 }
 
 impl World for DriversWorld {
-    fn digest(&self) -> u128 {
-        digest(self)
-    }
-
     fn events(&self) -> Vec<DriversEvent> {
         let mut events = Vec::new();
         if self.left.kills > 0 {

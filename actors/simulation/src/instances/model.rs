@@ -21,7 +21,6 @@ use callboard_actors::shell::{
 use callboard_actors::vocabulary::{Attempt, Moment, PluginKey, Timestamp};
 
 use super::super::came::Came;
-use super::super::search::Books;
 use super::super::stand_in::{Count, Disk, Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::Violation;
@@ -37,10 +36,6 @@ impl<M: Machine<Change = Never>> Disk<M> for NoDisk {
     fn write(&mut self, _: Ticket, change: Never) -> Written {
         match change {}
     }
-}
-
-impl<M: Machine<Change = Never, Image = ()>> Books<M> for NoDisk {
-    fn image(&mut self, _: Timestamp) {}
 }
 
 type Parent = StandIn<Instances, NoDisk, InstancesLaws>;
@@ -113,7 +108,7 @@ pub struct InstancesModel {
     pub(in super::super) has_ended: bool,
     steps_before: Count,
     afresh: bool,
-    /// What the parent and the children noted, if somebody wants to know.
+    /// What the parent and the children noted, if it is traced.
     pub(in super::super) noted: Option<Vec<Came>>,
 }
 

@@ -18,7 +18,7 @@ use callboard_actors::vocabulary::{
 };
 
 use super::super::law::Law;
-use super::super::search::{Play, World, digest};
+use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
 use super::super::witness::{Violation, cry, found};
 use super::model::{InFlight, InstancesModel, Tampers};
@@ -208,10 +208,6 @@ impl InstancesWorld {
 }
 
 impl World for InstancesWorld {
-    fn digest(&self) -> u128 {
-        digest(self)
-    }
-
     fn events(&self) -> Vec<InstancesEvent> {
         if self.model.has_ended {
             return Vec::new();

@@ -112,11 +112,10 @@ impl InventoryScene {
 
 impl Scene for InventoryScene {
     type Machine = Inventory;
-    type Books = NoDisk;
+    type Disk = NoDisk;
     type Laws = InventoryLaws;
     type Bounds = InventoryBounds;
     type Event = InventoryEvent;
-    type Asked = ();
 
     fn begin(bounds: &InventoryBounds, _: Timestamp) -> (Self, Actor<Self>) {
         let options = InventoryOptions { awaits_drivers: bounds.has_drivers, ..InventoryOptions::default() };
@@ -146,10 +145,6 @@ impl Scene for InventoryScene {
             Event::Pass => Some(&mut left.pauses),
             Event::Crash => Some(&mut left.crashes),
             Event::Own(InventoryEvent::Settle | InventoryEvent::Deliver | InventoryEvent::Drivers(true))
-            | Event::Settle(..)
-            | Event::RefuseNext
-            | Event::Load
-            | Event::Kill(_)
             | Event::Stop(_) => None,
         }
     }
@@ -198,13 +193,13 @@ impl Scene for InventoryScene {
                 }
             }
             InventoryEvent::Drivers(is_there) => self.drivers_answer(stage, is_there),
-            InventoryEvent::Take => stage.ask((), TakeInventory.into_ask()),
-            InventoryEvent::AwaitFirst => stage.ask((), AwaitFirst.into_ask()),
+            InventoryEvent::Take => stage.ask(TakeInventory.into_ask()),
+            InventoryEvent::AwaitFirst => stage.ask(AwaitFirst.into_ask()),
         }
         Ok(())
     }
 
-    fn loads(&mut self, _: &mut Stage<Self>) {
+    fn loads(&mut self, _: &mut Stage<Self>) -> <Inventory as Machine>::Image {
         (self.follow, self.drivers) = (None, None);
     }
 

@@ -42,7 +42,7 @@ pub(in super::super) struct ProcessesModel {
     askers: u64,
     /// Who waits for an answer, and for the end of which launch.
     unanswered: BTreeMap<u64, Option<ProcessTag>>,
-    /// What left, line by line, if somebody wants to know.
+    /// What left, as a trace has it, if it is traced.
     pub(in super::super) told: Option<Vec<Came>>,
     steps_before: Count,
     pub(super) verdict: Verdict,

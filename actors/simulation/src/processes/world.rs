@@ -8,7 +8,7 @@ use callboard_actors::process::{Executable, Lifetime, ProcessName, ProcessRecord
 use callboard_actors::processes::{LaunchProcess, Processes, RecallProcess, StopProcess};
 use callboard_actors::vocabulary::Timestamp;
 
-use super::super::search::{Play, World, digest};
+use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
 use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
@@ -100,10 +100,6 @@ impl ProcessesWorld {
 }
 
 impl World for ProcessesWorld {
-    fn digest(&self) -> u128 {
-        digest(self)
-    }
-
     fn events(&self) -> Vec<ProcessesEvent> {
         let ProcessesModel { owner, ground, .. } = &self.model;
         if owner.has_ended() {

@@ -14,7 +14,7 @@ use callboard_actors::vocabulary::{
 };
 
 use super::super::law::Law;
-use super::super::search::{Play, World, digest};
+use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Verdict, Violation, cry, found};
@@ -181,10 +181,6 @@ impl RegistryWorld {
 }
 
 impl World for RegistryWorld {
-    fn digest(&self) -> u128 {
-        digest(self)
-    }
-
     fn events(&self) -> Vec<RegistryEvent> {
         let mut events = Vec::new();
         if !self.registry.has_ended() {

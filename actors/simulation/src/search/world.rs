@@ -1,6 +1,6 @@
 //! One world for every search: an actor, its disk, its callers, and whatever else its [scene](Scene) adds.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Duration;
@@ -8,12 +8,14 @@ use std::time::Duration;
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
-use super::scene::{Actor, Books, Event, Fault, NOBODY, Scene};
-use super::{Play, World, digest};
+use super::scene::{Actor, Event, Fault, Scene};
+use super::{Play, World};
 use crate::law::Law;
 use crate::stand_in::Left;
 use crate::witness::{NOBODY_WAITS, Violation, cry, found};
-use crate::writes::Outcome;
+
+/// How often time passes at most on the way to rest.
+const CALM_MAX: u32 = 12;
 
 /// What every scene has: the actor, time, callers, and what may still happen.
 #[derive(Debug, Clone, Hash)]
@@ -24,29 +26,22 @@ pub struct Stage<S: Scene> {
     pub(crate) left: S::Bounds,
     stops: &'static [StopMode],
     askers: u64,
-    /// Who waits for an answer.
-    pub(crate) unanswered: BTreeMap<u64, S::Asked>,
+    /// The questions that wait for an answer.
+    unanswered: BTreeSet<u64>,
     /// How the actor was told to stop.
     pub(crate) stopped: Option<StopMode>,
-    random: u64,
 }
 
 impl<S: Scene> Stage<S> {
     pub(crate) const fn moment(&self) -> Moment {
-        Moment { now: self.now, random: self.random }
+        Moment { now: self.now, random: 0 }
     }
 
-    /// Notes who waits for the answer to a question, and gives their number.
-    pub(crate) fn asks(&mut self, asked: S::Asked) -> u64 {
+    /// A caller asks the actor.
+    pub(crate) fn ask(&mut self, ask: <S::Machine as Machine>::Ask) {
         self.askers += 1;
-        self.unanswered.insert(self.askers, asked);
-        self.askers
-    }
-
-    /// Somebody asks the actor.
-    pub(crate) fn ask(&mut self, asked: S::Asked, ask: <S::Machine as Machine>::Ask) {
-        let asker = self.asks(asked);
-        self.actor.ask(self.moment(), asker, ask);
+        self.unanswered.insert(self.askers);
+        self.actor.ask(self.moment(), self.askers, ask);
     }
 
     /// A call comes back.
@@ -73,10 +68,9 @@ impl<S: Scene> SceneWorld<S> {
             now,
             left: bounds,
             stops: S::stops(&bounds),
-            askers: NOBODY,
-            unanswered: BTreeMap::new(),
+            askers: 0,
+            unanswered: BTreeSet::new(),
             stopped: None,
-            random: scene.random(),
         };
         let mut world = Self { stage, scene };
         world.load();
@@ -87,9 +81,7 @@ impl<S: Scene> SceneWorld<S> {
 
     fn load(&mut self) {
         let Self { stage, scene } = self;
-        scene.loads(stage);
-        stage.random = scene.random();
-        let image = stage.actor.books.image(stage.now);
+        let image = scene.loads(stage);
         stage.actor.loaded(stage.moment(), image);
     }
 
@@ -113,46 +105,34 @@ impl<S: Scene> SceneWorld<S> {
     fn hear(&mut self) -> Result<(), Violation> {
         let mut left = Vec::new();
         loop {
-            if S::LOADS_AT_ONCE && self.stage.actor.is_loading() {
+            if self.stage.actor.is_loading() {
                 self.load();
             }
             self.stage.actor.take_left(&mut left);
-            if left.is_empty() && !(S::LOADS_AT_ONCE && self.stage.actor.is_loading()) {
+            if left.is_empty() && !self.stage.actor.is_loading() {
                 break;
             }
             left.drain(..).try_for_each(|left| self.take_in(left))?;
         }
         if self.stage.actor.has_ended() {
-            // Whoever still waits is told by the shell that it is over.
+            // The shell answers the callers that are left with an error.
             self.stage.unanswered.clear();
         }
-        self.scene.heard(&mut self.stage);
         found(S::verdict(&self.stage.actor.witness).broken())
     }
 
     fn take_in(&mut self, left: Left<S::Machine>) -> Result<(), Violation> {
         let Self { stage, scene } = self;
-        let (asker, answer) = match left {
-            Left::Answer(Some(asker), answer) => (asker, Some(answer)),
-            Left::Refused(asker, _) => (asker, None),
-            Left::Answer(None, _) => return cry(Law::Shell7, NOBODY_WAITS),
-            Left::Call { number, call, .. } => return scene.called(stage, number, call),
-            Left::News(_, news) => {
-                scene.told(news);
-                return Ok(());
+        match left {
+            Left::Answer(Some(asker), _) | Left::Refused(asker, _) if stage.unanswered.remove(&asker) => {
+                Ok(())
             }
-            Left::Snapshot(..) => {
-                scene.shown(stage);
-                return Ok(());
+            Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
+                cry(Law::Shell7, format!("question {asker} was answered twice"))
             }
-            Left::Ended(_) => return Ok(()),
-        };
-        if asker == NOBODY {
-            return Ok(());
-        }
-        match stage.unanswered.remove(&asker) {
-            Some(asked) => scene.answered(stage, asked, answer.as_deref()),
-            None => cry(Law::Shell7, format!("question {asker} was answered twice")),
+            Left::Answer(None, _) => cry(Law::Shell7, NOBODY_WAITS),
+            Left::Call { number, call, .. } => scene.called(stage, number, call),
+            Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => Ok(()),
         }
     }
 
@@ -165,31 +145,18 @@ impl<S: Scene> SceneWorld<S> {
 
     /// What happens next if nothing goes wrong any more.
     fn next(&self, may_pass: bool) -> Option<Event<S::Event>> {
-        let actor = &self.stage.actor;
-        if actor.books.waiting() > 0 {
-            Some(Event::Settle(u8::MAX, Outcome::Written))
-        } else if actor.is_loading() {
-            Some(Event::Load)
-        } else if let Some(event) = self.scene.next(&self.stage) {
-            Some(Event::Own(event))
-        } else {
-            (may_pass && !actor.has_ended() && self.due().is_some()).then_some(Event::Pass)
-        }
+        let passes = may_pass && !self.stage.actor.has_ended() && self.due().is_some();
+        let own = self.scene.next(&self.stage).map(Event::Own);
+        own.or_else(|| passes.then_some(Event::Pass))
     }
 }
 
 impl<S: Scene> World for SceneWorld<S> {
-    fn digest(&self) -> u128 {
-        digest(self)
-    }
-
     fn events(&self) -> Vec<Event<S::Event>> {
         let mut events = Vec::new();
         let Stage { actor, stops, .. } = &self.stage;
         self.scene.events(&self.stage, &mut events);
         if !actor.has_ended() {
-            // Nothing can be read while a write is under way.
-            events.extend((actor.is_loading() && actor.books.waiting() == 0).then_some(Event::Load));
             events.extend(self.due().map(|_| Event::Pass));
             events.extend((!actor.is_fuse_lit()).then_some(Event::Crash));
             events.extend(stops.iter().map(|mode| Event::Stop(*mode)));
@@ -213,22 +180,10 @@ impl<S: Scene> Play for SceneWorld<S> {
         }
         match *event {
             Event::Own(event) => scene.happens(stage, event)?,
-            Event::Settle(count, outcome) => {
-                if let Some(settled) = stage.actor.books.settle(usize::from(count), outcome) {
-                    stage.actor.settled(stage.moment(), settled);
-                }
-            }
-            Event::RefuseNext => stage.actor.books.refuse_next(),
-            Event::Load => self.load(),
             Event::Pass => self.pass(),
             Event::Crash => stage.actor.light_fuse(),
-            Event::Kill(reached) => {
-                stage.stopped = None;
-                scene.killed(stage, usize::from(reached));
-            }
             Event::Stop(mode) => {
                 (stage.stops, stage.stopped) = (&[], Some(mode));
-                scene.stopping(stage);
                 stage.actor.request_stop(stage.moment(), mode);
             }
         }
@@ -238,7 +193,7 @@ impl<S: Scene> Play for SceneWorld<S> {
     /// When nothing more happens but what must, everyone has an answer, and the scene is as it should be.
     fn settle(&mut self) -> Result<(), Violation> {
         let mut calm = 0;
-        while let Some(event) = self.next(calm < S::CALM_MAX) {
+        while let Some(event) = self.next(calm < CALM_MAX) {
             calm += u32::from(event == Event::Pass);
             self.take(&event)?;
         }

@@ -87,7 +87,7 @@ pub(super) struct HostModel {
     pub(super) unanswered: BTreeSet<u64>,
     steps_before: u64,
     pub(super) signals: Vec<Signal>,
-    /// What came of the present event, if somebody wants to know.
+    /// What came of the present event, if it is traced.
     pub(super) trace: Option<Vec<Came>>,
     pub(super) verdict: Verdict,
 }

@@ -162,7 +162,7 @@ pub fn replay(simulation: &Simulation, tampers: Tampers, history: &[Event]) -> O
     play(&start, history).map(|(_, violation)| violation)
 }
 
-/// Plays a history from the beginning while somebody watches, up to where it breaks a law if it does.
+/// Plays a history from the beginning while it is watched, up to where it breaks a law if it does.
 pub fn replay_watched(simulation: &Simulation, tampers: Tampers, history: &[Event], watch: &mut impl Watch) {
     let mut host_model = HostModel::new(simulation, tampers);
     host_model.begin_trace();

@@ -46,7 +46,7 @@ pub(super) struct Around<M: Machine> {
     /// Whether the model of the disk crashed over a write.
     pub(super) broken: bool,
     pub(super) steps: Count,
-    /// What it noted for its journal, once somebody has asked for it.
+    /// What it noted for its journal, if it notes.
     pub(super) entries: Option<Vec<Recorded>>,
 }
 

@@ -56,7 +56,7 @@ pub(in super::super) struct Family {
     /// Questions that are over: answered, refused, or put to one that is gone.
     pub(in super::super) answered: Vec<u64>,
     pub(in super::super) stirred: Vec<Stir>,
-    /// What left, line by line, if somebody wants to know.
+    /// What left, as a trace has it, if it is traced.
     pub(in super::super) told: Option<Vec<Came>>,
     pub(in super::super) verdict: Verdict,
 }

@@ -26,7 +26,7 @@ pub(in super::super) struct SupervisionModel {
     pub(in super::super) answered: Vec<(Option<u64>, Option<Rc<SupervisorAnswer>>)>,
     /// The calls that were made.
     pub(super) set_out: Vec<Task>,
-    /// What left, line by line, if somebody wants to know.
+    /// What left, as a trace has it, if it is traced.
     pub(super) told: Option<Vec<Came>>,
 }
 

@@ -12,7 +12,7 @@ use callboard_actors::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
 use super::super::allocation::Reply;
 use super::super::law::Law;
-use super::super::search::{Play, World, digest};
+use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
 use super::event::{Fate, SupervisionBounds, SupervisionEvent};
@@ -143,10 +143,6 @@ impl SupervisionWorld {
 }
 
 impl World for SupervisionWorld {
-    fn digest(&self) -> u128 {
-        digest(self)
-    }
-
     fn events(&self) -> Vec<SupervisionEvent> {
         let mut events = Vec::new();
         if self.has_ended() {
