@@ -65,12 +65,12 @@ enum RunError {
     Ground(#[source] std::io::Error),
     #[error("cannot collect the logs of tasks: {0}")]
     Logs(#[from] LogsError),
-    #[error("the host gave up and was stopped: {0}")]
-    HostEnded(String),
-    #[error("the agent gave up and the host was stopped: {0}")]
-    AgentEnded(String),
-    #[error("the tasks gave up and the host was stopped: {0}")]
-    TasksEnded(String),
+    #[error("the host has ended: {0}")]
+    HostEnded(Ending),
+    #[error("the agent has ended, so the host was stopped: {0}")]
+    AgentEnded(Ending),
+    #[error("the tasks have ended, so the host was stopped: {0}")]
+    TasksEnded(Ending),
     #[error(transparent)]
     Left(#[from] Left),
 }
@@ -118,20 +118,12 @@ async fn host(config: Config) -> Result<(), RunError> {
     let (mode, replies, error) = match cause {
         Cause::Told => (StopMode::Stop, vec![], None),
         Cause::Ordered(order) => (order.mode, vec![order], None),
-        Cause::HostEnded(ending) => (StopMode::Stop, vec![], Some(RunError::HostEnded(in_words(&ending)))),
-        Cause::AgentEnded(ending) => (StopMode::Stop, vec![], Some(RunError::AgentEnded(in_words(&ending)))),
-        Cause::TasksEnded(ending) => (StopMode::Stop, vec![], Some(RunError::TasksEnded(in_words(&ending)))),
+        Cause::HostEnded(ending) => (StopMode::Stop, vec![], Some(RunError::HostEnded(ending))),
+        Cause::AgentEnded(ending) => (StopMode::Stop, vec![], Some(RunError::AgentEnded(ending))),
+        Cause::TasksEnded(ending) => (StopMode::Stop, vec![], Some(RunError::TasksEnded(ending))),
     };
     let left = program.stop(mode, replies).await;
     error.map_or(Ok(()), Err).and(left.map_err(RunError::from))
-}
-
-fn in_words(ending: &Ending) -> String {
-    match ending {
-        Ending::Normal => "it ended by itself".to_owned(),
-        Ending::Panicked(reason) | Ending::BudgetSpent(reason) | Ending::Failed(reason) => reason.clone(),
-        Ending::Killed => "it was killed".to_owned(),
-    }
 }
 
 impl Program {

@@ -28,9 +28,8 @@ pub(crate) fn stopped(report: &ShutdownReport) -> String {
 pub(crate) fn ending(ending: &Ending) -> String {
     match ending {
         Ending::Normal => "in order".to_owned(),
-        Ending::Panicked(message) => format!("it panicked: {message}"),
-        Ending::BudgetSpent(message) => format!("it crashed too often: {message}"),
-        Ending::Failed(reason) => format!("it gave up: {reason}"),
-        Ending::Killed => "it was killed".to_owned(),
+        Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed => {
+            ending.to_string()
+        }
     }
 }

@@ -117,7 +117,7 @@ impl Drivers {
             entry.report.since = moment.now;
         }
         entry.report.health = DriverHealth::Unhealthy;
-        entry.report.reason = format!("its actor ended ({}); {next}", how(ending));
+        entry.report.reason = format!("its actor ended ({ending}); {next}");
         if entry.child == Child::GivenUp && !entry.serves() {
             // Nobody can say more about it; who waits is told that.
             let removed = Removed::Ended { ending: entry.report.reason.clone() };
@@ -188,15 +188,5 @@ fn became_of(report: &DriverReport) -> Removed {
         Some(DriverEnding::NothingRan) => Removed::NothingRan,
         Some(DriverEnding::Told { how }) => Removed::Ended { ending: how.clone() },
         None => Removed::Untold,
-    }
-}
-
-fn how(ending: &Ending) -> String {
-    match ending {
-        Ending::Normal => "by itself".to_owned(),
-        Ending::Panicked(message) => format!("it panicked: {message}"),
-        Ending::BudgetSpent(message) => format!("it crashed too often: {message}"),
-        Ending::Failed(reason) => reason.clone(),
-        Ending::Killed => "by force".to_owned(),
     }
 }

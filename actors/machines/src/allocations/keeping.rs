@@ -152,14 +152,14 @@ impl Allocations {
             entry.supervisor = Supervisor::Ended;
             self.conclude(allocation, moment, effects);
         } else {
-            self.crashed(allocation, &told(ending), moment, effects);
+            self.crashed(allocation, ending, moment, effects);
         }
     }
 
     fn crashed(
         &mut self,
         allocation: &AllocationId,
-        reason: &str,
+        ending: &Ending,
         moment: Moment,
         effects: &mut Effects<Self>,
     ) {
@@ -171,7 +171,7 @@ impl Allocations {
             effects.start_timer(AllocationsTimer::Restart(allocation.clone()), moment.now + pause);
             return;
         }
-        let reason = format!("its supervisor crashed too often, lately: {reason}");
+        let reason = format!("its supervisor ended too often; the last time {ending}");
         entry.supervisor = Supervisor::GivenUp(reason.clone());
         entry.status.health = Health::Unhealthy { reason: reason.clone() };
         entry.status.last_event.clone_from(&reason);
@@ -335,13 +335,5 @@ fn answer_goodbye(allocation: &AllocationId, entry: Entry, effects: &mut Effects
             let stopped = report.clone().ok_or_else(unknown);
             effects.reply(id, AllocationsAnswer::StopAllocation(stopped));
         }
-    }
-}
-
-fn told(ending: &Ending) -> String {
-    match ending {
-        Ending::Normal => "it ended without being asked to".to_owned(),
-        Ending::Panicked(message) | Ending::BudgetSpent(message) | Ending::Failed(message) => message.clone(),
-        Ending::Killed => "it was ended by force".to_owned(),
     }
 }

@@ -1,7 +1,5 @@
 //! The succession of instances: start, retirement, restart, and the end of all.
 
-use std::fmt;
-
 use super::behaviour::HAND_OVER_DEADLINE;
 use super::messages::{DispenseError, InstanceReport, InstancesAnswer, InstancesNews};
 use super::state::{Child, ChildEnded, Entry, Instances, InstancesCall, InstancesTimer};
@@ -126,7 +124,7 @@ impl Instances {
                 self.succeed(moment, plugin, effects);
             }
             Some(Child::Serving { life: current, .. }) if current == *life => {
-                self.fell(moment, plugin, &How(ending).to_string(), effects);
+                self.fell(moment, plugin, ending, effects);
             }
             // The ending of an earlier life, which has a successor or was swept (REG-08).
             Some(Child::Retiring { .. } | Child::Serving { .. } | Child::Pausing | Child::GivenUp) | None => {
@@ -159,7 +157,7 @@ impl Instances {
         self.end_if_empty(effects);
     }
 
-    fn fell(&mut self, moment: Moment, plugin: &PluginKey, how: &str, effects: &mut Effects<Self>) {
+    fn fell(&mut self, moment: Moment, plugin: &PluginKey, ending: &Ending, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(plugin) else { return };
         let next = if entry.restarts.charge(&self.options.restart_budget, moment.now) {
             let pause = entry.backoff.failed(&self.options.restart_backoff, moment);
@@ -170,7 +168,10 @@ impl Instances {
             entry.child = Child::GivenUp;
             "that happened too often, so it is started again only when its plugin is registered anew or checked"
         };
-        if entry.set_health(moment, Health::Unhealthy { reason: format!("the instance {how}; {next}") }) {
+        if entry.set_health(
+            moment,
+            Health::Unhealthy { reason: format!("the instance ended ({ending}); {next}") },
+        ) {
             effects.publish(InstancesNews::Reported(entry.report.clone()));
         }
         self.answer_checks(plugin, effects);
@@ -274,19 +275,5 @@ fn starting(active: &Active, moment: Moment) -> InstanceReport {
         since: moment.now,
         fingerprint: None,
         remarks: Vec::new(),
-    }
-}
-
-struct How<'a>(&'a Ending);
-
-impl fmt::Display for How<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Ending::Normal => f.write_str("ended although nobody told it to"),
-            Ending::Panicked(message) => write!(f, "panicked: {message}"),
-            Ending::BudgetSpent(message) => write!(f, "crashed too often: {message}"),
-            Ending::Failed(reason) => write!(f, "gave up: {reason}"),
-            Ending::Killed => f.write_str("was ended by force"),
-        }
     }
 }
