@@ -1,8 +1,9 @@
 //! The status and every change of it, as a stream.
 //!
-//! The journal of the host says when to look again; it goes on when an actor ends, and tells when the actor runs again. The stream is
-//! made as fast as it is read: changes that come while nobody reads are told together, and where the queue of the journal overflowed
-//! meanwhile, the reader is told so and gets a new snapshot (R6). A slow reader costs nobody anything (SCL-01).
+//! The journal of the host says when to look again; it goes on when an actor ends, and has an entry when the actor runs again. The
+//! stream is made as fast as it is read, and no faster than [`LOOK_PAUSE`]: changes that come between two looks are sent together, and
+//! where the queue of the journal overflowed meanwhile, the reader gets a new snapshot (R6). A slow reader delays no actor and no other
+//! reader (SCL-01).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use callboard_proto::admin::v1 as wire;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 use tonic::Status;
 use wire::watch_response::News;
 
@@ -24,6 +25,8 @@ use super::service::gather;
 
 /// How many entries of the journal may wait to be looked at.
 const QUEUE: usize = 4_096;
+/// The shortest time between two looks: each asks every actor, and a plugin or a task may have something new all the time.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// How soon an actor that did not answer is asked again.
 const GONE_PAUSE: Duration = Duration::from_secs(1);
 
@@ -33,6 +36,7 @@ pub(super) struct Watching {
     journal: Subscription<JournalLine, ()>,
     logs: watch::Receiver<LogsView>,
     shown: Option<wire::GetStatusResponse>,
+    looked: Option<Instant>,
     ready: VecDeque<News>,
     number: u64,
 }
@@ -79,13 +83,14 @@ fn host_has_ended() -> Status {
 }
 
 impl Watching {
-    /// Begins to listen to everyone.
+    /// Follows the journal from now on.
     pub(super) fn begin(sources: Arc<Sources>) -> Self {
         Self {
             journal: sources.host.journal().follow("callboard watch", QUEUE, Detail::Outcomes),
             logs: sources.logs.clone(),
             sources,
             shown: None,
+            looked: None,
             ready: VecDeque::new(),
             number: 0,
         }
@@ -145,6 +150,10 @@ impl Watching {
 
     /// Looks at everything and notes what differs from what was shown.
     async fn look(&mut self) {
+        if let Some(looked) = self.looked {
+            sleep_until(looked + LOOK_PAUSE).await;
+        }
+        self.looked = Some(Instant::now());
         let mut status = gather(&self.sources).await;
         match self.shown.take() {
             None => self.ready.push_back(News::Snapshot(status.clone())),
@@ -184,7 +193,7 @@ fn keep_unknown(before: &wire::GetStatusResponse, after: &mut wire::GetStatusRes
     }
 }
 
-/// What is to be told so that one who knows `before` knows `after`.
+/// The news that lead from `before` to `after`.
 fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
     let has = |plugins: &[wire::PluginStatus], plugin: &wire::PluginStatus| {
         plugins.iter().any(|other| other.r#type == plugin.r#type && other.name == plugin.name)
@@ -201,7 +210,7 @@ fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse
     differences_of_actors(before, after).into_iter().chain(changes).collect()
 }
 
-/// Who does not answer any more, and who does again.
+/// The actors that do not answer any more, and those that do again.
 fn differences_of_actors(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
     let is_among =
         |all: &[wire::GoneActor], name: &str| all.iter().any(|gone: &wire::GoneActor| gone.name == name);
