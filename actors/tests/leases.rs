@@ -11,15 +11,40 @@ use callboard_actors::instances::{
 };
 use callboard_actors::lease::{ConnectionEnd, Lease, LeaseError, LeasedCalls};
 use callboard_actors::registry::MemoryStore;
-use callboard_actors::vocabulary::PluginKey;
+use callboard_actors::vocabulary::{PluginKey, SocketPath};
 use callboard_proto::csi::v1 as wire;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tonic::Status;
 
-use fixture::{Act, Fixture, Plugin, allocation, node, story};
+use fixture::{Act, Fixture, Plugin, Serving, allocation, node, story};
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// A healthy plugin of allocation `a`, and a lease of it.
+struct Leased {
+    fixture: Fixture,
+    zfs: PluginKey,
+    socket: SocketPath,
+    plugin: Plugin,
+    serving: Serving,
+    lease: Lease,
+}
+
+impl Leased {
+    async fn open() -> Self {
+        Self::open_in(Fixture::open()).await
+    }
+
+    async fn open_in(fixture: Fixture) -> Self {
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
+        let plugin = Plugin::new("zfs.example");
+        let serving = plugin.serve(&socket);
+        fixture.register(&zfs, "a", &socket).await;
+        let lease = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        Self { fixture, zfs, socket, plugin, serving, lease }
+    }
+}
 
 /// Calls `NodeGetInfo` over a lease, and returns the node id.
 async fn node_id(lease: &Lease) -> Result<String, Status> {
@@ -69,11 +94,7 @@ fn a_lease_calls_the_plugin_is_shown_and_is_given_back_when_it_is_dropped() {
 #[test]
 fn a_lease_never_reaches_the_next_generation_at_the_same_path_reg_06() {
     story(|| async {
-        let fixture = Fixture::open();
-        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
-        let first = Plugin::new("zfs.example").serve(&socket);
-        fixture.register(&zfs, "a", &socket).await;
-        let lease = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        let Leased { fixture, zfs, socket, lease, serving: first, .. } = Leased::open().await;
         first.kill();
         fixture.deregister(&zfs, "a").await;
         let second = Plugin::new("zfs.example");
@@ -98,12 +119,7 @@ fn a_lease_never_reaches_the_next_generation_at_the_same_path_reg_06() {
 #[test]
 fn a_plugin_that_leaves_answers_the_calls_in_flight_first_and_gets_no_new_ones_a4_shd_04() {
     story(|| async {
-        let fixture = Fixture::open();
-        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
-        let plugin = Plugin::new("zfs.example");
-        let _serving = plugin.serve(&socket);
-        fixture.register(&zfs, "a", &socket).await;
-        let lease = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        let Leased { fixture, zfs, plugin, lease, serving: _serving, .. } = Leased::open().await;
         let other = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
         plugin.on("NodeGetInfo", Act::After(2 * SECOND));
         let call = begin_call(lease).await;
@@ -128,12 +144,7 @@ fn a_plugin_that_leaves_answers_the_calls_in_flight_first_and_gets_no_new_ones_a
 #[test]
 fn a_call_that_takes_too_long_is_cut_when_its_plugin_leaves_and_its_caller_learns_it_c015() {
     story(|| async {
-        let fixture = Fixture::open();
-        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
-        let plugin = Plugin::new("zfs.example");
-        let _serving = plugin.serve(&socket);
-        fixture.register(&zfs, "a", &socket).await;
-        let lease = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        let Leased { fixture, zfs, plugin, lease, serving: _serving, .. } = Leased::open().await;
         plugin.on("NodeGetInfo", Act::Hang);
         let call = begin_call(lease).await;
         let began = Instant::now();
@@ -152,12 +163,7 @@ fn a_call_that_takes_too_long_is_cut_when_its_plugin_leaves_and_its_caller_learn
 #[test]
 fn a_lease_that_is_kept_keeps_no_connection_open_scl_06() {
     story(|| async {
-        let fixture = Fixture::open();
-        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
-        let plugin = Plugin::new("zfs.example");
-        let serving = plugin.serve(&socket);
-        fixture.register(&zfs, "a", &socket).await;
-        let lease = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        let Leased { fixture, zfs, lease, serving, .. } = Leased::open().await;
         let channel = lease.channel();
         assert!(!serving.is_left());
         fixture.deregister(&zfs, "a").await;
@@ -173,11 +179,7 @@ fn a_lease_that_is_kept_keeps_no_connection_open_scl_06() {
 #[test]
 fn no_lease_is_given_over_a_connection_that_has_ended() {
     story(|| async {
-        let fixture = Fixture::open();
-        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
-        let first = Plugin::new("zfs.example").serve(&socket);
-        fixture.register(&zfs, "a", &socket).await;
-        fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        let Leased { fixture, zfs, socket, serving: first, .. } = Leased::open().await;
         first.kill();
         tokio::time::sleep(Duration::from_millis(20)).await;
         let refused = fixture.leases.lease(&zfs, Duration::ZERO).await.expect_err("it is dead");
@@ -193,12 +195,7 @@ fn no_lease_is_given_over_a_connection_that_has_ended() {
 #[test]
 fn a_host_that_stops_waits_for_the_calls_in_flight_too_s3() {
     story(|| async {
-        let fixture = Fixture::open();
-        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
-        let plugin = Plugin::new("zfs.example");
-        let _serving = plugin.serve(&socket);
-        fixture.register(&zfs, "a", &socket).await;
-        let lease = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        let Leased { fixture, plugin, lease, serving: _serving, .. } = Leased::open().await;
         plugin.on("NodeGetInfo", Act::After(SECOND));
         let call = begin_call(lease).await;
         fixture.stop_instances().await;
@@ -212,11 +209,7 @@ fn too_many_calls_are_refused_at_once_and_hold_up_no_probe_f17_hlt_03() {
         let limits = InstanceLimits { calls_max: 2, ..InstanceLimits::default() };
         let options = InstancesOptions { limits, ..InstancesOptions::default() };
         let fixture = Fixture::open_with(options, &MemoryStore::default());
-        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
-        let plugin = Plugin::new("zfs.example");
-        let _serving = plugin.serve(&socket);
-        fixture.register(&zfs, "a", &socket).await;
-        let lease = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        let Leased { fixture, zfs, plugin, lease, serving: _serving, .. } = Leased::open_in(fixture).await;
         plugin.on("NodeGetInfo", Act::After(SECOND));
         let mut calls = Vec::new();
         for _ in 0..2 {
@@ -242,12 +235,7 @@ fn too_many_calls_are_refused_at_once_and_hold_up_no_probe_f17_hlt_03() {
 #[test]
 fn calls_in_flight_of_a_plugin_that_dies_fail_at_once() {
     story(|| async {
-        let fixture = Fixture::open();
-        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
-        let plugin = Plugin::new("zfs.example");
-        let serving = plugin.serve(&socket);
-        fixture.register(&zfs, "a", &socket).await;
-        let lease = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
+        let Leased { fixture, zfs, plugin, lease, serving, .. } = Leased::open().await;
         let other = fixture.leases.lease(&zfs, 5 * SECOND).await.expect("it is healthy");
         plugin.on("NodeGetInfo", Act::Hang);
         let call = begin_call(lease).await;

@@ -83,7 +83,7 @@ impl OpenConnection {
 }
 
 impl Drop for OpenConnection {
-    /// Ends it: what is in flight is cut, and the plugin sees the connection close, whoever still holds a lease.
+    /// Ends it: what is in flight is cut, and the plugin sees the connection close, also if leases are still held.
     fn drop(&mut self) {
         let Leased { plugin, generation, allocation, gate, channel, .. } = &*self.leased;
         let mut open = self.connections.open_ones();

@@ -4,7 +4,7 @@
 //! new lease.
 //!
 //! ```text
-//!                 first call        Retire, stop          no call in flight, or deadline
+//!                 dial              Retire, stop          no call in flight, or deadline
 //!   connection ► open ───────────────► closed ───────────────► ended
 //!                 │                    new calls fail:          calls in flight are cut
 //!                 │                    LeaseError::Ended        LeaseError::Cut

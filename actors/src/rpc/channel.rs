@@ -152,7 +152,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Closes the stream at once, whoever else holds this channel. Calls in flight fail.
+    /// Closes the stream at once, also for all clones. Calls in flight fail.
     pub(crate) fn close(&self) {
         if let Some(task) = self.stream.get() {
             task.abort();
