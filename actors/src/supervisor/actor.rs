@@ -137,14 +137,14 @@ impl Slot {
 
     fn standing(&self) -> Standing {
         let held = self.held.borrow();
-        let has_run = held.has_run;
-        let gone = if has_run { Standing::Stopped } else { Standing::Absent };
-        let Some(running) = &held.running else { return gone };
+        let (has_run, in_order) = (held.has_run, !held.is_disorderly);
+        let gone = |in_order| if has_run { Standing::Stopped { in_order } } else { Standing::Absent };
+        let Some(running) = &held.running else { return gone(in_order) };
         match (running.ended().now_or_never(), held.is_up) {
             (None, true) => Standing::Alive,
             (None, false) => Standing::CutOff { has_run },
             (Some(ending), true) => Standing::Ended(ending),
-            (Some(_), false) => gone,
+            (Some(ending), false) => gone(in_order && ending == Ending::Normal),
         }
     }
 
@@ -300,7 +300,7 @@ mod tests {
             let outcome = slot.stop(StopMode::Stop, Duration::ZERO).await;
             let expected = StopOutcome::EndedBefore { reason: "it was killed".into(), in_order: false };
             assert_eq!(outcome, expected);
-            assert_eq!(slot.standing(), Standing::Stopped);
+            assert_eq!(slot.standing(), Standing::Stopped { in_order: false });
         });
     }
 
@@ -318,7 +318,7 @@ mod tests {
             let running = slot.held.borrow().running.clone().expect("it was started");
             running.kill();
             assert_eq!(running.ended().await, Ending::Killed);
-            assert_eq!(slot.standing(), Standing::Stopped);
+            assert_eq!(slot.standing(), Standing::Stopped { in_order: false });
         });
     }
 

@@ -222,8 +222,8 @@ impl Supervisor {
             Standing::Alive => (ChildPhase::Running { key: self.watch(child, effects) }, false, true),
             // Its interrupted operation starts again.
             Standing::CutOff { has_run } => (ChildPhase::Unseen, !(is_temporary && *has_run), *has_run),
-            Standing::Stopped if is_temporary => (ChildPhase::Ended, false, true),
-            Standing::Stopped => (ChildPhase::Waiting, true, true),
+            Standing::Stopped { .. } if is_temporary => (ChildPhase::Ended, false, true),
+            Standing::Stopped { .. } => (ChildPhase::Waiting, true, true),
             Standing::Ended(ending) if self.spec_of(child).restart.is_due_after(ending) => {
                 (ChildPhase::Waiting, true, true)
             }
@@ -233,7 +233,9 @@ impl Supervisor {
         (state.phase, state.has_run) = (phase, has_run);
         state.fall = match standing {
             Standing::Ended(ending) => Some(Fall::ended(ending)),
-            Standing::Stopped => Some(Fall::in_order(STOPPED_FOR_A_RESTART)),
+            Standing::Stopped { in_order } => {
+                Some(Fall { reason: STOPPED_FOR_A_RESTART.to_owned(), in_order: *in_order })
+            }
             Standing::Absent | Standing::Alive | Standing::CutOff { .. } => None,
         };
         is_missing

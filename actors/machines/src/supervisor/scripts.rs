@@ -211,7 +211,8 @@ impl Stage {
             ("alive", Standing::Alive),
             ("half-started", Standing::CutOff { has_run: false }),
             ("half-stopped", Standing::CutOff { has_run: true }),
-            ("stopped", Standing::Stopped),
+            ("stopped", Standing::Stopped { in_order: true }),
+            ("cut", Standing::Stopped { in_order: false }),
             ("ended", Standing::Ended(Ending::Normal)),
             ("failed", Standing::Ended(Ending::Failed("no luck".into()))),
         ] {

@@ -246,7 +246,10 @@ pub enum Standing {
         has_run: bool,
     },
     /// It was ready, and was stopped.
-    Stopped,
+    Stopped {
+        /// Whether it ended normally and within its time.
+        in_order: bool,
+    },
     /// It ended, and that was not handled yet.
     Ended(Ending),
 }

@@ -129,15 +129,15 @@ impl Ground {
     /// How the children are found by a supervisor that takes stock.
     fn standing(&self, child: usize) -> Standing {
         let has_run = self.slots[child].has_run;
-        let gone = if has_run { Standing::Stopped } else { Standing::Absent };
+        let gone = |in_order| if has_run { Standing::Stopped { in_order } } else { Standing::Absent };
         match self.life_of(child) {
-            None => gone,
+            None => gone(true),
             Some(Life { is_up: true, told: None, ending: None, .. }) => Standing::Alive,
             Some(Life { ending: None, .. }) => Standing::CutOff { has_run },
             Some(Life { is_up: true, told: None, ending: Some(ending), .. }) => {
                 Standing::Ended(ending.clone())
             }
-            Some(_) => gone,
+            Some(Life { ending: Some(ending), .. }) => gone(*ending == Ending::Normal),
         }
     }
 

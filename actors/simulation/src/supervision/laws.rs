@@ -165,7 +165,7 @@ impl SupervisionLaws {
                 Standing::Absent => (State::Down, true),
                 Standing::Alive => (State::Up { watch: CallKey::default(), is_watched: false }, false),
                 Standing::CutOff { has_run } => (State::Unseen, restart != Restart::Temporary || !has_run),
-                Standing::Stopped => (State::Down, restart != Restart::Temporary),
+                Standing::Stopped { .. } => (State::Down, restart != Restart::Temporary),
                 Standing::Ended(ending) => (State::Down, is_due_after(restart, ending)),
             };
             known.state = state;
