@@ -177,8 +177,8 @@ pub enum StopOutcome {
     EndedBefore {
         /// How it ended.
         reason: String,
-        /// Whether it had ended normally, or had been stopped in order for a restart. Otherwise it had fallen, and what it had
-        /// begun was not stopped in order.
+        /// Whether it had ended normally and for good, or had been stopped in order for a restart. Otherwise it had fallen, as a
+        /// permanent child that ends has, and what it had begun was not stopped in order.
         in_order: bool,
     },
     /// It had never run.
