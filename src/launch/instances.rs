@@ -28,18 +28,16 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Instances> {
 
 fn instance_node(status: InstanceStatus) -> TreeNode {
     let InstanceStatus { report, state, restarts, vitals, calls } = status;
-    let message = match &report.health {
+    let mut message = match &report.health {
         Health::Unhealthy { reason } => reason.clone(),
         Health::Starting | Health::Healthy | Health::Gone => {
-            let LeasedCalls { leases, in_flight } = calls;
-            let calls = if calls == LeasedCalls::default() {
-                String::new()
-            } else {
-                format!(", {leases} leases, {in_flight} calls in flight")
-            };
-            format!("{}, generation {}{calls}", report.allocation, report.generation)
+            format!("{}, generation {}", report.allocation, report.generation)
         }
     };
+    if calls != LeasedCalls::default() {
+        let LeasedCalls { leases, in_flight } = calls;
+        message.push_str(&format!(", leases: {leases}, calls in flight: {in_flight}"));
+    }
     TreeNode {
         name: report.plugin.to_string(),
         kind: "instance".to_owned(),
