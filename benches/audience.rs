@@ -26,7 +26,7 @@ const PEOPLE: [u64; 4] = [1, 10, 100, 1_000];
 /// The numbers of allocations held at a subscription.
 const HELD: [u64; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
 /// A timeout longer than any wait.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 fn main() {
     support::run("wait and subscribe, beside bare actix", measure);
@@ -69,7 +69,7 @@ trait Hall: Clone + 'static {
 
 impl Hall for Address<Registry> {
     fn wait(&self, plugin: PluginKey) -> LocalBoxFuture<'static, ()> {
-        let answer = self.ask(WaitForPlugin { plugin, within: PATIENCE });
+        let answer = self.ask(WaitForPlugin { plugin, within: TIMEOUT });
         Box::pin(async move {
             answer.await.expect("the registry runs").expect("it comes");
         })

@@ -20,7 +20,7 @@ use support::disk::directory;
 use support::drivers::dial;
 use support::figures::Samples;
 use support::hostpath::HostPath;
-use support::stage::{PATIENCE, Stage};
+use support::stage::{Stage, TIMEOUT};
 
 /// The numbers of plugins in a round.
 const PLUGINS: [u64; 5] = [1, 10, 100, 1_000, 10_000];
@@ -74,7 +74,7 @@ impl Served {
             stage.registry.ask(register).await.expect("it runs").expect("it is well formed");
         }
         for plugin in &plugins {
-            let dispense = Dispense { plugin: plugin.clone(), within: PATIENCE };
+            let dispense = Dispense { plugin: plugin.clone(), within: TIMEOUT };
             stage.instances.ask(dispense).await.expect("it runs").expect("it becomes healthy");
         }
         Self { stage, plugins }

@@ -18,7 +18,7 @@ use support::Pace;
 use support::disk::directory;
 use support::hostpath::HostPath;
 use support::memory::resident_bytes;
-use support::stage::{PATIENCE, Stage};
+use support::stage::{Stage, TIMEOUT};
 
 fn main() {
     support::run("instances: resident memory of the host per idle instance, KiB", measure);
@@ -34,7 +34,7 @@ async fn measure(pace: Pace) {
     let mut connections = Vec::new();
     for _ in 0..sizes[0] {
         let connection = Connection::dial(&socket, Limits::default()).await.expect("it listens");
-        connection.probe(PATIENCE).await.expect("it answers");
+        connection.probe(TIMEOUT).await.expect("it answers");
         connections.push(connection);
     }
     let each_connection = (resident_kib() - before) / connections.len() as f64;

@@ -17,7 +17,7 @@ use support::Pace;
 use support::disk::directory;
 use support::figures::Samples;
 use support::hostpath::HostPath;
-use support::stage::{PATIENCE, Stage};
+use support::stage::{Stage, TIMEOUT};
 
 fn main() {
     support::run("a call over a lease: Probe of the reference plugin", measure);
@@ -30,7 +30,7 @@ async fn measure(pace: Pace) {
     let stage = Stage::start();
     let plugin = PluginKey::new(PluginType::CsiNode, PluginName::new("plugin").expect("it is a name"));
     stage.registry.ask(register(&plugin, &socket)).await.expect("it runs").expect("it is well formed");
-    let lease = stage.leases.lease(&plugin, PATIENCE).await.expect("it is healthy");
+    let lease = stage.leases.lease(&plugin, TIMEOUT).await.expect("it is healthy");
     let (mut leased, mut bare) = (lease.identity(), bare_client(&socket).await);
     let (mut leased_median, mut bare_median) = (Samples::default(), Samples::default());
     let (mut leased_p99, mut bare_p99) = (Samples::default(), Samples::default());

@@ -24,7 +24,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use go::{DRIVERS, STARTS};
 use support::Pace;
 use support::disk::directory;
-use support::drivers::{DriversFeed, PATIENCE, add, driver, host, millis, name};
+use support::drivers::{DriversFeed, TIMEOUT, add, driver, host, millis, name};
 use support::figures::{Goal, Samples, judge};
 
 fn main() {
@@ -46,9 +46,9 @@ async fn measure(pace: Pace) {
     spec.config = b"\x81\xa7enabled\xc3".to_vec();
     add(host.drivers(), spec).await;
     feed.healthy().await;
-    let dispense = DispenseDriver { name: name("raw_exec"), wanted: Wanted::Healthy, within: PATIENCE };
+    let dispense = DispenseDriver { name: name("raw_exec"), wanted: Wanted::Healthy, within: TIMEOUT };
     let client = host.drivers().ask(dispense).await.expect("it runs").expect("it is healthy");
-    let schema = client.task_config_schema(PATIENCE).await.expect("it answers");
+    let schema = client.task_config_schema(TIMEOUT).await.expect("it answers");
     let schema = Schema::from_wire(&schema).expect("a good schema");
 
     let (mut bare, mut ours) = (Samples::default(), Samples::default());
@@ -101,11 +101,11 @@ async fn start(client: &DriverClient, schema: &Schema, place: &Path, round: usiz
     let task = TaskId::new(format!("{id}/web/00000001")).expect("an id");
     let begun = Instant::now();
     let config = prepare(schema, &place.join(&id), &id, task.clone());
-    let outcome = client.start_task(&config, PATIENCE).await.expect("it answers");
+    let outcome = client.start_task(&config, TIMEOUT).await.expect("it answers");
     let took = begun.elapsed();
     assert!(matches!(outcome, StartOutcome::Started { .. }), "{outcome:?}");
-    client.stop_task(&task, Duration::from_secs(5), "SIGKILL", PATIENCE).await.expect("it ends");
-    client.destroy_task(&task, true, PATIENCE).await.expect("it has ended");
+    client.stop_task(&task, Duration::from_secs(5), "SIGKILL", TIMEOUT).await.expect("it ends");
+    client.destroy_task(&task, true, TIMEOUT).await.expect("it has ended");
     took
 }
 

@@ -37,7 +37,7 @@ use tonic_prost::ProstCodec;
 use support::Pace;
 use support::curve::{Curve, Rows, Stretch};
 use support::disk::directory;
-use support::drivers::{BarePlugin, DriversFeed, PATIENCE, add, dial, driver, host, name};
+use support::drivers::{BarePlugin, DriversFeed, TIMEOUT, add, dial, driver, host, name};
 use support::figures::{Goal, judge, nanos_each};
 
 /// The argument that makes this program a plugin.
@@ -196,7 +196,7 @@ impl Ours {
         let mut feed = DriversFeed::of(host.drivers());
         add(host.drivers(), driver(place, "announcer", program, &[AS_PLUGIN])).await;
         feed.healthy().await;
-        let dispense = DispenseDriver { name: name("announcer"), wanted: Wanted::Healthy, within: PATIENCE };
+        let dispense = DispenseDriver { name: name("announcer"), wanted: Wanted::Healthy, within: TIMEOUT };
         let client = host.drivers().ask(dispense).await.expect("it runs").expect("it is healthy");
         Self { host, client }
     }
@@ -244,7 +244,7 @@ impl Handlers {
         let all = TaskId::new("all").expect("a good id");
         let burst = format!("{events}/{tasks}");
         let begun = Instant::now();
-        let told = client.signal_task(&all, &burst, PATIENCE);
+        let told = client.signal_task(&all, &burst, TIMEOUT);
         let had = async {
             for _ in 0..tasks {
                 self.finished.recv().await.expect("the handlers run");

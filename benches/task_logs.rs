@@ -18,7 +18,7 @@ use support::disk::directory;
 use support::figures::{Goal, Samples, judge};
 
 /// The timeout for the end of a collection.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// The pause between two lines of the task beside the flooding one.
 const LINE_PAUSE: Duration = Duration::from_millis(5);
 
@@ -62,7 +62,7 @@ impl Stage {
     }
 
     async fn close(&self, key: &str) {
-        assert_eq!(self.logs.close(key, PATIENCE).await.expect("they are closed").lost, 0);
+        assert_eq!(self.logs.close(key, TIMEOUT).await.expect("they are closed").lost, 0);
     }
 }
 
@@ -122,7 +122,7 @@ async fn delays(file: &Path, pipe: &Path, lines: usize) -> Samples {
             let (before, began) = (length(), Instant::now());
             pipe.write_all(b"a line of a task that does not flood\n").expect("somebody reads");
             while length() == before {
-                assert!(began.elapsed() < PATIENCE, "a line does not come");
+                assert!(began.elapsed() < TIMEOUT, "a line does not come");
                 std::thread::yield_now();
             }
             samples.push(began.elapsed().as_secs_f64() * 1_000.0);

@@ -18,7 +18,7 @@ use callboard::actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, Tas
 use callboard::actors::vocabulary::{AllocationId, DriverName, TaskName};
 use callboard::host::Host;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[actix::main]
 async fn main() -> ExitCode {
@@ -69,9 +69,9 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
     });
 
     // A client of one generation of the driver, with a deadline for each call.
-    let dispense = DispenseDriver { name: name.clone(), wanted: Wanted::Healthy, within: PATIENCE };
+    let dispense = DispenseDriver { name: name.clone(), wanted: Wanted::Healthy, within: TIMEOUT };
     let driver = host.drivers().ask(dispense).await??;
-    let schema = Schema::from_wire(&driver.task_config_schema(PATIENCE).await?)?;
+    let schema = Schema::from_wire(&driver.task_config_schema(TIMEOUT).await?)?;
     let config = schema.decode(&Config::from_hcl(task)?)?.to_msgpack();
     let id = TaskId::new("a1/main/1")?;
     let output = directory.path().join("output");
@@ -90,13 +90,13 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
     let ask = ResourceAsk { cpu: CpuAsk::Mhz(50), memory_mib: 64, ..ResourceAsk::default() };
     let task =
         TaskConfigBuilder::new(task, &TaskNode::of_this_machine(), &capabilities).resources(ask).build()?;
-    match driver.start_task(&task, PATIENCE).await? {
+    match driver.start_task(&task, TIMEOUT).await? {
         // A host that wants to recover the task stores the handle first.
         StartOutcome::Started { handle, .. } => println!("started {}", handle.task_id()),
         StartOutcome::Retry { reason } | StartOutcome::Fatal { reason } => return Err(reason.into()),
     }
     let exit = driver.wait_task(&id, Duration::from_secs(600)).await?;
-    driver.destroy_task(&id, false, PATIENCE).await?;
+    driver.destroy_task(&id, false, TIMEOUT).await?;
     print!("{}", std::fs::read_to_string(output).unwrap_or_default());
     // The last events may still be in flight. A host that continues would unsubscribe with `ForgetTaskHandler`.
     let _ = tokio::time::timeout(Duration::from_secs(1), reader).await;

@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
-use program::{CALLBOARD, PATIENCE, Stage, refusal, until_true};
+use program::{CALLBOARD, Stage, TIMEOUT, refusal, until_true};
 use rustix::process::Signal;
 
 /// A user that is neither root nor us.
@@ -196,9 +196,9 @@ fn clients_that_forget_to_leave_take_a_bounded_number_of_descriptors() {
     let socket = stage.data_dir().join("admin.sock");
     // The kernel's queue is as long as the number of places, so all of these connect and half of them wait.
     let idle: Vec<_> = (0..120).map(|_| UnixStream::connect(&socket).expect("there is room")).collect();
-    until_true("all places are taken", PATIENCE, || descriptors() >= before + 60);
+    until_true("all places are taken", TIMEOUT, || descriptors() >= before + 60);
     assert!(descriptors() <= before + 70, "{} descriptors", descriptors());
     drop(idle);
-    until_true("all places are free again", PATIENCE, || descriptors() <= before + 5);
+    until_true("all places are free again", TIMEOUT, || descriptors() <= before + 5);
     assert!(host.ask(&["status"]).status.success());
 }

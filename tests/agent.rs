@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 /// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Says yes to everything and writes down what it is told.
 #[derive(Clone, Default)]
@@ -154,7 +154,7 @@ impl Stage {
 
 fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
     let system = actix_rt::System::new();
-    system.block_on(async { timeout(PATIENCE, tell()).await }).expect("it ends in time");
+    system.block_on(async { timeout(TIMEOUT, tell()).await }).expect("it ends in time");
 }
 
 fn exists(pid: u32) -> bool {

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 /// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 struct Fixture {
     directory: TempDir,
@@ -93,7 +93,7 @@ impl Fixture {
 
 /// Runs a story in real time.
 fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
-    actix::System::new().block_on(async { timeout(PATIENCE, tell()).await }).expect("it ends in time");
+    actix::System::new().block_on(async { timeout(TIMEOUT, tell()).await }).expect("it ends in time");
 }
 
 /// Puts our own program into a plugin directory: the program itself, and no link to it.
@@ -151,7 +151,7 @@ fn a_real_driver_is_asked_who_it_is_ended_and_run_as_it_is_given_out_prc_02_d102
         let connection = Connection::dial(&handshake.endpoint, Limits::default()).await.expect("it listens");
         let config =
             PluginConfig { msgpack: resolved.config, nomad: None, api_version: resolved.api_version.clone() };
-        connection.set_config(config, PATIENCE).await.expect("it takes what fits its schema");
+        connection.set_config(config, TIMEOUT).await.expect("it takes what fits its schema");
         let grace = Duration::from_secs(5);
         let stopped = fixture.processes.ask(StopProcess { name, tag: None, grace }).await.expect("it runs");
         stopped.expect("it ran");
@@ -214,7 +214,7 @@ fn a_host_that_stops_while_plugins_are_asked_leaves_none_of_them_prc_02() {
             }
             options.limits.stop_grace = Duration::from_millis(300);
         });
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while fixture.processes.ask(ListProcesses).await.expect("it runs").len() < 3 {
             assert!(Instant::now() < deadline, "three are asked at once");
             tokio::time::sleep(Duration::from_millis(10)).await;

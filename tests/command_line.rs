@@ -383,7 +383,7 @@ fn a_data_directory_of_two_hundred_characters_serves_plugins_and_people_sec_01()
             .output()
             .expect("it runs")
     };
-    until_true("it is healthy", program::PATIENCE, || {
+    until_true("it is healthy", program::TIMEOUT, || {
         let status: Value = serde_json::from_slice(&ask().stdout).unwrap_or_default();
         status["plugins"].is_array() && plugin(&status, "csi-node", "zfs")["health"] == "healthy"
     });

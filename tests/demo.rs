@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Longer than the demo may take, so that what ends late is told by the demo itself.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The titles of the chapters.
 const CHAPTERS: [&str; 11] = [
@@ -59,7 +59,7 @@ impl Demo {
 
     /// Waits for a line that holds this text, and gives it.
     fn line_with(&mut self, text: &str) -> String {
-        let given_up = Instant::now() + PATIENCE;
+        let given_up = Instant::now() + TIMEOUT;
         loop {
             let line = self.lines.recv_timeout(given_up - Instant::now());
             let line = line.unwrap_or_else(|_| panic!("no line with {text:?} in:\n{}", self.seen.join("\n")));
@@ -76,7 +76,7 @@ impl Demo {
 
     /// Waits for its end: how it ended, what it printed, and what it complained of.
     fn ended(&mut self) -> (ExitStatus, String, String) {
-        let given_up = Instant::now() + PATIENCE;
+        let given_up = Instant::now() + TIMEOUT;
         while let Ok(line) = self.lines.recv_timeout(given_up - Instant::now()) {
             self.seen.push(line);
         }
@@ -97,7 +97,7 @@ impl Demo {
     /// Waits until every process that the demo has told of has ended. The kernel tells us nothing of them, so they are
     /// looked for.
     fn all_processes_end(&self) {
-        let given_up = Instant::now() + PATIENCE;
+        let given_up = Instant::now() + TIMEOUT;
         let processes = process_numbers(&self.seen);
         while !processes.iter().all(|pid| is_gone(*pid)) {
             assert!(Instant::now() < given_up, "left of {processes:?}");

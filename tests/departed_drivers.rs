@@ -4,7 +4,7 @@
 mod program;
 
 use program::driven::{driver_pid, find, kill, starts, task, until_running};
-use program::{CALLBOARD, PATIENCE, Program, Stage, lives, refusal, until_true};
+use program::{CALLBOARD, Program, Stage, TIMEOUT, lives, refusal, until_true};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ fn left_behind(driver: &str) -> (Stage, u64, u64) {
     stage.configure(&format!("{driver}\n{}", task(&directory, "web", "")));
     let program = stage.run();
     let status = until_running(&program, "web");
-    until_true("the task has begun", PATIENCE, || starts(&stage, "web").len() == 1);
+    until_true("the task has begun", TIMEOUT, || starts(&stage, "web").len() == 1);
     let (process, own) = (driver_pid(&status), starts(&stage, "web")[0]);
     program.kill();
     (stage, process, own)
@@ -60,7 +60,7 @@ fn a_driver_that_was_removed_and_has_died_is_launched_again_to_stop_its_task() {
     );
     let (stage, driver, own) = left_behind(&format!("[[driver]]\nname = \"exec\"\n{command}"));
     kill(driver);
-    until_true("the driver is gone", PATIENCE, || !lives(driver));
+    until_true("the driver is gone", TIMEOUT, || !lives(driver));
     assert!(lives(own), "its task outlives it");
     stage.configure("");
     let program = stage.run();
@@ -99,7 +99,7 @@ fn a_driver_that_was_removed_and_is_blocked_is_ended_and_its_task_told_with_what
     for said in [&task["last_event"], &find(&status, "drivers", "exec")["reason"]] {
         assert!(said.as_str().is_some_and(|said| said.contains(advice)), "{status:#}");
     }
-    until_true("what ran of the driver is ended", PATIENCE, || !lives(driver));
+    until_true("what ran of the driver is ended", TIMEOUT, || !lives(driver));
     assert!(lives(own), "only its driver could end it");
     let log = program.log();
     assert!(

@@ -14,7 +14,7 @@ use callboard::actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginT
 use callboard::host::{Host, StartError};
 
 /// How long something may take that happens soon.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn plugin() -> PluginKey {
     PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap())
@@ -126,7 +126,7 @@ async fn start_when_free(data_dir: &std::path::Path) -> callboard::host::HostThr
     loop {
         match Host::builder(data_dir).start_on_own_thread().await {
             Ok(host) => return host,
-            Err(StartError::Database(OpenError::Locked { .. })) if began.elapsed() < PATIENCE => {
+            Err(StartError::Database(OpenError::Locked { .. })) if began.elapsed() < TIMEOUT => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             Err(error) => panic!("{error}"),
@@ -144,7 +144,7 @@ async fn a_host_whose_start_is_given_up_at_any_moment_leaves_its_directory_p5_s4
         assert!(start.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         if waits_for_the_answer {
             // The answer is there then, and nobody has looked at it.
-            woken.recv_timeout(PATIENCE).expect("the thread answers");
+            woken.recv_timeout(TIMEOUT).expect("the thread answers");
         }
         drop(start);
         let next = start_when_free(data_dir.path()).await;

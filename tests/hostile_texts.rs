@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 use program::driven::find;
-use program::{CALLBOARD, PATIENCE, Program, Stage, until_true};
+use program::{CALLBOARD, Program, Stage, TIMEOUT, until_true};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ fn lines(program: &Program<'_>) -> Vec<String> {
 }
 
 fn until_logged(program: &Program<'_>, what: &str, is_meant: impl Fn(&str) -> bool) {
-    until_true(what, PATIENCE, || program.log().lines().any(&is_meant));
+    until_true(what, TIMEOUT, || program.log().lines().any(&is_meant));
 }
 
 /// A driver for each way in which a text reaches the host.
@@ -140,7 +140,7 @@ fn fifty_thousand_bad_events_are_some_lines_and_a_count_log_03() {
         let counts = log.lines().filter(|line| line.contains("plugin=noisy left_out="));
         counts.filter_map(|line| line.rsplit_once('=')?.1.parse::<u64>().ok()).sum()
     };
-    until_true("every one of them is told or counted", PATIENCE, || {
+    until_true("every one of them is told or counted", TIMEOUT, || {
         let log = program.log();
         log.lines().filter(is_bad).count() as u64 + left_out(&log) == EVENTS
     });

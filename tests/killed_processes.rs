@@ -17,7 +17,7 @@ use callboard_actors::shell::{Address, Database, IN_FLIGHT_MAX, Notices, Running
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 /// The directory of the host that this program is to be, if it is to be one.
 const ROLE: &str = "CALLBOARD_TEST_HOST_OF";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// A plugin that forks, says its handshake, and waits.
 const PLUGIN: &str = "sleep 600 & echo '1|2|unix|/run/plugin|grpc|'; wait";
 
@@ -106,7 +106,7 @@ fn told(data_dir: &Path) -> (u32, u32) {
             let (bound, surviving) = text.split_once(' ').expect("two numbers");
             return (bound.parse().expect("a number"), surviving.parse().expect("a number"));
         }
-        assert!(began.elapsed() < PATIENCE, "the host does not start");
+        assert!(began.elapsed() < TIMEOUT, "the host does not start");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

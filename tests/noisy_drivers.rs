@@ -17,7 +17,7 @@ const ROOM_MAX: u64 = 512 << 20;
 /// How much the driver is to have written, so that it would have been too much.
 const WRITTEN_MIN: u64 = 2 * ROOM_MAX;
 /// More time than that takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A stage whose surviving processes end with it, whatever comes of the test.
 struct Noisy(Stage);
@@ -57,7 +57,7 @@ impl Noisy {
             if length > at_first + WRITTEN_MIN {
                 return;
             }
-            assert!(began.elapsed() < PATIENCE, "{when}: only {length} bytes were written");
+            assert!(began.elapsed() < TIMEOUT, "{when}: only {length} bytes were written");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

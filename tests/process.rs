@@ -15,12 +15,12 @@ use tokio::time::{sleep, timeout};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 /// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn story<F: Future<Output = ()>>(tell: impl FnOnce(TempDir) -> F) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     actix_rt::System::new()
-        .block_on(async { timeout(PATIENCE, tell(directory)).await })
+        .block_on(async { timeout(TIMEOUT, tell(directory)).await })
         .expect("it ends in time");
 }
 

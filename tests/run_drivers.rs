@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use program::driven::{driver_pid, find, kill, starts, task, until_running};
-use program::{CALLBOARD, PATIENCE, Stage, exists, lives, until_true};
+use program::{CALLBOARD, Stage, TIMEOUT, exists, lives, until_true};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
     let stage = stage();
     let program = stage.run();
     let status = until_running(&program, "web");
-    until_true("the task has begun", PATIENCE, || starts(&stage, "web").len() == 1);
+    until_true("the task has begun", TIMEOUT, || starts(&stage, "web").len() == 1);
     let own = starts(&stage, "web")[0];
     let first_driver = driver_pid(&status);
 
@@ -69,7 +69,7 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
     // It is stopped through its driver, and what was told of it in all is each thing once.
     let report = program.json(&["stop", "web"]);
     assert_eq!(report["report"][0]["child"], "task/web", "{report:#}");
-    until_true("its process is gone", PATIENCE, || !lives(own));
+    until_true("its process is gone", TIMEOUT, || !lives(own));
     let status = program.until("the last event", |status| {
         find(status, "tasks", "web")["state"] == "stopped" && told(status, "web").len() >= 2
     });
@@ -82,7 +82,7 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
     program.signal(Signal::TERM);
     let (ended, printed) = program.ended();
     assert!(ended.success(), "{printed}");
-    until_true("the driver is gone", PATIENCE, || !exists(second_driver));
+    until_true("the driver is gone", TIMEOUT, || !exists(second_driver));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_host_that_detaches_leaves_its_drivers_and_tasks_and_one_that_stops_leaves_n
     let program = stage.run();
     let status = until_running(&program, "web");
     let driver = driver_pid(&status);
-    until_true("the task has begun", PATIENCE, || starts(&stage, "web").len() == 1);
+    until_true("the task has begun", TIMEOUT, || starts(&stage, "web").len() == 1);
     let own = starts(&stage, "web")[0];
     let tree = String::from_utf8(program.ask(&["tree"]).stdout).expect("it is text");
     assert!(tree.contains("task web  running") && tree.contains("driver exec"), "{tree}");
@@ -117,7 +117,7 @@ fn a_host_that_detaches_leaves_its_drivers_and_tasks_and_one_that_stops_leaves_n
         place("task/web").expect("it is told") < place("host/drivers").expect("it is told"),
         "{report:#}"
     );
-    until_true("nothing is left", PATIENCE, || !exists(driver) && !exists(own));
+    until_true("nothing is left", TIMEOUT, || !exists(driver) && !exists(own));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_task_whose_configuration_does_not_fit_fails_with_its_place_and_a_command_th
     let driver = driver_pid(&status);
     program.signal(Signal::TERM);
     assert!(program.ended().0.success());
-    until_true("the driver is gone", PATIENCE, || !exists(driver));
+    until_true("the driver is gone", TIMEOUT, || !exists(driver));
 }
 
 fn the_keys_of_drivers_and_tasks_are_those_that_are_promised(status: &Value) {
@@ -206,7 +206,7 @@ fn a_task_is_told_of_itself_and_one_that_asks_for_more_than_there_is_fails_alone
     );
     assert!(status["host"]["cpu_mhz"].as_u64().is_some_and(|mhz| mhz > 0), "{status:#}");
     let is_told = || std::fs::read_to_string(&out).is_ok_and(|text| text.contains("NOMAD_TASK_NAME="));
-    until_true("the task has told its environment", PATIENCE, is_told);
+    until_true("the task has told its environment", TIMEOUT, is_told);
     let text = std::fs::read_to_string(&out).expect("it was there");
     let variable =
         |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap_or("");
@@ -270,7 +270,7 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
     // The first inventory has waited for all of them.
     for (name, state) in [("exec", "healthy"), ("raw", "unhealthy"), ("absent", "unhealthy")] {
         let told = format!("first fingerprint plugin=driver/{name} state=\"{state}\"");
-        until_true(&told, PATIENCE, || program.log().contains(&told));
+        until_true(&told, TIMEOUT, || program.log().contains(&told));
     }
     let failed = find(&status, "tasks", "web")["last_event"].as_str().expect("a text").to_owned();
     assert!(failed.contains("driver raw cannot be had") && failed.contains(&mistake), "{failed}");
@@ -287,7 +287,7 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
     });
     let pid = find(&status, "drivers", "raw")["pid"].as_u64().expect("it runs");
     program.kill();
-    until_true("a bound driver has ended with its host", PATIENCE, || !lives(pid));
+    until_true("a bound driver has ended with its host", TIMEOUT, || !lives(pid));
     let program = stage.run();
     let status = program.until("another process of it, with the same task", |status| {
         find(status, "drivers", "raw")["health"] == "healthy"
@@ -358,7 +358,7 @@ fn a_start_that_goes_on_although_its_host_was_killed_leads_to_no_second_run_prc_
     });
     let log = stage.data_dir().join("processes/driver-exec/stderr.log");
     let is_told = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("--late-start"));
-    until_true("the driver is told of it", PATIENCE, is_told);
+    until_true("the driver is told of it", TIMEOUT, is_told);
     program.kill();
     assert!(starts(&stage, "web").is_empty(), "it is not begun yet");
 
@@ -366,7 +366,7 @@ fn a_start_that_goes_on_although_its_host_was_killed_leads_to_no_second_run_prc_
     let program = stage.run();
     let status = until_running(&program, "web");
     assert_eq!(find(&status, "drivers", "exec")["adopted"], true, "{status:#}");
-    until_true("the second run has begun", PATIENCE, || starts(&stage, "web").len() == 2);
+    until_true("the second run has begun", TIMEOUT, || starts(&stage, "web").len() == 2);
     let [first, second] = starts(&stage, "web")[..] else { panic!("two runs") };
     assert!(
         !lives(first) && lives(second),
@@ -375,7 +375,7 @@ fn a_start_that_goes_on_although_its_host_was_killed_leads_to_no_second_run_prc_
     );
     program.signal(Signal::TERM);
     assert!(program.ended().0.success());
-    until_true("nothing is left", PATIENCE, || !lives(second));
+    until_true("nothing is left", TIMEOUT, || !lives(second));
 }
 
 #[test]
@@ -392,7 +392,7 @@ fn a_host_that_is_killed_at_any_moment_of_a_start_never_runs_a_task_twice_prc_09
         let program = if round % 2 == 0 { stage.begin() } else { stage.run() };
         if round % 2 == 1 {
             let status = until_running(&program, "web");
-            until_true("the task has begun", PATIENCE, || living().len() == 1);
+            until_true("the task has begun", TIMEOUT, || living().len() == 1);
             assert_eq!(living().len(), 1, "{status:#}");
             program.json(&["stop", "web"]);
             assert!(living().is_empty(), "round {round}: {}", program.log());
@@ -404,10 +404,10 @@ fn a_host_that_is_killed_at_any_moment_of_a_start_never_runs_a_task_twice_prc_09
     }
     let program = stage.run();
     let status = until_running(&program, "web");
-    until_true("the task has begun", PATIENCE, || living().len() == 1);
+    until_true("the task has begun", TIMEOUT, || living().len() == 1);
     assert_eq!(find(&status, "tasks", "web")["events_missed"], 0, "{status:#}");
     let (running, driver) = (living(), driver_pid(&status));
     program.signal(Signal::TERM);
     assert!(program.ended().0.success());
-    until_true("nothing is left", PATIENCE, || !exists(driver) && !running.iter().any(|pid| exists(*pid)));
+    until_true("nothing is left", TIMEOUT, || !exists(driver) && !running.iter().any(|pid| exists(*pid)));
 }

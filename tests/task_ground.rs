@@ -12,7 +12,7 @@ use std::process::Command;
 use callboard::actors::cgroups::{CgroupMode, Cores, GroupName, Places, TaskCgroups};
 use callboard::actors::vocabulary::{AllocationId, TaskName};
 use program::driven::{find, task, until_running};
-use program::{CALLBOARD, PATIENCE, Stage, until_true};
+use program::{CALLBOARD, Stage, TIMEOUT, until_true};
 
 const DRIVER: &str = "[[driver]]\nname = \"exec\"\n";
 
@@ -111,8 +111,8 @@ fn a_task_that_the_configuration_has_no_more_leaves_no_directories_t050() {
     host.kill();
     stage.configure(DRIVER);
     let host = stage.run();
-    until_true("nothing is left of it", PATIENCE, || !allocation.exists());
-    until_true("its groups are gone", PATIENCE, || {
+    until_true("nothing is left of it", TIMEOUT, || !allocation.exists());
+    until_true("its groups are gone", TIMEOUT, || {
         places.iter().flat_map(|places| &places.own).all(|path| !path.exists())
     });
     host.signal(rustix::process::Signal::TERM);
@@ -160,8 +160,8 @@ fn the_groups_of_tasks_that_nobody_knows_are_swept_and_their_directories_told_t1
     let other = places.own[0].with_file_name(format!("{}.other", allocation.file_name().unwrap().display()));
     fs::create_dir(&other).unwrap();
     let host = stage.run();
-    until_true("its group is gone", PATIENCE, || !places.own[0].exists());
-    until_true("its directories are told", PATIENCE, || {
+    until_true("its group is gone", TIMEOUT, || !places.own[0].exists());
+    until_true("its directories are told", TIMEOUT, || {
         host.log().contains(&allocation.display().to_string())
     });
     assert!(allocation.exists(), "files are removed by a person only");
@@ -220,7 +220,7 @@ fn a_task_that_was_stopped_before_the_configuration_forgot_it_leaves_no_director
     // It has no run, so nobody reads its events before it is forgotten.
     stage.configure(DRIVER);
     let host = stage.run();
-    until_true("nothing is left of it", PATIENCE, || !allocation.exists());
+    until_true("nothing is left of it", TIMEOUT, || !allocation.exists());
     assert!(find(&host.json(&["status"]), "tasks", "web").is_null());
     host.signal(rustix::process::Signal::TERM);
     host.ended();
@@ -246,7 +246,7 @@ fn a_forgotten_task_whose_directories_are_busy_leaves_none_once_they_are_not_als
         }
         stage.configure(DRIVER);
         let host = stage.run();
-        until_true("it is told what is left", PATIENCE, || {
+        until_true("it is told what is left", TIMEOUT, || {
             host.log().contains("the directories of a task that is forgotten are left")
         });
         let unmount = || {
@@ -264,7 +264,7 @@ fn a_forgotten_task_whose_directories_are_busy_leaves_none_once_they_are_not_als
             unmount();
             host
         };
-        until_true("nothing is left of it", PATIENCE, || !allocation.exists() && noted() == 0);
+        until_true("nothing is left of it", TIMEOUT, || !allocation.exists() && noted() == 0);
         assert_eq!(fs::read_to_string(outside.join("kept")).unwrap(), "kept");
         assert!(!host.log().contains("neither configuration nor database knows"), "{}", host.log());
         host.signal(rustix::process::Signal::TERM);

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 /// How long something may take that takes milliseconds on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Somebody who watches the timeline.
 struct Watcher {
@@ -151,9 +151,9 @@ fn the_picture_of_a_running_host_has_the_gate_below_what_closed_it_shell_1() {
         .spawn()
         .unwrap();
     let drawn = || std::fs::read_to_string(&picture).unwrap_or_default();
-    until_true("the picture is begun", PATIENCE, || drawn().contains("sequenceDiagram"));
+    until_true("the picture is begun", TIMEOUT, || drawn().contains("sequenceDiagram"));
     assert!(host.ask(&["start", "a"]).status.success());
-    until_true("the registration is drawn", PATIENCE, || drawn().contains("active: nobody"));
+    until_true("the registration is drawn", TIMEOUT, || drawn().contains("active: nobody"));
 
     let text = drawn();
     let title = format!("the running host of {}: messages between its actors", stage.data_dir().display());

@@ -6,7 +6,7 @@ mod program;
 use std::time::Instant;
 
 use program::driven::{driver_pid, find, kill, starts};
-use program::{CALLBOARD, PATIENCE, Program, Stage, lives, until_true};
+use program::{CALLBOARD, Program, Stage, TIMEOUT, lives, until_true};
 use serde_json::Value;
 
 /// The reference driver under the name that the tasks use.
@@ -84,7 +84,7 @@ fn a_task_that_its_driver_cannot_recover_never_has_two_copies_and_never_none_th0
     assert_ne!(driver_pid(&status), third);
 
     program.json(&["shutdown"]);
-    until_true("nothing is left", PATIENCE, || living(&stage).is_empty());
+    until_true("nothing is left", TIMEOUT, || living(&stage).is_empty());
 }
 
 /// A task that throws its environment away as soon as it runs, and each copy of which writes down its process and what it finds
@@ -114,12 +114,12 @@ fn a_task_without_an_environment_that_its_driver_cannot_recover_is_found_where_i
     let task = living(&stage)[0];
     let has_no_environment =
         || std::fs::read(format!("/proc/{task}/environ")).is_ok_and(|environment| environment.is_empty());
-    until_true("it has thrown its environment away", PATIENCE, has_no_environment);
+    until_true("it has thrown its environment away", TIMEOUT, has_no_environment);
     let located = |program: &Program<'_>, status: &Value, times: usize| {
         let run = find(status, "tasks", "web")["id"].as_str().expect("a text").to_owned();
         let is_told =
             |line: &&str| line.contains("the processes of a task are located") && line.contains(&run);
-        until_true("it is located", PATIENCE, || program.log().lines().filter(is_told).count() >= times);
+        until_true("it is located", TIMEOUT, || program.log().lines().filter(is_told).count() >= times);
     };
     located(&program, &status, 1);
 
@@ -138,7 +138,7 @@ fn a_task_without_an_environment_that_its_driver_cannot_recover_is_found_where_i
     until_started(&program, &stage, 3);
     assert!(!lives(task), "{}", program.log());
     program.json(&["shutdown"]);
-    until_true("nothing is left", PATIENCE, || living(&stage).is_empty());
+    until_true("nothing is left", TIMEOUT, || living(&stage).is_empty());
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_task_that_runs_although_its_driver_said_no_is_ended_before_it_is_told_as_fa
 
 #[test]
 fn a_driver_that_is_busy_with_a_start_of_a_killed_host_is_replaced_before_another_start_th040() {
-    // As long as the file is there, a driver begins with a start only after longer than any patience of the host.
+    // As long as the file is there, a driver begins with a start only after longer than any timeout of the host.
     let late = format!("{} --late-start 40s", DRIVER.join(" "));
     let script = format!("[ -e DIRECTORY/late ] && exec {late}; exec {}", DRIVER.join(" "));
     let stage = stage_with(&format!("[\"/bin/sh\", \"-c\", {script:?}]"));
@@ -175,7 +175,7 @@ fn a_driver_that_is_busy_with_a_start_of_a_killed_host_is_replaced_before_anothe
     assert_ne!(driver_pid(&status), busy, "the busy driver would have begun too: {}", program.log());
     assert!(!lives(busy), "it may begin as long as it lives");
     program.json(&["shutdown"]);
-    until_true("nothing is left", PATIENCE, || living(&stage).is_empty());
+    until_true("nothing is left", TIMEOUT, || living(&stage).is_empty());
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_driver_that_crashes_in_a_start_is_told_as_that_and_keeps_no_shutdown_waitin
     let report = program.json(&["shutdown"]);
     let took = asked.elapsed();
     assert!(took.as_secs() < 15, "a shutdown took {took:?}: {report:#}");
-    until_true("nothing is left", PATIENCE, || living(&stage).is_empty());
+    until_true("nothing is left", TIMEOUT, || living(&stage).is_empty());
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn what_runs_of_a_driver_that_does_not_come_back_is_stopped_without_it_th080() {
     let asked = Instant::now();
     let report = program.json(&["stop", "web"]);
     let took = asked.elapsed();
-    until_true("its process is gone", PATIENCE, || !lives(own));
+    until_true("its process is gone", TIMEOUT, || !lives(own));
     assert!(took.as_secs() < 30, "a stop took {took:?}: {report:#}");
     program.json(&["shutdown"]);
 }

@@ -363,7 +363,7 @@ fn what_is_busy_is_told_and_removed_when_it_is_not_any_more_t050_t202() {
         return;
     }
     let place = Place::new();
-    let dirs = place.dirs().with_patience(Duration::from_millis(50));
+    let dirs = place.dirs().with_timeout(Duration::from_millis(50));
     let layout = dirs.prepare(&tree(FsIsolation::None)).unwrap().layout;
     let held = fs::File::create(layout.secrets_dir.join("held")).unwrap();
     let refused = dirs.remove(&names("web")).unwrap_err();

@@ -26,7 +26,7 @@ fn skipped(what: &str, reason: &str) {
 
 /// Version 1 of this machine, if it has it and this is root.
 fn version_1(what: &str) -> Option<TaskCgroups> {
-    let groups = TaskCgroups::of_this_machine().with_patience(Duration::from_secs(20));
+    let groups = TaskCgroups::of_this_machine().with_timeout(Duration::from_secs(20));
     match groups.mode() {
         CgroupMode::V1 => Some(groups),
         other => {
@@ -59,7 +59,7 @@ impl Unified {
     }
 
     fn groups(&self) -> TaskCgroups {
-        TaskCgroups::at(&self.0, CgroupMode::V2).with_patience(Duration::from_secs(20))
+        TaskCgroups::at(&self.0, CgroupMode::V2).with_timeout(Duration::from_secs(20))
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 /// The capacity of the notification queue.
 const UNREAD_MAX: usize = 16_384;
 /// A timeout far longer than any step.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) fn sockets(place: &Path) -> PathBuf {
     let sockets = place.join("sockets");
@@ -77,7 +77,7 @@ impl DriversFeed {
     /// Waits until a driver becomes healthy, and returns its report.
     pub(crate) async fn healthy(&mut self) -> DriverReport {
         loop {
-            let item = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("in time");
+            let item = tokio::time::timeout(TIMEOUT, self.0.next()).await.expect("in time");
             let FeedItem::Change { news, .. } = item.expect("the drivers run") else { continue };
             if let DriversNews::Reported(report) = news {
                 assert_ne!(report.health, DriverHealth::Unhealthy, "{}: {}", report.name, report.reason);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use callboard_actors::csi::{Connection, Limits};
 use callboard_actors::vocabulary::SocketPath;
 
-use super::drivers::{CALLBOARD, PATIENCE};
+use super::drivers::{CALLBOARD, TIMEOUT};
 
 /// The process; killed on drop.
 pub(crate) struct HostPath(Child);
@@ -23,7 +23,7 @@ impl HostPath {
             .expect("the program starts");
         let (process, begun) = (Self(child), Instant::now());
         while Connection::dial(socket, Limits::default()).await.is_err() {
-            assert!(begun.elapsed() < PATIENCE, "the plugin does not listen");
+            assert!(begun.elapsed() < TIMEOUT, "the plugin does not listen");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         process

@@ -10,7 +10,7 @@ use callboard_actors::shell::{Address, IN_FLIGHT_MAX, Settings, StopMode};
 use super::rig::NobodyAnswers;
 
 /// A timeout longer than any dial or call, with the most concurrency in a bench.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Both of them. Plugins are only probed on request.
 pub(crate) struct Stage {
@@ -26,7 +26,7 @@ impl Stage {
         registry::start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
         let instances = Address::vacant("instances", IN_FLIGHT_MAX);
         let mut options = InstancesOptions::default();
-        options.limits.call_deadline = PATIENCE;
+        options.limits.call_deadline = TIMEOUT;
         options.limits.round = Duration::from_secs(3_600);
         let connections = Connections::default();
         let leases = Leases::new(instances.clone(), connections.clone());

@@ -16,7 +16,7 @@ use callboard_actors::machine::Locked;
 use rustix::fs::{Mode, OFlags};
 
 /// How long to wait for a claim: a process that a killed host was just starting has a copy of the lock for an instant.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 /// How often the file may vanish, by hosts that end, while it is being locked.
 const ATTEMPTS: u32 = 16;
 
@@ -36,7 +36,7 @@ impl Claim {
         let path = lock_of(place);
         for _ in 0..ATTEMPTS {
             let file = open(&path)?;
-            let Some(locked) = Locked::within(file, PATIENCE)? else { return Ok(None) };
+            let Some(locked) = Locked::within(file, TIMEOUT)? else { return Ok(None) };
             // A host that ended while this one waited has removed the file; a lock on it claims nothing any more.
             if is_at(&path, locked.file())? {
                 return Ok(Some(Self { path, locked }));

@@ -50,7 +50,7 @@ pub struct Sources {
     pub usage: watch::Receiver<UsageView>,
     /// When this run of the host began.
     pub started_at: Timestamp,
-    /// Where a wish to stop the host goes.
+    /// Where a request to stop the host goes.
     pub shutdown: mpsc::Sender<ShutdownOrder>,
 }
 
@@ -72,7 +72,7 @@ impl Stopped {
     }
 }
 
-/// A wish to stop the host, and where to tell how everything ended.
+/// A request to stop the host, and where to tell how everything ended.
 #[derive(Debug)]
 pub struct ShutdownOrder {
     /// Whether to stop everything, or to leave what outlives a host.

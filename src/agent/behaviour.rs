@@ -23,9 +23,9 @@ conversation! {
 }
 
 /// A call that waits for news is made again at least this often.
-const NEWS_PATIENCE: Duration = Duration::from_secs(3_600);
+const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Looking at our own processes takes no time.
-const SURVEY_PATIENCE: Duration = Duration::from_secs(30);
+const SURVEY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How soon to ask again where nobody answered.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
@@ -64,9 +64,9 @@ impl Machine for Agent {
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
         match input {
             Input::Resumed => {
-                listen(effects, AgentCall::Survey, SURVEY_PATIENCE);
-                listen(effects, AgentCall::AwaitEndings, NEWS_PATIENCE);
-                listen(effects, AgentCall::Follow { afresh: true }, NEWS_PATIENCE);
+                listen(effects, AgentCall::Survey, SURVEY_TIMEOUT);
+                listen(effects, AgentCall::AwaitEndings, NEWS_TIMEOUT);
+                listen(effects, AgentCall::Follow { afresh: true }, NEWS_TIMEOUT);
             }
             Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
             Input::Returned { key, call, outcome } => match outcome {
@@ -85,8 +85,8 @@ impl Machine for Agent {
 }
 
 /// Makes a call that belongs to no task.
-fn listen(effects: &mut Effects<Agent>, call: AgentCall, patience: Duration) {
-    effects.call(CallKey::default(), patience, call);
+fn listen(effects: &mut Effects<Agent>, call: AgentCall, timeout: Duration) {
+    effects.call(CallKey::default(), timeout, call);
 }
 
 impl Agent {
@@ -150,11 +150,11 @@ impl Agent {
         match outcome {
             AgentOutcome::Surveyed(living) => self.surveyed(moment, living, effects),
             AgentOutcome::Endings(endings) => {
-                listen(effects, AgentCall::AwaitEndings, NEWS_PATIENCE);
+                listen(effects, AgentCall::AwaitEndings, NEWS_TIMEOUT);
                 endings.iter().for_each(|ended| self.process_ended(moment, ended, effects));
             }
             AgentOutcome::Followed(Ok(items)) => {
-                listen(effects, AgentCall::Follow { afresh: false }, NEWS_PATIENCE);
+                listen(effects, AgentCall::Follow { afresh: false }, NEWS_TIMEOUT);
                 items.iter().for_each(|item| self.hear(moment, item, effects));
             }
             AgentOutcome::Followed(Err(_)) => {
@@ -185,7 +185,7 @@ impl Agent {
         effects: &mut Effects<Self>,
     ) {
         match call {
-            AgentCall::Survey => listen(effects, AgentCall::Survey, SURVEY_PATIENCE),
+            AgentCall::Survey => listen(effects, AgentCall::Survey, SURVEY_TIMEOUT),
             AgentCall::AwaitEndings => {
                 effects.start_timer(AgentTimer::AwaitEndings, moment.now + RETRY_PAUSE);
             }
@@ -208,8 +208,8 @@ impl Agent {
 
     fn elapsed(&mut self, moment: Moment, timer: &AgentTimer, effects: &mut Effects<Self>) {
         match timer {
-            AgentTimer::AwaitEndings => listen(effects, AgentCall::AwaitEndings, NEWS_PATIENCE),
-            AgentTimer::Follow => listen(effects, AgentCall::Follow { afresh: true }, NEWS_PATIENCE),
+            AgentTimer::AwaitEndings => listen(effects, AgentCall::AwaitEndings, NEWS_TIMEOUT),
+            AgentTimer::Follow => listen(effects, AgentCall::Follow { afresh: true }, NEWS_TIMEOUT),
             AgentTimer::Start(allocation) => {
                 if let Some(task) = self.task(allocation) {
                     task.start_time_has_come(moment, effects);

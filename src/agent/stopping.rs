@@ -11,9 +11,9 @@ use super::messages::{StopStep, TaskError, TaskStopped};
 use super::state::*;
 
 /// Calls in flight are waited for within this.
-const WITHDRAW_PATIENCE: Duration = Duration::from_secs(60);
+const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(60);
 /// Telling a process to end takes no time.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long after SIGKILL a process may be there; one that is there longer hangs in the kernel.
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
@@ -74,7 +74,7 @@ impl Task {
     ) {
         self.step_began = moment.now;
         self.enter(moment, Phase::Withdrawing { pid, then }, "deregistering", effects);
-        self.call(WITHDRAW_PATIENCE, AgentCall::Withdraw(self.config.name.clone()), effects);
+        self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw(self.config.name.clone()), effects);
     }
 
     pub(super) fn withdrawn(
@@ -114,7 +114,7 @@ impl Task {
     pub(super) fn end_again(&self, effects: &mut Effects<Agent>) {
         if matches!(self.phase, Phase::Ending { .. }) {
             let (allocation, grace) = (self.config.name.clone(), self.config.stop_grace);
-            self.call(END_PATIENCE, AgentCall::End { allocation, grace }, effects);
+            self.call(END_TIMEOUT, AgentCall::End { allocation, grace }, effects);
         }
     }
 

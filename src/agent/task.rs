@@ -13,18 +13,18 @@ use super::state::*;
 use crate::config::AllocationConfig;
 
 /// Making directories and looking at a socket takes no longer.
-const PREPARE_PATIENCE: Duration = Duration::from_secs(30);
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
 /// A process is born while its call is made; the rest is reserve.
-const LAUNCH_PATIENCE: Duration = Duration::from_secs(30);
+const LAUNCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// Saying something to an actor next door takes no longer.
-const SAY_PATIENCE: Duration = Duration::from_secs(10);
+const SAY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The variable that tells a plugin where to listen (C171).
 const ENDPOINT: &str = "CSI_ENDPOINT";
 
 impl Task {
-    pub(super) fn call(&self, patience: Duration, call: AgentCall, effects: &mut Effects<Agent>) {
+    pub(super) fn call(&self, timeout: Duration, call: AgentCall, effects: &mut Effects<Agent>) {
         let key = CallKey { attempt: self.memory.attempt, ..CallKey::default() };
-        effects.call(key, patience, call);
+        effects.call(key, timeout, call);
     }
 
     pub(super) fn remember(&self, effects: &mut Effects<Agent>) {
@@ -109,7 +109,7 @@ impl Task {
         self.steps.clear();
         self.remember(effects);
         self.enter(moment, Phase::Preparing, "preparing", effects);
-        self.call(PREPARE_PATIENCE, AgentCall::Prepare(self.spec()), effects);
+        self.call(PREPARE_TIMEOUT, AgentCall::Prepare(self.spec()), effects);
     }
 
     /// What the allocations are told of it.
@@ -197,7 +197,7 @@ impl Task {
         match answer {
             Ok(Ok(context)) => {
                 self.enter(moment, Phase::Launching, "launching", effects);
-                self.call(LAUNCH_PATIENCE, AgentCall::Launch(self.order(options, context)), effects);
+                self.call(LAUNCH_TIMEOUT, AgentCall::Launch(self.order(options, context)), effects);
             }
             Ok(Err(refusal)) => self.not_started(moment, options, refusal.to_string(), effects),
             Err(error) => self.not_started(moment, options, error.to_string(), effects),
@@ -243,7 +243,7 @@ impl Task {
     /// Says that the process runs, if it does.
     pub(super) fn announce_again(&self, effects: &mut Effects<Agent>) {
         if matches!(self.phase, Phase::Running { .. }) {
-            self.call(SAY_PATIENCE, AgentCall::Announce(self.config.name.clone()), effects);
+            self.call(SAY_TIMEOUT, AgentCall::Announce(self.config.name.clone()), effects);
         }
     }
 
@@ -258,7 +258,7 @@ impl Task {
             // Its books were lost with their keeper; it goes on beside new ones.
             Ok(Err(_unknown)) => {
                 if matches!(self.phase, Phase::Running { .. }) {
-                    self.call(PREPARE_PATIENCE, AgentCall::Adopt(self.spec()), effects);
+                    self.call(PREPARE_TIMEOUT, AgentCall::Adopt(self.spec()), effects);
                 }
             }
             Err(_) => self.retry(moment, effects),
@@ -305,7 +305,7 @@ impl Task {
 
     fn say_exit(&self, how: String, effects: &mut Effects<Agent>) {
         let call = AgentCall::Report { allocation: self.config.name.clone(), how };
-        self.call(SAY_PATIENCE, call, effects);
+        self.call(SAY_TIMEOUT, call, effects);
     }
 
     fn reported(&mut self, moment: Moment, options: &AgentOptions, effects: &mut Effects<Agent>) {

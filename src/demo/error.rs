@@ -49,10 +49,10 @@ pub(super) enum DemoError {
         log: String,
     },
     /// The host does not answer in time.
-    #[error("the host did not serve its admin socket within {patience:?}; the end of its log:\n{log}")]
+    #[error("the host did not serve its admin socket within {timeout:?}; the end of its log:\n{log}")]
     HostSilent {
         /// The timeout.
-        patience: Duration,
+        timeout: Duration,
         /// The end of its log.
         log: String,
     },

@@ -15,11 +15,11 @@ use super::workspace::Workspace;
 use crate::admin::{AdminClient, AdminError, Told};
 
 /// The timeout for a host to serve its admin socket.
-const START_PATIENCE: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The polling interval meanwhile.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// The timeout for the end of a host after a kill or a shutdown.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A process of `callboard run`. It is killed on drop, and by the kernel when the demo dies.
 #[derive(Debug)]
@@ -43,12 +43,12 @@ impl HostProcess {
 
     /// Waits for its end, with a timeout.
     pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
-        timeout(END_PATIENCE, self.child.wait()).await.ok()?.ok()
+        timeout(END_TIMEOUT, self.child.wait()).await.ok()?.ok()
     }
 
     /// Polls the admin socket until it is served, or the host has ended.
     pub(super) async fn connect(&mut self, workspace: &Workspace) -> Result<Wire, DemoError> {
-        let given_up = Instant::now() + START_PATIENCE;
+        let given_up = Instant::now() + START_TIMEOUT;
         loop {
             match AdminClient::connect(workspace.socket()).await {
                 Ok(client) => return Wire::open(client).await,
@@ -59,7 +59,7 @@ impl HostProcess {
                 return Err(DemoError::HostEnded { how: told(status), log: workspace.log_end() });
             }
             if Instant::now() >= given_up {
-                return Err(DemoError::HostSilent { patience: START_PATIENCE, log: workspace.log_end() });
+                return Err(DemoError::HostSilent { timeout: START_TIMEOUT, log: workspace.log_end() });
             }
             sleep(LOOK_PAUSE).await;
         }

@@ -19,7 +19,7 @@ use crate::process::Keeper;
 use crate::timeline::Page;
 
 /// The timeout for each expected result.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 /// Before a chapter draws conclusions, the timeline is shown until no line has come for this long.
 const QUIET: Duration = Duration::from_millis(80);
 /// The limit for that.
@@ -219,7 +219,7 @@ impl Stage {
         expected: &str,
         look: impl Fn(&Scene) -> Look,
     ) -> Result<(), DemoError> {
-        let given_up = Instant::now() + PATIENCE;
+        let given_up = Instant::now() + TIMEOUT;
         while !look(&self.scene).holds {
             match tokio::time::timeout_at(given_up, self.next()).await {
                 Ok(next) => next?,
@@ -271,7 +271,7 @@ impl Stage {
         let Some(witness) = self.witnesses.iter().find(|witness| witness.pid == pid) else {
             return Look::new(false, format!("process {pid} was never seen"));
         };
-        let holds = witness.ends_within(PATIENCE).await;
+        let holds = witness.ends_within(TIMEOUT).await;
         Look::new(
             holds,
             format!("process {pid} of {} {}", witness.name, if holds { "is gone" } else { "is there" }),
@@ -290,7 +290,7 @@ impl Stage {
 
     /// Checks that every watched process has ended, or names the others.
     pub(super) async fn all_ended(&self) -> Look {
-        let given_up = Instant::now() + PATIENCE;
+        let given_up = Instant::now() + TIMEOUT;
         let mut left = Vec::new();
         for witness in &self.witnesses {
             if !witness.ends_within(given_up.saturating_duration_since(Instant::now())).await {

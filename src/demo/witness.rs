@@ -45,16 +45,16 @@ impl Witness {
     }
 
     /// Waits for its end, with a timeout. Returns whether it has ended.
-    pub(super) async fn ends_within(&self, patience: Duration) -> bool {
+    pub(super) async fn ends_within(&self, timeout: Duration) -> bool {
         let Some(process) = self.process.clone() else { return true };
-        let waited = tokio::task::spawn_blocking(move || wait(&process, patience)).await;
+        let waited = tokio::task::spawn_blocking(move || wait(&process, timeout)).await;
         matches!(waited, Ok(Ok(true)))
     }
 }
 
 /// Blocks until the process has ended, with a timeout.
-fn wait(process: &OwnedFd, patience: Duration) -> io::Result<bool> {
-    let given_up = Instant::now() + patience;
+fn wait(process: &OwnedFd, timeout: Duration) -> io::Result<bool> {
+    let given_up = Instant::now() + timeout;
     loop {
         let left = given_up.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).map_err(|_| Errno::INVAL)?;

@@ -41,7 +41,7 @@ pub struct ExecArgs {
 
     /// Timeout for a task's supervisor to start it; one that takes longer is killed with all that it has begun
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = parse_duration)]
-    pub start_patience: Duration,
+    pub start_timeout: Duration,
 
     /// Number of task events to keep for hosts that ask for them again
     #[arg(long, value_name = "NUMBER", default_value_t = crate::plugin::EVENTS_KEPT)]

@@ -29,7 +29,7 @@ use super::record::{NotStarted, OrderAnswer, SupervisorInput, TaskOrder, TaskRec
 use crate::plugin::{Refusal, random};
 
 /// The timeout for a supervisor to stop, and for what it has begun to die.
-const ENDING_PATIENCE: Duration = Duration::from_secs(5);
+const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
 /// The polling interval meanwhile.
 const ENDING_PAUSE: Duration = Duration::from_millis(5);
 
@@ -37,7 +37,7 @@ const ENDING_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StartTerms {
     /// The timeout of a supervisor.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
     /// Whether a task is killed when it exceeds its memory limit.
     pub(super) limits_memory: bool,
     /// Where it hangs, in tests.
@@ -60,7 +60,7 @@ pub(super) async fn supervise(
     let supervisor_input =
         SupervisorInput { order: order.clone(), tag, groups: groups.to_owned(), hang: terms.hang };
     let mut supervisor = spawn(place, lock).map_err(not_born)?;
-    let answer = timeout(terms.patience, speak(&mut supervisor, &supervisor_input)).await;
+    let answer = timeout(terms.timeout, speak(&mut supervisor, &supervisor_input)).await;
     let (reason, recoverable) = match answer {
         Ok(Ok(OrderAnswer::Started(record))) => {
             // It outlives this call, and is reaped when it ends.
@@ -69,7 +69,7 @@ pub(super) async fn supervise(
         }
         Ok(Ok(OrderAnswer::Failed(NotStarted { reason, recoverable }))) => (reason, recoverable),
         Ok(Err(error)) => (format!("its supervisor did not start: {error}"), true),
-        Err(_) => (format!("its supervisor did not answer within {:?}", terms.patience), true),
+        Err(_) => (format!("its supervisor did not answer within {:?}", terms.timeout), true),
     };
     if let Err(left) = end(supervisor, &supervisor_input).await {
         return Err(failed(format!("{reason}; and {left}")).recoverable(true));
@@ -118,7 +118,7 @@ async fn end(mut supervisor: Child, supervisor_input: &SupervisorInput) -> Resul
     let identity = supervisor.id().and_then(|pid| processes::identity(pid.cast_signed()));
     if let Some(pid) = supervisor.id().map(u32::cast_signed) {
         // A supervisor that does not stop is killed nevertheless; the tag finds what it has begun.
-        let _ = timeout(ENDING_PATIENCE, end_descendants(pid)).await;
+        let _ = timeout(ENDING_TIMEOUT, end_descendants(pid)).await;
     }
     // Fails only if it has ended.
     let _ = supervisor.start_kill();
@@ -127,8 +127,8 @@ async fn end(mut supervisor: Child, supervisor_input: &SupervisorInput) -> Resul
         let _ = supervisor.wait().await;
         processes::end_tagged(&supervisor_input.tag).await;
     };
-    let late = |_| format!("what it has begun does not end within {ENDING_PATIENCE:?} although killed");
-    timeout(ENDING_PATIENCE, gone).await.map_err(late)?;
+    let late = |_| format!("what it has begun does not end within {ENDING_TIMEOUT:?} although killed");
+    timeout(ENDING_TIMEOUT, gone).await.map_err(late)?;
     let begun = identity.map_or(0, |identity| identity.start_ticks);
     hidden::left(Since::new(begun, Some(&supervisor_input.order.context))).await.map_or(Ok(()), Err)
 }

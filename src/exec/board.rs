@@ -13,7 +13,7 @@ use super::arguments::ExecArgs;
 use super::birth::StartTerms;
 use super::faults::Faults;
 use super::memory::TaskMemory;
-use super::place::Wish;
+use super::place::Order;
 use super::record::EndStatus;
 use super::settings::Settings;
 use super::task::Task;
@@ -21,7 +21,7 @@ use super::{config, signals};
 use crate::plugin::{Events, Refusal, RefusalKind, StartedTask};
 
 /// The timeout for a killed task to end.
-pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pause before it is killed again.
 const KILL_PAUSE: Duration = Duration::from_millis(500);
@@ -122,26 +122,26 @@ impl Board {
         signals::number(name).ok_or_else(unknown)
     }
 
-    pub(super) fn ask(task: &Task, wish: Wish) -> Result<bool, Refusal> {
+    pub(super) fn ask(task: &Task, order: Order) -> Result<bool, Refusal> {
         let failed = |error| Refusal::failed(format!("cannot signal task {:?}: {error}", task.id()));
-        task.ask(wish).map_err(failed)
+        task.ask(order).map_err(failed)
     }
 
     pub(super) async fn kill(task: &Task) -> Result<(), Refusal> {
         let killing = async {
             loop {
-                Self::ask(task, Wish::Kill)?;
+                Self::ask(task, Order::Kill)?;
                 // Repeated, since the request may be lost with a supervisor that is killed at this moment.
                 if timeout(KILL_PAUSE, task.ended()).await.is_ok() {
                     return Ok(());
                 }
             }
         };
-        match timeout(KILL_PATIENCE, killing).await {
+        match timeout(KILL_TIMEOUT, killing).await {
             Ok(killed) => killed,
             Err(_) => {
                 let told =
-                    format!("task {:?} does not end within {KILL_PATIENCE:?} although killed", task.id());
+                    format!("task {:?} does not end within {KILL_TIMEOUT:?} although killed", task.id());
                 Err(Refusal::new(RefusalKind::TimedOut, told).recoverable(true))
             }
         }
@@ -204,7 +204,7 @@ async fn begin(board: &Arc<Board>, config: TaskConfig) -> Result<Arc<Task>, Refu
     };
     board.memory.note(&config).map_err(failed)?;
     let terms = StartTerms {
-        patience: board.args.start_patience,
+        timeout: board.args.start_timeout,
         limits_memory: board.settings().limits_memory,
         hang: board.faults.supervisor_hangs(),
     };

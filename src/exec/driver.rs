@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::arguments::ExecArgs;
 use super::board::{self, Board};
 use super::faults::{Faults, StreamEnd};
-use super::place::Wish;
+use super::place::Order;
 use super::settings::Settings;
 use super::surroundings::Surroundings;
 use super::task::Task;
@@ -155,7 +155,7 @@ impl Driver for ExecDriver {
         let usual = self.0.settings().stop_signal;
         let name = if signal.is_empty() { usual.as_str() } else { signal };
         let number = Board::signal_number(name)?;
-        if Board::ask(&task, Wish::SignalGroup(number))? {
+        if Board::ask(&task, Order::SignalGroup(number))? {
             self.0.events()?.announce(task.event("stopping", format!("asked to end by {name}")));
         }
         match timeout(grace, task.ended()).await {
@@ -218,7 +218,7 @@ impl Driver for ExecDriver {
         self.0.faults.before("SignalTask").await?;
         let task = self.0.find(task_id)?;
         let number = Board::signal_number(signal)?;
-        if !Board::ask(&task, Wish::Signal(number))? {
+        if !Board::ask(&task, Order::Signal(number))? {
             let told = format!("task {task_id:?} has ended and takes no signal");
             return Err(Refusal::new(RefusalKind::NotNow, told).recoverable(false));
         }

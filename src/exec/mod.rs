@@ -97,7 +97,7 @@ mod error;
 pub(crate) mod fuzzing;
 
 pub use arguments::ExecArgs;
-pub(crate) use board::KILL_PATIENCE;
+pub(crate) use board::KILL_TIMEOUT;
 pub use enter::{EnterArgs, EnterError, enter};
 pub use error::ExecError;
 pub use faults::{FaultArgs, StreamEnd, SupervisorHang};

@@ -31,7 +31,7 @@ pub(super) const KILL: i32 = 9;
 
 /// A request to a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Order {
     /// Sends this signal to the main process of the task.
     Signal(i32),
     /// Sends this signal to its process group.
@@ -40,7 +40,7 @@ pub(super) enum Wish {
     Kill,
 }
 
-impl Wish {
+impl Order {
     /// Encodes it as one line, short enough for an atomic write.
     fn line(self) -> String {
         match self {
@@ -106,7 +106,7 @@ impl TaskPlace {
     }
 
     /// Sends a request to the supervisor. Returns whether there is one.
-    pub(super) fn ask(&self, wish: Wish) -> io::Result<bool> {
+    pub(super) fn ask(&self, order: Order) -> io::Result<bool> {
         let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).expect("the flag has a small value");
         let opened = OpenOptions::new().write(true).custom_flags(nonblocking).open(self.0.join("control"));
         let mut fifo = match opened {
@@ -118,7 +118,7 @@ impl TaskPlace {
         if !fifo.metadata()?.file_type().is_fifo() {
             return Ok(false);
         }
-        fifo.write_all(wish.line().as_bytes())?;
+        fifo.write_all(order.line().as_bytes())?;
         Ok(true)
     }
 
@@ -178,12 +178,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_arrives_as_it_was_sent() {
-        for wish in [Wish::Signal(15), Wish::SignalGroup(2), Wish::Kill] {
-            assert_eq!(Wish::read(&wish.line()), Some(wish));
+    fn an_order_arrives_as_it_was_sent() {
+        for order in [Order::Signal(15), Order::SignalGroup(2), Order::Kill] {
+            assert_eq!(Order::read(&order.line()), Some(order));
         }
         for nonsense in ["", "signal", "signal x", "group", "die 9", "kill 9"] {
-            assert_eq!(Wish::read(nonsense), None, "{nonsense}");
+            assert_eq!(Order::read(nonsense), None, "{nonsense}");
         }
     }
 
@@ -194,11 +194,11 @@ mod tests {
         place.make().expect("room");
         let lock = place.lock().expect("a file").expect("nobody has it");
         assert!(place.lock().expect("a file").is_none());
-        assert!(!place.ask(Wish::Kill).expect("no error"), "nobody listens");
+        assert!(!place.ask(Order::Kill).expect("no error"), "nobody listens");
         let control = place.listen().expect("room");
-        assert!(place.ask(Wish::Kill).expect("room"));
+        assert!(place.ask(Order::Kill).expect("room"));
         drop((control, lock));
-        assert!(!place.ask(Wish::Kill).expect("no error"), "nobody listens any longer");
+        assert!(!place.ask(Order::Kill).expect("no error"), "nobody listens any longer");
         assert!(place.lock().expect("a file").is_some());
         place.remove().expect("it is ours");
         place.remove().expect("it is gone already");

@@ -23,7 +23,7 @@ use crate::plugin::{Answers, Refusal};
 /// The capacity of the queue of messages to the host.
 const WAITING_MAX: usize = 16;
 /// The timeout to read a command's remaining terminal output after its end.
-const REST_PATIENCE: Duration = Duration::from_secs(2);
+const REST_TIMEOUT: Duration = Duration::from_secs(2);
 
 type Requests = Answers<ExecTaskStreamingRequest>;
 type Responses = mpsc::Sender<Result<ExecTaskStreamingResponse, Refusal>>;
@@ -98,7 +98,7 @@ async fn show(beside: &mut Beside, terminal: &Terminal, answers: &Responses) {
     let mut shown = std::pin::pin!(forward_terminal(terminal, answers));
     let ended = tokio::select! {
         ended = beside.end() => {
-            let _ = timeout(REST_PATIENCE, shown).await;
+            let _ = timeout(REST_TIMEOUT, shown).await;
             ended
         }
         () = &mut shown => beside.end().await,

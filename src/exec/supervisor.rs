@@ -25,7 +25,7 @@ use super::directory::TaskDirectory;
 use super::enter;
 use super::faults::SupervisorHang;
 use super::out_of_memory::KillCount;
-use super::place::{TaskPlace, Wish};
+use super::place::{Order, TaskPlace};
 use super::processes::{self, TAG};
 use super::record::{
     EndStatus, NotStarted, OrderAnswer, ProcessIdentity, SupervisorInput, TaskContext, TaskEnd, TaskOrder,
@@ -34,7 +34,7 @@ use super::record::{
 
 const ORDER_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 /// The timeout for remaining processes of a task to die.
-const ENDING_PATIENCE: Duration = Duration::from_secs(5);
+const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
 /// The polling interval meanwhile.
 const ENDING_PAUSE: Duration = Duration::from_millis(5);
 /// The number of attempts to write the end of a task, and the pause between them: space on a full disk may be freed.
@@ -249,9 +249,9 @@ fn attend(mut child: Child, control: File, by_us: &Arc<AtomicBool>) -> io::Resul
     let task = Pid::from_child(&child);
     let supervised: Supervised = Arc::new(Mutex::new(Some(task)));
     let (listening, by_us) = (supervised.clone(), by_us.clone());
-    let wishes = thread::Builder::new().name("wishes".to_owned());
+    let orders = thread::Builder::new().name("orders".to_owned());
     let attended =
-        wishes.spawn(move || carry_out(control, &listening, &by_us)).and_then(|_| until_ended(task));
+        orders.spawn(move || carry_out(control, &listening, &by_us)).and_then(|_| until_ended(task));
     // From here on the process id is not signalled, since it may soon be reused.
     *supervised.lock().unwrap_or_else(PoisonError::into_inner) = None;
     end_the_rest(attended.is_ok().then_some(task));
@@ -298,7 +298,7 @@ fn reap(child: Pid) {
 /// Kills all descendants except an ended one, in any group or session: orphans of the task have become our children.
 fn end_the_rest(except: Option<Pid>) {
     let began = Instant::now();
-    while began.elapsed() < ENDING_PATIENCE {
+    while began.elapsed() < ENDING_TIMEOUT {
         if kill_descendants(except) == 0 {
             return;
         }
@@ -318,15 +318,15 @@ fn carry_out(control: File, supervised: &Supervised, by_us: &AtomicBool) {
         let Ok(line) = line else { return };
         let task = supervised.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(task) = *task else { return };
-        let wish = Wish::read(&line);
-        if wish.as_ref().is_some_and(Wish::kills) {
+        let order = Order::read(&line);
+        if order.as_ref().is_some_and(Order::kills) {
             by_us.store(true, Ordering::Relaxed);
         }
         // A signal fails if the task has ended, or has another user; neither can be handled.
-        let _ = match wish {
-            Some(Wish::Signal(number)) => signal(number).map(|signal| kill_process(task, signal)),
-            Some(Wish::SignalGroup(number)) => signal(number).map(|signal| kill_process_group(task, signal)),
-            Some(Wish::Kill) => {
+        let _ = match order {
+            Some(Order::Signal(number)) => signal(number).map(|signal| kill_process(task, signal)),
+            Some(Order::SignalGroup(number)) => signal(number).map(|signal| kill_process_group(task, signal)),
+            Some(Order::Kill) => {
                 kill_descendants(None);
                 None
             }

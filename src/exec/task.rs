@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::birth::{StartTerms, supervise};
 use super::hidden::{self, Since};
-use super::place::{TaskPlace, Wish};
+use super::place::{Order, TaskPlace};
 use super::record::{DriverState, EndStatus, ProcessIdentity, TaskEnd, TaskOrder, TaskRecord};
 use super::{config, placement, processes};
 use crate::plugin::{Refusal, RefusalKind, TaskExit};
@@ -60,7 +60,7 @@ impl Task {
                     }
                 },
                 // Another driver was killed while its supervisor was starting this task.
-                (None, None) if began.elapsed() < terms.patience => sleep(START_PAUSE).await,
+                (None, None) if began.elapsed() < terms.timeout => sleep(START_PAUSE).await,
                 (None, None) => {
                     let told = format!("task {:?} is being started by a supervisor that hangs", config.id);
                     return Err(Refusal::new(RefusalKind::TimedOut, told).recoverable(true));
@@ -200,22 +200,22 @@ impl Task {
     }
 
     /// Sends it a request. Returns `false` if it has ended.
-    pub(super) fn ask(&self, wish: Wish) -> io::Result<bool> {
+    pub(super) fn ask(&self, order: Order) -> io::Result<bool> {
         // A killed supervisor may keep its FIFO open for a moment, but does not read it.
         let is_heard =
-            || Ok::<bool, io::Error>(self.place.ask(wish)? && processes::lives(&self.record.supervisor));
+            || Ok::<bool, io::Error>(self.place.ask(order)? && processes::lives(&self.record.supervisor));
         if self.end().is_some() || is_heard()? {
             return Ok(self.end().is_none());
         }
         // The supervisor is gone. Processes that provably belong to the task are signalled directly.
         let mut found = processes::of_task(&self.record)?;
-        let number = match wish {
-            Wish::Signal(number) => {
+        let number = match order {
+            Order::Signal(number) => {
                 found.retain(|_, process| *process == self.record.task);
                 number
             }
-            Wish::SignalGroup(number) => number,
-            Wish::Kill => super::signals::KILL,
+            Order::SignalGroup(number) => number,
+            Order::Kill => super::signals::KILL,
         };
         Ok(processes::signal_each(found.values(), number)? > 0)
     }

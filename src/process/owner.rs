@@ -15,7 +15,7 @@ use super::ending::{ProcessEnding, ProcessExit};
 use super::tail::Tail;
 
 /// The timeout for an ended process's output; its children may keep the pipe open for longer.
-const OUTPUT_PATIENCE: Duration = Duration::from_millis(200);
+const OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A child that is killed and reaped on drop. Normally [`KilledOnDrop::reap`] has done so before.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl Process {
             let by = until_ended(&mut child, &mut deaths, received).await;
             let status = child.reap();
             // All its output is in the pipe by now; the reading thread may be behind.
-            let _ = timeout(OUTPUT_PATIENCE, log_ended).await;
+            let _ = timeout(OUTPUT_TIMEOUT, log_ended).await;
             let exit = match status {
                 Ok(status) => ProcessExit::of(status),
                 Err(error) => {

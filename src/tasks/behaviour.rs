@@ -337,7 +337,7 @@ impl Tasks {
                 Watch::No => None,
             };
             let call = TasksCall::Forget { name: name.clone(), driver };
-            effects.call(CallKey::default(), SAY_PATIENCE, call);
+            effects.call(CallKey::default(), SAY_TIMEOUT, call);
             effects.publish(TasksNews::TaskForgotten(name));
         }
     }
@@ -380,14 +380,14 @@ pub(super) struct Scene<'t> {
 }
 
 /// The timeout of a message to another actor of the host.
-pub(super) const SAY_PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const SAY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout to resolve and identify a plugin, besides the plugin's own start and stop times.
-const BRING_PATIENCE: Duration = Duration::from_secs(150);
+const BRING_TIMEOUT: Duration = Duration::from_secs(150);
 
 impl Bringing {
     /// The timeout to bring it.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn timeout(&self) -> Duration {
         let own = |kept: &super::kept::KeptDriver| kept.start_timeout.saturating_add(kept.stop_grace * 2);
-        BRING_PATIENCE.saturating_add(self.kept.as_ref().map_or(Duration::ZERO, own))
+        BRING_TIMEOUT.saturating_add(self.kept.as_ref().map_or(Duration::ZERO, own))
     }
 }

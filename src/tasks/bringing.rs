@@ -5,13 +5,13 @@ use std::time::Duration;
 use callboard_actors::shell::{CallKey, CallLost, Effects};
 use callboard_actors::vocabulary::{AllocationId, Backoff, DriverName, Moment};
 
-use super::behaviour::{SAY_PATIENCE, Scene};
+use super::behaviour::{SAY_TIMEOUT, Scene};
 use super::calls::*;
 use super::messages::{DriverCourse, TasksNews};
 use super::state::*;
 
 /// A call that waits for events is renewed at least this often.
-const NEWS_PATIENCE: Duration = Duration::from_secs(3_600);
+const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The pause before a failed subscription is retried.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
 /// The backoff for a plugin that could not be brought.
@@ -48,7 +48,7 @@ impl Tasks {
             && matches!(bringing.course, DriverCourse::Refused(_))
         {
             bringing.course = DriverCourse::Asking;
-            effects.call(CallKey::default(), bringing.patience(), TasksCall::Bring(driver.clone()));
+            effects.call(CallKey::default(), bringing.timeout(), TasksCall::Bring(driver.clone()));
         }
     }
 
@@ -87,7 +87,7 @@ impl Task {
                 self.watch = Watch::Asked(driver.clone());
                 let (name, after) = (self.config.name.clone(), self.log.position.clone());
                 let call = TasksCall::Watch { name, driver, after, taken: self.log.taken };
-                effects.call(CallKey::default(), SAY_PATIENCE, call);
+                effects.call(CallKey::default(), SAY_TIMEOUT, call);
             }
         }
     }
@@ -122,7 +122,7 @@ impl Task {
 
     fn read_events(&self, effects: &mut Effects<Tasks>) {
         let (name, taken) = (self.config.name.clone(), self.log.taken);
-        effects.call(CallKey::default(), NEWS_PATIENCE, TasksCall::ReadEvents { name, taken });
+        effects.call(CallKey::default(), NEWS_TIMEOUT, TasksCall::ReadEvents { name, taken });
     }
 
     /// Handles events: they are on disk with their position before they are published, and before more are read.

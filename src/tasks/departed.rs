@@ -24,7 +24,7 @@ use super::messages::{DriverCourse, DriverEntry, TasksNews};
 use super::state::*;
 
 /// The timeout of its end; each step has a limit of its own.
-const DISMISS_PATIENCE: Duration = Duration::from_secs(150);
+const DISMISS_TIMEOUT: Duration = Duration::from_secs(150);
 /// The advice to the operator for a task that only a departed driver could end.
 pub(super) const ADVICE: &str =
     "put its [[driver]] back into the configuration and start the host again, or end it by hand";
@@ -65,13 +65,13 @@ impl Tasks {
         match (&bringing.standing, &bringing.kept) {
             (Standing::Configured, _) => {
                 let call = TasksCall::Bring(driver.clone());
-                effects.call(CallKey::default(), bringing.patience(), call);
+                effects.call(CallKey::default(), bringing.timeout(), call);
             }
             (Standing::Departed { .. }, Some(kept)) if has_tasks => {
                 bringing.course = DriverCourse::Asking;
                 bringing.standing = Standing::Departed { is_ended: false };
                 let call = TasksCall::BringBack(driver.clone(), Box::new(kept.clone()));
-                effects.call(CallKey::default(), bringing.patience(), call);
+                effects.call(CallKey::default(), bringing.timeout(), call);
             }
             (Standing::Departed { .. }, Some(_)) => {
                 bringing.course = DriverCourse::Refused("it is not in the configuration any more".to_owned());
@@ -124,7 +124,7 @@ impl Tasks {
         effects.publish(TasksNews::DriverChanged(bringing.entry(driver)));
         effects.cancel_timer(TasksTimer::Bring(driver.clone()));
         let call = TasksCall::Dismiss { driver: driver.clone(), left };
-        effects.call(CallKey::default(), DISMISS_PATIENCE, call);
+        effects.call(CallKey::default(), DISMISS_TIMEOUT, call);
     }
 
     pub(super) fn dismissed(

@@ -6,7 +6,7 @@ use callboard_actors::vocabulary::Moment;
 
 use super::behaviour::Scene;
 use super::calls::*;
-use super::running::ASK_PATIENCE;
+use super::running::ASK_TIMEOUT;
 use super::state::*;
 use super::sweeping::is_certain;
 use crate::config::TaskRestart;
@@ -51,7 +51,7 @@ impl Task {
 
     pub(super) fn say_destroy(&self, effects: &mut Effects<Tasks>) {
         if let Some(key) = self.run_key() {
-            self.call(ASK_PATIENCE, TasksCall::Destroy(key), effects);
+            self.call(ASK_TIMEOUT, TasksCall::Destroy(key), effects);
         }
     }
 

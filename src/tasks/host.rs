@@ -28,10 +28,10 @@ use super::remains::Remains;
 use super::starts::Starts;
 use super::state::RunEvidence;
 use crate::config::TaskConfig;
-use crate::exec::KILL_PATIENCE;
+use crate::exec::KILL_TIMEOUT;
 
 /// How long to wait for a driver that is on its way.
-const DISPENSE_PATIENCE: Duration = Duration::from_secs(5);
+const DISPENSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Its answer to a quick question takes no longer.
 pub(super) const QUICK: Duration = Duration::from_secs(10);
 /// Recovering or ending a task takes a driver no longer.
@@ -40,7 +40,7 @@ const SLOW: Duration = Duration::from_secs(50);
 const ENDLESS: Duration = Duration::from_secs(24 * 3_600);
 /// How much longer than the grace the answer to a stop may take: longer than our own driver waits for a task that it has
 /// killed, so that it is heard when it says that the task does not end.
-const STOP_MARGIN: Duration = Duration::from_secs(KILL_PATIENCE.as_secs() + 5);
+const STOP_MARGIN: Duration = Duration::from_secs(KILL_TIMEOUT.as_secs() + 5);
 /// What a driver is said to be whose process has ended.
 const PROCESS_ENDED: &str = "its process ended";
 /// How often it is looked whether it is known how a process ended, and the pause between two looks.
@@ -81,7 +81,7 @@ impl HostRunners {
         wanted: Wanted,
     ) -> impl Future<Output = Result<DriverClient, Trouble>> + use<> {
         let name = driver.clone();
-        let asked = self.drivers.ask(DispenseDriver { name, wanted, within: DISPENSE_PATIENCE });
+        let asked = self.drivers.ask(DispenseDriver { name, wanted, within: DISPENSE_TIMEOUT });
         async move {
             match asked.await {
                 Ok(Ok(client)) => Ok(client),

@@ -12,7 +12,7 @@ use super::calls::*;
 use super::state::*;
 
 /// The timeout of one search.
-const LOCATE_PATIENCE: Duration = Duration::from_secs(30);
+const LOCATE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pauses before its processes are located again: a start takes a while, and the task creates processes of its own.
 const LOOK_AGAIN: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(55)];
 
@@ -42,7 +42,7 @@ impl Task {
         };
         let evidence = Box::new(run.evidence.clone());
         let call = TasksCall::Locate { run: key, handle: run.handle(), evidence };
-        self.call(LOCATE_PATIENCE, call, effects);
+        self.call(LOCATE_TIMEOUT, call, effects);
         if let Some(pause) = LOOK_AGAIN.get(self.looks) {
             effects.start_timer(TasksTimer::Locate(self.config.name.clone()), moment.now + *pause);
         }

@@ -12,7 +12,7 @@ use super::calls::Trouble;
 use crate::config::TaskLogs;
 
 /// The timeout to drain a task's pipes after its end (T069).
-const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a task's output is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(super) async fn open(
 
 /// Drains the pipes of an ended task, and removes them.
 pub(super) async fn close(logs: &Logs, name: &AllocationId) {
-    if let Err(error) = logs.close(name.as_str(), DRAIN_PATIENCE).await {
+    if let Err(error) = logs.close(name.as_str(), DRAIN_TIMEOUT).await {
         tracing::warn!(task = %name, %error, "the logs of a task that has ended are not closed");
     }
 }

@@ -13,18 +13,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The limit of concurrent scans. They share one read of `/proc`, so many are cheap; the limit is for those that hang.
 const LOOKS_MAX: usize = 256;
 /// The timeout to wait for earlier scans: shorter than the caller's own timeout.
-const LOOK_PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
 pub(super) struct Looks {
     all: Arc<Semaphore>,
     of_tasks: Arc<Mutex<BTreeMap<AllocationId, Arc<Semaphore>>>>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Default for Looks {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(LOOKS_MAX)), of_tasks: Arc::default(), patience: LOOK_PATIENCE }
+        Self { all: Arc::new(Semaphore::new(LOOKS_MAX)), of_tasks: Arc::default(), timeout: LOOK_TIMEOUT }
     }
 }
 
@@ -35,11 +35,11 @@ impl Looks {
         task: &AllocationId,
         look: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, String> {
-        let permits = tokio::time::timeout(self.patience, self.permits(task)).await.map_err(|_| {
+        let permits = tokio::time::timeout(self.timeout, self.permits(task)).await.map_err(|_| {
             format!(
                 "the processes of this machine are not looked at, since earlier looks have not ended within {:?}: reading \
                  /proc may be held up by a process whose memory is locked",
-                self.patience
+                self.timeout
             )
         })?;
         let taken = tokio::task::spawn_blocking(move || {
@@ -103,7 +103,7 @@ mod tests {
     async fn looks_that_hang_cost_a_bounded_number_of_threads_and_others_are_told() {
         let looks = Looks {
             all: Arc::new(Semaphore::new(1)),
-            patience: Duration::from_millis(20),
+            timeout: Duration::from_millis(20),
             ..Looks::default()
         };
         let (release, released) = channel::<()>();

@@ -7,7 +7,7 @@ use callboard_actors::shell::Effects;
 use callboard_actors::vocabulary::Moment;
 
 use super::calls::*;
-use super::running::{ASK_PATIENCE, TROUBLE_BACKOFF};
+use super::running::{ASK_TIMEOUT, TROUBLE_BACKOFF};
 use super::state::*;
 
 /// How long a driver that may be busy with a start is queried before its process is replaced.
@@ -22,7 +22,7 @@ impl Task {
         let handle = handle.as_ref().clone().with_environment(&self.config.environment);
         let call = TasksCall::Recover(key, Box::new(handle));
         self.phase = Phase::Recovering;
-        self.call(ASK_PATIENCE, call, effects);
+        self.call(ASK_TIMEOUT, call, effects);
     }
 
     /// Handles the driver's report about an intended run.
@@ -65,8 +65,8 @@ impl Task {
     /// Handles that its driver does not know a run, but may still be busy with its start, for an unknown time. The driver is
     /// queried for a while; then its process is replaced, since only a process that never received the start gives proof.
     fn unsure(&mut self, moment: Moment, id: &TaskId, words: &str, effects: &mut Effects<Tasks>) {
-        let patience = if self.shares_driver { UNSURE_SHARED } else { UNSURE };
-        let replaced_at = self.unsure_since + patience;
+        let timeout = if self.shares_driver { UNSURE_SHARED } else { UNSURE };
+        let replaced_at = self.unsure_since + timeout;
         if moment.now >= replaced_at
             && let Some(run) = self.run_key()
         {
@@ -74,12 +74,12 @@ impl Task {
                 "its driver may still be busy with the start of {id}, of which it knows nothing: its process is replaced"
             );
             self.note(note, effects);
-            return self.call(ASK_PATIENCE, TasksCall::ReplaceDriver(run), effects);
+            return self.call(ASK_TIMEOUT, TasksCall::ReplaceDriver(run), effects);
         }
         let note = format!(
             "its driver knows nothing of {id} yet, and may still be busy with the start of it: {words}; its process is \
              replaced if that goes on for {} s",
-            patience.as_secs()
+            timeout.as_secs()
         );
         self.note(note, effects);
         let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);

@@ -13,7 +13,7 @@ use super::looks::Looks;
 use super::state::RunEvidence;
 
 /// The timeout for killed processes to end.
-const KILL_PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The attribute in which drivers built on the official packages report a task's process.
 const PROCESS_ATTRIBUTE: &str = "pid";
 
@@ -94,7 +94,7 @@ impl Remains {
         // If a driver saw the run's end, the run is over; remains that cannot be inspected do not matter.
         let search = Search { is_in_doubt: heard != Heard::End, ..search };
         let table = Arc::clone(&self.table);
-        let ended = self.looks.take(&run.name, move || search.end(&table, KILL_PATIENCE)).await;
+        let ended = self.looks.take(&run.name, move || search.end(&table, KILL_TIMEOUT)).await;
         let ended = ended.map_err(Trouble::passing)?;
         let ended = ended.map_err(|error| Trouble::passing(error.to_string()))?;
         let mut located = lock(&self.located);

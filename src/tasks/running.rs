@@ -12,9 +12,9 @@ use super::messages::{DriverCourse, TaskError, TasksNews};
 use super::state::*;
 
 /// The timeout of all other requests to a driver.
-pub(super) const ASK_PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const ASK_TIMEOUT: Duration = Duration::from_secs(60);
 /// A call that waits for the end of a run is renewed at least this often.
-const WAIT_PATIENCE: Duration = Duration::from_secs(3_600);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The backoff for failed requests to a driver.
 pub(super) const TROUBLE_BACKOFF: Backoff = Backoff {
     first: Duration::from_millis(250),
@@ -51,9 +51,9 @@ impl Task {
         }
     }
 
-    pub(super) fn call(&self, patience: Duration, call: TasksCall, effects: &mut Effects<Tasks>) {
+    pub(super) fn call(&self, timeout: Duration, call: TasksCall, effects: &mut Effects<Tasks>) {
         let key = CallKey { attempt: self.course.attempt, ..CallKey::default() };
-        effects.call(key, patience, call);
+        effects.call(key, timeout, call);
     }
 
     pub(super) fn run_key(&self) -> Option<RunKey> {
@@ -200,7 +200,7 @@ impl Task {
             Next::Start | Next::StartAtLast => self.order_start(moment, key, effects),
             Next::Settle => {
                 self.phase = Phase::Settling;
-                self.call(ASK_PATIENCE, TasksCall::Inspect(key), effects);
+                self.call(ASK_TIMEOUT, TasksCall::Inspect(key), effects);
             }
             Next::Recover => self.recover(key, effects),
             Next::Clear => self.clear(moment, effects),
@@ -303,7 +303,7 @@ impl Task {
 
     pub(super) fn wait(&self, effects: &mut Effects<Tasks>) {
         if let (Phase::Running | Phase::Stopping, Some(key)) = (self.phase, self.run_key()) {
-            self.call(WAIT_PATIENCE, TasksCall::Wait(key), effects);
+            self.call(WAIT_TIMEOUT, TasksCall::Wait(key), effects);
         }
     }
 
@@ -322,7 +322,7 @@ impl Task {
         match self.phase {
             Phase::Readying(Next::Start | Next::StartAtLast) if scene.life != Life::Serving => {}
             Phase::Readying(_) => self.proceed(moment, scene, effects),
-            Phase::Settling => self.call(ASK_PATIENCE, TasksCall::Inspect(key), effects),
+            Phase::Settling => self.call(ASK_TIMEOUT, TasksCall::Inspect(key), effects),
             Phase::Recovering => self.recover(key, effects),
             Phase::Stopping => self.say_stop(moment, effects),
             Phase::Clearing => self.say_destroy(effects),

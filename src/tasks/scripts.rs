@@ -553,11 +553,11 @@ fn the_start_of_a_task_is_waited_for_for_a_day() {
     let is_watch = |call: &TasksCall| matches!(call, TasksCall::Watch { .. });
     let watched = stage.surroundings.returned(is_watch, Ok(TasksOutcome::Watched(Ok(()))));
     let effects = stage.surroundings.step(&mut stage.tasks, &watched);
-    let patience = effects.into_iter().find_map(|effect| match effect {
+    let timeout = effects.into_iter().find_map(|effect| match effect {
         Effect::Call { call: TasksCall::Start(..), deadline, .. } => Some(deadline),
         _ => None,
     });
-    assert_eq!(patience, Some(Duration::from_secs(24 * 60 * 60)));
+    assert_eq!(timeout, Some(Duration::from_secs(24 * 60 * 60)));
 }
 
 #[test]
@@ -568,10 +568,10 @@ fn a_driver_that_may_take_long_to_start_is_waited_for_as_long() {
     let mut stage = Stage::new();
     stage.tasks = Tasks::restore(&options, TasksImage::default(), stage.surroundings.moment());
     let effects = stage.surroundings.step(&mut stage.tasks, &Input::Resumed);
-    let patience = effects.into_iter().find_map(|effect| match effect {
+    let timeout = effects.into_iter().find_map(|effect| match effect {
         Effect::Call { call: TasksCall::Bring(driver), deadline, .. } if driver == name => Some(deadline),
         _ => None,
     });
     // Besides the time that every plugin has: the start timeout, and twice the grace.
-    assert_eq!(patience, Some(Duration::from_secs(150 + 600 + 2 * 5)));
+    assert_eq!(timeout, Some(Duration::from_secs(150 + 600 + 2 * 5)));
 }

@@ -10,7 +10,7 @@ use super::calls::*;
 use super::state::*;
 
 /// The timeout of a start, in effect none: a start that was given up would continue, and its result would be lost.
-const START_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
+const START_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 /// A start that takes longer is reported as slow.
 const START_USUAL: Duration = Duration::from_secs(60);
 /// The largest handle that is stored, in bytes.
@@ -19,7 +19,7 @@ const HANDLE_BYTES_MAX: usize = 512 * 1_024;
 impl Task {
     pub(super) fn order_start(&mut self, moment: Moment, key: RunKey, effects: &mut Effects<Tasks>) {
         self.enter(moment, Phase::Starting, "starting", effects);
-        self.call(START_PATIENCE, TasksCall::Start(key, self.config.clone()), effects);
+        self.call(START_TIMEOUT, TasksCall::Start(key, self.config.clone()), effects);
         effects.start_timer(TasksTimer::Again(self.config.name.clone()), moment.now + START_USUAL);
     }
 

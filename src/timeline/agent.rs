@@ -6,16 +6,16 @@ use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1::Fate;
 
 use super::line::{Line, Voice};
-use super::retell::Retell;
+use super::news_lines::NewsLines;
 use crate::agent::{AgentNews, TaskPhase, TaskReport};
 
-/// Retells what the agent says.
+/// Turns into lines what the agent says.
 #[derive(Debug, Default)]
 pub(super) struct AgentTeller {
     known: BTreeMap<AllocationId, TaskReport>,
 }
 
-impl Retell for AgentTeller {
+impl NewsLines for AgentTeller {
     type News = AgentNews;
     type View = Vec<TaskReport>;
 
@@ -24,7 +24,7 @@ impl Retell for AgentTeller {
         Vec::new()
     }
 
-    fn retell(&mut self, news: &AgentNews) -> Vec<Line> {
+    fn lines_of(&mut self, news: &AgentNews) -> Vec<Line> {
         let AgentNews::TaskChanged(task) = news;
         let before = self.known.insert(task.allocation.clone(), task.clone());
         let told = told(task, before.as_ref());
@@ -93,9 +93,9 @@ mod tests {
         let known = report(TaskPhase::Waiting, None, "process ended: signal 9");
         let mut teller = AgentTeller::default();
         assert_eq!(teller.begin(&vec![known.clone()]), []);
-        assert_eq!(teller.retell(&AgentNews::TaskChanged(known.clone())), []);
+        assert_eq!(teller.lines_of(&AgentNews::TaskChanged(known.clone())), []);
         let mut told = |phase, pid, event: &str| {
-            let lines = teller.retell(&AgentNews::TaskChanged(report(phase, pid, event)));
+            let lines = teller.lines_of(&AgentNews::TaskChanged(report(phase, pid, event)));
             lines.first().map_or("nothing".to_owned(), |line| line.message.clone())
         };
         let decided = "process ended: signal 9; starts again in 1.0 s";
@@ -124,7 +124,7 @@ mod tests {
             (TaskPhase::Stopping, Some(8), "ending process 8"),
             (TaskPhase::Stopped, None, "stopped: exit code 0"),
         ] {
-            let told = teller.retell(&AgentNews::TaskChanged(report(phase, pid, event)));
+            let told = teller.lines_of(&AgentNews::TaskChanged(report(phase, pid, event)));
             lines.extend(told.iter().map(|line| format!("{} → {}: {}", line.from, line.to, line.message)));
         }
         assert_eq!(

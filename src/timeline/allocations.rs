@@ -7,16 +7,16 @@ use callboard_actors::allocations::{AllocationPhase, AllocationStatus, Allocatio
 use callboard_actors::vocabulary::AllocationId;
 
 use super::line::{Line, Voice};
-use super::retell::Retell;
+use super::news_lines::NewsLines;
 
-/// Retells what each allocation says itself. Its owner only passes that on later, when its consequences may have happened already, so
+/// Turns into lines what each allocation says itself. Its owner only passes that on later, when its consequences may have happened already, so
 /// of the owner's own news only the end of an allocation is told.
 #[derive(Debug, Default)]
 pub(super) struct AllocationsTeller {
     known: BTreeMap<AllocationId, AllocationPhase>,
 }
 
-impl Retell for AllocationsTeller {
+impl NewsLines for AllocationsTeller {
     type News = AllocationsNews;
     type View = AllocationsView;
 
@@ -26,7 +26,7 @@ impl Retell for AllocationsTeller {
         Vec::new()
     }
 
-    fn retell(&mut self, news: &AllocationsNews) -> Vec<Line> {
+    fn lines_of(&mut self, news: &AllocationsNews) -> Vec<Line> {
         match news {
             AllocationsNews::Gone(allocation) => {
                 self.known.remove(allocation);
@@ -41,7 +41,7 @@ impl Retell for AllocationsTeller {
 
 impl AllocationsTeller {
     /// Tells what an allocation itself says.
-    pub(super) fn retell_one(&mut self, allocation: &AllocationId, news: &AllocationNews) -> Vec<Line> {
+    pub(super) fn lines_of_one(&mut self, allocation: &AllocationId, news: &AllocationNews) -> Vec<Line> {
         match news {
             AllocationNews::Changed(status) => self.changed(status).into_iter().collect(),
             AllocationNews::Task(event) => vec![to_agent(allocation, &event.message)],
@@ -151,9 +151,9 @@ mod tests {
             phases.map(|phase| AllocationNews::Changed(status(phase))).into_iter().collect();
         let reason = "not ready within 30s".to_owned();
         news.extend([AllocationNews::Task(event), AllocationNews::RestartRequested { reason }]);
-        let mut told: Vec<_> = news.iter().flat_map(|news| teller.retell_one(&blue, news)).collect();
-        told.extend(teller.retell(&AllocationsNews::Gone(blue.clone())));
-        told.extend(teller.retell_one(&blue, &AllocationNews::Changed(status(Prepared))));
+        let mut told: Vec<_> = news.iter().flat_map(|news| teller.lines_of_one(&blue, news)).collect();
+        told.extend(teller.lines_of(&AllocationsNews::Gone(blue.clone())));
+        told.extend(teller.lines_of_one(&blue, &AllocationNews::Changed(status(Prepared))));
         assert!(told.iter().all(|line| line.allocation.as_ref().is_some_and(|of| of.as_str() == "blue")));
         let told: Vec<_> =
             told.iter().map(|line| format!("{} → {}: {}", line.from, line.to, line.message)).collect();
@@ -179,10 +179,10 @@ mod tests {
         let blue = AllocationId::new("blue").unwrap();
         let mut lines = Vec::new();
         for phase in [Probing, Registering] {
-            lines.extend(teller.retell_one(&blue, &AllocationNews::Changed(status(phase))));
+            lines.extend(teller.lines_of_one(&blue, &AllocationNews::Changed(status(phase))));
         }
         let reason = || "not ready within 30s".to_owned();
-        lines.extend(teller.retell_one(&blue, &AllocationNews::RestartRequested { reason: reason() }));
+        lines.extend(teller.lines_of_one(&blue, &AllocationNews::RestartRequested { reason: reason() }));
         let asked = AllocationsNews::RestartRequested {
             allocation: blue,
             task: TaskName::new("plugin").unwrap(),
@@ -190,7 +190,7 @@ mod tests {
         };
         // The owner is behind: its first news are older than the phase that the allocation has told.
         let passed_on = [Probing, Registering].map(|phase| AllocationsNews::Changed(status(phase)));
-        lines.extend(passed_on.iter().chain([&asked]).flat_map(|news| teller.retell(news)));
+        lines.extend(passed_on.iter().chain([&asked]).flat_map(|news| teller.lines_of(news)));
         let told: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
         assert_eq!(told, ["are you ready?", "ready", "restart it: not ready within 30s"]);
     }

@@ -22,8 +22,8 @@ use super::drivers::driver;
 pub(crate) use super::drivers::driver_summary;
 use super::instances::report;
 use super::inventory::{offer, summary};
+use super::news_lines::joined;
 use super::registry::{active, registration};
-use super::retell::joined;
 pub(crate) use super::supervisor::stopped;
 
 /// An answer of whichever actor, as lines; none if it says nothing, as to a child that reports.

@@ -8,15 +8,15 @@ use callboard_actors::vocabulary::{DriverName, Generation};
 use callboard_proto::admin::v1::Fate;
 
 use super::line::{Line, Voice};
-use super::retell::{Retell, grouped};
+use super::news_lines::{NewsLines, grouped};
 
-/// Retells what the drivers say.
+/// Turns into lines what the drivers say.
 #[derive(Debug, Default)]
 pub(super) struct DriversTeller {
     known: BTreeMap<DriverName, DriverReport>,
 }
 
-impl Retell for DriversTeller {
+impl NewsLines for DriversTeller {
     type News = DriversNews;
     type View = DriversView;
 
@@ -25,7 +25,7 @@ impl Retell for DriversTeller {
         Vec::new()
     }
 
-    fn retell(&mut self, news: &DriversNews) -> Vec<Line> {
+    fn lines_of(&mut self, news: &DriversNews) -> Vec<Line> {
         let line = match news {
             DriversNews::Reported(report) => {
                 let before = self.known.insert(report.name.clone(), report.clone());
@@ -169,7 +169,7 @@ mod tests {
 
     fn told(teller: &mut DriversTeller, reports: Vec<DriverReport>) -> Vec<String> {
         let news = reports.into_iter().map(DriversNews::Reported);
-        let lines = news.flat_map(|news| teller.retell(&news));
+        let lines = news.flat_map(|news| teller.lines_of(&news));
         lines.map(|line| format!("{} → {}: {}", line.from, line.to, line.message)).collect()
     }
 
@@ -217,7 +217,7 @@ mod tests {
         let found = report(DriverStage::Connecting, DriverHealth::NoAnswerYet, Some(7), "");
         for (number, told) in [(0, None), (3, Some(Generation::new(3)))] {
             let found = DriverReport { generation: Generation::new(number), ..found.clone() };
-            let lines = DriversTeller::default().retell(&DriversNews::Reported(found));
+            let lines = DriversTeller::default().lines_of(&DriversNews::Reported(found));
             assert!(lines.iter().all(|line| line.generation == told) && lines.len() == 2, "{lines:?}");
         }
     }

@@ -10,7 +10,7 @@ use callboard_proto::admin::v1::Said;
 use tokio::sync::mpsc;
 
 use super::line::{Line, Voice};
-use super::retell::missing;
+use super::news_lines::missing;
 use super::teller::Teller;
 use crate::agent::Agent;
 use crate::host::Host;

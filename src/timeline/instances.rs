@@ -6,15 +6,15 @@ use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
 use callboard_actors::vocabulary::{Generation, Health, PluginKey};
 
 use super::line::{Line, Voice};
-use super::retell::{Retell, joined};
+use super::news_lines::{NewsLines, joined};
 
-/// Retells what the instances say.
+/// Turns into lines what the instances say.
 #[derive(Debug, Default)]
 pub(super) struct InstancesTeller {
     known: BTreeMap<PluginKey, (Generation, Health)>,
 }
 
-impl Retell for InstancesTeller {
+impl NewsLines for InstancesTeller {
     type News = InstancesNews;
     type View = InstancesView;
 
@@ -25,7 +25,7 @@ impl Retell for InstancesTeller {
         Vec::new()
     }
 
-    fn retell(&mut self, news: &InstancesNews) -> Vec<Line> {
+    fn lines_of(&mut self, news: &InstancesNews) -> Vec<Line> {
         match news {
             // The disk has told of each of them.
             InstancesNews::Expected(_) => Vec::new(),
@@ -130,21 +130,21 @@ mod tests {
         let mut teller = InstancesTeller::default();
         let view = InstancesView { reports: vec![reported(2, Health::Healthy)], ..InstancesView::default() };
         assert_eq!(teller.begin(&view), []);
-        assert_eq!(teller.retell(&report(2, Health::Healthy)), []);
-        let gone = teller.retell(&report(2, Health::Gone));
+        assert_eq!(teller.lines_of(&report(2, Health::Healthy)), []);
+        let gone = teller.lines_of(&report(2, Health::Gone));
         let [gone] = &gone[..] else { panic!("{gone:?}") };
         let told = ("process blue".to_owned(), "goodbye: nothing is routed to you any more");
         assert_eq!((gone.to.to_string(), &*gone.message), told);
         assert_eq!(gone.generation, Some(Generation::new(2)));
-        teller.retell(&InstancesNews::Left(reported(2, Health::Gone)));
-        assert_eq!(teller.retell(&report(2, Health::Healthy)).len(), 2, "it has left, and begins anew");
+        teller.lines_of(&InstancesNews::Left(reported(2, Health::Gone)));
+        assert_eq!(teller.lines_of(&report(2, Health::Healthy)).len(), 2, "it has left, and begins anew");
     }
 
     #[test]
     fn a_generation_begins_and_answers_and_a_repetition_is_not_told() {
         let mut teller = InstancesTeller::default();
         let mut told = |news: InstancesNews| -> Vec<String> {
-            teller.retell(&news).iter().map(|line| line.message.clone()).collect()
+            teller.lines_of(&news).iter().map(|line| line.message.clone()).collect()
         };
         let nothing = Vec::<String>::new();
         assert_eq!(told(report(2, Health::Starting)), ["who are you, and what can you do?"]);

@@ -3,13 +3,13 @@
 use callboard_actors::inventory::{FirstSummary, InventoryNews, InventoryView, Offer};
 
 use super::line::{Line, Voice};
-use super::retell::{Retell, grouped};
+use super::news_lines::{NewsLines, grouped};
 
-/// Retells what the inventory says.
+/// Turns into lines what the inventory says.
 #[derive(Debug, Default)]
 pub(super) struct InventoryTeller;
 
-impl Retell for InventoryTeller {
+impl NewsLines for InventoryTeller {
     type News = InventoryNews;
     type View = InventoryView;
 
@@ -17,7 +17,7 @@ impl Retell for InventoryTeller {
         Vec::new()
     }
 
-    fn retell(&mut self, news: &InventoryNews) -> Vec<Line> {
+    fn lines_of(&mut self, news: &InventoryNews) -> Vec<Line> {
         let line = match news {
             InventoryNews::First(..) => Line::new(Voice::Inventory, Voice::Everyone, sentence(news)),
             InventoryNews::Changed(offer) => of(offer, "this node offers it", Some(offer.health.to_string())),
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn the_first_inventory_is_counted_and_each_change_is_told_of_its_plugin() {
         let told = |news: InventoryNews| {
-            let lines = InventoryTeller.retell(&news);
+            let lines = InventoryTeller.lines_of(&news);
             let [line] = &lines[..] else { panic!("{lines:?}") };
             let about = line.plugin.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("{} → {}: {} ({about})", line.from, line.to, line.message)

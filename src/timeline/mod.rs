@@ -15,7 +15,7 @@
 //! Whoever reads is never waited for: one who is too slow misses lines and is told how many (R6).
 
 mod line;
-mod retell;
+mod news_lines;
 
 mod agent;
 mod allocations;

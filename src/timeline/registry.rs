@@ -6,16 +6,16 @@ use callboard_actors::registry::{Active, Departure, Entry, RegistryNews, Registr
 use callboard_actors::vocabulary::{PluginKey, RegistrationNumber};
 
 use super::line::{Line, Voice};
-use super::retell::Retell;
+use super::news_lines::NewsLines;
 
-/// Retells what the registry says.
+/// Turns into lines what the registry says.
 #[derive(Debug, Default)]
 pub(super) struct RegistryTeller {
     /// Which registrations were restored and have not been confirmed yet.
     provisional: BTreeSet<RegistrationNumber>,
 }
 
-impl Retell for RegistryTeller {
+impl NewsLines for RegistryTeller {
     type News = RegistryNews;
     type View = RegistryView;
 
@@ -33,7 +33,7 @@ impl Retell for RegistryTeller {
         lines
     }
 
-    fn retell(&mut self, news: &RegistryNews) -> Vec<Line> {
+    fn lines_of(&mut self, news: &RegistryNews) -> Vec<Line> {
         let line = match news {
             RegistryNews::Registered(entry) => asked(entry, "Register"),
             RegistryNews::Updated(entry) => {
@@ -190,9 +190,9 @@ mod tests {
         assert_eq!(told(&teller.begin(&view)), Vec::<String>::new(), "a second snapshot repeats nothing");
         let confirmed = RegistryNews::Updated(entry("a", 1, Standing::Confirmed));
         let expected = "registry → everyone: confirmed, in its old place";
-        assert_eq!(told(&teller.retell(&confirmed)), [expected]);
+        assert_eq!(told(&teller.lines_of(&confirmed)), [expected]);
         let expected = "allocation a → registry: Register (with other contents)";
-        assert_eq!(told(&teller.retell(&confirmed)), [expected]);
+        assert_eq!(told(&teller.lines_of(&confirmed)), [expected]);
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         let plugin = registration("a").plugin.clone();
         let mut tell = |from: Option<Active>, to: Option<Active>| {
             let news = RegistryNews::ActiveChanged { plugin: plugin.clone(), from, to };
-            let lines = teller.retell(&news);
+            let lines = teller.lines_of(&news);
             (lines[0].message.clone(), lines[0].generation.map(Generation::get))
         };
         assert_eq!(tell(None, Some(active("a", 2))), ("active: nobody → a".to_owned(), Some(2)));
@@ -215,10 +215,10 @@ mod tests {
     fn who_leaves_says_so_and_who_never_came_back_is_dropped() {
         let mut teller = RegistryTeller::default();
         let left = RegistryNews::Deregistered(entry("a", 1, Standing::Confirmed), Departure::Deregistered);
-        assert_eq!(told(&teller.retell(&left)), ["allocation a → registry: Deregister"]);
+        assert_eq!(told(&teller.lines_of(&left)), ["allocation a → registry: Deregister"]);
         let dropped =
             RegistryNews::Deregistered(entry("a", 1, Standing::Provisional), Departure::NotConfirmed);
         let expected = "registry → everyone: dropped: nobody confirmed it";
-        assert_eq!(told(&teller.retell(&dropped)), [expected]);
+        assert_eq!(told(&teller.lines_of(&dropped)), [expected]);
     }
 }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use callboard_actors::vocabulary::AllocationId;
 
 use super::line::{Line, Voice};
-use super::retell::Retell;
+use super::news_lines::NewsLines;
 use crate::tasks::{DriverCourse, TaskPhase, TaskReport, TasksNews, TasksView};
 
-/// Retells what the tasks say.
+/// Turns into lines what the tasks say.
 #[derive(Debug, Default)]
 pub(super) struct TasksTeller {
     known: BTreeMap<AllocationId, TaskReport>,
 }
 
-impl Retell for TasksTeller {
+impl NewsLines for TasksTeller {
     type News = TasksNews;
     type View = TasksView;
 
@@ -23,7 +23,7 @@ impl Retell for TasksTeller {
         Vec::new()
     }
 
-    fn retell(&mut self, news: &TasksNews) -> Vec<Line> {
+    fn lines_of(&mut self, news: &TasksNews) -> Vec<Line> {
         match news {
             TasksNews::TaskChanged(task) => {
                 let before = self.known.insert(task.name.clone(), TaskReport::clone(task));
@@ -137,7 +137,7 @@ mod tests {
             report(TaskPhase::Running, &[("started", 1), ("late", 2)]),
             report(TaskPhase::Ended, &[("started", 1), ("late", 2)]),
         ] {
-            let told = teller.retell(&TasksNews::TaskChanged(Box::new(report)));
+            let told = teller.lines_of(&TasksNews::TaskChanged(Box::new(report)));
             lines.extend(told.iter().map(|line| format!("{} → {}: {}", line.from, line.to, line.message)));
         }
         assert_eq!(
@@ -159,9 +159,9 @@ mod tests {
         let end = TaskExit { end: TaskEnd::Exited(0), oom_killed: false };
         for (exit, told) in [(None, "stop web"), (Some((end, Timestamp::default())), "forget web")] {
             let mut teller = TasksTeller::default();
-            teller.retell(&TasksNews::TaskChanged(Box::new(report(TaskPhase::Running, &[]))));
+            teller.lines_of(&TasksNews::TaskChanged(Box::new(report(TaskPhase::Running, &[]))));
             let stopping = TaskReport { exit, ..report(TaskPhase::Stopping, &[]) };
-            let lines = teller.retell(&TasksNews::TaskChanged(Box::new(stopping)));
+            let lines = teller.lines_of(&TasksNews::TaskChanged(Box::new(stopping)));
             assert_eq!(lines.iter().map(|line| &*line.message).collect::<Vec<_>>(), [told]);
         }
     }
@@ -170,6 +170,6 @@ mod tests {
         let known = report(TaskPhase::Running, &[("started", 1)]);
         let mut teller = TasksTeller::default();
         assert_eq!(teller.begin(&TasksView { tasks: vec![known.clone()], ..TasksView::default() }), []);
-        assert_eq!(teller.retell(&TasksNews::TaskChanged(Box::new(known))), []);
+        assert_eq!(teller.lines_of(&TasksNews::TaskChanged(Box::new(known))), []);
     }
 }

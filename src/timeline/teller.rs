@@ -12,8 +12,8 @@ use super::drivers::DriversTeller;
 use super::instances::InstancesTeller;
 use super::inventory::InventoryTeller;
 use super::line::{Line, Voice};
+use super::news_lines::NewsLines;
 use super::registry::RegistryTeller;
-use super::retell::Retell;
 use super::tasks::TasksTeller;
 use super::{allocations, drivers, instances, inventory, processes, registry, supervisor};
 
@@ -68,7 +68,7 @@ impl Teller {
     fn news_or_view(&mut self, actor: &str, told: &dyn Any) -> Vec<Line> {
         if let Some(news) = told.downcast_ref() {
             let allocation = actor.strip_prefix("allocation ").and_then(|name| AllocationId::new(name).ok());
-            return allocation.map_or_else(Vec::new, |name| self.allocations.retell_one(&name, news));
+            return allocation.map_or_else(Vec::new, |name| self.allocations.lines_of_one(&name, news));
         }
         let lines = tell(&mut self.registry, told)
             .or_else(|| tell(&mut self.instances, told))
@@ -81,8 +81,8 @@ impl Teller {
     }
 }
 
-fn tell<R: Retell>(teller: &mut R, told: &dyn Any) -> Option<Vec<Line>> {
-    let news = told.downcast_ref().map(|news| teller.retell(news));
+fn tell<R: NewsLines>(teller: &mut R, told: &dyn Any) -> Option<Vec<Line>> {
+    let news = told.downcast_ref().map(|news| teller.lines_of(news));
     news.or_else(|| told.downcast_ref().map(|view| teller.begin(view)))
 }
 

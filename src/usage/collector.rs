@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// The pause of a reader after each report: backpressure for a driver that reports more often.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The timeout to wait for a driver that is starting.
-const DISPENSE_PATIENCE: Duration = Duration::from_secs(5);
+const DISPENSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The capacity of the queue of task changes.
 const FEED: usize = 256;
 /// The capacity of the queue of reports; readers block when it is full.
@@ -147,7 +147,7 @@ async fn read(
     let tell = async |heard| drop(tell.send((name.clone(), number, heard)).await);
     sleep(pause).await;
     let Source { driver, id } = source;
-    let wanted = DispenseDriver { name: driver, wanted: Wanted::Reachable, within: DISPENSE_PATIENCE };
+    let wanted = DispenseDriver { name: driver, wanted: Wanted::Reachable, within: DISPENSE_TIMEOUT };
     let client = match drivers.ask(wanted).await {
         Ok(Ok(client)) => client,
         Ok(Err(error)) => return tell(Heard::NotHad(error.to_string())).await,

@@ -133,7 +133,7 @@ async fn a_task_that_was_answered_not_to_have_started_does_not_start_later_prc_0
     let script = format!("echo up >> {}; sleep 1000", place.path("starts").display());
     for when in ["before-start", "after-start"] {
         let hangs = format!("--supervisor-hangs={when}");
-        let mut plugin = place.start(&[&hangs, "--start-patience=300ms"]).await;
+        let mut plugin = place.start(&[&hangs, "--start-timeout=300ms"]).await;
         // Its whole tree throws the tag away.
         let task = place.task("t1", &["/usr/bin/env", "-i", "/bin/sh", "-c", &script]);
         let refused = plugin.start(task).await.expect_err("its supervisor hangs");

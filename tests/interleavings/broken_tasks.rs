@@ -15,7 +15,7 @@ use crate::{changed, tampered_is_found_out, without};
 
 const NONE: TasksBounds = TasksBounds::NONE;
 const UNABLE: Manner = Manner { recovers: false, ..NONE.manner };
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn spoiled(law: Law, bounds: TasksBounds, spoil: Spoil<Tasks>) {
     tampered_is_found_out(law, bounds, TasksWorld::new, Spoils(spoil));
@@ -48,7 +48,7 @@ fn started(input: &Input<Tasks>) -> Option<(CallKey, RunKey)> {
 }
 
 fn ask(key: CallKey, call: TasksCall) -> Effect<Tasks> {
-    Effect::Call { key, deadline: PATIENCE, call }
+    Effect::Call { key, deadline: TIMEOUT, call }
 }
 
 fn proof() -> TasksOutcome {

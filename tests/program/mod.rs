@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// The program under test.
 pub(crate) const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 /// Far more than anything here takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One allocation of a configuration.
 pub(crate) fn allocation(name: &str, plugin: &str, role: &str, arguments: &[&str], more: &str) -> String {
@@ -78,7 +78,7 @@ impl Stage {
     fn until_it_answers<'s>(&'s self, program: Program<'s>) -> Program<'s> {
         let began = Instant::now();
         while !program.ask(&["status"]).status.success() {
-            assert!(began.elapsed() < PATIENCE, "the host does not answer: {}", program.log());
+            assert!(began.elapsed() < TIMEOUT, "the host does not answer: {}", program.log());
             std::thread::sleep(Duration::from_millis(10));
         }
         program
@@ -159,7 +159,7 @@ impl Program<'_> {
 
     /// Waits until its status is as wished.
     pub(crate) fn until(&self, what: &str, is_wished: impl Fn(&Value) -> bool) -> Value {
-        self.until_within(PATIENCE, what, is_wished)
+        self.until_within(TIMEOUT, what, is_wished)
     }
 
     /// Waits so long until its status is as wished.
@@ -209,7 +209,7 @@ impl Program<'_> {
                 let printed = std::fs::read_to_string(self.stage.directory.path().join("stdout"));
                 return (status, printed.expect("it is there"));
             }
-            assert!(began.elapsed() < PATIENCE, "the host does not end: {}", self.log());
+            assert!(began.elapsed() < TIMEOUT, "the host does not end: {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
     }

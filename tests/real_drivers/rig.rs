@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::program::driven::{driver_pid_of, find};
 use crate::program::left::{kill_if_there, names, processes};
-use crate::program::{PATIENCE, Program, Stage};
+use crate::program::{Program, Stage, TIMEOUT};
 
 /// What the drivers' programs are started with: more than anything here takes on a machine with other work.
 pub(crate) const LONG: Duration = Duration::from_secs(90);
@@ -137,7 +137,7 @@ impl Rig {
     pub(crate) fn until(&self, program: &Program<'_>, what: &str, is_so: impl Fn() -> bool) {
         let began = Instant::now();
         while !is_so() {
-            assert!(began.elapsed() < PATIENCE, "{what} does not come: {}", program.log());
+            assert!(began.elapsed() < TIMEOUT, "{what} does not come: {}", program.log());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -154,7 +154,7 @@ impl Rig {
     fn until_gone(&self, what: &str, is_so: impl Fn() -> bool) {
         let began = Instant::now();
         while !is_so() {
-            assert!(began.elapsed() < PATIENCE, "{what} are left");
+            assert!(began.elapsed() < TIMEOUT, "{what} are left");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

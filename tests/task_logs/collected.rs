@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-use crate::program::{CALLBOARD, PATIENCE, lives};
+use crate::program::{CALLBOARD, TIMEOUT, lives};
 
 /// A directory with allocations in it, and the logs of their tasks.
 struct Stage {
@@ -77,14 +77,14 @@ const fn keep(files_max: u64, file_bytes_max: u64) -> Collection {
 
 async fn until(what: &str, logs: &Logs, holds: impl Fn(&LogsView) -> bool) -> LogsView {
     let mut view = logs.view();
-    let found = timeout(PATIENCE, view.wait_for(|view| holds(view))).await;
+    let found = timeout(TIMEOUT, view.wait_for(|view| holds(view))).await;
     found.unwrap_or_else(|_| panic!("{what}: {:?}", logs.view().borrow())).expect("they run").clone()
 }
 
 async fn until_true(what: &str, holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
+        assert!(began.elapsed() < TIMEOUT, "{what}");
         sleep(Duration::from_millis(5)).await;
     }
 }
@@ -128,7 +128,7 @@ async fn a_log_writer_that_is_killed_again_and_again_costs_no_line_and_doubles_n
     }
     let ended = tokio::task::spawn_blocking(move || writer.wait()).await.expect("no panic").expect("it ends");
     assert!(ended.success(), "nothing ended it: {ended}");
-    let closed = logs.close("web", PATIENCE).await.expect("they are closed");
+    let closed = logs.close("web", TIMEOUT).await.expect("they are closed");
     assert_eq!(closed.lost, 0);
     assert_numbered(&stage.text("web"), LINES);
     logs.stop().await;
@@ -155,7 +155,7 @@ async fn a_host_that_comes_back_finds_its_log_writer_and_its_pipes_and_the_task_
     let ended = tokio::task::spawn_blocking(move || writer.wait()).await.expect("no panic").expect("it ends");
     assert!(ended.success(), "{ended}");
     let logs = stage.logs().await;
-    assert_eq!(logs.close("web", PATIENCE).await.expect("they are closed").lost, 0);
+    assert_eq!(logs.close("web", TIMEOUT).await.expect("they are closed").lost, 0);
     assert_numbered(&stage.text("web"), LINES);
     logs.stop().await;
     until_true("the log writer has ended", || !lives(pid.expect("it ran").into())).await;
@@ -185,7 +185,7 @@ async fn a_task_that_fills_its_pipe_waits_and_goes_on_t063_t193_th020() {
     assert!(count < 64, "{count} pieces");
     signal(pid, Signal::CONT);
     until_true("it goes on to its end", || writing.is_finished()).await;
-    assert_eq!(logs.close("web", PATIENCE).await.expect("they are closed").lost, 0);
+    assert_eq!(logs.close("web", TIMEOUT).await.expect("they are closed").lost, 0);
     let text = stage.text("web");
     assert_eq!(text.len(), 64 * 65_536);
     assert!(
@@ -218,14 +218,14 @@ async fn pipes_are_made_for_the_host_alone_and_removed_after_the_end_th023_t060_
         let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("somebody holds it open");
         writeln!(pipe, "round {round}").expect("there is room");
         drop(pipe);
-        assert_eq!(logs.close("web", PATIENCE).await.expect("they are closed").lost, 0);
+        assert_eq!(logs.close("web", TIMEOUT).await.expect("they are closed").lost, 0);
         assert!(!paths.stdout.exists() && !paths.stderr.exists());
     }
     // A new run goes on behind the one before (T064), and the mode is the one that readers expect (T066).
     assert_eq!(stage.text("web"), "round 0\nround 1\nround 2\n");
     let file = std::fs::metadata(stage.place().join("web.stdout.0")).expect("it is there");
     assert_eq!(file.permissions().mode() & 0o7777, 0o644);
-    assert_eq!(logs.close("nothing", PATIENCE).await.expect("nothing of it is open").lost, 0);
+    assert_eq!(logs.close("nothing", TIMEOUT).await.expect("nothing of it is open").lost, 0);
     logs.stop().await;
 }
 
@@ -278,7 +278,7 @@ async fn what_is_not_to_be_kept_is_read_and_thrown_away_t065() {
     until_true("nobody waits", || writing.is_finished()).await;
     writing.join().expect("no panic").expect("it is taken");
     until("it is said", &logs, |view| view.tasks["web"].state == LogState::Discarded).await;
-    logs.close("web", PATIENCE).await.expect("they are closed");
+    logs.close("web", TIMEOUT).await.expect("they are closed");
     assert_eq!(std::fs::read_dir(stage.place()).expect("it is there").count(), 0);
     logs.stop().await;
 }
@@ -354,7 +354,7 @@ async fn a_full_disk_costs_counted_bytes_and_blocks_no_task_for_ever_th022_t067(
     );
     pipe.write_all(b"\nafter\n").expect("there is room");
     drop(pipe);
-    logs.close("web", PATIENCE).await.expect("they are closed");
+    logs.close("web", TIMEOUT).await.expect("they are closed");
     assert!(stage.text("web").contains("\nafter\n"));
     logs.stop().await;
 }
@@ -385,14 +385,14 @@ async fn a_disk_that_hangs_holds_up_neither_a_task_nor_other_disks_th022() {
     disk.freeze();
     let writing = std::thread::spawn(move || (0..64).try_for_each(|_| pipe.write_all(&[b'x'; 65_536])));
     let began = Instant::now();
-    while !writing.is_finished() && began.elapsed() < PATIENCE {
+    while !writing.is_finished() && began.elapsed() < TIMEOUT {
         sleep(Duration::from_millis(20)).await;
     }
     // Another disk is written meanwhile, and a log writer that hangs is no reason not to open more.
     let mut pipe = OpenOptions::new().write(true).open(&other.stdout).expect("somebody holds it open");
     pipe.write_all(b"meanwhile\n").expect("there is room");
     let began = Instant::now();
-    while stage.text("other") != "meanwhile\n" && began.elapsed() < PATIENCE {
+    while stage.text("other") != "meanwhile\n" && began.elapsed() < TIMEOUT {
         sleep(Duration::from_millis(20)).await;
     }
     let (is_finished, meanwhile) = (writing.is_finished(), stage.text("other"));
@@ -404,7 +404,7 @@ async fn a_disk_that_hangs_holds_up_neither_a_task_nor_other_disks_th022() {
     until("the disk answers again", &logs, |view| view.tasks["web"].fault().is_none()).await;
     until_true("the log says what is missing", || text().contains("missing: the disk did not answer]")).await;
     for key in ["web", "other"] {
-        logs.close(key, PATIENCE).await.expect("they are closed");
+        logs.close(key, TIMEOUT).await.expect("they are closed");
     }
     logs.stop().await;
 }
@@ -472,7 +472,7 @@ async fn lines_of_32_kib_stay_whole_over_a_rotation_of_real_files_th024_t066() {
     });
     until_true("it is written", || writing.is_finished()).await;
     let expected = writing.join().expect("no panic");
-    logs.close("web", PATIENCE).await.expect("they are closed");
+    logs.close("web", TIMEOUT).await.expect("they are closed");
     assert!(stage.text("web") == expected, "nothing is lost or doubled");
     let files = std::fs::read_dir(stage.place()).expect("it is there");
     for file in files.map(|entry| entry.expect("it can be read").path()) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::program::driven::{find, kill, until_running};
-use crate::program::{CALLBOARD, PATIENCE, Program, Stage, lives, until_true};
+use crate::program::{CALLBOARD, Program, Stage, TIMEOUT, lives, until_true};
 
 /// A task that writes numbered lines through a descriptor for writing only, as those of other drivers have it, and then sleeps.
 fn counting(name: &str, lines: u32, pause: &str, logs: &str) -> String {
@@ -112,7 +112,7 @@ fn host_and_log_writer_are_killed_at_random_and_every_line_is_there_once_and_fol
         std::thread::sleep(Duration::from_millis(random.u64(0..80)));
         match round % 2 {
             0 => {
-                until_true("there is a log writer", PATIENCE, || log_writer(&stage).is_some());
+                until_true("there is a log writer", TIMEOUT, || log_writer(&stage).is_some());
                 kill(log_writer(&stage).expect("it runs"));
                 // One of the two may die at a time: the host is not killed before another one is there.
                 program.until("another one", |status| {
@@ -127,13 +127,13 @@ fn host_and_log_writer_are_killed_at_random_and_every_line_is_there_once_and_fol
         }
     }
     let last = format!("line {LINES}\n");
-    until_true("everything is followed", PATIENCE * 2, || follower.heard().ends_with(&last));
+    until_true("everything is followed", TIMEOUT * 2, || follower.heard().ends_with(&last));
     assert_numbered(&follower.heard(), LINES);
     assert_numbered(&logs(&stage, &["web"]), LINES);
     let status = until_running(&program, "web");
     assert_eq!(find(&status, "tasks", "web")["restarts"], 0, "nothing ended it: {status:#}");
     end(program);
-    until_true("the log writer has ended", PATIENCE, || log_writer(&stage).is_none());
+    until_true("the log writer has ended", TIMEOUT, || log_writer(&stage).is_none());
     // They are there without a host too, and the pipes are not.
     assert_eq!(logs(&stage, &["web", "--tail", "1"]), last);
     assert!(pipes(&stage).is_empty(), "{:?}", pipes(&stage));
@@ -167,12 +167,12 @@ fn status_tells_how_the_logs_of_a_task_fare_and_a_dead_log_writer_is_replaced_th
         .until("collected logs", |status| find(status, "tasks", "web")["logs"]["state"] == "collected");
     let told = &find(&status, "tasks", "web")["logs"];
     assert_eq!((&told["reason"], &told["dropped_bytes"]), (&Value::Null, &0.into()));
-    until_true("its lines", PATIENCE, || logs(&stage, &["web"]) == "line 1\nline 2\nline 3\n");
+    until_true("its lines", TIMEOUT, || logs(&stage, &["web"]) == "line 1\nline 2\nline 3\n");
     let first = log_writer(&stage).expect("it runs");
     kill(first);
-    until_true("another one", PATIENCE, || log_writer(&stage).is_some_and(|pid| pid != first));
+    until_true("another one", TIMEOUT, || log_writer(&stage).is_some_and(|pid| pid != first));
     program.until("collected again", |status| find(status, "tasks", "web")["logs"]["state"] == "collected");
-    until_true("it is told", PATIENCE, || program.log().contains("the log writer is gone"));
+    until_true("it is told", TIMEOUT, || program.log().contains("the log writer is gone"));
     let documented = include_str!("../../docs/command-line.md");
     for key in ["logs", "dropped_bytes"] {
         assert!(documented.contains(&format!("`{key}`")), "docs/command-line.md does not describe {key}");
@@ -197,7 +197,7 @@ fn logs_are_found_by_name_and_a_wrong_name_is_told_with_what_was_meant() {
     assert_eq!((code, said.as_str()), (1, "callboard: task web has no logs yet"));
     let program = stage.run();
     until_running(&program, "web");
-    until_true("all lines", PATIENCE, || logs(&stage, &["web"]).lines().count() == 100);
+    until_true("all lines", TIMEOUT, || logs(&stage, &["web"]).lines().count() == 100);
     assert_eq!(logs(&stage, &["web", "--tail", "2"]), "line 99\nline 100\n");
     assert_eq!(logs(&stage, &["task/web", "--stderr"]), "");
     let json = logs(&stage, &["web", "--tail", "1", "--json"]);

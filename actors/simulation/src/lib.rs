@@ -9,7 +9,7 @@
 //!
 //! The machines are those of production, and so are the rules around them: the [stand-in](StandIn) is a port of the
 //! [kernel](callboard_actors::kernel) without a runtime. A [`Witness`] holds every step against a plain reference model; what it finds is a [`Violation`] of a [`Law`]. A [`Tamper`] makes a machine wrong on
-//! purpose, so that one can see which law cries.
+//! purpose, so that one can see which law reports it.
 
 mod law;
 mod witness;
@@ -72,7 +72,9 @@ pub use simulator::{
     WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, replay_watched, simulate, simulate_tampered,
 };
 pub use stand_in::{Disk, Left, Refusal, Rules, Settlement, StandIn};
-pub use supervision::{Fate, SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld, Task};
+pub use supervision::{
+    SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld, Task, TaskEnd,
+};
 pub use tamper::{Mishears, Misreads, Spoil, Spoils, Tamper};
 pub use witness::{Verdict, Violation, Witness};
 pub use writes::{Outcome, Writes};

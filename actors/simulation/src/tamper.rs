@@ -1,4 +1,4 @@
-//! Faults that are put between a machine and its world on purpose, so that one can see which law cries.
+//! Faults that are put between a machine and its world on purpose, so that one can see which law reports it.
 
 use std::fmt::{self, Debug};
 use std::hash::{Hash, Hasher};

@@ -46,7 +46,7 @@ impl fmt::Display for Violation {
 }
 
 /// A law was broken, and what was tried ends with that.
-pub(super) fn cry(law: Law, what: impl Into<String>) -> Result<(), Violation> {
+pub(super) fn violation(law: Law, what: impl Into<String>) -> Result<(), Violation> {
     Err(Violation { law, what: what.into() })
 }
 
@@ -73,7 +73,7 @@ impl Verdict {
     }
 
     /// A law was broken.
-    pub fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
+    pub fn violation(&mut self, law: Law, what: impl FnOnce() -> String) {
         self.0.get_or_insert_with(|| Violation { law, what: what() });
     }
 

@@ -126,9 +126,9 @@ impl Asker {
 }
 
 /// Held by the caller; dropped at the end of its wait.
-struct Patience(Asker);
+struct CallerWaits(Asker);
 
-impl Drop for Patience {
+impl Drop for CallerWaits {
     fn drop(&mut self) {
         self.0.has_left.store(true, Ordering::Release);
     }
@@ -139,7 +139,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Asker) -> Result<T, Trouble> + Send + 'static,
 ) -> Result<T, Trouble> {
     let asker = Asker::default();
-    let _patience = Patience(asker.clone());
+    let _waits = CallerWaits(asker.clone());
     match tokio::task::spawn_blocking(move || work(&asker)).await {
         Ok(outcome) => outcome,
         Err(crash) => match crash.try_into_panic() {
@@ -385,7 +385,7 @@ mod tests {
         let _plugin = UnixListener::bind(&socket).unwrap();
 
         let asker = Asker::default();
-        drop(Patience(asker.clone()));
+        drop(CallerWaits(asker.clone()));
         for late in [take_away(&place, Some("csi.sock"), &asker), unlink_dead(&place, "csi.sock", &asker)] {
             assert!(late.unwrap_err().reason.contains("given up"));
             assert!(socket.exists());

@@ -76,7 +76,7 @@ fn show_read_only(
             return Ok(());
         }
         // An outdated mount, or a bind mount that was interrupted before it was read-only.
-        unmount(parent, name, dirs.patience)?;
+        unmount(parent, name, dirs.timeout)?;
     }
     parent.make(name, wanted)?;
     show(source, parent, name, MountFlags::RDONLY)

@@ -37,7 +37,7 @@ impl AllocDirs {
         }
         // A driver may have left the last two.
         places.extend(["secrets", "private", "dev", "proc"].map(|name| vec![name]));
-        places.iter().try_for_each(|place| unmount_below(&task, place, self.patience))
+        places.iter().try_for_each(|place| unmount_below(&task, place, self.timeout))
     }
 
     fn release_unveiled(&self, names: &TaskNames) -> Result<(), AllocDirError> {
@@ -47,9 +47,9 @@ impl AllocDirs {
         }
         for inner in [SHARED, "secrets"] {
             let shown = mounts.open(&name)?;
-            unmount(&shown, inner, self.patience)?;
+            unmount(&shown, inner, self.timeout)?;
         }
-        unmount(&mounts, &name, self.patience)
+        unmount(&mounts, &name, self.timeout)
     }
 
     /// Fails if there is a mount on a directory or below it.
@@ -76,7 +76,7 @@ impl AllocDirs {
 
 /// Unmounts a mount point some levels below a task's directory. Each component must be a directory of the same file system:
 /// a symlink cannot redirect the unmount to the host.
-fn unmount_below(task: &Dir, place: &[&str], patience: Duration) -> Result<(), AllocDirError> {
+fn unmount_below(task: &Dir, place: &[&str], timeout: Duration) -> Result<(), AllocDirError> {
     let Some((last, above)) = place.split_last() else { return Ok(()) };
     let mut parent = None;
     for name in above {
@@ -87,11 +87,11 @@ fn unmount_below(task: &Dir, place: &[&str], patience: Duration) -> Result<(), A
             Err(error) => return Err(error),
         }
     }
-    unmount(parent.as_ref().unwrap_or(task), last, patience)
+    unmount(parent.as_ref().unwrap_or(task), last, timeout)
 }
 
 /// Unmounts everything on one name in a directory, the topmost first.
-pub(super) fn unmount(parent: &Dir, name: &str, patience: Duration) -> Result<(), AllocDirError> {
+pub(super) fn unmount(parent: &Dir, name: &str, timeout: Duration) -> Result<(), AllocDirError> {
     // The directory is addressed by its file descriptor, and the last component is not followed if it is a symlink.
     let (target, path): (PathBuf, PathBuf) = (parent.magic_path().join(name), parent.path.join(name));
     let began = Instant::now();
@@ -102,7 +102,7 @@ pub(super) fn unmount(parent: &Dir, name: &str, patience: Duration) -> Result<()
         }
         match rustix::mount::unmount(&target, UnmountFlags::NOFOLLOW) {
             Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
-            Err(Errno::BUSY) if began.elapsed() < patience => thread::sleep(PAUSE),
+            Err(Errno::BUSY) if began.elapsed() < timeout => thread::sleep(PAUSE),
             Err(Errno::BUSY) => {
                 let reason = "a process still uses it; it is unmounted when that is gone".to_owned();
                 return Err(AllocDirError::Left {

@@ -17,7 +17,7 @@ pub const CHROOT: [&str; 9] =
 /// The mode of the two roots: every user may traverse them, and only the owner may list them (T040).
 const ROOT_MODE: u32 = 0o711;
 /// The default timeout for a busy unmount.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The directories of tasks below one root. Cheap to clone; holds no file descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct AllocDirs {
     pub(super) root: PathBuf,
     pub(super) mounts: PathBuf,
     pub(super) chroot: Vec<PathBuf>,
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
     /// The owner of directories that are open to everybody; `None` when this host is not root.
     pub(super) everybody: Option<(u32, u32)>,
 }
@@ -43,7 +43,7 @@ impl AllocDirs {
         let (root, mounts) = (root.into(), mounts.into());
         let is_root = rustix::process::geteuid().is_root();
         let everybody = if is_root { Some(nobody()?) } else { None };
-        let mut dirs = Self { root, mounts, chroot, patience: PATIENCE, everybody };
+        let mut dirs = Self { root, mounts, chroot, timeout: TIMEOUT, everybody };
         for root in [dirs.root.clone(), dirs.mounts.clone()] {
             dirs.opened(&root)?;
         }
@@ -63,8 +63,8 @@ impl AllocDirs {
 
     /// The timeout for a busy unmount; 2 s by default.
     #[must_use]
-    pub fn with_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     /// The root.

@@ -15,14 +15,14 @@ use super::place::{Cores, GroupName, Places, SLICE, V1_PARENT};
 /// The mount point where drivers expect cgroups.
 const ROOT: &str = "/sys/fs/cgroup";
 /// The timeout for a cgroup to become empty, as in Nomad (T110).
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The cgroups of tasks on a machine. Cheap to clone; holds no file descriptor and no state: the kernel has that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskCgroups {
     root: PathBuf,
     mode: CgroupMode,
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// The cgroup that was created for a start.
@@ -44,7 +44,7 @@ impl TaskCgroups {
     /// The cgroups below another root, with a fixed version.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>, mode: CgroupMode) -> Self {
-        Self { root: root.into(), mode, patience: PATIENCE }
+        Self { root: root.into(), mode, timeout: TIMEOUT }
     }
 
     /// No cgroups: an embedder, or an operator, has disabled them.
@@ -55,8 +55,8 @@ impl TaskCgroups {
 
     /// The timeout for a cgroup to become empty before [`CgroupError::NotEmpty`]; 30 s by default.
     #[must_use]
-    pub fn with_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     /// The version in use, or why there is none.
@@ -73,8 +73,8 @@ impl TaskCgroups {
 
     /// The timeout for a cgroup to become empty.
     #[must_use]
-    pub const fn patience(&self) -> Duration {
-        self.patience
+    pub const fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Creates the parents of the cgroups of tasks. Idempotent; does nothing without cgroups.
@@ -156,7 +156,7 @@ impl TaskCgroups {
     /// # Errors
     /// [`CgroupError::NotEmpty`] when processes do not go away before the timeout.
     pub fn destroy(&self, name: &GroupName) -> Result<(), CgroupError> {
-        killing::destroy(&self.mode, &Places::possible(&self.mode, &self.root, name), self.patience)
+        killing::destroy(&self.mode, &Places::possible(&self.mode, &self.root, name), self.timeout)
     }
 
     /// Kills everything in the cgroups of a task and keeps the cgroups. Does not wait for the end.

@@ -78,7 +78,7 @@ fn kill_member(pid: u32, groups: &[PathBuf]) {
 }
 
 /// Kills and removes repeatedly, until nothing is left or the timeout expires.
-pub(super) fn destroy(mode: &CgroupMode, groups: &[PathBuf], patience: Duration) -> Result<(), CgroupError> {
+pub(super) fn destroy(mode: &CgroupMode, groups: &[PathBuf], timeout: Duration) -> Result<(), CgroupError> {
     let (began, mut pause) = (Instant::now(), PAUSE);
     loop {
         let left: Vec<PathBuf> = groups.iter().filter(|group| group.is_dir()).cloned().collect();
@@ -90,8 +90,8 @@ pub(super) fn destroy(mode: &CgroupMode, groups: &[PathBuf], patience: Duration)
         }
         let refused: Vec<CgroupError> = left.iter().filter_map(|group| remove(group).err()).collect();
         let Some(error) = refused.into_iter().next() else { continue };
-        if began.elapsed() >= patience {
-            return Err(given_up(&left, patience, error));
+        if began.elapsed() >= timeout {
+            return Err(given_up(&left, timeout, error));
         }
         thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_MAX);

@@ -261,7 +261,7 @@ fn tell(effect: &Effect<Drivers>, now: Timestamp) -> String {
 
 fn tell_timer(timer: &DriversTimer) -> String {
     match timer {
-        DriversTimer::Stop(driver) => format!("patience with {driver}"),
+        DriversTimer::Stop(driver) => format!("stop deadline of {driver}"),
         DriversTimer::Restart(driver) => format!("pause of {driver}"),
         DriversTimer::RestartEventor(driver) => format!("pause of the eventor of {driver}"),
         DriversTimer::Dispense(driver, id) => format!("waiting of {} for {driver}", number(*id)),

@@ -97,7 +97,9 @@ impl Machine for Eventor {
             }
             Input::Elapsed(EventorTimer::Reopen) => self.reopen(effects),
             Input::Elapsed(EventorTimer::Rewind) => self.rewind(effects),
-            Input::Elapsed(EventorTimer::Patience(task)) => self.patience_ended(task, effects),
+            Input::Elapsed(EventorTimer::HandlerDeadline(task)) => {
+                self.handler_deadline_passed(task, effects)
+            }
             Input::StopRequested(_) => self.stop(effects),
         }
         self.hand(effects);

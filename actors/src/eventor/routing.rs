@@ -48,7 +48,7 @@ impl Eventor {
         let is_behind = back.is_some();
         let mut route = Route { sink: sink.clone(), after: after.clone(), is_behind, recent };
         if let Some(mut stranger) = self.strangers.remove(task) {
-            effects.cancel_timer(EventorTimer::Patience(task.clone()));
+            effects.cancel_timer(EventorTimer::HandlerDeadline(task.clone()));
             while let Some(item) = stranger.waiting.take() {
                 note(&mut route.recent, moment, &item);
                 self.handed.push((sink.clone(), item));
@@ -63,7 +63,7 @@ impl Eventor {
     pub(super) fn forget(&mut self, task: &TaskKey, effects: &mut Effects<Self>) {
         self.dead.remove(task);
         if self.strangers.remove(task).is_some() {
-            effects.cancel_timer(EventorTimer::Patience(task.clone()));
+            effects.cancel_timer(EventorTimer::HandlerDeadline(task.clone()));
         }
         if let Some(route) = self.routes.remove(task) {
             self.end(vec![route.sink], effects);
@@ -233,11 +233,11 @@ impl Eventor {
             if self.strangers.len() >= self.options.strangers_max.max(1)
                 && let Some(other) = self.strangers.keys().next().cloned()
             {
-                effects.cancel_timer(EventorTimer::Patience(other.clone()));
-                self.patience_ended(&other, effects);
+                effects.cancel_timer(EventorTimer::HandlerDeadline(other.clone()));
+                self.handler_deadline_passed(&other, effects);
             }
-            let due = moment.now + self.options.patience;
-            effects.start_timer(EventorTimer::Patience(task.clone()), due);
+            let due = moment.now + self.options.timeout;
+            effects.start_timer(EventorTimer::HandlerDeadline(task.clone()), due);
         }
         let limit = self.options.journal_items;
         let stranger = self.strangers.entry(task.clone()).or_insert_with(|| Stranger {
@@ -251,7 +251,7 @@ impl Eventor {
         }
     }
 
-    pub(super) fn patience_ended(&mut self, task: &TaskKey, effects: &mut Effects<Self>) {
+    pub(super) fn handler_deadline_passed(&mut self, task: &TaskKey, effects: &mut Effects<Self>) {
         let Some(Stranger { count, first, waiting }) = self.strangers.remove(task) else { return };
         if !self.dead.contains_key(task) && self.dead.len() >= self.options.strangers_max.max(1) {
             self.dead.pop_first();

@@ -180,11 +180,11 @@ fn tell(effect: &Effect<Eventor>, now: Timestamp) -> String {
             _,
             EventorAnswer::Attend(()) | EventorAnswer::Watch(()) | EventorAnswer::Forget(()),
         ) => String::new(),
-        Effect::StartTimer(EventorTimer::Patience(task), at) => {
+        Effect::StartTimer(EventorTimer::HandlerDeadline(task), at) => {
             format!("{} is waited for, {:?}", task.task, at.since(now))
         }
         Effect::StartTimer(timer, at) => format!("{timer:?} in {:?}", at.since(now)),
-        Effect::CancelTimer(EventorTimer::Patience(task)) => {
+        Effect::CancelTimer(EventorTimer::HandlerDeadline(task)) => {
             format!("{} is not waited for any more", task.task)
         }
         Effect::CancelTimer(EventorTimer::Reopen | EventorTimer::Rewind) => String::new(),

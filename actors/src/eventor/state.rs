@@ -16,7 +16,7 @@ pub struct EventorOptions {
     /// How many events wait for a task that nobody handles yet. 1,000 by default (EVT-01).
     pub journal_items: usize,
     /// How long events wait for a task that nobody has announced; then they are dead letters (EVT-02). 10 s by default.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// How many tasks may be waited for that nobody has announced. 1,024 by default.
     pub strangers_max: usize,
     /// How many entries there are in the list of what was told of a task lately (EVT-04). 10 by default.
@@ -29,7 +29,7 @@ impl Default for EventorOptions {
     fn default() -> Self {
         Self {
             journal_items: JOURNAL_ITEMS_MAX,
-            patience: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
             strangers_max: 1_024,
             recent_entries: RECENT_ENTRIES,
             backoff: Backoff {
@@ -81,7 +81,7 @@ pub enum EventorTimer {
     /// The stream is to be opened again further back, for tasks that came late.
     Rewind,
     /// The events of this task, which nobody has announced, have waited long enough.
-    Patience(TaskKey),
+    HandlerDeadline(TaskKey),
 }
 
 /// Where the stream stands.

@@ -151,12 +151,12 @@ impl Search {
     }
 
     /// Kills all processes that are proven to be the task's, and searches again until nothing is left. Blocks meanwhile, at
-    /// most for `patience` and one search.
+    /// most for `timeout` and one search.
     ///
     /// # Errors
     /// When processes cannot be inspected, some do not end, or some may be of the task and the end of its run is in doubt.
-    pub fn end(&self, table: &ProcessTable, patience: Duration) -> Result<Ended, Unsettled> {
-        let until = Instant::now() + patience;
+    pub fn end(&self, table: &ProcessTable, timeout: Duration) -> Result<Ended, Unsettled> {
+        let until = Instant::now() + timeout;
         let (mut killed, mut vain_looks) = (Proven::new(), 0);
         loop {
             let processes = table.look()?;
@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     #[test]
     fn what_names_the_task_is_killed_with_all_that_it_made_and_no_other_is_th041() {
@@ -360,20 +360,20 @@ mod tests {
         let mut other = begin(&theirs, "sleep 600; :");
         let search = Search::of(ours);
         until(|| search.locate(&table).expect("it can be looked at").processes.len() >= 3);
-        let ended = search.end(&table, PATIENCE).expect("they end");
+        let ended = search.end(&table, TIMEOUT).expect("they end");
         assert!(ended.killed.contains_key(&own.id()) && ended.killed.len() >= 3, "{ended}");
         assert!(ended.to_string().contains("its environment names the task"), "{ended}");
         assert_eq!(search.locate(&table).expect("it can be looked at"), Traces::default());
         own.wait().expect("it has ended");
         assert!(other.try_wait().expect("it can be asked").is_none(), "another task lives");
-        let ended = Search::of(theirs).end(&table, PATIENCE).expect("it ends");
+        let ended = Search::of(theirs).end(&table, TIMEOUT).expect("it ends");
         assert!(ended.killed.contains_key(&other.id()));
         other.wait().expect("it has ended");
     }
 
     #[test]
     fn where_nothing_is_left_nothing_is_killed() {
-        let ended = Search::of(mark()).end(&ProcessTable::new(), PATIENCE).expect("it can be looked at");
+        let ended = Search::of(mark()).end(&ProcessTable::new(), TIMEOUT).expect("it can be looked at");
         assert_eq!((ended.to_string().as_str(), ended.killed.len()), ("no process of it was left", 0));
     }
 
@@ -390,9 +390,9 @@ mod tests {
                 .processes
                 .contains_key(&driver.id())
         });
-        search.end(&table, PATIENCE).expect("nothing else is there for long");
+        search.end(&table, TIMEOUT).expect("nothing else is there for long");
         assert!(driver.try_wait().expect("it can be asked").is_none());
-        Search::of(ours).end(&table, PATIENCE).expect("it ends");
+        Search::of(ours).end(&table, TIMEOUT).expect("it ends");
         driver.wait().expect("it has ended");
         let spared = search.spared(&table.look().expect("it can be read"));
         assert!(spared.contains(&std::process::id()) && spared.contains(&1));
@@ -417,10 +417,10 @@ mod tests {
         until(holds);
         let stranger =
             Search { state: state.clone(), owner: "others".to_owned(), ..Search::of(mark.clone()) };
-        assert!(stranger.end(&table, PATIENCE).expect("nothing is left").killed.is_empty());
+        assert!(stranger.end(&table, TIMEOUT).expect("nothing is left").killed.is_empty());
         let search = Search { state, owner: "us".to_owned(), ..Search::of(mark) };
         until(|| !search.locate(&table).expect("it can be looked at").processes.is_empty());
-        let ended = search.end(&table, PATIENCE).expect("it ends");
+        let ended = search.end(&table, TIMEOUT).expect("it ends");
         assert_eq!(ended.killed.keys().copied().collect::<Vec<_>>(), [executor.id()]);
         executor.wait().expect("it has ended");
     }
@@ -435,7 +435,7 @@ mod tests {
         // With a zero timeout its end is not observed.
         let left = search.end(&table, Duration::ZERO).expect_err("it had no time");
         assert!(left.to_string().contains(&own.id().to_string()), "{left}");
-        search.end(&table, PATIENCE).expect("it ends");
+        search.end(&table, TIMEOUT).expect("it ends");
         own.wait().expect("it has ended");
     }
 
@@ -500,20 +500,20 @@ mod tests {
         let said: Vec<_> = lines.by_ref().filter_map(|line| said(&line)).take(2).collect();
         let pid = said.into_iter().flatten().next().expect("its process id");
         parent.wait().expect("it has ended");
-        let unsettled = search.end(&table, PATIENCE).expect_err("it may live");
+        let unsettled = search.end(&table, TIMEOUT).expect_err("it may live");
         assert!(matches!(unsettled, Unsettled::Hidden { .. }), "{unsettled}");
         let told = unsettled.to_string();
         assert!(told.contains(&format!("process {pid} (user ")) && told.contains("CAP_SYS_PTRACE"), "{told}");
         // Its driver has seen its end, or it was begun before a reboot.
-        Search { is_in_doubt: false, ..search.clone() }.end(&table, PATIENCE).expect("there is no doubt");
+        Search { is_in_doubt: false, ..search.clone() }.end(&table, TIMEOUT).expect("there is no doubt");
         let of_another_boot = Some(Begun { boot: "another".to_owned(), since_boot: since_boot() });
-        Search { begun: of_another_boot, ..search.clone() }.end(&table, PATIENCE).expect("nothing lives");
+        Search { begun: of_another_boot, ..search.clone() }.end(&table, TIMEOUT).expect("nothing lives");
         // Its recorded location is sufficient.
         let started_ticks = table.started(pid).expect("it lives");
         let trace = super::super::traces::Trace { started_ticks, session: None, group: None };
         search.known = Traces { boot, processes: [(pid, trace)].into(), groups: BTreeSet::new() };
         search.is_in_doubt = false;
-        let ended = search.end(&table, PATIENCE).expect("it ends");
+        let ended = search.end(&table, TIMEOUT).expect("it ends");
         assert_eq!(ended.killed.keys().copied().collect::<Vec<_>>(), [pid]);
     }
 
@@ -551,9 +551,9 @@ mod tests {
         std::fs::write(&go, "").expect("it can be written");
         let is_lost = || search.locate(&table).expect("it can be looked at").is_empty();
         until(is_lost);
-        assert!(search.end(&table, PATIENCE).expect("nothing is found").killed.is_empty());
+        assert!(search.end(&table, TIMEOUT).expect("nothing is found").killed.is_empty());
         search.known = known;
-        let ended = search.end(&table, PATIENCE).expect("it ends");
+        let ended = search.end(&table, TIMEOUT).expect("it ends");
         assert!(ended.killed.contains_key(&own.id()), "{ended}");
         own.wait().expect("it has ended");
     }
@@ -572,7 +572,7 @@ mod tests {
         let boot = table.boot().expect("the system tells");
         let known = Traces { boot, processes: [(bystander.id(), trace)].into(), groups: BTreeSet::new() };
         let search = Search { known, ..Search::of(mark()) };
-        assert!(search.end(&table, PATIENCE).expect("nothing is left").killed.is_empty());
+        assert!(search.end(&table, TIMEOUT).expect("nothing is left").killed.is_empty());
         assert!(bystander.try_wait().expect("it can be asked").is_none());
         bystander.kill().expect("it can be ended");
         bystander.wait().expect("it has ended");

@@ -23,9 +23,9 @@ use super::spec::{LogPaths, LogSpec, MalformedLogSpec};
 
 const COMMANDS_MAX: usize = 1_024;
 /// The timeout for the log writer to begin to read the pipes of a task, its own start included.
-const OPEN_PATIENCE: Duration = Duration::from_secs(15);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
 /// The timeout for opening the pipes of an earlier run: on a hanging disk that may take forever.
-const TAKE_UP_PATIENCE: Duration = Duration::from_secs(5);
+const TAKE_UP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The margin added to the limit for ending a collection.
 const CLOSE_MARGIN: Duration = Duration::from_secs(5);
 
@@ -127,7 +127,7 @@ impl Logs {
         for record in records.into_iter().filter(|record| record.is_open) {
             let (key, place) = (record.logs.spec.key.clone(), Arc::clone(&directory));
             let taking = blocking(move || Held::take_up(&place, &record.logs));
-            match timeout(TAKE_UP_PATIENCE, taking).await {
+            match timeout(TAKE_UP_TIMEOUT, taking).await {
                 Ok(Ok(Ok(taken))) => held.push(taken),
                 Ok(Ok(Err(error))) => {
                     tracing::warn!(task = key, %error, "the pipes of a task's logs cannot be held")
@@ -161,7 +161,7 @@ impl Logs {
         let (directory, others) = (Arc::clone(&self.directory), self.view.borrow().tasks.len());
         let failed = |source| LogsError::Record { directory: self.directory.to_path_buf(), source };
         let held = blocking(move || Held::make(&directory, &spec, others)).await.map_err(failed)??;
-        self.ask(|reply| Command::Open { held, reply }, OPEN_PATIENCE).await??;
+        self.ask(|reply| Command::Open { held, reply }, OPEN_TIMEOUT).await??;
         Ok(paths)
     }
 

@@ -32,12 +32,12 @@
 //! - A line of up to 32 KiB is never split between two files (TH024). The space per stream is bounded on disk, in its two
 //!   pipes and in the memory of the log writer, which buffers no bytes.
 //!
-//! The decisions are pure, in `rotation` (which bytes go into which file) and `patience` (when to drop). An embedder names
+//! The decisions are pure, in `rotation` (which bytes go into which file) and `timeout` (when to drop). An embedder names
 //! the log writer program ([`LogProgram`]) and calls [`write_logs`] in it.
 
 mod spec;
 
-mod patience;
+mod dropping;
 mod protocol;
 mod rotation;
 

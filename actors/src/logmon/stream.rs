@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::disk::{Disk, Turn, Turned};
-use super::patience::{Hindrance, RETRY_PAUSE, has_to_drop};
+use super::dropping::{Hindrance, RETRY_PAUSE, has_to_drop};
 use super::pipes::{drain, is_full, waiting};
 use super::protocol::Fares;
 use super::sink::{Pumped, Sink};

@@ -23,7 +23,7 @@ use self::serve::Writer;
 pub(super) const LOCK_FILE: &str = "lock";
 pub(super) const SOCKET_FILE: &str = "control.sock";
 /// The timeout for the lock: a log writer that is ending releases it soon.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Why a log writer cannot run.
@@ -87,7 +87,7 @@ fn lock(directory: &Path) -> Result<File, WriterError> {
     loop {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(lock),
-            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_PATIENCE => {
+            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(LOCK_PAUSE);
             }
             Err(rustix::io::Errno::WOULDBLOCK) => {

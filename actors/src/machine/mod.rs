@@ -57,16 +57,16 @@ pub fn make_private(directory: &Path) -> io::Result<()> {
 pub struct Locked(File);
 
 impl Locked {
-    /// Locks an open file; `None` if another process keeps the lock for the whole timeout `patience`.
+    /// Locks an open file; `None` if another process keeps the lock for the whole timeout `timeout`.
     ///
     /// # Errors
     /// When the file system does not support locks.
-    pub fn within(file: File, patience: Duration) -> io::Result<Option<Self>> {
+    pub fn within(file: File, timeout: Duration) -> io::Result<Option<Self>> {
         let began = Instant::now();
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Some(Self(file))),
-                Err(Errno::WOULDBLOCK) if began.elapsed() < patience => std::thread::sleep(PAUSE),
+                Err(Errno::WOULDBLOCK) if began.elapsed() < timeout => std::thread::sleep(PAUSE),
                 Err(Errno::WOULDBLOCK) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }

@@ -19,7 +19,7 @@ use crate::machine::{Locked, MACHINE, make_private};
 /// The directory below that of the machine, or of the user.
 const MARKS: &str = "marks";
 /// The timeout for a host that is ending: after a kill the kernel closes its files one by one.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the open is retried when the file was removed between open and lock (race).
 const TRIES: usize = 16;
 /// The limit of files that are checked for cleanup.
@@ -57,12 +57,12 @@ pub(super) fn hold(
     marks: &Path,
     data_dir: &Path,
     kept: &Kept,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Option<HeldMark>, OwnershipError> {
     let path = marks.join(&kept.mark);
     let locked = make_private(marks).and_then(|()| {
         clear(marks);
-        locked(&path, patience)
+        locked(&path, timeout)
     });
     let lock = match locked {
         Ok(Some(lock)) => lock,
@@ -102,11 +102,11 @@ fn refuse_beside(noted: &Kept, data_dir: &Path, kept: &Kept, path: &Path) -> Res
 }
 
 /// Opens and locks a file; `None` if another process has locked it. A concurrent cleanup may remove it in between.
-fn locked(path: &Path, patience: Duration) -> io::Result<Option<Locked>> {
+fn locked(path: &Path, timeout: Duration) -> io::Result<Option<Locked>> {
     for _ in 0..TRIES {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        let Some(lock) = Locked::within(file, patience)? else { return Ok(None) };
+        let Some(lock) = Locked::within(file, timeout)? else { return Ok(None) };
         if is_at(lock.file(), path) {
             return Ok(Some(lock));
         }

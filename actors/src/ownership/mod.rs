@@ -62,7 +62,7 @@ pub fn settle_and_hold(
     is_new: bool,
     marks: &Path,
 ) -> Result<(Arc<str>, Option<HeldMark>), OwnershipError> {
-    settled(data_dir, is_new, |kept| held::hold(marks, data_dir, kept, held::PATIENCE))
+    settled(data_dir, is_new, |kept| held::hold(marks, data_dir, kept, held::TIMEOUT))
 }
 
 /// Determines the mark, and writes its changes once `hold` accepts the mark and its present place.

@@ -32,7 +32,7 @@ const DATABASE_FILE: &str = "callboard.redb";
 
 const LOCK_FILE: &str = "callboard.lock";
 /// The timeout for the lock of a dead holder: a child process of a killed host keeps a copy until it execs.
-const COPY_PATIENCE: Duration = Duration::from_secs(2);
+const COPY_TIMEOUT: Duration = Duration::from_secs(2);
 const COPY_PAUSE: Duration = Duration::from_millis(2);
 
 /// Where to open the database.
@@ -98,7 +98,7 @@ fn lock_directory(data_dir: &Path, holder: Holder) -> Result<Lock, OpenError> {
     loop {
         match lock(&path, holder).map_err(|error| Cause::Io(error).into_open_error(&path))? {
             Locking::Held(lock) => return Ok(lock),
-            Locking::HeldBy(other) if other.is_gone() && began.elapsed() < COPY_PATIENCE => sleep(COPY_PAUSE),
+            Locking::HeldBy(other) if other.is_gone() && began.elapsed() < COPY_TIMEOUT => sleep(COPY_PAUSE),
             Locking::HeldBy(holder) => {
                 return Err(OpenError::Locked { data_dir: data_dir.to_owned(), holder });
             }

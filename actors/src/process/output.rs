@@ -42,7 +42,7 @@ const STDOUT_BEFORE: &str = "stdout.previous.log";
 const STDERR_BEFORE: &str = "stderr.previous.log";
 
 /// The timeout for the end of a reader and of its logging. The next host logs the rest.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause before a failed reader is restarted, and the longest such pause.
 const RETRY_FIRST: Duration = Duration::from_millis(20);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
@@ -158,7 +158,7 @@ impl Output {
         let streams = [&self.output, &self.errors];
         streams.iter().for_each(|stream| stream.end());
         let closed = futures_util::future::join_all(streams.map(Stream::closed));
-        if timeout(CLOSE_PATIENCE, closed).await.is_err() {
+        if timeout(CLOSE_TIMEOUT, closed).await.is_err() {
             tracing::debug!(
                 "a log stands still; what was not logged yet is logged by the next run of the host"
             );

@@ -25,7 +25,7 @@ use super::spec::Reach;
 /// The limit of search-and-kill rounds in one go.
 const ROUNDS_MAX: u32 = 100;
 /// The timeout for the end of a killed process before the next search.
-const DEATH_PATIENCE: Duration = Duration::from_millis(250);
+const DEATH_TIMEOUT: Duration = Duration::from_millis(250);
 /// The pause between two checks if there is no file descriptor to wait for.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -300,7 +300,7 @@ async fn await_deaths(dying: &[Seen]) {
     let watched = pidfd_open(first, PidfdFlags::empty()).map_err(io::Error::from).and_then(watch);
     match watched {
         Ok(descriptor) => {
-            let _ = timeout(DEATH_PATIENCE, descriptor.ready(Interest::READABLE)).await;
+            let _ = timeout(DEATH_TIMEOUT, descriptor.ready(Interest::READABLE)).await;
         }
         // It has ended, or cannot be watched.
         Err(_) => sleep(PAUSE).await,

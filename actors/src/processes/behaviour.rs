@@ -72,7 +72,7 @@ impl Machine for Processes {
     }
 
     fn stops_within(&self) -> Option<Duration> {
-        Some(self.stop_patience())
+        Some(self.stop_deadline())
     }
 }
 
@@ -279,7 +279,7 @@ impl Processes {
             // A detached process has its record and no entry any more: the sweep would take it for unknown.
             ProcessesTimer::Sweep if self.stopping.is_some() => {}
             ProcessesTimer::Sweep => self.sweep(effects),
-            ProcessesTimer::Patience => {
+            ProcessesTimer::StopDeadline => {
                 // A process that has not ended keeps its record, and the next run of the host continues with it.
                 self.save(effects);
                 match self.left_behind() {
@@ -312,11 +312,11 @@ impl Processes {
         for entry in self.entries.values() {
             make(SHORT, ProcessesCall::Stop { life: entry.life, mode }, effects);
         }
-        effects.start_timer(ProcessesTimer::Patience, moment.now + self.stop_patience());
+        effects.start_timer(ProcessesTimer::StopDeadline, moment.now + self.stop_deadline());
         self.end_if_empty(effects);
     }
 
-    fn stop_patience(&self) -> Duration {
+    fn stop_deadline(&self) -> Duration {
         let graces = self.entries.values().map(|entry| entry.record.stop_grace);
         graces.max().unwrap_or(Duration::ZERO).saturating_add(self.options.stop_margin)
     }

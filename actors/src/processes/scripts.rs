@@ -198,7 +198,9 @@ fn tell(effect: &Effect<Processes>, now: Timestamp) -> String {
         }
         Effect::StartTimer(ProcessesTimer::Save, at) => format!("positions on disk in {:?}", at.since(now)),
         Effect::StartTimer(ProcessesTimer::Sweep, at) => format!("sweep again in {:?}", at.since(now)),
-        Effect::StartTimer(ProcessesTimer::Patience, at) => format!("patience ends in {:?}", at.since(now)),
+        Effect::StartTimer(ProcessesTimer::StopDeadline, at) => {
+            format!("stop deadline in {:?}", at.since(now))
+        }
         Effect::CancelTimer(_) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
     }

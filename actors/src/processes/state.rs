@@ -124,7 +124,7 @@ pub enum ProcessesTimer {
     /// A failed sweep is retried.
     Sweep,
     /// The timeout for the end of all processes.
-    Patience,
+    StopDeadline,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -17,7 +17,7 @@ use super::{
 use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode};
 
 /// The timeout for a killed child to be gone. Only a child that blocks the thread takes that long.
-const KILL_PATIENCE: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The margin added to the stop bound that a child reports.
 const SAID_MARGIN: Duration = Duration::from_secs(5);
@@ -245,7 +245,7 @@ async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Dur
         waited = longer;
     }
     running.kill();
-    match tokio::time::timeout(KILL_PATIENCE, running.ended()).await {
+    match tokio::time::timeout(KILL_TIMEOUT, running.ended()).await {
         Ok(_) => StopOutcome::Killed { deadline: waited },
         Err(_elapsed) => StopOutcome::Stuck { reason: "it lives on although it was killed".to_owned() },
     }

@@ -21,7 +21,7 @@ pub const MACHINE_USERS: &str = "/run/callboard/users";
 /// The file that is locked during reads and writes.
 const LOCK: &str = "lock";
 /// The timeout for the lock: it is held only while a directory is read.
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Whether a task of this process uses the directory. Others wait for this flag, so that only one waits for other processes.
 static IS_IN_USE: Mutex<bool> = Mutex::new(false);
 static LET_GO: Condvar = Condvar::new();
@@ -32,9 +32,9 @@ struct Turn;
 
 impl Turn {
     /// Waits for it; `None` if it times out.
-    fn within(patience: Duration) -> Option<Self> {
+    fn within(timeout: Duration) -> Option<Self> {
         let is_in_use = IS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = LET_GO.wait_timeout_while(is_in_use, patience, |is_in_use| *is_in_use);
+        let waited = LET_GO.wait_timeout_while(is_in_use, timeout, |is_in_use| *is_in_use);
         let (mut is_in_use, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() {
             return None;
@@ -66,10 +66,10 @@ impl MachineBook {
     /// # Errors
     /// When the directory cannot be created or is accessible to others, or the lock times out.
     pub(super) fn open(directory: &Path, own: &Path) -> io::Result<Self> {
-        Self::open_within(directory, own, LOCK_PATIENCE)
+        Self::open_within(directory, own, LOCK_TIMEOUT)
     }
 
-    fn open_within(directory: &Path, own: &Path, patience: Duration) -> io::Result<Self> {
+    fn open_within(directory: &Path, own: &Path, timeout: Duration) -> io::Result<Self> {
         let told = |error: io::Error| {
             let place = directory.display();
             let reason =
@@ -79,12 +79,12 @@ impl MachineBook {
         let own = own.canonicalize()?;
         let began = Instant::now();
         let timed_out = |reason: String| told(io::Error::new(io::ErrorKind::TimedOut, reason));
-        let Some(turn) = Turn::within(patience) else {
+        let Some(turn) = Turn::within(timeout) else {
             let reason = "other tasks of this host use it, and take long; see whether its disks are slow";
             return Err(timed_out(reason.to_owned()));
         };
         let lock = opened(directory).map_err(told)?;
-        let left = patience.saturating_sub(began.elapsed());
+        let left = timeout.saturating_sub(began.elapsed());
         let Some(lock) = Locked::within(lock, left).map_err(told)? else {
             return Err(timed_out(format!("another process holds its file `{LOCK}`; see who: fuser -v")));
         };
@@ -197,11 +197,11 @@ mod tests {
         let told = refused();
         assert!(told.contains("other tasks of this host") && !told.contains("another process"), "{told}");
         drop(first);
-        let lock = Locked::within(opened(&machine).unwrap(), LOCK_PATIENCE).unwrap();
+        let lock = Locked::within(opened(&machine).unwrap(), LOCK_TIMEOUT).unwrap();
         let mut told = refused();
         // Another test of this process may hold it.
         let began = Instant::now();
-        while !told.contains("another process") && began.elapsed() < LOCK_PATIENCE {
+        while !told.contains("another process") && began.elapsed() < LOCK_TIMEOUT {
             told = refused();
         }
         assert!(told.contains("another process holds its file `lock`"), "{told}");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use callboard_actors::process::{ControlGroups, Executable, ProcessSpec, Reach, unified_group_of};
 use callboard_actors::shell::StopMode;
 
-use crate::stage::{PATIENCE, Stage, shell, story};
+use crate::stage::{Stage, TIMEOUT, shell, story};
 
 /// Where the groups of the stage's host lie, if this machine lets us make any.
 fn place(stage: &Stage) -> Option<PathBuf> {
@@ -22,7 +22,7 @@ fn place(stage: &Stage) -> Option<PathBuf> {
 async fn until(what: &str, holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
+        assert!(began.elapsed() < TIMEOUT, "{what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

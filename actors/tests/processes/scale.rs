@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use callboard_actors::shell::StopMode;
 
-use crate::stage::{HANDSHAKE, PATIENCE, Stage, plugin};
+use crate::stage::{HANDSHAKE, Stage, TIMEOUT, plugin};
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("our own descriptors").count()
@@ -31,7 +31,7 @@ fn a_thousand_launches_and_stops_leave_descriptors_children_and_memory_as_they_w
     let stage = Stage::new();
     actix::System::new()
         .block_on(async {
-            tokio::time::timeout(PATIENCE * 2, async move {
+            tokio::time::timeout(TIMEOUT * 2, async move {
                 let fixture = stage.open();
                 let cycle = || async {
                     let spec = plugin(&format!("echo '{HANDSHAKE}'; exec sleep 60"));

@@ -24,14 +24,14 @@ use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
 /// Far more than anything here takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// A handshake that is accepted.
 pub(crate) const HANDSHAKE: &str = "1|2|unix|/run/plugin|grpc|";
 
 /// Runs a story in real time, in a directory of its own.
 pub(crate) fn story<F: Future<Output = ()>>(tell: impl FnOnce(Stage) -> F) {
     let stage = Stage::new();
-    actix::System::new().block_on(async { timeout(PATIENCE, tell(stage)).await }).expect("it ends in time");
+    actix::System::new().block_on(async { timeout(TIMEOUT, tell(stage)).await }).expect("it ends in time");
 }
 
 pub(crate) struct Stage {

@@ -349,7 +349,7 @@ fn scl_01_a_dead_subscriber_and_a_hundred_thousand_updates_cost_bounded_memory_a
 }
 
 #[test]
-fn scl_07_a_registry_with_room_for_one_message_answers_everyone_whose_patience_ends_at_once() {
+fn scl_07_a_registry_with_room_for_one_message_answers_everyone_whose_deadline_passes_at_once() {
     story(|| async {
         let fixture = Fixture::with(MemoryStore::default(), 1, Living::default());
         let mut waiting = Vec::new();

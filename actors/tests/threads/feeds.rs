@@ -12,7 +12,7 @@ type Sender = FeedSender<u64, u64>;
 /// The publisher, and how much it has published; nobody once it has ended.
 type Publisher = Arc<Mutex<Option<(Sender, u64)>>>;
 
-/// A feed whose publisher answers a wish for a new snapshot at once, with how much was published by then.
+/// A feed whose publisher answers a request for a new snapshot at once, with how much was published by then.
 fn counting(capacity: usize) -> (Publisher, Subscription<u64, u64>) {
     let publisher = Publisher::default();
     let asked = Arc::clone(&publisher);

@@ -212,7 +212,7 @@ impl Host {
         let is_wanted = self.wants.get(name) == Some(&Some(true)) && self.ends.is_none();
         let is_held = self.actor.books.has_held(run) && !self.excused.contains(run);
         if is_wanted && is_held && self.ground.lives(run) && self.ground.says_runs(run) {
-            self.verdict.cry(Law::T4, || format!("{run} is {how}, which is wanted and runs"));
+            self.verdict.violation(Law::T4, || format!("{run} is {how}, which is wanted and runs"));
         }
         self.ground.kill(run);
     }

@@ -86,7 +86,7 @@ impl Host {
             None => self.check_calm(),
         };
         if let Err((law, what)) = found {
-            self.verdict.cry(law, || what);
+            self.verdict.violation(law, || what);
         }
     }
 

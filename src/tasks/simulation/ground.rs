@@ -166,7 +166,7 @@ impl Ground {
         let run = work.run.clone();
         if self.living(&run.name) > 0 {
             let copies = &self.copies;
-            self.verdict.cry(Law::T1, || format!("{} begins, and there live {copies:?}", run.id));
+            self.verdict.violation(Law::T1, || format!("{} begins, and there live {copies:?}", run.id));
         }
         self.copies.push(Copied { name: run.name.clone(), run: run.id.clone() });
         Some(run)

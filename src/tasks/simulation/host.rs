@@ -22,7 +22,7 @@ use super::ground::{Ground, Work};
 use super::laws::TasksLaws;
 
 /// How long a start waits for a driver that accepts requests, as in `HostRunners`.
-const DRIVER_PATIENCE: Duration = Duration::from_secs(5);
+const DRIVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The last report about a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
@@ -44,7 +44,7 @@ pub(super) struct Host {
     /// The start calls that have reached the driver.
     pub(super) sent: BTreeSet<u64>,
     /// The deadlines of the other start calls, which wait for a driver.
-    patience: BTreeMap<u64, Timestamp>,
+    timeout: BTreeMap<u64, Timestamp>,
     /// The deadlines of the calls that have one.
     deadlines: BTreeMap<u64, (Timestamp, Duration)>,
     /// The number of runs of the host; each begins with other random numbers.
@@ -76,7 +76,7 @@ impl Host {
             ground: Ground::new(bounds.manner),
             starts: BTreeMap::new(),
             sent: BTreeSet::new(),
-            patience: BTreeMap::new(),
+            timeout: BTreeMap::new(),
             deadlines: BTreeMap::new(),
             runs: 1,
             ends: None,
@@ -105,7 +105,7 @@ impl Host {
     pub(super) fn due(&self) -> Option<Timestamp> {
         let timers = self.actor.next_timer().into_iter().chain(self.actor.pauses_until());
         let deadlines = self.deadlines.values().map(|(until, _)| *until);
-        timers.chain(self.patience.values().copied()).chain(deadlines).min()
+        timers.chain(self.timeout.values().copied()).chain(deadlines).min()
     }
 
     pub(super) fn name(&self, task: u8) -> Option<&AllocationId> {
@@ -152,7 +152,7 @@ impl Host {
         (self.ends, self.askers) = (None, 0);
         self.starts.clear();
         self.sent.clear();
-        self.patience.clear();
+        self.timeout.clear();
         self.deadlines.clear();
         self.unsettled.clear();
         self.stoppers.clear();
@@ -180,7 +180,7 @@ impl Host {
             self.actor.wake();
         }
         self.give_up_calls(now);
-        let in_vain = self.patience.iter().filter(|(_, until)| **until <= now).map(|(number, _)| *number);
+        let in_vain = self.timeout.iter().filter(|(_, until)| **until <= now).map(|(number, _)| *number);
         for number in in_vain.collect::<Vec<_>>() {
             let started = Started::NotAsked(Trouble::absent("the driver is not there"));
             self.returned(now, number, TasksOutcome::Started(started));
@@ -249,7 +249,7 @@ impl Host {
         }
         let awaited: BTreeSet<u64> = self.actor.calls().map(|(number, _)| number).collect();
         self.sent.retain(|number| awaited.contains(number));
-        self.patience.retain(|number, _| awaited.contains(number));
+        self.timeout.retain(|number, _| awaited.contains(number));
         self.deadlines.retain(|number, _| awaited.contains(number));
         self.send_starts();
     }
@@ -259,7 +259,7 @@ impl Host {
             Left::Call { number, deadline, call } => self.called(now, number, deadline, &call),
             Left::Answer(Some(asker), answer) => self.answered(asker, &answer),
             Left::Answer(None, answer) => {
-                self.verdict.cry(Law::Shell7, || format!("nobody waits for this answer: {answer:?}"));
+                self.verdict.violation(Law::Shell7, || format!("nobody waits for this answer: {answer:?}"));
             }
             Left::Refused(asker, _) => {
                 if let Some(name) = self.unanswered.remove(&asker) {
@@ -285,7 +285,7 @@ impl Host {
             TasksCall::Forget { .. } => TasksOutcome::Forgotten,
             TasksCall::Locate { .. } => TasksOutcome::Located(Err(Trouble::passing("nobody looks"))),
             TasksCall::Start(run, _) => {
-                self.patience.insert(number, now + DRIVER_PATIENCE);
+                self.timeout.insert(number, now + DRIVER_TIMEOUT);
                 return self.check_intent(run);
             }
             TasksCall::ReadEvents { .. } | TasksCall::Wait(_) => return,
@@ -308,13 +308,16 @@ impl Host {
             on_disk.id == run.id && on_disk.driver == run.driver && on_disk.state == RunState::Intended
         });
         if !is_there {
-            self.verdict.cry(Law::T5, || format!("{} is to be started, and on disk is {on_disk:?}", run.id));
+            self.verdict
+                .violation(Law::T5, || format!("{} is to be started, and on disk is {on_disk:?}", run.id));
         }
     }
 
     fn answered(&mut self, asker: u64, answer: &TasksAnswer) {
         let Some(name) = self.unanswered.remove(&asker) else {
-            return self.verdict.cry(Law::Shell7, || format!("asker {asker} is answered twice: {answer:?}"));
+            return self
+                .verdict
+                .violation(Law::Shell7, || format!("asker {asker} is answered twice: {answer:?}"));
         };
         match answer {
             TasksAnswer::StartTask(Ok(())) => {
@@ -350,7 +353,7 @@ impl Host {
     pub(super) fn check_down(&mut self, name: &AllocationId, what: &str) {
         if self.ground.living(name) > 0 {
             let copies = &self.ground.copies;
-            self.verdict.cry(Law::T3, || format!("{name} {what}, and there live {copies:?}"));
+            self.verdict.violation(Law::T3, || format!("{name} {what}, and there live {copies:?}"));
         }
     }
 
@@ -361,7 +364,7 @@ impl Host {
             if let TasksCall::Start(run, _) = call
                 && self.sent.insert(number)
             {
-                self.patience.remove(&number);
+                self.timeout.remove(&number);
                 self.starts.insert(run.id.clone(), Asked::Unanswered(Some(process.identity())));
                 process.works.push(Work { run: run.clone(), has_begun: false });
             }

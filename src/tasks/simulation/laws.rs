@@ -17,13 +17,14 @@ impl Witness<Tasks> for TasksLaws {
     fn stepped(&mut self, _: Moment, _: &Input<Tasks>, _: &[Effect<Tasks>], _: &Tasks) {}
 
     fn panicked(&mut self, input: &Input<Tasks>) {
-        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 
     fn left(&mut self, left: &Left<Tasks>, is_durable: bool) {
         if !is_durable {
-            self.verdict
-                .cry(Law::Shell1, || format!("{left:?} left before the write in front of it was on disk"));
+            self.verdict.violation(Law::Shell1, || {
+                format!("{left:?} left before the write in front of it was on disk")
+            });
         }
     }
 }

@@ -8,8 +8,8 @@ use super::messages::{
 };
 use super::messages::{DescribeAllocation, TaskEventKind};
 use super::state::{
-    Allocation, AllocationCall, AllocationConfig, AllocationOutcome, AllocationTimer, Event, Phase,
-    Preparing, SignIn, Task, Wish,
+    Allocation, AllocationCall, AllocationConfig, AllocationOutcome, AllocationTimer, Desired, Event, Phase,
+    Preparing, SignIn, Task,
 };
 use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never, StopMode};
 use crate::vocabulary::{Attempt, Generation, Health, Moment};
@@ -163,11 +163,11 @@ impl Allocation {
             AllocationTimer::HealthTimeout => self.out_of_time(moment, effects),
             AllocationTimer::Registry => {
                 self.sign_in.is_pausing = false;
-                self.pursue_wish(effects);
+                self.reconcile(effects);
             }
             AllocationTimer::Round => self.begin_round(effects),
             AllocationTimer::Retire => self.retire(effects),
-            AllocationTimer::StopDeadline => self.out_of_patience(effects),
+            AllocationTimer::StopDeadline => self.stop_deadline_passed(effects),
         }
     }
 
@@ -213,7 +213,7 @@ impl Allocation {
     fn end_of_task(&mut self, event: String, effects: &mut Effects<Self>) {
         self.enter(Phase::Prepared, event, effects);
         self.health = Health::Gone;
-        self.want(Wish::Out, effects);
+        self.want(Desired::Out, effects);
     }
 
     pub(super) fn enter(&mut self, phase: Phase, event: impl Into<String>, effects: &mut Effects<Self>) {

@@ -14,7 +14,7 @@
 //!        └── from anywhere: stop ──► stopping: deregister ─► calls end ─► remove directory ─► ended (A4)
 //! ```
 //!
-//! Independent of the phase it keeps the desired state in the registry (`Wish`), and reconciles it with one message at a
+//! Independent of the phase it keeps the desired state in the registry (`Desired`), and reconciles it with one message at a
 //! time: if the registry refuses or is not running, it retries and loses nothing.
 //!
 //! Every outcome carries the number of its call; a new start of the task makes new calls, so stale outcomes have no effect.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::neighbours::RegisterOutcome;
 use super::state::{
-    Allocation, AllocationCall, AllocationTimer, Phase, SignIn, Stage, Standing, Stopping, Watch, Wish,
+    Allocation, AllocationCall, AllocationTimer, Desired, Phase, SignIn, Stage, Standing, Stopping, Watch,
 };
 use crate::AskError;
 use crate::kernel::Effects;
@@ -16,7 +16,7 @@ use crate::vocabulary::{Attempt, BackoffState, Identity, Moment};
 impl Default for SignIn {
     fn default() -> Self {
         Self {
-            wish: Wish::LeaveAlone,
+            desired: Desired::LeaveAlone,
             standing: Standing::Unknown,
             under_way: None,
             is_pausing: false,
@@ -28,43 +28,43 @@ impl Default for SignIn {
 
 impl SignIn {
     fn is_settled(&self) -> bool {
-        match (&self.wish, &self.standing) {
-            (Wish::LeaveAlone, _) | (Wish::Out, Standing::Out) => true,
-            (Wish::In(wished), Standing::In(known)) => wished == known,
-            (Wish::In(_), Standing::Unknown | Standing::Out)
-            | (Wish::Out, Standing::Unknown | Standing::In(_)) => false,
+        match (&self.desired, &self.standing) {
+            (Desired::LeaveAlone, _) | (Desired::Out, Standing::Out) => true,
+            (Desired::In(desired), Standing::In(known)) => desired == known,
+            (Desired::In(_), Standing::Unknown | Standing::Out)
+            | (Desired::Out, Standing::Unknown | Standing::In(_)) => false,
         }
     }
 }
 
 impl Allocation {
     /// Changes the desired state, and reconciles.
-    pub(super) fn want(&mut self, wish: Wish, effects: &mut Effects<Self>) {
-        self.sign_in.wish = wish;
+    pub(super) fn want(&mut self, desired: Desired, effects: &mut Effects<Self>) {
+        self.sign_in.desired = desired;
         self.sign_in.trouble = None;
         self.sign_in.pauses.reset();
         self.sign_in.is_pausing = false;
         effects.cancel_timer(AllocationTimer::Registry);
-        self.pursue_wish(effects);
-        self.wish_granted(effects);
+        self.reconcile(effects);
+        self.desired_reached(effects);
     }
 
     /// Sends the next message to the registry, if one is needed and none is pending.
-    pub(super) fn pursue_wish(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn reconcile(&mut self, effects: &mut Effects<Self>) {
         if self.sign_in.is_settled() || self.sign_in.is_pausing || self.sign_in.under_way.is_some() {
             return;
         }
-        let call = match &self.sign_in.wish {
-            Wish::LeaveAlone => return,
-            Wish::In(identity) => AllocationCall::Register(self.register(identity)),
-            Wish::Out => AllocationCall::Deregister(Deregister {
+        let call = match &self.sign_in.desired {
+            Desired::LeaveAlone => return,
+            Desired::In(identity) => AllocationCall::Register(self.register(identity)),
+            Desired::Out => AllocationCall::Deregister(Deregister {
                 plugins: self.config.spec.plugins(),
                 allocation: self.config.spec.allocation.clone(),
             }),
         };
         let deadline = self.config.options.registry_deadline;
         let attempt = self.call(call, deadline, effects);
-        self.sign_in.under_way = Some((attempt, self.sign_in.wish.clone()));
+        self.sign_in.under_way = Some((attempt, self.sign_in.desired.clone()));
         self.sign_in.standing = Standing::Unknown;
     }
 
@@ -111,16 +111,16 @@ impl Allocation {
         let under_way = &mut self.sign_in.under_way;
         let Some((_, done)) = under_way.take_if(|(current, _)| *current == attempt) else { return };
         self.sign_in.standing = match done {
-            Wish::In(identity) => Standing::In(identity),
-            Wish::Out => Standing::Out,
-            Wish::LeaveAlone => Standing::Unknown,
+            Desired::In(identity) => Standing::In(identity),
+            Desired::Out => Standing::Out,
+            Desired::LeaveAlone => Standing::Unknown,
         };
         self.sign_in.pauses.reset();
         if let (true, Phase::Stopping(stopping)) = (is_removed, &mut self.phase) {
             stopping.report.deregistered = true;
         }
-        self.pursue_wish(effects);
-        self.wish_granted(effects);
+        self.reconcile(effects);
+        self.desired_reached(effects);
     }
 
     /// It is unknown whether the message took effect: it is retried after a pause.
@@ -133,8 +133,8 @@ impl Allocation {
     ) {
         let under_way = &mut self.sign_in.under_way;
         let Some((_, tried)) = under_way.take_if(|(current, _)| *current == attempt) else { return };
-        if tried != self.sign_in.wish {
-            self.pursue_wish(effects);
+        if tried != self.sign_in.desired {
+            self.reconcile(effects);
             return;
         }
         let pause = self.sign_in.pauses.failed(&self.config.options.registry_pauses, moment);
@@ -146,7 +146,7 @@ impl Allocation {
         self.sign_in.trouble = Some(error);
     }
 
-    fn wish_granted(&mut self, effects: &mut Effects<Self>) {
+    fn desired_reached(&mut self, effects: &mut Effects<Self>) {
         if !self.sign_in.is_settled() {
             return;
         }

@@ -24,7 +24,7 @@ pub struct AllocationOptions {
     /// The timeout for connecting to the plugin, and the same again for one request.
     pub call_deadline: Duration,
     /// How long a permission error must last before it is final: a plugin may be changing the mode of its new socket.
-    pub denial_patience: Duration,
+    pub denial_timeout: Duration,
     /// The deadline of one message to the registry.
     pub registry_deadline: Duration,
     /// The pauses before a retry with the registry.
@@ -53,7 +53,7 @@ impl Default for AllocationOptions {
             look_pauses: pauses(50, 450),
             probe_pauses: pauses(50, 2_000),
             call_deadline: Duration::from_secs(5),
-            denial_patience: Duration::from_millis(120),
+            denial_timeout: Duration::from_millis(120),
             registry_deadline: Duration::from_secs(10),
             registry_pauses: pauses(100, 5_000),
             round: Duration::from_secs(30),
@@ -260,16 +260,16 @@ pub(super) enum Stage {
 /// The desired and the actual state in the registry. One message is pending at a time, to keep the order.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct SignIn {
-    pub(super) wish: Wish,
+    pub(super) desired: Desired,
     pub(super) standing: Standing,
-    pub(super) under_way: Option<(Attempt, Wish)>,
+    pub(super) under_way: Option<(Attempt, Desired)>,
     pub(super) is_pausing: bool,
     pub(super) pauses: BackoffState,
     pub(super) trouble: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Wish {
+pub(super) enum Desired {
     /// Unchanged: the task has not been started in this run of the host.
     LeaveAlone,
     /// Registered with this identity.

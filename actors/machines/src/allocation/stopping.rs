@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::messages::{AllocationAnswer, AllocationStopped, TaskEventKind};
 use super::neighbours::RetiredOutcome;
 use super::state::{
-    Allocation, AllocationCall, AllocationTimer, Event, Phase, Stage, Standing, Stopping, Wish,
+    Allocation, AllocationCall, AllocationTimer, Desired, Event, Phase, Stage, Standing, Stopping,
 };
 use crate::AskError;
 use crate::instances::AwaitRetiredError;
@@ -40,7 +40,7 @@ impl Allocation {
         self.enter(Phase::Stopping(stopping), "stopping; deregistering first", effects);
         let deadline = self.config.options.stop_deadline;
         effects.start_timer(AllocationTimer::StopDeadline, moment.now + deadline);
-        self.want(Wish::Out, effects);
+        self.want(Desired::Out, effects);
     }
 
     /// The host itself stops: no deregistration is owed any more, since its next start drops unconfirmed registrations (R8).
@@ -133,7 +133,7 @@ impl Allocation {
     }
 
     /// The stop timeout: continues without the pending step.
-    pub(super) fn out_of_patience(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn stop_deadline_passed(&mut self, effects: &mut Effects<Self>) {
         let deadline = self.config.options.stop_deadline;
         match self.stage() {
             Some(Stage::Deregistering) => {

@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use super::messages::{AllocationNews, TaskEventKind};
-use super::state::{Allocation, AllocationCall, AllocationTimer, Event, PendingCall, Phase, Waiting, Wish};
+use super::state::{
+    Allocation, AllocationCall, AllocationTimer, Desired, Event, PendingCall, Phase, Waiting,
+};
 use crate::csi::{Answer, CallError, Cause, Class, Readiness, Rpc, SocketFile, Step};
 use crate::kernel::{CallLost, Effects};
 use crate::vocabulary::{Attempt, Health, Identity, Moment};
@@ -32,8 +34,8 @@ impl Allocation {
         // A supervisor that resumes the work of another one does not publish the same health twice.
         let is_taken_up = self.told.is_none() && self.config.health == Health::Healthy;
         self.health = if is_taken_up { Health::Healthy } else { Health::Starting };
-        if matches!(self.sign_in.wish, Wish::In(_)) {
-            self.want(Wish::Out, effects);
+        if matches!(self.sign_in.desired, Desired::In(_)) {
+            self.want(Desired::Out, effects);
         }
         let timeout = self.config.spec.health_timeout;
         effects.start_timer(AllocationTimer::HealthTimeout, moment.now + timeout);
@@ -75,7 +77,7 @@ impl Allocation {
     }
 
     /// Takes the pending call out; `None` if the number is stale.
-    fn errand_over(&mut self, attempt: Attempt) -> Option<(&mut Waiting, PendingCall)> {
+    fn take_pending(&mut self, attempt: Attempt) -> Option<(&mut Waiting, PendingCall)> {
         let Phase::Waiting(waiting) = &mut self.phase else { return None };
         let pending_call = waiting.under_way.take_if(|pending_call| pending_call.attempt == attempt)?;
         Some((waiting, pending_call))
@@ -88,7 +90,7 @@ impl Allocation {
         moment: Moment,
         effects: &mut Effects<Self>,
     ) {
-        let Some((waiting, _)) = self.errand_over(attempt) else { return };
+        let Some((waiting, _)) = self.take_pending(attempt) else { return };
         match found {
             Ok(file) => {
                 if waiting.file != Some(*file) {
@@ -135,7 +137,7 @@ impl Allocation {
         moment: Moment,
         effects: &mut Effects<Self>,
     ) {
-        match self.errand_over(attempt) {
+        match self.take_pending(attempt) {
             Some(_) => self.heard(answer, moment, effects),
             None => self.probe_seen(attempt, answer, moment, effects),
         }
@@ -164,7 +166,7 @@ impl Allocation {
         moment: Moment,
         effects: &mut Effects<Self>,
     ) {
-        match self.errand_over(attempt) {
+        match self.take_pending(attempt) {
             Some((_, pending_call)) => {
                 let setback = Setback { class: Class::Unclear, cause: format!("{pending_call} gave {lost}") };
                 self.setback(&setback, moment, effects);
@@ -190,7 +192,7 @@ impl Allocation {
             // A refused connection costs the plugin nothing.
             Class::Refused => {}
             Class::Denied => match waiting.denied_since {
-                Some(since) if moment.now.since(since) >= options.denial_patience => {
+                Some(since) if moment.now.since(since) >= options.denial_timeout => {
                     return self.refuse_socket(setback.cause.clone(), effects);
                 }
                 Some(_) => {}
@@ -236,7 +238,7 @@ impl Allocation {
     fn ready(&mut self, identity: Identity, effects: &mut Effects<Self>) {
         let event = format!("{} {} is ready; registering it", identity.provider, identity.version);
         self.enter(Phase::Registering, event.trim(), effects);
-        self.want(Wish::In(identity), effects);
+        self.want(Desired::In(identity), effects);
     }
 }
 

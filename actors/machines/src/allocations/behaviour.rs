@@ -49,7 +49,7 @@ impl Machine for Allocations {
             Input::Elapsed(AllocationsTimer::ReportWait(allocation)) => {
                 self.report_wait_over(allocation, effects)
             }
-            Input::Elapsed(AllocationsTimer::Patience) => self.out_of_patience(effects),
+            Input::Elapsed(AllocationsTimer::StopDeadline) => self.stop_deadline_passed(effects),
             Input::StopRequested(mode) => self.end_all(*mode, moment, effects),
         }
         if self.ending.is_some() && self.entries.is_empty() {

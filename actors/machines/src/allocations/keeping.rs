@@ -275,8 +275,8 @@ impl Allocations {
     /// Ends all supervisors concurrently, in bounded time (S3).
     pub(super) fn end_all(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
         self.ending = Some(mode);
-        let patience = self.options.shutdown_deadline();
-        effects.start_timer(AllocationsTimer::Patience, moment.now + patience);
+        let timeout = self.options.shutdown_deadline();
+        effects.start_timer(AllocationsTimer::StopDeadline, moment.now + timeout);
         let all: Vec<AllocationId> = self.entries.keys().cloned().collect();
         for allocation in all {
             self.end_one(&allocation, mode, moment, effects);
@@ -309,7 +309,7 @@ impl Allocations {
         }
     }
 
-    pub(super) fn out_of_patience(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn stop_deadline_passed(&mut self, effects: &mut Effects<Self>) {
         let all: Vec<AllocationId> = self.entries.keys().cloned().collect();
         all.iter().for_each(|allocation| self.kill(allocation, effects));
     }

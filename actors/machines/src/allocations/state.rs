@@ -223,7 +223,7 @@ pub enum AllocationsTimer {
     /// The timeout for the report of a supervisor that has ended.
     ReportWait(AllocationId),
     /// The timeout of a shutdown.
-    Patience,
+    StopDeadline,
 }
 
 /// The owner of the allocations: one supervisor for each (A5, REG-07).

@@ -5,13 +5,13 @@ use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::Health;
 
 use super::super::law::Law;
-use super::super::witness::{Violation, cry};
+use super::super::witness::{Violation, violation};
 use super::world::AllocationWorld;
 
 impl AllocationWorld {
     pub(super) fn check_end(&self) -> Result<(), Violation> {
         if !self.owner.unanswered.is_empty() {
-            return cry(
+            return violation(
                 Law::Shell7,
                 format!("questions {:?} were never answered", self.owner.unanswered.keys()),
             );
@@ -28,25 +28,25 @@ impl AllocationWorld {
         if self.supervisor.has_ended() {
             return Ok(());
         }
-        cry(Law::S4, "told to stop, it goes on")
+        violation(Law::S4, "told to stop, it goes on")
     }
 
     fn check_left(&self) -> Result<(), Violation> {
         self.must_have_ended()?;
         if self.neighbours.around.has_directory && !self.is_disturbed {
-            return cry(Law::A4, "it has left, and its files are there");
+            return violation(Law::A4, "it has left, and its files are there");
         }
         // The next start of the host drops what nobody confirms.
         let is_left_to_next = self.stopped.is_some() && self.is_disturbed;
         if self.neighbours.registered.is_some() && !is_left_to_next {
-            return cry(Law::A4, "it has left, and is registered");
+            return violation(Law::A4, "it has left, and is registered");
         }
         Ok(())
     }
 
     fn check_calm(&self, task: Task) -> Result<(), Violation> {
         let Some(machine) = self.supervisor.machine() else {
-            return cry(Law::Shell4, "the supervisor does not live");
+            return violation(Law::Shell4, "the supervisor does not live");
         };
         let registered = &self.neighbours.registered;
         let status = machine.view();
@@ -57,17 +57,20 @@ impl AllocationWorld {
                 if is_registered && status.phase == AllocationPhase::Registered {
                     return match status.health {
                         Health::Healthy => Ok(()),
-                        other => cry(Law::A3, format!("what is healthy is called {other}")),
+                        other => violation(Law::A3, format!("what is healthy is called {other}")),
                     };
                 }
                 let shown = status.phase.as_str();
-                cry(Law::A3, format!("a plugin that is ready is {shown}, and registered as {registered:?}"))
+                violation(
+                    Law::A3,
+                    format!("a plugin that is ready is {shown}, and registered as {registered:?}"),
+                )
             }
             Task::Exited if registered.is_some() => {
-                cry(Law::A4, "a task has ended, and its plugin is registered")
+                violation(Law::A4, "a task has ended, and its plugin is registered")
             }
             Task::NotStarted | Task::Exited if status.phase != AllocationPhase::Prepared => {
-                cry(Law::A3, format!("a task that does not run is shown as {}", status.phase.as_str()))
+                violation(Law::A3, format!("a task that does not run is shown as {}", status.phase.as_str()))
             }
             // What an earlier run left is left alone.
             Task::NotStarted | Task::Exited | Task::Leaving => Ok(()),

@@ -244,8 +244,8 @@ impl WayOut {
     }
 
     /// Whether it may go on although what it waits for has not come.
-    pub(super) fn is_out_of_patience(&self, moment: Moment, patience: Duration) -> bool {
-        moment.now.since(self.began) >= patience
+    pub(super) fn is_stop_deadline_passed(&self, moment: Moment, timeout: Duration) -> bool {
+        moment.now.since(self.began) >= timeout
     }
 
     fn heard_of_calls(&mut self, outcome: &Outcome) {
@@ -286,6 +286,6 @@ impl Witness<Allocation> for AllocationLaws {
     }
 
     fn panicked(&mut self, input: &Input<Allocation>) {
-        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 }

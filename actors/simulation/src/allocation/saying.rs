@@ -27,15 +27,15 @@ impl AllocationLaws {
         }
     }
 
-    fn cry(&mut self, law: Law, what: &str) {
-        self.verdict.cry(law, || what.to_owned());
+    fn violation(&mut self, law: Law, what: &str) {
+        self.verdict.violation(law, || what.to_owned());
     }
 
     /// Who is not ready when its time is up is told of.
     pub(super) fn check_time(&mut self, moment: Moment) {
         let is_waited_for = self.is_looked_after() && self.course.identity.is_none();
         if is_waited_for && moment.now > self.ready_until() {
-            self.cry(Law::A2, "the time of the plugin is up, and nobody is told");
+            self.violation(Law::A2, "the time of the plugin is up, and nobody is told");
         }
     }
 
@@ -45,7 +45,7 @@ impl AllocationLaws {
         match call {
             AllocationCall::MakeDirectories(_) => {
                 if !self.is_in_service() {
-                    self.cry(Law::A4, "directories are made on the way out");
+                    self.violation(Law::A4, "directories are made on the way out");
                 }
                 self.making = Some(attempt);
             }
@@ -62,13 +62,14 @@ impl AllocationLaws {
 
     fn asks(&mut self, call: &AllocationCall) {
         if !self.is_in_service() {
-            return self.cry(Law::A4, "something is asked of the plugin on the way out");
+            return self.violation(Law::A4, "something is asked of the plugin on the way out");
         }
         if !self.is_looked_after() {
-            return self.cry(Law::A2, "something is asked of a plugin that does not run, or was given up");
+            return self
+                .violation(Law::A2, "something is asked of a plugin that does not run, or was given up");
         }
         if self.questions.values().any(|start| *start == self.starts) {
-            return self.cry(Law::A3, "two questions are under way at once");
+            return self.violation(Law::A3, "two questions are under way at once");
         }
         let is_ready = self.course.identity.is_some();
         let is_due = match call {
@@ -78,43 +79,43 @@ impl AllocationLaws {
             _ => !is_ready,
         };
         if !is_due {
-            self.verdict.cry(Law::A3, || format!("{call:?} is asked, and it is not the time for that"));
+            self.verdict.violation(Law::A3, || format!("{call:?} is asked, and it is not the time for that"));
         }
     }
 
     fn registers(&mut self, attempt: Attempt, message: &Register) {
         let version = self.course.identity.as_ref().map(|identity| identity.version.clone());
         if !self.is_in_service() {
-            self.cry(Law::A4, "a plugin is registered on the way out");
+            self.violation(Law::A4, "a plugin is registered on the way out");
         }
         if !self.is_looked_after() || version.is_none() || message.version != version {
-            self.cry(Law::A3, "a plugin is registered that is not ready since its present start");
+            self.violation(Law::A3, "a plugin is registered that is not ready since its present start");
         }
         if message.plugins != self.config.spec.plugins() {
-            self.cry(Law::A3, "a monolith is registered in part");
+            self.violation(Law::A3, "a monolith is registered in part");
         }
         if self.entry == Entry::In(version) {
-            self.cry(Law::A3, "a plugin is registered twice");
+            self.violation(Law::A3, "a plugin is registered twice");
         }
         self.sends(attempt);
     }
 
     fn deregisters(&mut self, attempt: Attempt) {
         if self.entry == Entry::Out {
-            self.cry(Law::A4, "what was deregistered is deregistered again");
+            self.violation(Law::A4, "what was deregistered is deregistered again");
         }
         if self.task == Task::NotStarted && self.is_in_service() {
-            self.cry(Law::A3, "what an earlier run left is not left alone");
+            self.violation(Law::A3, "what an earlier run left is not left alone");
         }
         if self.is_looked_after() && self.course.identity.is_some() {
-            self.cry(Law::A3, "a plugin that is ready is deregistered");
+            self.violation(Law::A3, "a plugin that is ready is deregistered");
         }
         self.sends(attempt);
     }
 
     fn sends(&mut self, attempt: Attempt) {
         if self.message.replace(attempt).is_some() {
-            self.cry(Law::A3, "two messages to the registry are under way at once");
+            self.violation(Law::A3, "two messages to the registry are under way at once");
         }
         self.entry = Entry::Unknown;
     }
@@ -124,24 +125,26 @@ impl AllocationLaws {
             Some(way_out) if self.entry == Entry::Out && way_out.removing.is_none() => {
                 way_out.waiting = Some(attempt);
             }
-            Some(_) | None => self.cry(Law::A4, "the end of calls is waited for before it is deregistered"),
+            Some(_) | None => {
+                self.violation(Law::A4, "the end of calls is waited for before it is deregistered")
+            }
         }
     }
 
     fn removes(&mut self, moment: Moment, attempt: Attempt) {
-        let patience = self.config.options.stop_deadline;
+        let timeout = self.config.options.stop_deadline;
         let is_out = self.entry == Entry::Out;
         let Some(way_out) = &mut self.way_out else {
-            return self.cry(Law::A4, "the files of one that does not leave are removed");
+            return self.violation(Law::A4, "the files of one that does not leave are removed");
         };
         let is_in_order = is_out && way_out.are_calls_over;
         way_out.owes_remark |= !is_in_order;
-        let may = is_in_order || way_out.is_out_of_patience(moment, patience);
+        let may = is_in_order || way_out.is_stop_deadline_passed(moment, timeout);
         if way_out.removing.replace(attempt).is_some() {
-            self.cry(Law::A4, "files are removed twice");
+            self.violation(Law::A4, "files are removed twice");
         }
         if !may {
-            self.cry(Law::A4, "files are removed before it is deregistered and calls have ended");
+            self.violation(Law::A4, "files are removed before it is deregistered and calls have ended");
         }
     }
 
@@ -150,23 +153,23 @@ impl AllocationLaws {
     fn prepared(&mut self, input: &Input<Allocation>, made: &Result<TaskContext, PrepareError>) {
         let Ok(context) = made else { return };
         let Input::Returned { key, outcome: Ok(AllocationOutcome::Made(Ok(()))), .. } = input else {
-            return self.cry(Law::A1, "a task is prepared before its directories are made");
+            return self.violation(Law::A1, "a task is prepared before its directories are made");
         };
         if self.making != Some(key.attempt) {
-            self.cry(Law::A1, "a task is prepared by what an earlier question made");
+            self.violation(Law::A1, "a task is prepared by what an earlier question made");
         }
         if *context != self.config.plan.context {
-            self.cry(Law::A1, "another start of the task is told something else");
+            self.violation(Law::A1, "another start of the task is told something else");
         }
     }
 
     fn signed_off(&mut self, report: &AllocationStopped) {
         let Some(way_out) = self.way_out.as_ref().filter(|way| way.is_removed) else {
-            return self.cry(Law::A4, "it is called stopped before its files are removed");
+            return self.violation(Law::A4, "it is called stopped before its files are removed");
         };
         let is_honest = report.deregistered == way_out.was_registered;
         if !is_honest || way_out.owes_remark && report.remarks.is_empty() {
-            self.verdict.cry(Law::A4, || format!("the report does not say how it was: {report:?}"));
+            self.verdict.violation(Law::A4, || format!("the report does not say how it was: {report:?}"));
         }
     }
 
@@ -176,7 +179,7 @@ impl AllocationLaws {
             None => false,
         };
         if !self.is_detached && !is_done {
-            self.cry(Law::A4, "it ends before everything is put away");
+            self.violation(Law::A4, "it ends before everything is put away");
         }
     }
 
@@ -185,10 +188,10 @@ impl AllocationLaws {
     fn shows(&mut self, status: &AllocationStatus) {
         let is_registered = matches!(self.entry, Entry::In(_));
         if status.phase == AllocationPhase::Registered && !(is_registered && self.is_looked_after()) {
-            self.cry(Law::A3, "it is shown as registered, and is not");
+            self.violation(Law::A3, "it is shown as registered, and is not");
         }
         if status.health == Health::Gone && is_registered {
-            self.cry(Law::A4, "the end of a task is told, and nobody says goodbye for it");
+            self.violation(Law::A4, "the end of a task is told, and nobody says goodbye for it");
         }
     }
 
@@ -196,17 +199,17 @@ impl AllocationLaws {
         match kind {
             TaskEventKind::Healthy | TaskEventKind::Unhealthy => {
                 if self.course.told.replace(kind) == Some(kind) {
-                    self.cry(Law::A3, "the same health is told twice");
+                    self.violation(Law::A3, "the same health is told twice");
                 }
                 if self.course.identity.is_none() || !self.is_looked_after() {
-                    self.cry(Law::A3, "the health is told of one that is not registered");
+                    self.violation(Law::A3, "the health is told of one that is not registered");
                 }
             }
             TaskEventKind::NotReadyInTime => self.must_name_cause(message),
             TaskEventKind::SocketRefused => {
-                let patience = self.config.options.denial_patience;
-                if self.course.denied_since.is_none_or(|since| moment.now.since(since) < patience) {
-                    self.cry(Law::A2, "a socket is called refused that was not, or not for long");
+                let timeout = self.config.options.denial_timeout;
+                if self.course.denied_since.is_none_or(|since| moment.now.since(since) < timeout) {
+                    self.violation(Law::A2, "a socket is called refused that was not, or not for long");
                 }
                 self.must_name_cause(message);
                 self.course.is_given_up = true;
@@ -219,16 +222,16 @@ impl AllocationLaws {
     fn must_name_cause(&mut self, message: &str) {
         if self.course.cause.as_ref().is_some_and(|cause| !message.contains(cause)) {
             let cause = self.course.cause.clone();
-            self.verdict.cry(Law::A2, || format!("{message:?} does not name the cause, {cause:?}"));
+            self.verdict.violation(Law::A2, || format!("{message:?} does not name the cause, {cause:?}"));
         }
     }
 
     fn restarts(&mut self, moment: Moment, reason: &str) {
         if !self.is_looked_after() || self.course.identity.is_some() {
-            self.cry(Law::A2, "a restart is asked for that nobody needs, or a second time");
+            self.violation(Law::A2, "a restart is asked for that nobody needs, or a second time");
         }
         if moment.now != self.ready_until() {
-            self.cry(Law::A2, "a restart is asked for before the time is up, or too late");
+            self.violation(Law::A2, "a restart is asked for before the time is up, or too late");
         }
         self.must_name_cause(reason);
         self.course.is_given_up = true;

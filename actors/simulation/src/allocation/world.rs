@@ -15,7 +15,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
+use super::super::witness::{NOBODY_WAITS, Violation, found, violation};
 use super::event::{AllocationBounds, AllocationEvent, Receipt, Reply};
 use super::laws::AllocationLaws;
 use super::neighbours::{Neighbours, Returned};
@@ -125,15 +125,15 @@ impl AllocationWorld {
             Left::Answer(Some(asker), answer) => {
                 self.is_signed_off |= matches!(*answer, AllocationAnswer::SignOff(_));
                 if self.owner.unanswered.remove(&asker).is_none() {
-                    return cry(Law::Shell7, format!("question {asker} was answered twice"));
+                    return violation(Law::Shell7, format!("question {asker} was answered twice"));
                 }
             }
             Left::Refused(asker, _) => {
-                return cry(Law::Shell4, format!("question {asker} was lost"));
+                return violation(Law::Shell4, format!("question {asker} was lost"));
             }
             Left::News(_, AllocationNews::Changed(status)) => self.owner.health = status.health,
             Left::Call { number, call, .. } => self.neighbours.called(number, call),
-            Left::Answer(None, _) => return cry(Law::Shell7, NOBODY_WAITS),
+            Left::Answer(None, _) => return violation(Law::Shell7, NOBODY_WAITS),
             Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
         }
         Ok(())

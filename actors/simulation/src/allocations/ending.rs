@@ -4,7 +4,7 @@ use callboard_actors::allocation::Task;
 use callboard_actors::shell::StopMode;
 
 use super::super::law::Law;
-use super::super::witness::{Violation, cry};
+use super::super::witness::{Violation, violation};
 use super::event::name;
 use super::known::Known;
 use super::world::{AllocationsWorld, allocation};
@@ -12,18 +12,21 @@ use super::world::{AllocationsWorld, allocation};
 impl AllocationsWorld {
     pub(super) fn check_end(&self) -> Result<(), Violation> {
         if let Some((asker, place)) = self.unanswered.first_key_value() {
-            return cry(Law::Shell7, format!("question {asker} about {} was never answered", name(*place)));
+            return violation(
+                Law::Shell7,
+                format!("question {asker} about {} was never answered", name(*place)),
+            );
         }
         if let Some(mode) = self.stopped {
             return self.check_stopped(mode);
         }
         if self.owner.machine().is_none() {
-            return cry(Law::Shell4, "the owner of the allocations does not live");
+            return violation(Law::Shell4, "the owner of the allocations does not live");
         }
         let known = |place| self.owner.witness.known(&allocation(place));
         let count = (0..self.handler.entries.len()).filter(|place| known(*place).is_some()).count();
         if self.owner.books.len() != count {
-            return cry(
+            return violation(
                 Law::A5,
                 format!("{} allocations are kept, and {count} are known", self.owner.books.len()),
             );
@@ -36,10 +39,10 @@ impl AllocationsWorld {
 
     fn check_stopped(&self, mode: StopMode) -> Result<(), Violation> {
         if !self.owner.has_ended() {
-            return cry(Law::S3, "told to stop, the owner of the allocations goes on");
+            return violation(Law::S3, "told to stop, the owner of the allocations goes on");
         }
         if self.handler.entries.iter().any(|entry| entry.supervisor.is_some()) {
-            return cry(Law::S4, "the owner of the allocations has ended, and a supervisor is left");
+            return violation(Law::S4, "the owner of the allocations has ended, and a supervisor is left");
         }
         if mode == StopMode::Detach {
             return Ok(());
@@ -50,11 +53,11 @@ impl AllocationsWorld {
     fn check_gone(&self, place: usize) -> Result<(), Violation> {
         let entry = &self.handler.entries[place];
         if entry.supervisor.is_some() {
-            return cry(Law::A5, format!("{} is not known, and its supervisor lives", name(place)));
+            return violation(Law::A5, format!("{} is not known, and its supervisor lives", name(place)));
         }
         let is_excused = entry.is_excused || self.owner.witness.abandoned.contains(&allocation(place));
         if entry.is_registered && !is_excused {
-            return cry(Law::A5, format!("{} is not known, and is registered", name(place)));
+            return violation(Law::A5, format!("{} is not known, and is registered", name(place)));
         }
         Ok(())
     }
@@ -65,23 +68,26 @@ impl AllocationsWorld {
             return Ok(());
         }
         let Some(supervisor) = &entry.supervisor else {
-            return cry(Law::A5, format!("{} is known, and nobody looks after it", name(place)));
+            return violation(Law::A5, format!("{} is known, and nobody looks after it", name(place)));
         };
         if supervisor.life != known.life || known.is_down {
-            return cry(Law::A5, format!("another life of {} lives than its owner thinks", name(place)));
+            return violation(
+                Law::A5,
+                format!("another life of {} lives than its owner thinks", name(place)),
+            );
         }
         if known.task == Task::Leaving {
-            return cry(Law::A5, format!("{} was stopped, and is still there", name(place)));
+            return violation(Law::A5, format!("{} was stopped, and is still there", name(place)));
         }
         if supervisor.task != known.task {
             let (known, thought) = (known.task, supervisor.task);
-            return cry(
+            return violation(
                 Law::A5,
                 format!("{} is {known:?}, and its supervisor takes it for {thought:?}", name(place)),
             );
         }
         if entry.is_registered != (known.task == Task::Running) {
-            return cry(
+            return violation(
                 Law::A5,
                 format!("{} is {:?}: registered {}", name(place), known.task, entry.is_registered),
             );

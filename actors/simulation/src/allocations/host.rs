@@ -8,7 +8,7 @@ use callboard_actors::allocations::{
 use callboard_actors::vocabulary::{PluginName, Role, TaskName};
 
 use super::super::law::Law;
-use super::super::witness::{Violation, cry};
+use super::super::witness::{Violation, violation};
 use super::event::{AllocationsBounds, HostOrder, name};
 use super::world::{AllocationsWorld, allocation};
 
@@ -60,7 +60,10 @@ impl AllocationsWorld {
         let AllocationsAnswer::StopAllocation(Ok(_)) = answer else { return Ok(()) };
         let entry = &self.handler.entries[place];
         if entry.supervisor.is_some() && entry.has_files {
-            return cry(Law::A5, format!("{} is said to be stopped, and has not put away", name(place)));
+            return violation(
+                Law::A5,
+                format!("{} is said to be stopped, and has not put away", name(place)),
+            );
         }
         Ok(())
     }

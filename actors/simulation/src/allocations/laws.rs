@@ -40,8 +40,8 @@ impl AllocationsLaws {
         self.known.get(allocation)
     }
 
-    fn cry(&mut self, what: impl FnOnce() -> String) {
-        self.verdict.cry(Law::A5, what);
+    fn violation(&mut self, what: impl FnOnce() -> String) {
+        self.verdict.violation(Law::A5, what);
     }
 
     // === What it hears ===
@@ -66,17 +66,17 @@ impl AllocationsLaws {
             let known = self.known.entry(allocation.clone()).or_insert_with(|| Known::new(spec));
             let is_same = *known.spec == *spec;
             if !is_same {
-                self.cry(|| format!("{allocation} is taken with other contents than before"));
+                self.violation(|| format!("{allocation} is taken with other contents than before"));
             }
         }
         let Some(known) = self.known.get_mut(allocation) else {
-            self.cry(|| format!("{order:?} is taken for {allocation}, which is not known"));
+            self.violation(|| format!("{order:?} is taken for {allocation}, which is not known"));
             return;
         };
         known.takes(id, &order);
         let is_told = |effect: &_| matches!(effect, Effect::Call { call: AllocationsCall::Tell { ask, .. }, .. } if *ask == id);
         if !known.is_down && !effects.iter().any(is_told) {
-            self.cry(|| format!("the supervisor of {allocation} lives and is not told: {order:?}"));
+            self.violation(|| format!("the supervisor of {allocation} lives and is not told: {order:?}"));
         }
     }
 
@@ -113,7 +113,7 @@ impl AllocationsLaws {
             | AllocationsCall::Kill { allocation, life } => {
                 let is_meant = self.known.get(allocation).is_some_and(|known| known.life == *life);
                 if !is_meant {
-                    self.cry(|| format!("life {life} of {allocation} is meant, which is over"));
+                    self.violation(|| format!("life {life} of {allocation} is meant, which is over"));
                 }
             }
             AllocationsCall::AwaitEndings | AllocationsCall::Describe(_) => {}
@@ -126,7 +126,7 @@ impl AllocationsLaws {
         let is_new = life > self.last_life;
         self.last_life = self.last_life.max(life);
         let Some(known) = self.known.get_mut(allocation) else {
-            self.cry(|| format!("a supervisor is started for {allocation}, which nobody prepared"));
+            self.violation(|| format!("a supervisor is started for {allocation}, which nobody prepared"));
             return;
         };
         let is_taken_back = is_resuming && known.life == life;
@@ -146,17 +146,17 @@ impl AllocationsLaws {
         (known.life, known.is_down, known.is_given_up) = (life, false, false);
         (known.told, known.told_ever) = (NOBODY, 0);
         if let Some(what) = found {
-            self.cry(|| what);
+            self.violation(|| what);
         }
         let is_last_work = ending == Some(StopMode::Stop) && config.task == Task::Leaving;
         if ending.is_some() && !is_last_work {
-            self.verdict.cry(Law::S3, || "a supervisor is started while everything ends".to_owned());
+            self.verdict.violation(Law::S3, || "a supervisor is started while everything ends".to_owned());
         }
     }
 
     fn told(&mut self, allocation: &AllocationId, life: Attempt, ask: AskId, order: &Order) {
         let Some(known) = self.known.get_mut(allocation) else {
-            self.cry(|| format!("{order:?} is told of {allocation}, which is not known"));
+            self.violation(|| format!("{order:?} is told of {allocation}, which is not known"));
             return;
         };
         let found = if known.life != life || known.is_down {
@@ -176,7 +176,7 @@ impl AllocationsLaws {
             None
         };
         if let Some(what) = found {
-            self.cry(|| what);
+            self.violation(|| what);
         }
     }
 
@@ -218,7 +218,8 @@ impl AllocationsLaws {
             | Input::StopRequested(_) => false,
         };
         if is_late {
-            self.verdict.cry(Law::Reg8, || format!("what a former supervisor of {allocation} said is told"));
+            self.verdict
+                .violation(Law::Reg8, || format!("what a former supervisor of {allocation} said is told"));
         }
         let Some(known) = self.known.get_mut(allocation) else { return };
         known.is_given_up |= is_given_up;
@@ -237,14 +238,16 @@ impl AllocationsLaws {
                 let allocation = &config.spec.allocation;
                 let known = self.known.get(allocation);
                 if known.is_some_and(|known| known.told_ever < known.orders.len()) {
-                    self.cry(|| format!("the new supervisor of {allocation} is not told all that waits"));
+                    self.violation(|| {
+                        format!("the new supervisor of {allocation} is not told all that waits")
+                    });
                 }
             }
         }
         for effect in effects {
             let Effect::Publish(AllocationsNews::Gone(allocation)) = effect else { continue };
             let Some(known) = self.known.remove(allocation) else {
-                self.cry(|| format!("{allocation} is gone, and was not there"));
+                self.violation(|| format!("{allocation} is gone, and was not there"));
                 continue;
             };
             if known.is_given_up {
@@ -252,10 +255,11 @@ impl AllocationsLaws {
             }
             let is_refused = effects.iter().any(|effect| matches!(effect, Effect::Reply(..)));
             if known.task != Task::Leaving && self.ending.is_none() && !is_refused {
-                self.cry(|| format!("{allocation} is let go, and nobody stopped it"));
+                self.violation(|| format!("{allocation} is let go, and nobody stopped it"));
             }
             if !known.orders.is_empty() {
-                self.verdict.cry(Law::Shell7, || format!("{allocation} is gone, and orders wait for it"));
+                self.verdict
+                    .violation(Law::Shell7, || format!("{allocation} is gone, and orders wait for it"));
             }
         }
     }
@@ -307,7 +311,7 @@ impl Witness<Allocations> for AllocationsLaws {
     }
 
     fn panicked(&mut self, input: &Input<Allocations>) {
-        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 }
 

@@ -15,7 +15,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
+use super::super::witness::{NOBODY_WAITS, Violation, found, violation};
 use super::event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct, name};
 use super::handler::Handler;
 use super::laws::AllocationsLaws;
@@ -172,14 +172,14 @@ impl AllocationsWorld {
             Left::Answer(Some(NOBODY), _) | Left::Refused(NOBODY, _) => {}
             Left::Answer(Some(asker), answer) => {
                 let Some(place) = self.unanswered.remove(&asker) else {
-                    return cry(Law::Shell7, format!("question {asker} was answered twice"));
+                    return violation(Law::Shell7, format!("question {asker} was answered twice"));
                 };
                 self.check_answer(place, &answer)?;
             }
             Left::Refused(asker, _) => {
                 self.unanswered.remove(&asker);
             }
-            Left::Answer(None, _) => return cry(Law::Shell7, NOBODY_WAITS),
+            Left::Answer(None, _) => return violation(Law::Shell7, NOBODY_WAITS),
             Left::Call { number, call, .. } => return self.called(number, call),
             // Whoever still waits is told by the shell that it is over.
             Left::Ended(_) => self.unanswered.clear(),
@@ -202,7 +202,7 @@ impl AllocationsWorld {
             AllocationsCall::Start { life, config } => {
                 let allocation = config.spec.allocation.clone();
                 if !self.handler.start(life, *config) {
-                    return cry(Law::A5, format!("two supervisors of {allocation} live at once"));
+                    return violation(Law::A5, format!("two supervisors of {allocation} live at once"));
                 }
                 AllocationsOutcome::Done
             }

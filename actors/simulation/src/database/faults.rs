@@ -1,4 +1,4 @@
-//! Persisters that are wrong on purpose, so that one can see which law cries.
+//! Persisters that are wrong on purpose, so that one can see which law reports it.
 
 /// A fault that is put between the queue and the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

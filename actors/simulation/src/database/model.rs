@@ -266,7 +266,7 @@ impl<D: Medium> DatabaseModel<D> {
         match opened {
             Ok(run) => {
                 if run <= self.run {
-                    self.verdict.cry(Law::P4, || format!("a host begins run {run:?} again"));
+                    self.verdict.violation(Law::P4, || format!("a host begins run {run:?} again"));
                 }
                 (self.run, self.door) = (run, Door::Open);
                 self.read_after(Law::P4);
@@ -274,7 +274,7 @@ impl<D: Medium> DatabaseModel<D> {
             }
             Err(came) => {
                 if self.trouble.is_none() {
-                    self.verdict.cry(Law::P4, || format!("a sound disk is not opened: {came}"));
+                    self.verdict.violation(Law::P4, || format!("a sound disk is not opened: {came}"));
                 }
                 false
             }
@@ -294,7 +294,8 @@ impl<D: Medium> DatabaseModel<D> {
         let is_due = ledger.closed_through < Some(write.epoch);
         let (life, epoch, sequence) = ((write.owner, ledger.opening), write.epoch, write.sequence);
         if self.queue.push(write) != is_due {
-            self.verdict.cry(Law::P3, || format!("whether {write:?} is taken is not what {ledger:?} says"));
+            self.verdict
+                .violation(Law::P3, || format!("whether {write:?} is taken is not what {ledger:?} says"));
         }
         if !is_due {
             return;
@@ -347,8 +348,9 @@ impl<D: Medium> DatabaseModel<D> {
         }
         let damaged = std::mem::take(&mut self.damaged);
         if reading.damaged != damaged {
-            self.verdict
-                .cry(Law::P2, || format!("{:?} is said to be damaged, and {damaged:?} is", reading.damaged));
+            self.verdict.violation(Law::P2, || {
+                format!("{:?} is said to be damaged, and {damaged:?} is", reading.damaged)
+            });
         }
         damaged.iter().for_each(|place| self.plain.loses(place));
         let law = if self.plain.is_doubtful() { Law::P4 } else { law };
@@ -356,7 +358,7 @@ impl<D: Medium> DatabaseModel<D> {
             Some(took_effect) => self.took_effect.extend(took_effect),
             None => {
                 let (plain, found) = (&self.plain, &reading.lines);
-                self.verdict.cry(law, || format!("the database holds {found:?}, and {plain:?} is due"));
+                self.verdict.violation(law, || format!("the database holds {found:?}, and {plain:?} is due"));
             }
         }
         Some(reading)
@@ -366,7 +368,8 @@ impl<D: Medium> DatabaseModel<D> {
     fn check_failure(&mut self, is_transient: bool, what: &str) {
         if self.door == Door::Open && (self.trouble.is_none() || !is_transient) {
             let trouble = self.trouble;
-            self.verdict.cry(Law::P3, || format!("{what}, and what is wrong with the disk is {trouble:?}"));
+            self.verdict
+                .violation(Law::P3, || format!("{what}, and what is wrong with the disk is {trouble:?}"));
         }
     }
 }

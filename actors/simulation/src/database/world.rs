@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::law::Law;
 use super::super::search::{Play, World};
-use super::super::witness::{Violation, cry, found};
+use super::super::witness::{Violation, found, violation};
 use super::event::{DatabaseBounds, DatabaseEvent, Trouble};
 use super::faults::PersisterFault;
 use super::model::{DatabaseModel, Job, Step};
@@ -298,7 +298,7 @@ impl Play for DatabaseWorld {
         let epochs: Vec<u64> = self.authors.iter().map(|author| author.epoch).collect();
         self.calm_down()?;
         if self.authors.iter().map(|author| author.epoch).ne(epochs) {
-            return cry(Law::P3, "the disk is mended, and a write fails");
+            return violation(Law::P3, "the disk is mended, and a write fails");
         }
         Ok(())
     }
@@ -331,7 +331,7 @@ impl DatabaseWorld {
         found(self.model.verdict.broken())?;
         match self.owners().find(|(_, author)| !author.unsettled.is_empty()) {
             Some((who, author)) => {
-                cry(Law::P1, format!("{who} never heard how {:?} ended", author.unsettled))
+                violation(Law::P1, format!("{who} never heard how {:?} ended", author.unsettled))
             }
             None => Ok(()),
         }

@@ -93,9 +93,9 @@ impl DriverLaws {
         }
     }
 
-    fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
+    fn violation(&mut self, law: Law, what: impl FnOnce() -> String) {
         let name = &self.config.spec.name;
-        self.verdict.cry(law, || format!("driver {name}: {}", what()));
+        self.verdict.violation(law, || format!("driver {name}: {}", what()));
     }
 
     // === What comes in ===
@@ -211,12 +211,12 @@ impl DriverLaws {
             DriverCall::Climb(start_step, _) => {
                 self.goes_on(start_step.as_str());
                 if *start_step == StartStep::Launch && !std::mem::take(&mut self.known.may_launch) {
-                    self.cry(Law::Prc4, || {
+                    self.violation(Law::Prc4, || {
                         "it launches, and was not told that nothing of it runs".to_owned()
                     });
                 }
                 if *start_step != StartStep::Recall && self.config.mode == DriverMode::Retire {
-                    self.cry(Law::I6, || format!("it is there to be ended, and begins {start_step}"));
+                    self.violation(Law::I6, || format!("it is there to be ended, and begins {start_step}"));
                 }
             }
         }
@@ -225,10 +225,10 @@ impl DriverLaws {
 
     fn goes_on(&mut self, what: &str) {
         if self.stopped.is_some() {
-            self.cry(Law::I6, || format!("it is being stopped and begins {what}"));
+            self.violation(Law::I6, || format!("it is being stopped and begins {what}"));
         }
         if let Some(at) = self.retry_at {
-            self.cry(Law::Hlt5, || format!("it begins {what}, and its pause lasts until {at}"));
+            self.violation(Law::Hlt5, || format!("it begins {what}, and its pause lasts until {at}"));
         }
     }
 
@@ -241,7 +241,7 @@ impl DriverLaws {
                 let (shortest, longest) = self.pauses.failed(&self.config.limits.backoff, moment.now);
                 let pause = at.since(moment.now);
                 if pause < shortest || pause > longest {
-                    self.cry(Law::Hlt5, || {
+                    self.violation(Law::Hlt5, || {
                         format!("it pauses for {pause:?}, not for {shortest:?} to {longest:?}")
                     });
                 }
@@ -249,16 +249,16 @@ impl DriverLaws {
             }
         }
         if matches!(timer, DriverTimer::Retry | DriverTimer::ReadOn) && self.stopped.is_some() {
-            self.cry(Law::I6, || format!("it is being stopped and waits for {timer:?}"));
+            self.violation(Law::I6, || format!("it is being stopped and waits for {timer:?}"));
         }
     }
 
     fn publishes(&mut self, report: &DriverReport, heard: &Heard) {
         if self.is_gone {
-            self.cry(Law::I6, || format!("{} is told after its end", report.health));
+            self.violation(Law::I6, || format!("{} is told after its end", report.health));
         }
         if self.told.as_ref() == Some(report) {
-            self.cry(Law::Scl5, || format!("{} is told twice", report.health));
+            self.violation(Law::Scl5, || format!("{} is told twice", report.health));
         }
         let was = self.told.as_ref().map(|told| told.health);
         if report.health == DriverHealth::Healthy && was != Some(DriverHealth::Healthy) {
@@ -266,14 +266,16 @@ impl DriverLaws {
             if !NEEDED.iter().all(|start_step| read.contains(start_step))
                 || !matches!(heard, Heard::Fingerprint(_))
             {
-                self.cry(Law::I2, || format!("it is called healthy, and over its connection was {read:?}"));
+                self.violation(Law::I2, || {
+                    format!("it is called healthy, and over its connection was {read:?}")
+                });
             }
         }
         if report.health == DriverHealth::Unhealthy
             && report.reason.is_empty()
             && !matches!(heard, Heard::Fingerprint(_))
         {
-            self.cry(Law::I5, || "it is unhealthy and nobody is told why".to_owned());
+            self.violation(Law::I5, || "it is unhealthy and nobody is told why".to_owned());
         }
         self.is_gone |= report.health == DriverHealth::Gone;
         self.told = Some(report.clone());
@@ -283,26 +285,26 @@ impl DriverLaws {
     fn check(&mut self, heard: &Heard, effects: &[Effect<Driver>], machine: &Driver) {
         let view = machine.view();
         if self.told.as_ref() != Some(&view) {
-            self.cry(Law::Hlt4, || format!("it is {}, and that is not told", view.health));
+            self.violation(Law::Hlt4, || format!("it is {}, and that is not told", view.health));
         }
         if let Heard::Fingerprint(said) = heard
             && self.stopped.is_none()
             && (view.health != said.health || view.reason != said.description)
         {
-            self.cry(Law::Hlt4, || format!("it says {}, and {} is told", said.health, view.health));
+            self.violation(Law::Hlt4, || format!("it says {}, and {} is told", said.health, view.health));
         }
         if let Heard::End(was_connected) = heard {
             let hangs_up =
                 |effect: &_| matches!(effect, Effect::Call { call: DriverCall::HangUp { .. }, .. });
             if *was_connected && !effects.iter().any(hangs_up) {
-                self.cry(Law::Prc5, || "its process ended, and who asks goes on waiting".to_owned());
+                self.violation(Law::Prc5, || "its process ended, and who asks goes on waiting".to_owned());
             }
             if view.health == DriverHealth::Healthy {
-                self.cry(Law::Prc5, || "its process ended, and it is called healthy".to_owned());
+                self.violation(Law::Prc5, || "its process ended, and it is called healthy".to_owned());
             }
         }
         if *heard == Heard::Stop && self.known.read.is_some() && !self.known.is_hung_up {
-            self.cry(Law::Shd3, || "it is told to stop, and who asks goes on waiting".to_owned());
+            self.violation(Law::Shd3, || "it is told to stop, and who asks goes on waiting".to_owned());
         }
         let ends = effects.iter().any(|effect| matches!(effect, Effect::Stop(_)));
         if ends {
@@ -317,7 +319,7 @@ impl DriverLaws {
             && self.config.spec.process.lifetime == Lifetime::Surviving
             && self.config.mode == DriverMode::Serve;
         if self.known.process.is_some() && !self.known.is_excused && !is_left {
-            self.cry(Law::Shd6, || "it ends, and its process goes on".to_owned());
+            self.violation(Law::Shd6, || "it ends, and its process goes on".to_owned());
         }
     }
 
@@ -325,10 +327,10 @@ impl DriverLaws {
         let waits = self.flying.is_some() || self.retry_at.is_some() || self.reads_on || self.has_grace;
         if !waits {
             let law = if self.stopped.is_some() { Law::Shd6 } else { Law::Hlt5 };
-            self.cry(law, || "nothing is under way, and nothing follows".to_owned());
+            self.violation(law, || "nothing is under way, and nothing follows".to_owned());
         }
         if self.known.process.is_some() && !self.known.hears_of_end {
-            self.cry(Law::Prc5, || "it has a process and would not hear of its end".to_owned());
+            self.violation(Law::Prc5, || "it has a process and would not hear of its end".to_owned());
         }
     }
 }
@@ -348,7 +350,7 @@ impl Witness<Driver> for DriverLaws {
     ) {
         let heard = self.hear(input);
         if heard == Heard::Stale && !effects.is_empty() {
-            self.cry(Law::Reg8, || format!("{input:?} is of another time, and leads to {effects:?}"));
+            self.violation(Law::Reg8, || format!("{input:?} is of another time, and leads to {effects:?}"));
         }
         for effect in effects {
             match effect {
@@ -367,6 +369,6 @@ impl Witness<Driver> for DriverLaws {
     }
 
     fn panicked(&mut self, input: &Input<Driver>) {
-        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 }

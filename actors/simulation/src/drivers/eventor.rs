@@ -48,8 +48,8 @@ impl EventorLaws {
         }
     }
 
-    fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
-        self.verdict.cry(law, || format!("eventor: {}", what()));
+    fn violation(&mut self, law: Law, what: impl FnOnce() -> String) {
+        self.verdict.violation(law, || format!("eventor: {}", what()));
     }
 
     /// Whether the step is about a stream that is no more.
@@ -75,7 +75,7 @@ impl EventorLaws {
             Input::Elapsed(EventorTimer::Reopen) => self.is_to_reopen = false,
             Input::StopRequested(_) => self.is_stopped = true,
             Input::Returned { .. }
-            | Input::Elapsed(EventorTimer::Rewind | EventorTimer::Patience(_))
+            | Input::Elapsed(EventorTimer::Rewind | EventorTimer::HandlerDeadline(_))
             | Input::Resumed
             | Input::Asked { ask: EventorAsk::RecentOf(_), .. } => {}
         }
@@ -86,7 +86,7 @@ impl EventorLaws {
         match call {
             EventorCall::Open { .. } | EventorCall::Read => {
                 if self.is_stopped {
-                    self.cry(Law::I6, || "it is being stopped and reads on".to_owned());
+                    self.violation(Law::I6, || "it is being stopped and reads on".to_owned());
                 }
                 self.flying = Some(key);
             }
@@ -95,7 +95,7 @@ impl EventorLaws {
                 let is_told = |sink: &TaskEventSink| sinks.iter().any(|told| told.is_same(sink));
                 let left = self.watched.iter().find(|(_, sink)| !is_told(sink)).map(|(task, _)| task.clone());
                 if let Some(task) = left {
-                    self.cry(Law::S4, || {
+                    self.violation(Law::S4, || {
                         format!("it ends, and the handler of {task} is not told that nothing comes any more")
                     });
                 }
@@ -106,14 +106,14 @@ impl EventorLaws {
 
     fn sets(&mut self, moment: Moment, timer: &EventorTimer, at: callboard_actors::vocabulary::Timestamp) {
         if self.is_stopped {
-            self.cry(Law::I6, || format!("it is being stopped and waits for {timer:?}"));
+            self.violation(Law::I6, || format!("it is being stopped and waits for {timer:?}"));
         }
         if *timer == EventorTimer::Reopen {
             self.is_to_reopen = true;
             let (shortest, longest) = self.pauses.failed(&self.options.backoff, moment.now);
             let pause = at.since(moment.now);
             if pause < shortest || pause > longest {
-                self.cry(Law::Hlt5, || {
+                self.violation(Law::Hlt5, || {
                     format!("it pauses for {pause:?}, not for {shortest:?} to {longest:?}")
                 });
             }
@@ -123,14 +123,14 @@ impl EventorLaws {
     fn check(&mut self, effects: &[Effect<Eventor>]) {
         let ends = effects.iter().any(|effect| matches!(effect, Effect::Stop(_)));
         if ends && !self.has_finished {
-            self.cry(Law::S4, || "it ends before everybody was told".to_owned());
+            self.violation(Law::S4, || "it ends before everybody was told".to_owned());
         }
         if self.is_stopped && !self.has_finished {
-            self.cry(Law::Shd6, || "it is being stopped and does not end".to_owned());
+            self.violation(Law::Shd6, || "it is being stopped and does not end".to_owned());
         }
         let is_idle = self.flying.is_none() && !self.is_to_reopen;
         if !self.is_stopped && self.attends.is_some() && is_idle {
-            self.cry(Law::Evt3, || "there is a client, and its events are not asked for".to_owned());
+            self.violation(Law::Evt3, || "there is a client, and its events are not asked for".to_owned());
         }
     }
 }
@@ -144,7 +144,7 @@ impl Witness<Eventor> for EventorLaws {
     fn stepped(&mut self, moment: Moment, input: &Input<Eventor>, effects: &[Effect<Eventor>], _: &Eventor) {
         let is_stale = self.hear(input);
         if is_stale && !effects.is_empty() {
-            self.cry(Law::Reg8, || format!("{input:?} is of another stream, and leads to {effects:?}"));
+            self.violation(Law::Reg8, || format!("{input:?} is of another stream, and leads to {effects:?}"));
         }
         for effect in effects {
             match effect {
@@ -152,7 +152,7 @@ impl Witness<Eventor> for EventorLaws {
                 Effect::StartTimer(timer, at) => self.sets(moment, timer, *at),
                 Effect::CancelTimer(EventorTimer::Reopen) => self.is_to_reopen = false,
                 Effect::Publish(EventorNews::Interrupted { error, .. }) if error.is_empty() => {
-                    self.cry(Law::I5, || "its stream ended, and nobody is told why".to_owned());
+                    self.violation(Law::I5, || "its stream ended, and nobody is told why".to_owned());
                 }
                 Effect::Publish(_) | Effect::CancelTimer(_) | Effect::Reply(..) | Effect::Stop(_) => {}
                 Effect::Persist(never) => match *never {},
@@ -162,6 +162,6 @@ impl Witness<Eventor> for EventorLaws {
     }
 
     fn panicked(&mut self, input: &Input<Eventor>) {
-        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 }

@@ -125,8 +125,8 @@ impl DriversModel {
         self.owner.witness.verdict.broken().or_else(audiences)
     }
 
-    fn cry(&mut self, law: Law, what: String) {
-        self.owner.witness.verdict.cry(law, || what);
+    fn violation(&mut self, law: Law, what: String) {
+        self.owner.witness.verdict.violation(law, || what);
     }
 
     /// How many steps were taken in here.
@@ -373,7 +373,7 @@ impl DriversModel {
     fn check_end(&mut self) {
         if !self.children.is_empty() {
             let what = format!("{} actors of drivers are left after the end", self.children.len());
-            self.cry(Law::S4, what);
+            self.violation(Law::S4, what);
         }
         let is_left = |(driver, ground): (&DriverName, &Ground)| {
             let spec = self.options.specs.iter().find(|spec| spec.name == *driver);
@@ -381,7 +381,7 @@ impl DriversModel {
             ground.is_running() && !(survives && self.stopped == Some(StopMode::Detach))
         };
         if !self.is_excused && self.grounds.iter().any(is_left) {
-            self.cry(Law::Shd6, "the host has stopped, and the process of a driver goes on".to_owned());
+            self.violation(Law::Shd6, "the host has stopped, and the process of a driver goes on".to_owned());
         }
     }
 }

@@ -42,8 +42,8 @@ pub struct DriversLaws {
 }
 
 impl DriversLaws {
-    fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
-        self.verdict.cry(law, || format!("owner of the drivers: {}", what()));
+    fn violation(&mut self, law: Law, what: impl FnOnce() -> String) {
+        self.verdict.violation(law, || format!("owner of the drivers: {}", what()));
     }
 
     // === What comes in ===
@@ -130,7 +130,7 @@ impl DriversLaws {
                 let former = lives.driver.replace(*life);
                 (lives.is_ending, lives.said) = (false, None);
                 if let Some(former) = former {
-                    self.cry(Law::Prc4, || {
+                    self.violation(Law::Prc4, || {
                         format!("life {life} of {driver} begins before {former} has ended")
                     });
                 }
@@ -141,7 +141,7 @@ impl DriversLaws {
                 let former = lives.eventor.replace(*life);
                 (lives.has_begun, lives.attends) = (false, None);
                 if let Some(former) = former {
-                    self.cry(Law::Prc4, || {
+                    self.violation(Law::Prc4, || {
                         format!("eventor {life} of {driver} begins before {former} has ended")
                     });
                 }
@@ -158,7 +158,7 @@ impl DriversLaws {
                 }
             }
             DriversCall::RestartNow(_) if self.is_stopped => {
-                self.cry(Law::I6, || "it is being stopped and brings a driver anew".to_owned());
+                self.violation(Law::I6, || "it is being stopped and brings a driver anew".to_owned());
             }
             DriversCall::RestartNow(_)
             | DriversCall::AwaitEndings
@@ -175,7 +175,7 @@ impl DriversLaws {
 
     fn begins(&mut self, driver: &DriverName) {
         if self.is_stopped {
-            self.cry(Law::I6, || format!("it is being stopped and starts something of {driver}"));
+            self.violation(Law::I6, || format!("it is being stopped and starts something of {driver}"));
         }
     }
 
@@ -193,7 +193,7 @@ impl DriversLaws {
         });
         if !is_had {
             let said = said.map(|(report, _)| (report.health, report.generation));
-            self.cry(Law::Res1, || {
+            self.violation(Law::Res1, || {
                 format!("generation {} is given out of a driver that says {said:?}", client.generation())
             });
         }
@@ -214,7 +214,7 @@ impl DriversLaws {
         let late =
             self.waiting.values().find(|(driver, _)| is_ready(driver)).map(|(driver, _)| driver.clone());
         if let Some(driver) = late {
-            self.cry(Law::Hlt4, || format!("{driver} is ready, and somebody goes on waiting for it"));
+            self.violation(Law::Hlt4, || format!("{driver} is ready, and somebody goes on waiting for it"));
         }
     }
 
@@ -225,7 +225,7 @@ impl DriversLaws {
         let is_due = report.stage == DriverStage::Watching && lives.has_begun && !lives.is_ending;
         if is_due && lives.attends != Some(client.generation()) {
             let generation = client.generation();
-            self.cry(Law::Evt3, || {
+            self.violation(Law::Evt3, || {
                 format!("{driver} serves as generation {generation}, and its events are not asked for")
             });
         }
@@ -244,7 +244,7 @@ impl DriversLaws {
             .collect();
         let watched = self.watched.get(driver).cloned().unwrap_or_default();
         if told != watched {
-            self.cry(Law::Evt3, || {
+            self.violation(Law::Evt3, || {
                 format!("the eventor of {driver} begins, is told of {told:?}, and watched are {watched:?}")
             });
         }
@@ -256,7 +256,7 @@ impl DriversLaws {
             && let Some(tasks) = self.watched.get(driver).filter(|tasks| !tasks.is_empty())
         {
             let tasks = tasks.clone();
-            self.cry(Law::S4, || format!("{driver} has left, and {tasks:?} are watched on"));
+            self.violation(Law::S4, || format!("{driver} has left, and {tasks:?} are watched on"));
         }
     }
 
@@ -283,7 +283,7 @@ impl DriversLaws {
         let ends = effects.iter().any(|effect| matches!(effect, Effect::Stop(_)));
         if ends && self.lives.values().any(is_left) {
             let lives = self.lives.clone();
-            self.cry(Law::S4, || format!("it ends and leaves {lives:?}"));
+            self.violation(Law::S4, || format!("it ends and leaves {lives:?}"));
         }
     }
 }
@@ -298,7 +298,9 @@ impl Witness<Drivers> for DriversLaws {
     fn stepped(&mut self, _: Moment, input: &Input<Drivers>, effects: &[Effect<Drivers>], _: &Drivers) {
         if self.hear(input) {
             if !effects.iter().all(|effect| matches!(effect, Effect::Reply(..))) {
-                self.cry(Law::Reg8, || format!("{input:?} is of an earlier life, and leads to {effects:?}"));
+                self.violation(Law::Reg8, || {
+                    format!("{input:?} is of an earlier life, and leads to {effects:?}")
+                });
             }
             return;
         }
@@ -315,7 +317,9 @@ impl Witness<Drivers> for DriversLaws {
                     self.watched.entry(driver.clone()).or_default().insert(task.clone());
                 }
                 Effect::Publish(DriversNews::Reported(report)) if report.health == DriverHealth::Gone => {
-                    self.cry(Law::S4, || format!("{} is told to be gone, and is not left", report.name));
+                    self.violation(Law::S4, || {
+                        format!("{} is told to be gone, and is not left", report.name)
+                    });
                 }
                 Effect::Persist(_)
                 | Effect::Publish(_)
@@ -331,6 +335,6 @@ impl Witness<Drivers> for DriversLaws {
     }
 
     fn panicked(&mut self, input: &Input<Drivers>) {
-        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 }

@@ -54,8 +54,8 @@ impl Subscribers {
         Self { journal_items, ..Self::default() }
     }
 
-    fn cry(&mut self, law: Law, what: String) {
-        self.verdict.cry(law, || what);
+    fn violation(&mut self, law: Law, what: String) {
+        self.verdict.violation(law, || what);
     }
 
     // === Sinks ===
@@ -168,7 +168,7 @@ impl Subscribers {
             }
             let Had { kept, read, .. } = self.list[place].had;
             if kept != read {
-                self.cry(
+                self.violation(
                     Law::Evt1,
                     format!("{kept} events were put into a journal, and its reader knows of {read}"),
                 );
@@ -183,7 +183,7 @@ impl Subscribers {
             TaskEventItem::Gap { missed, reason } => {
                 seat.had.is_gap_told = true;
                 if *reason == GapReason::HandlerTooSlow && missed.is_none_or(|missed| missed == 0) {
-                    self.cry(Law::Evt1, "a slow handler is not told how much it missed".to_owned());
+                    self.violation(Law::Evt1, "a slow handler is not told how much it missed".to_owned());
                 }
             }
             TaskEventItem::Event { event, position } => {
@@ -194,10 +194,10 @@ impl Subscribers {
                 seat.position.clone_from(position);
                 let Some(last) = last else { return };
                 if (launch, ordinal) <= last {
-                    self.cry(Law::Evt2, format!("event {launch}.{ordinal} comes after {last:?}"));
+                    self.violation(Law::Evt2, format!("event {launch}.{ordinal} comes after {last:?}"));
                 } else if (launch, ordinal) != (last.0, last.1 + 1) && !is_gap_told {
                     let what = format!("event {launch}.{ordinal} follows on {last:?}, and no gap is told");
-                    self.cry(Law::Evt2, what);
+                    self.violation(Law::Evt2, what);
                 }
             }
         }
@@ -219,7 +219,7 @@ impl Subscribers {
             if ground.stream().is_some() || had.last.is_some() {
                 let what =
                     format!("all is calm, {latest:?} was told, and its handler knows of {:?}", had.last);
-                self.cry(Law::Evt2, what);
+                self.violation(Law::Evt2, what);
             }
         }
     }

@@ -14,7 +14,7 @@ use callboard_actors::vocabulary::{AllocationId, Attempt, DriverName, Moment, Ta
 
 use super::super::law::Law;
 use super::super::search::{Play, World};
-use super::super::witness::{Violation, cry, found};
+use super::super::witness::{Violation, found, violation};
 use super::event::{DriversBounds, DriversEvent, Order};
 use super::model::{Conduct, DriversModel, DriversModelOptions, DriversTampers};
 
@@ -137,7 +137,7 @@ impl DriversWorld {
         }
         self.model.set_off.clear();
         if let Some(asker) = self.hear_answers() {
-            return cry(Law::Shell7, format!("question {asker} was answered twice"));
+            return violation(Law::Shell7, format!("question {asker} was answered twice"));
         }
         if self.model.has_ended {
             self.unanswered.clear();
@@ -204,14 +204,14 @@ impl DriversWorld {
         self.hear()?;
         if !self.unanswered.is_empty() {
             let askers: Vec<_> = self.unanswered.keys().collect();
-            return cry(Law::Shell7, format!("questions {askers:?} were never answered"));
+            return violation(Law::Shell7, format!("questions {askers:?} were never answered"));
         }
         if self.is_stopping {
             let left = self.model.children_count();
             return match (self.model.has_ended, left) {
                 (true, 0) => Ok(()),
                 (has_ended, left) => {
-                    cry(Law::Shd6, format!("told to stop: ended {has_ended}, {left} actors left"))
+                    violation(Law::Shd6, format!("told to stop: ended {has_ended}, {left} actors left"))
                 }
             };
         }
@@ -224,13 +224,13 @@ impl DriversWorld {
                     "all is calm: it serves {}, its process runs {is_running}, its actors are {kinds:?}",
                     self.model.serves(&driver)
                 );
-                return cry(Law::Hlt5, what);
+                return violation(Law::Hlt5, what);
             }
         } else if self.model.children_count() > 0 || is_running && !self.model.is_excused() {
             let what = format!("it was removed: its process runs {is_running}, its actors are {kinds:?}");
-            return cry(Law::S4, what);
+            return violation(Law::S4, what);
         } else if self.model.has_handlers(&driver) && !self.is_awaited {
-            return cry(Law::S4, "it was removed, and a handler waits for what never comes");
+            return violation(Law::S4, "it was removed, and a handler waits for what never comes");
         }
         Ok(())
     }

@@ -59,9 +59,9 @@ impl InstanceLaws {
         &self.config
     }
 
-    fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
+    fn violation(&mut self, law: Law, what: impl FnOnce() -> String) {
         let plugin = &self.config.plugin;
-        self.verdict.cry(law, || format!("instance of {plugin}: {}", what()));
+        self.verdict.violation(law, || format!("instance of {plugin}: {}", what()));
     }
 
     // === What comes in ===
@@ -160,22 +160,22 @@ impl InstanceLaws {
             return self.drains(key, deadline);
         }
         if self.is_retired {
-            self.cry(Law::I6, || format!("{call:?} begins although it retires"));
+            self.violation(Law::I6, || format!("{call:?} begins although it retires"));
         }
         if let Some((_, flying)) = self.flying {
-            self.cry(Law::I3, || format!("{call:?} begins while {flying:?} is under way"));
+            self.violation(Law::I3, || format!("{call:?} begins while {flying:?} is under way"));
         }
         if key.generation != self.config.generation {
-            self.cry(Law::Shell3, || format!("{call:?} is made for {key:?}"));
+            self.violation(Law::Shell3, || format!("{call:?} is made for {key:?}"));
         }
         if let InstanceCall::Ask(rpc) = call {
             match &self.read {
-                None => self.cry(Law::I2, || format!("{rpc} is asked without a connection")),
+                None => self.violation(Law::I2, || format!("{rpc} is asked without a connection")),
                 Some(read) if rpc != Rpc::Probe && read.contains(&rpc) => {
-                    self.cry(Law::I3, || format!("{rpc} is read a second time over one connection"));
+                    self.violation(Law::I3, || format!("{rpc} is read a second time over one connection"));
                 }
                 Some(_) if !self.is_ready && needs_readiness(rpc) => {
-                    self.cry(Law::I3, || {
+                    self.violation(Law::I3, || {
                         format!("{rpc} is asked of a plugin that has not said that it is ready")
                     });
                 }
@@ -188,10 +188,12 @@ impl InstanceLaws {
     /// It waits for the calls in flight, its own and those of leases, no longer than it may (SHD-04).
     fn drains(&mut self, key: CallKey, deadline: Duration) {
         if !self.is_retired {
-            self.cry(Law::I1, || "its connection takes no more calls although it does not retire".to_owned());
+            self.violation(Law::I1, || {
+                "its connection takes no more calls although it does not retire".to_owned()
+            });
         }
         if deadline > self.config.limits.retire_deadline {
-            self.cry(Law::I1, || format!("it waits {deadline:?} for the calls in flight"));
+            self.violation(Law::I1, || format!("it waits {deadline:?} for the calls in flight"));
         }
         self.draining = Some(key);
         // What comes of its own call is stale from here on.
@@ -200,18 +202,18 @@ impl InstanceLaws {
 
     fn publishes(&mut self, report: &InstanceReport) {
         if self.is_gone {
-            self.cry(Law::I6, || format!("{} is told after its end", report.health));
+            self.violation(Law::I6, || format!("{} is told after its end", report.health));
         }
         if self.told.as_ref() == Some(report) {
-            self.cry(Law::Scl5, || format!("{} is told twice", report.health));
+            self.violation(Law::Scl5, || format!("{} is told twice", report.health));
         }
         if report.generation != self.config.generation || report.allocation != self.config.allocation {
-            self.cry(Law::I1, || "the report is of another generation".to_owned());
+            self.violation(Law::I1, || "the report is of another generation".to_owned());
         }
         match &report.health {
             Health::Healthy => self.is_called_healthy(report),
             Health::Unhealthy { reason } if reason.is_empty() => {
-                self.cry(Law::I5, || "it is unhealthy and nobody is told why".to_owned());
+                self.violation(Law::I5, || "it is unhealthy and nobody is told why".to_owned());
             }
             Health::Gone => self.is_gone = true,
             Health::Starting | Health::Unhealthy { .. } => {}
@@ -222,14 +224,16 @@ impl InstanceLaws {
     fn is_called_healthy(&mut self, report: &InstanceReport) {
         if !self.has_read_all() || report.fingerprint.is_none() {
             let read = self.read.clone();
-            self.cry(Law::I2, || format!("it is called healthy, and over its connection was read {read:?}"));
+            self.violation(Law::I2, || {
+                format!("it is called healthy, and over its connection was read {read:?}")
+            });
         }
     }
 
     /// When nothing is under way and it does not retire, the next look is set.
     fn rests(&mut self, moment: Moment, next: Option<Timestamp>, machine: &Instance) {
         let Some(next) = next else {
-            self.cry(Law::I4, || "a look is over, and none is to follow".to_owned());
+            self.violation(Law::I4, || "a look is over, and none is to follow".to_owned());
             return;
         };
         let limits = &self.config.limits;
@@ -240,7 +244,7 @@ impl InstanceLaws {
         let is_calm = machine.view().health == Health::Healthy && self.failures == 0;
         let bound = if is_calm { healthy } else { failing };
         if pause > bound || pause.is_zero() {
-            self.cry(Law::I4, || format!("the next look comes in {pause:?}"));
+            self.violation(Law::I4, || format!("the next look comes in {pause:?}"));
         }
     }
 
@@ -252,7 +256,7 @@ impl InstanceLaws {
         let is_told = matches!(report.health, Health::Unhealthy { .. });
         if !is_tolerated && !is_told {
             let failures = self.failures;
-            self.cry(Law::I4, || format!("failure {failures} leaves it {}", report.health));
+            self.violation(Law::I4, || format!("failure {failures} leaves it {}", report.health));
         }
     }
 }
@@ -313,7 +317,7 @@ impl Witness<Instance> for InstanceLaws {
             self.failed(machine);
         }
         if has_ended_call && is_declined(self, input) && publishes_unhealthy(effects) {
-            self.cry(Law::I7, || {
+            self.violation(Law::I7, || {
                 "a node plugin that declines what it may is called unhealthy for it".to_owned()
             });
         }
@@ -332,7 +336,7 @@ impl Witness<Instance> for InstanceLaws {
         }
         let health = machine.view().health;
         if health == Health::Healthy && self.read.is_none() {
-            self.cry(Law::I2, || "it is called healthy without a connection".to_owned());
+            self.violation(Law::I2, || "it is called healthy without a connection".to_owned());
         }
         if health == Health::Healthy && has_ended_call && !is_failure(self, input) {
             self.failures = 0;
@@ -342,17 +346,17 @@ impl Witness<Instance> for InstanceLaws {
             self.rests(moment, next_look, machine);
         }
         if self.is_retired && !was_gone && self.is_drained && !ends {
-            self.cry(Law::I1, || "it retires, nothing is under way, and it does not end".to_owned());
+            self.violation(Law::I1, || "it retires, nothing is under way, and it does not end".to_owned());
         }
         if ends && !self.is_drained {
-            self.cry(Law::A4, || "it ends without waiting for the calls in flight".to_owned());
+            self.violation(Law::A4, || "it ends without waiting for the calls in flight".to_owned());
         }
         if self.is_retired && !ends && !self.is_gone && self.draining.is_none() {
-            self.cry(Law::I1, || "it retires, and nothing says when it ends at the latest".to_owned());
+            self.violation(Law::I1, || "it retires, and nothing says when it ends at the latest".to_owned());
         }
     }
 
     fn panicked(&mut self, input: &Input<Instance>) {
-        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 }

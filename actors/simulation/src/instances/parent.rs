@@ -102,20 +102,23 @@ impl InstancesLaws {
     fn starts(&mut self, life: Attempt, config: &InstanceConfig) {
         let plugin = &config.plugin;
         if self.is_stopping {
-            self.verdict.cry(Law::I6, || format!("an instance of {plugin} is started although all stop"));
+            self.verdict
+                .violation(Law::I6, || format!("an instance of {plugin} is started although all stop"));
         }
         if let Some(old) = self.lives.get(plugin).cloned() {
-            self.verdict
-                .cry(Law::I1, || format!("an instance of {plugin} is started before {old:?} has ended"));
+            self.verdict.violation(Law::I1, || {
+                format!("an instance of {plugin} is started before {old:?} has ended")
+            });
         }
         let wanted = self.wanted.get(plugin).map(|active| active.generation);
         if wanted != Some(config.generation) {
-            self.verdict.cry(Law::I1, || {
+            self.verdict.violation(Law::I1, || {
                 format!("generation {} of {plugin} is started, {wanted:?} is active", config.generation)
             });
         }
         if self.newest.is_some_and(|newest| life <= newest) {
-            self.verdict.cry(Law::Reg8, || format!("{life:?} of {plugin} is a number that was used before"));
+            self.verdict
+                .violation(Law::Reg8, || format!("{life:?} of {plugin} is a number that was used before"));
         }
         self.newest = Some(life);
         self.lives.insert(plugin.clone(), Life { life, generation: config.generation, is_retiring: false });
@@ -127,14 +130,14 @@ impl InstancesLaws {
         found.is_retiring = true;
         let plugin = plugin.clone();
         if !bounds.contains(&&plugin) {
-            self.verdict.cry(Law::I1, || format!("the instance of {plugin} retires without a bound"));
+            self.verdict.violation(Law::I1, || format!("the instance of {plugin} retires without a bound"));
         }
     }
 
     fn shows(&mut self, report: &InstanceReport) {
         let plugin = &report.plugin;
         if self.shown.get(plugin) == Some(report) {
-            self.verdict.cry(Law::Scl5, || format!("the same is told of {plugin} twice"));
+            self.verdict.violation(Law::Scl5, || format!("the same is told of {plugin} twice"));
         }
         let current = self.lives.get(plugin);
         let is_current =
@@ -142,7 +145,7 @@ impl InstancesLaws {
         match &report.health {
             Health::Healthy if !is_current => {
                 let current = current.cloned();
-                self.verdict.cry(Law::Reg8, || {
+                self.verdict.violation(Law::Reg8, || {
                     format!(
                         "{plugin} is called healthy by generation {}, and {current:?} lives",
                         report.generation
@@ -150,7 +153,7 @@ impl InstancesLaws {
                 });
             }
             Health::Unhealthy { reason } if reason.is_empty() => {
-                self.verdict.cry(Law::I5, || format!("{plugin} is unhealthy and nobody is told why"));
+                self.verdict.violation(Law::I5, || format!("{plugin} is unhealthy and nobody is told why"));
             }
             Health::Healthy | Health::Unhealthy { .. } | Health::Starting | Health::Gone => {}
         }
@@ -164,7 +167,7 @@ impl InstancesLaws {
             report.health == Health::Healthy && report.generation == dispensed.generation
         });
         if wanted != Some(dispensed.generation) || !is_shown {
-            self.verdict.cry(Law::I2, || {
+            self.verdict.violation(Law::I2, || {
                 format!("{plugin} is handed out in generation {}; {wanted:?} is active", dispensed.generation)
             });
         }
@@ -177,7 +180,7 @@ impl InstancesLaws {
                 self.wanted.get(plugin).is_some_and(|active| active.generation == life.generation);
             if !is_wanted && !life.is_retiring && !self.is_stopping {
                 let what = format!("{life:?} of {plugin} serves although it is not active any more");
-                self.verdict.cry(Law::I1, || what);
+                self.verdict.violation(Law::I1, || what);
                 return;
             }
         }
@@ -226,8 +229,9 @@ impl Witness<Instances> for InstancesLaws {
                 Effect::Call { call: InstancesCall::Retire { life }, .. } => self.retires(*life, &bounds),
                 Effect::Publish(InstancesNews::Reported(report)) => {
                     if late {
-                        self.verdict
-                            .cry(Law::Reg8, || format!("a late report of {} is passed on", report.plugin));
+                        self.verdict.violation(Law::Reg8, || {
+                            format!("a late report of {} is passed on", report.plugin)
+                        });
                     }
                     self.shows(report);
                 }
@@ -237,7 +241,7 @@ impl Witness<Instances> for InstancesLaws {
                 Effect::Reply(_, InstancesAnswer::Dispense(Ok(dispensed))) => self.dispenses(dispensed),
                 Effect::Stop(_) if !self.lives.is_empty() => {
                     let lives = self.lives.clone();
-                    self.verdict.cry(Law::S4, || format!("it ends and leaves {lives:?}"));
+                    self.verdict.violation(Law::S4, || format!("it ends and leaves {lives:?}"));
                 }
                 Effect::Publish(InstancesNews::Expected(_) | InstancesNews::Settled)
                 | Effect::Call { .. }
@@ -252,6 +256,6 @@ impl Witness<Instances> for InstancesLaws {
     }
 
     fn panicked(&mut self, input: &Input<Instances>) {
-        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 }

@@ -20,7 +20,7 @@ use callboard_actors::vocabulary::{
 use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
-use super::super::witness::{Violation, cry, found};
+use super::super::witness::{Violation, found, violation};
 use super::model::{InFlight, InstancesModel, Tampers};
 use super::plugins::Behaviour;
 
@@ -159,7 +159,7 @@ impl InstancesWorld {
         self.model.set_out.clear();
         for (asker, answer) in std::mem::take(&mut self.model.answered) {
             if asker > 100 && !self.unanswered.remove(&asker) {
-                return cry(Law::Shell7, format!("question {asker} was answered twice"));
+                return violation(Law::Shell7, format!("question {asker} was answered twice"));
             }
             let _: Option<Rc<InstancesAnswer>> = answer;
         }
@@ -172,19 +172,19 @@ impl InstancesWorld {
     /// What every plugin comes to when nothing goes wrong any more.
     fn check_end(&self) -> Result<(), Violation> {
         if !self.unanswered.is_empty() {
-            return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
+            return violation(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
         }
         if self.is_stopping {
             return match (self.model.has_ended, self.model.children.len()) {
                 (true, 0) => Ok(()),
                 (has_ended, left) => {
-                    cry(Law::S4, format!("told to stop: ended {has_ended}, {left} instances left"))
+                    violation(Law::S4, format!("told to stop: ended {has_ended}, {left} instances left"))
                 }
             };
         }
         let lives = self.model.children.len();
         let Some(machine) = self.model.parent.machine() else {
-            return cry(Law::Shell4, "the supervisor of the instances does not live");
+            return violation(Law::Shell4, "the supervisor of the instances does not live");
         };
         let view = callboard_actors::shell::Machine::view(machine);
         let reports = view.reports;
@@ -197,7 +197,7 @@ impl InstancesWorld {
             {
                 Ok(())
             }
-            (active, reports) => cry(
+            (active, reports) => violation(
                 Law::I4,
                 format!(
                     "when all was calm, {active:?} was active and shown were {reports:?} of {lives} instances"

@@ -102,42 +102,44 @@ impl InventoryLaws {
     fn told_changed(&mut self, offer: &Offer) {
         let known = self.offers.insert(offer.plugin.clone(), offer.clone());
         if known.as_ref() == Some(offer) {
-            self.verdict.cry(Law::Scl5, || format!("the same is told of {} twice", offer.plugin));
+            self.verdict.violation(Law::Scl5, || format!("the same is told of {} twice", offer.plugin));
         }
         if known.is_some_and(|known| known.equals(offer)) {
-            self.verdict
-                .cry(Law::Hlt8, || format!("{} serves as it did before, and that is told", offer.plugin));
+            self.verdict.violation(Law::Hlt8, || {
+                format!("{} serves as it did before, and that is told", offer.plugin)
+            });
         }
         self.must_come_after_first(&offer.plugin);
     }
 
     fn told_removed(&mut self, moment: Moment, offer: &Offer) {
         if self.offers.remove(&offer.plugin).is_none() {
-            self.verdict.cry(Law::N1, || format!("{} is removed and was not offered", offer.plugin));
+            self.verdict.violation(Law::N1, || format!("{} is removed and was not offered", offer.plugin));
         }
         match self.away.remove(&offer.plugin) {
             Some(since) if moment.now.since(since) >= self.options.restart_grace => {}
-            Some(since) => self.verdict.cry(Law::Hlt8, || {
+            Some(since) => self.verdict.violation(Law::Hlt8, || {
                 format!("{} is removed after {:?} already", offer.plugin, moment.now.since(since))
             }),
-            None => self.verdict.cry(Law::Hlt8, || format!("{} is removed, and serves", offer.plugin)),
+            None => self.verdict.violation(Law::Hlt8, || format!("{} is removed, and serves", offer.plugin)),
         }
         self.must_come_after_first(&offer.plugin);
     }
 
     fn must_come_after_first(&mut self, plugin: &PluginKey) {
         if !self.has_told_first {
-            self.verdict.cry(Law::N1, || format!("word of {plugin} comes before the first fingerprints"));
+            self.verdict
+                .violation(Law::N1, || format!("word of {plugin} comes before the first fingerprints"));
         }
     }
 
     fn told_first(&mut self, moment: Moment, offers: &[Offer], summary: &FirstSummary) {
         if self.has_told_first {
-            self.verdict.cry(Law::N1, || "the first fingerprints are told a second time".to_owned());
+            self.verdict.violation(Law::N1, || "the first fingerprints are told a second time".to_owned());
         }
         let waited = moment.now.since(self.begun);
         if waited > self.options.first_wait {
-            self.verdict.cry(Law::N1, || format!("the first fingerprints come after {waited:?}"));
+            self.verdict.violation(Law::N1, || format!("the first fingerprints come after {waited:?}"));
         }
         let FirstSummary { healthy, unhealthy, undetected, no_answer } = summary;
         let unhealthy = unhealthy.iter().map(|(plugin, _)| plugin);
@@ -150,8 +152,9 @@ impl InventoryLaws {
         let is_said = |plugin: &PluginKey| named.binary_search(&plugin).is_ok();
         let is_whole = self.expected.iter().all(is_said);
         if named.len() != count || !is_whole || !offers.iter().all(is_named) {
-            self.verdict
-                .cry(Law::N2, || format!("the first summary does not name each plugin once: {summary:?}"));
+            self.verdict.violation(Law::N2, || {
+                format!("the first summary does not name each plugin once: {summary:?}")
+            });
         }
         self.has_told_first = true;
         self.offers = offers.iter().map(|offer| (offer.plugin.clone(), offer.clone())).collect();
@@ -168,7 +171,7 @@ impl InventoryLaws {
         };
         let is_whole = view.offers.len() == self.offers.len();
         if self.has_told_first && !(is_whole && view.offers.iter().zip(self.offers.values()).all(is_told)) {
-            self.verdict.cry(Law::N1, || "what is shown on request is not what was told".to_owned());
+            self.verdict.violation(Law::N1, || "what is shown on request is not what was told".to_owned());
         }
     }
 }
@@ -206,6 +209,6 @@ impl Witness<Inventory> for InventoryLaws {
     }
 
     fn panicked(&mut self, input: &Input<Inventory>) {
-        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 }

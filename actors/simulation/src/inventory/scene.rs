@@ -16,7 +16,7 @@ use super::super::instances::NoDisk;
 use super::super::law::Law;
 use super::super::search::{Actor, Scene, SceneEvent as Event, Stage};
 use super::super::stand_in::{Rules, StandIn};
-use super::super::witness::{Verdict, Violation, cry};
+use super::super::witness::{Verdict, Violation, violation};
 use super::event::{InventoryBounds, InventoryEvent, Word, plugin};
 use super::laws::InventoryLaws;
 
@@ -243,14 +243,14 @@ impl Scene for InventoryScene {
     fn check_end(&self, stage: &Stage<Self>) -> Result<(), Violation> {
         if stage.stopped.is_some() {
             let has_ended = stage.actor.has_ended();
-            return if has_ended { Ok(()) } else { cry(Law::S4, "told to stop, it goes on") };
+            return if has_ended { Ok(()) } else { violation(Law::S4, "told to stop, it goes on") };
         }
         let Some(machine) = stage.actor.machine() else {
-            return cry(Law::Shell4, "the inventory does not live");
+            return violation(Law::Shell4, "the inventory does not live");
         };
         let view = machine.view();
         if view.first.is_none() {
-            return cry(Law::N1, "the first fingerprints were never told");
+            return violation(Law::N1, "the first fingerprints were never told");
         }
         let serves = |report: &&InstanceReport| report.health != Health::Gone;
         let due: Vec<Offer> = self.reports.iter().flatten().filter(serves).map(Offer::of).collect();
@@ -258,7 +258,7 @@ impl Scene for InventoryScene {
         if view.offers.len() == due.len() && view.offers.iter().zip(&due).all(is_so) {
             return Ok(());
         }
-        cry(Law::Hlt8, format!("when all was calm, {:?} was offered instead of {due:?}", view.offers))
+        violation(Law::Hlt8, format!("when all was calm, {:?} was offered instead of {due:?}", view.offers))
     }
 }
 

@@ -15,7 +15,7 @@ impl ProcessesModel {
             None => self.check_calm(),
         };
         if let Err((law, what)) = found {
-            self.verdict.cry(law, || what);
+            self.verdict.violation(law, || what);
         }
     }
 

@@ -70,7 +70,8 @@ impl Ground {
     pub(super) fn start(&mut self, life: Attempt, config: ProcessConfig) {
         let name = &config.record.name;
         if self.actors.values().any(|actor| actor.is_of(name) && actor.at != At::Over) {
-            self.verdict.cry(Law::Prc4, || format!("a second actor of {name} is started beside the first"));
+            self.verdict
+                .violation(Law::Prc4, || format!("a second actor of {name} is started beside the first"));
         }
         let actor = Actor {
             config,
@@ -213,7 +214,8 @@ impl Ground {
             return actor.over(Over::NotStarted(LaunchError::Failed { name, reason }));
         }
         if self.running.values().any(|process| process.name == name) {
-            self.verdict.cry(Law::Prc3, || format!("a second process of {name} is started beside the first"));
+            self.verdict
+                .violation(Law::Prc3, || format!("a second process of {name} is started beside the first"));
         }
         self.running.insert(record.tag, Running { name, lifetime: record.lifetime });
         actor.said.push_back(ProcessNews::Spawned(identity()));
@@ -264,7 +266,7 @@ impl Ground {
         }
         if self.is_let_go && record.lifetime == Lifetime::Surviving && !actor.is_to_end {
             let name = &record.name;
-            self.verdict.cry(Law::S3, || format!("the host lets go of {name}, and it is ended"));
+            self.verdict.violation(Law::S3, || format!("the host lets go of {name}, and it is ended"));
         }
         self.running.remove(&record.tag);
         actor.said.push_back(ProcessNews::Stopping);

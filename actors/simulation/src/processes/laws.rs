@@ -70,8 +70,9 @@ impl ProcessesLaws {
 
     fn check(&mut self, tag: ProcessTag, stage: Stage, disk: &ProcessesDisk) {
         if !disk.has_come(tag, stage) {
-            self.verdict
-                .cry(Law::Shell1, || format!("of {tag} is told {stage:?}, and the disk does not hold it"));
+            self.verdict.violation(Law::Shell1, || {
+                format!("of {tag} is told {stage:?}, and the disk does not hold it")
+            });
         }
     }
 }
@@ -87,20 +88,21 @@ impl Witness<Processes> for ProcessesLaws {
         });
         if !known.eq(held) {
             self.verdict
-                .cry(Law::Shell2, || format!("it knows {reports:?}, and the disk holds {expected:?}"));
+                .violation(Law::Shell2, || format!("it knows {reports:?}, and the disk holds {expected:?}"));
         }
     }
 
     fn stepped(&mut self, _: Moment, _: &Input<Processes>, _: &[Effect<Processes>], _: &Processes) {}
 
     fn panicked(&mut self, input: &Input<Processes>) {
-        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 
     fn left(&mut self, left: &Left<Processes>, is_durable: bool) {
         if !is_durable {
-            self.verdict
-                .cry(Law::Shell1, || format!("{left:?} left before the write in front of it was on disk"));
+            self.verdict.violation(Law::Shell1, || {
+                format!("{left:?} left before the write in front of it was on disk")
+            });
         }
     }
 }

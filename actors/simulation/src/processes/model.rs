@@ -232,7 +232,7 @@ impl ProcessesModel {
         let swept = if is_done {
             let is_recorded = |tag| !known.contains(&tag) && self.owner.books.holds(tag);
             if self.ground.running().any(is_recorded) {
-                self.cry(Law::Prc9, "a process whose record is on disk is swept away".to_owned());
+                self.violation(Law::Prc9, "a process whose record is on disk is swept away".to_owned());
             }
             self.ground.sweep(&known);
             Ok(Vec::new())
@@ -276,7 +276,7 @@ impl ProcessesModel {
     pub(in super::super) fn act(&mut self, life: Attempt, fails: bool) {
         let born = self.ground.act(life, fails);
         if born.is_some_and(|tag| !self.owner.books.holds(tag)) {
-            self.cry(Law::Prc9, "a process is started whose record is not on disk".to_owned());
+            self.violation(Law::Prc9, "a process is started whose record is not on disk".to_owned());
         }
         self.verdict.heard_of(self.ground.verdict.broken());
     }

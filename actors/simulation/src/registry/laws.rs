@@ -69,8 +69,9 @@ impl RegistryLaws {
     /// What subscribers were told must be what is on disk, whenever nothing is under way between the two.
     pub fn compare_told(&mut self, rows: &Rows) {
         if self.is_thorough && !self.picture.is_of(rows, self.run) {
-            self.verdict
-                .cry(Law::Shell1, || "what subscribers were told is not what the disk holds".to_owned());
+            self.verdict.violation(Law::Shell1, || {
+                "what subscribers were told is not what the disk holds".to_owned()
+            });
         }
     }
 
@@ -126,21 +127,23 @@ impl RegistryLaws {
                 let is_missing = answer.is_none();
                 if is_missing {
                     self.verdict
-                        .cry(Law::Shell7, || format!("{id:?} was not answered; expected {sentence:?}"));
+                        .violation(Law::Shell7, || format!("{id:?} was not answered; expected {sentence:?}"));
                 }
                 false
             }
         };
         if !is_said {
-            self.verdict
-                .cry(law, || format!("{:?} was answered; expected {sentence:?}", reading.answer_to(id)));
+            self.verdict.violation(law, || {
+                format!("{:?} was answered; expected {sentence:?}", reading.answer_to(id))
+            });
         }
     }
 
     fn check_question(&mut self, id: AskId, ask: &RegistryAsk, reading: &Reading<'_>) {
         let answer = reading.answer_to(id);
         if !answer.is_some_and(|answer| self.model.answers(ask, answer)) {
-            self.verdict.cry(Law::R1, || format!("{answer:?} is not what a plain list says to {ask:?}"));
+            self.verdict
+                .violation(Law::R1, || format!("{answer:?} is not what a plain list says to {ask:?}"));
         }
     }
 
@@ -167,7 +170,7 @@ impl RegistryLaws {
         };
         if !is_right {
             let now = moment.now;
-            self.verdict.cry(Law::R7, || {
+            self.verdict.violation(Law::R7, || {
                 format!("at {now} who asked for {plugin} heard {:?}", reading.answer_to(id))
             });
         }
@@ -180,8 +183,9 @@ impl RegistryLaws {
         let Some((plugin, until)) = self.waiting.remove(&id) else { return };
         let is_right = matches!(reading.answer_to(id), Some(RegistryAnswer::WaitForPlugin(Err(_))));
         if !is_right || moment.now < until {
-            self.verdict
-                .cry(Law::R7, || format!("the patience for {plugin} ended: {:?}", reading.answer_to(id)));
+            self.verdict.violation(Law::R7, || {
+                format!("the timeout for {plugin} ended: {:?}", reading.answer_to(id))
+            });
         }
     }
 
@@ -190,7 +194,7 @@ impl RegistryLaws {
         for (id, answer) in reading.others() {
             let waited = self.waiting.remove(&id).map(|(plugin, _)| plugin);
             let RegistryAnswer::WaitForPlugin(Ok(active)) = answer else {
-                self.verdict.cry(Law::Shell7, || {
+                self.verdict.violation(Law::Shell7, || {
                     format!("{id:?} was answered {answer:?} by another question's step")
                 });
                 continue;
@@ -200,7 +204,7 @@ impl RegistryLaws {
             };
             if !came.iter().any(is_it) {
                 self.verdict
-                    .cry(Law::R7, || format!("{id:?} waited for {waited:?} and was given {active:?}"));
+                    .violation(Law::R7, || format!("{id:?} waited for {waited:?} and was given {active:?}"));
             }
         }
         let is_forgotten =
@@ -209,7 +213,7 @@ impl RegistryLaws {
             && let Some((plugin, _)) = self.waiting.values().find(is_forgotten)
         {
             let plugin = plugin.clone();
-            self.verdict.cry(Law::R7, || format!("{plugin} has come, and somebody still waits for it"));
+            self.verdict.violation(Law::R7, || format!("{plugin} has come, and somebody still waits for it"));
         }
     }
 
@@ -225,8 +229,9 @@ impl RegistryLaws {
             view.active.iter().map(|active| active.generation).eq(served.map(|served| served.generation));
         if !is_list || !is_active {
             let law = if is_list { Law::R1 } else { Law::R2 };
-            self.verdict
-                .cry(law, || "what the registry shows as a whole is not what a plain list says".to_owned());
+            self.verdict.violation(law, || {
+                "what the registry shows as a whole is not what a plain list says".to_owned()
+            });
         }
     }
 
@@ -251,19 +256,22 @@ impl RegistryLaws {
         let told = view.entries.iter().map(|entry| (entry.number, &entry.registration));
         if !told.eq(rows.values().map(|row| (row.number, &row.registration))) {
             let law = if view.entries.len() == rows.len() { Law::R2 } else { Law::Shell2 };
-            self.verdict
-                .cry(law, || "the rebuilt registry is not what the disk holds, in its order".to_owned());
+            self.verdict.violation(law, || {
+                "the rebuilt registry is not what the disk holds, in its order".to_owned()
+            });
         }
         let is_so = |entry: &Entry| {
             let is_confirmed = rows.get(&entry.number).is_some_and(|row| row.confirmed_in == self.run);
             is_confirmed == (entry.standing == Standing::Confirmed)
         };
         if !view.entries.iter().all(is_so) {
-            self.verdict.cry(Law::R8, || "what was not confirmed in this run counts as confirmed".to_owned());
+            self.verdict
+                .violation(Law::R8, || "what was not confirmed in this run counts as confirmed".to_owned());
         }
         let served = self.model.boards.values().filter_map(|board| board.active.as_ref());
         if !view.active.iter().map(|active| active.generation).eq(served.map(|served| served.generation)) {
-            self.verdict.cry(Law::R1, || "a rebuild has changed who is active, or its generation".to_owned());
+            self.verdict
+                .violation(Law::R1, || "a rebuild has changed who is active, or its generation".to_owned());
         }
     }
 }
@@ -303,7 +311,7 @@ impl Witness<Registry> for RegistryLaws {
             }
             Input::Elapsed(RegistryTimer::GraceOver) => {
                 if !has_had(self.options.restore_grace, self.begun, moment.now) {
-                    self.verdict.cry(Law::R8, || "the grace ended before its time".to_owned());
+                    self.verdict.violation(Law::R8, || "the grace ended before its time".to_owned());
                 }
                 self.model.end_grace(&mut tales);
                 self.check_tales(tales, Law::R8, false, &reading);
@@ -316,20 +324,21 @@ impl Witness<Registry> for RegistryLaws {
     }
 
     fn panicked(&mut self, input: &Input<Registry>) {
-        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 
     fn left(&mut self, left: &Left<Registry>, is_durable: bool) {
         if !is_durable {
-            self.verdict
-                .cry(Law::Shell1, || format!("{left:?} left before the write in front of it was on disk"));
+            self.verdict.violation(Law::Shell1, || {
+                format!("{left:?} left before the write in front of it was on disk")
+            });
         }
         match left {
             Left::News(number, news) => {
                 self.told += 1;
                 let told = self.told;
                 if *number != told {
-                    self.verdict.cry(Law::R6, || format!("news {number} came where {told} was due"));
+                    self.verdict.violation(Law::R6, || format!("news {number} came where {told} was due"));
                 }
                 self.note_told(news);
                 if self.is_thorough {

@@ -75,7 +75,7 @@ impl RegistryLaws {
                 (Some(tale), Some(news)) if self.is_tale_of(tale, news, &mut written, &mut came) => {}
                 (tale, told) => {
                     let law = blame(tale, told, place.checked_sub(1).map(|last| reading.news[last].1), law);
-                    self.verdict.cry(law, || format!("{told:?} was told where {tale:?} was due"));
+                    self.verdict.violation(law, || format!("{told:?} was told where {tale:?} was due"));
                     return;
                 }
             }
@@ -100,7 +100,7 @@ impl RegistryLaws {
             (Tale::Changed(number, registration), RegistryNews::Updated(entry)) => {
                 written.put.push(*number);
                 if entry.number != *number {
-                    self.verdict.cry(Law::R2, || format!("{entry:?} had number {number}"));
+                    self.verdict.violation(Law::R2, || format!("{entry:?} had number {number}"));
                 }
                 is_confirmed(entry) && entry.registration == *registration
             }
@@ -131,7 +131,7 @@ impl RegistryLaws {
     /// A number is newer than all that were ever given.
     fn number_came(&mut self, entry: &Entry) {
         if entry.number <= self.newest_number {
-            self.verdict.cry(Law::R2, || format!("{entry:?} has an old number"));
+            self.verdict.violation(Law::R2, || format!("{entry:?} has an old number"));
         }
         self.newest_number = self.newest_number.max(entry.number);
         let board = self.model.board_mut(&entry.registration.plugin);
@@ -159,7 +159,7 @@ impl RegistryLaws {
         written.put.extend(newest);
         came.push((plugin.clone(), active.generation));
         if active.generation <= self.newest_generation {
-            self.verdict.cry(Law::R1, || format!("{active:?} has an old generation"));
+            self.verdict.violation(Law::R1, || format!("{active:?} has an old generation"));
         }
         self.newest_generation = self.newest_generation.max(active.generation);
         active.registration == *registration
@@ -178,21 +178,21 @@ impl RegistryLaws {
         };
         if lacks(&put, &expected_put) || lacks(&delete, &expected_delete) {
             let law = if has_roles { Law::R5 } else { Law::Shell1 };
-            self.verdict.cry(law, || format!("written: {put:?} and without {delete:?}; due: {expected_put:?} and without {expected_delete:?}"));
+            self.verdict.violation(law, || format!("written: {put:?} and without {delete:?}; due: {expected_put:?} and without {expected_delete:?}"));
         } else if put != expected_put || delete != expected_delete {
-            self.verdict.cry(law, || format!("written: {put:?} and without {delete:?}; due: {expected_put:?} and without {expected_delete:?}"));
+            self.verdict.violation(law, || format!("written: {put:?} and without {delete:?}; due: {expected_put:?} and without {expected_delete:?}"));
         }
         for row in rows() {
             let held = self.model.find(&row.registration.plugin, &row.registration.allocation);
             let is_so =
                 held.is_some_and(|held| held.number == row.number && held.registration == row.registration);
             if !is_so || row.confirmed_in != self.run {
-                self.verdict.cry(law, || format!("{row:?} was written, and that is not what is held"));
+                self.verdict.violation(law, || format!("{row:?} was written, and that is not what is held"));
             }
         }
         if reading.is_ahead_of_its_write() {
             self.verdict
-                .cry(Law::Shell1, || "something is said before the write that it rests on".to_owned());
+                .violation(Law::Shell1, || "something is said before the write that it rests on".to_owned());
         }
     }
 }

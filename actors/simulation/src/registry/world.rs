@@ -17,7 +17,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Verdict, Violation, cry, found};
+use super::super::witness::{NOBODY_WAITS, Verdict, Violation, found, violation};
 use super::super::writes::Outcome;
 use super::disk::RegistryDisk;
 use super::event::{RegistryBounds, RegistryEvent, name};
@@ -125,12 +125,13 @@ impl RegistryWorld {
             match left {
                 Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
                     if !self.unanswered.remove(&asker) {
-                        self.verdict.cry(Law::Shell7, || format!("question {asker} was answered twice"));
+                        self.verdict
+                            .violation(Law::Shell7, || format!("question {asker} was answered twice"));
                     }
                 }
                 Left::Ended(_) => self.unanswered.clear(),
                 Left::Snapshot(..) => self.registry.books.was_told(),
-                Left::Answer(None, _) => self.verdict.cry(Law::Shell7, || NOBODY_WAITS.to_owned()),
+                Left::Answer(None, _) => self.verdict.violation(Law::Shell7, || NOBODY_WAITS.to_owned()),
                 Left::News(..) | Left::Call { .. } => {}
             }
         }
@@ -288,13 +289,14 @@ impl Play for RegistryWorld {
             self.take(&next)?;
         }
         if !self.unanswered.is_empty() {
-            return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
+            return violation(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
         }
         let entries = self.registry.machine().map(|machine| machine.view().entries).unwrap_or_default();
         match entries.iter().find(|entry| entry.standing == Standing::Provisional) {
-            Some(entry) => {
-                cry(Law::R8, format!("the grace is over, and {} is kept", entry.registration.allocation))
-            }
+            Some(entry) => violation(
+                Law::R8,
+                format!("the grace is over, and {} is kept", entry.registration.allocation),
+            ),
             None => Ok(()),
         }
     }

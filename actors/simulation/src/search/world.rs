@@ -12,7 +12,7 @@ use super::scene::{Actor, Event, Fault, Scene};
 use super::{Play, World};
 use crate::law::Law;
 use crate::stand_in::Left;
-use crate::witness::{NOBODY_WAITS, Violation, cry, found};
+use crate::witness::{NOBODY_WAITS, Violation, found, violation};
 
 /// How often time passes at most on the way to rest.
 const CALM_MAX: u32 = 12;
@@ -128,9 +128,9 @@ impl<S: Scene> SceneWorld<S> {
                 Ok(())
             }
             Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
-                cry(Law::Shell7, format!("question {asker} was answered twice"))
+                violation(Law::Shell7, format!("question {asker} was answered twice"))
             }
-            Left::Answer(None, _) => cry(Law::Shell7, NOBODY_WAITS),
+            Left::Answer(None, _) => violation(Law::Shell7, NOBODY_WAITS),
             Left::Call { number, call, .. } => scene.called(stage, number, call),
             Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => Ok(()),
         }
@@ -199,7 +199,7 @@ impl<S: Scene> Play for SceneWorld<S> {
         }
         let unanswered = &self.stage.unanswered;
         if !unanswered.is_empty() {
-            return cry(Law::Shell7, format!("questions {unanswered:?} were never answered"));
+            return violation(Law::Shell7, format!("questions {unanswered:?} were never answered"));
         }
         self.scene.check_end(&self.stage)
     }

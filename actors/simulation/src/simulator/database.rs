@@ -175,11 +175,11 @@ impl HostModel {
             self.note(|| Came::left("database", &word));
             let due = self.database.as_mut().and_then(|database| database.settlements.pop_front());
             let Some(due) = due else {
-                self.cry(Law::P3, format!("{word:?} is told, and nothing is due"));
+                self.violation(Law::P3, format!("{word:?} is told, and nothing is due"));
                 continue;
             };
             if (due.epoch, due.through, due.is_written) != (word.epoch, word.through, word.is_written) {
-                self.cry(Law::P1, format!("{word:?} is told, and {due:?} is due"));
+                self.violation(Law::P1, format!("{word:?} is told, and {due:?} is due"));
             }
             self.registry.settled(moment, due);
         }
@@ -218,7 +218,7 @@ impl HostModel {
         let plain = self.registry.books.read(moment.now);
         match image(rows, &plain) {
             Ok(image) if image == plain => {}
-            found => self.cry(Law::P2, format!("{found:?} is loaded, and {plain:?} is due")),
+            found => self.violation(Law::P2, format!("{found:?} is loaded, and {plain:?} is due")),
         }
         let books = &self.registry.books;
         let (rows, run, begun) = (books.rows().clone(), books.run(), books.begun());
@@ -255,7 +255,7 @@ impl HostModel {
         database_model.open();
         let opened = database_model.run();
         if opened != run {
-            self.cry(Law::P4, format!("{opened:?} begins where {run:?} is due"));
+            self.violation(Law::P4, format!("{opened:?} begins where {run:?} is due"));
         }
         self.resolve();
     }

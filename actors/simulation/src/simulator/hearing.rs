@@ -43,7 +43,7 @@ impl HostModel {
                     self.signals.push(Signal::Ready(Happening::Checked(true)));
                 }
                 Left::Ended(_) => self.unanswered.clear(),
-                Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+                Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
                 Left::News(..) => {}
             }
         }

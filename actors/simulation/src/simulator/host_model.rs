@@ -227,7 +227,7 @@ impl HostModel {
             if self.instances_model.children_count() > 0 {
                 let what =
                     format!("{} instances are left after the end", self.instances_model.children_count());
-                self.cry(Law::S4, what);
+                self.violation(Law::S4, what);
             }
             self.close_database();
             let written = self.registry.books.waiting();
@@ -285,25 +285,25 @@ impl HostModel {
 
     pub(super) fn answered(&mut self, asker: u64) {
         if !self.unanswered.remove(&asker) {
-            self.cry(Law::Shell7, format!("question {asker} was answered twice"));
+            self.violation(Law::Shell7, format!("question {asker} was answered twice"));
         }
     }
 
-    pub(super) fn cry(&mut self, law: Law, what: String) {
-        self.verdict.cry(law, || what);
+    pub(super) fn violation(&mut self, law: Law, what: String) {
+        self.verdict.violation(law, || what);
     }
 
     /// Nobody has taken a step for as long as nobody may.
     pub(super) fn stands_still(&mut self) {
         let what = format!("nobody takes a step any more, and the host is {:?}", self.curtain);
-        self.cry(Law::Shell7, what);
+        self.violation(Law::Shell7, what);
     }
 
     /// Everyone must have an answer by now.
     pub(super) fn check_answered(&mut self) {
         if !self.unanswered.is_empty() && self.curtain == Curtain::Up {
             let what = format!("questions {:?} were never answered", self.unanswered);
-            self.cry(Law::Shell7, what);
+            self.violation(Law::Shell7, what);
         }
     }
 

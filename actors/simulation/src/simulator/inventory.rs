@@ -31,7 +31,7 @@ impl HostModel {
             self.note(|| Came::left_to("inventory", &left, |_| true));
             match left {
                 Left::Answer(Some(asker), _) | Left::Refused(asker, _) => self.answered(asker),
-                Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+                Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
                 Left::Call { number, call, .. } => self.inventory_calls(number, &call),
                 Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
             }

@@ -196,7 +196,7 @@ impl Plan {
             Planned::Checked => Some(Happening::Checked(!self.chance.once_in(3))),
             Planned::Answer(plugin) => Some(Happening::Answer(plugin, self.behaviour())),
             Planned::Driver(driver, turn) => Some(self.turn_of_driver(at, driver, turn)),
-            Planned::Errand(process) => Some(self.errand(at, process)),
+            Planned::ProcessTurn(process) => Some(self.process_turn(at, process)),
             Planned::Family(turn) => self.turn_of_family(at, turn, host_model),
             Planned::Of(once) => self.of_itself(at, once, host_model),
         }

@@ -223,7 +223,7 @@ impl HostModel {
                     .keys()
                     .copied());
                 if !is_so {
-                    self.cry(
+                    self.violation(
                         Law::Shell1,
                         "nothing is under way, and the registry is not what its disk holds".to_owned(),
                     );

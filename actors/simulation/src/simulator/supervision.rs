@@ -11,7 +11,7 @@ use callboard_actors::supervisor::{
 use callboard_actors::vocabulary::{Backoff, RestartBudget};
 
 use super::super::allocation::Reply;
-use super::super::supervision::{Branch, Family, Fate, Stir, Task};
+use super::super::supervision::{Branch, Family, Stir, Task, TaskEnd};
 use super::super::tamper::Tamper;
 use super::event::Happening;
 use super::host_model::{Curtain, HostModel, Signal};
@@ -26,7 +26,7 @@ pub enum FamilyDoing {
     /// A call comes back.
     Return(Task, Reply),
     /// A child ends of itself.
-    End(u8, Fate),
+    End(u8, TaskEnd),
     /// Somebody wants a child started again.
     Restart(u8),
     /// Somebody waits until all children are up.
@@ -54,7 +54,7 @@ pub(super) fn write_family(f: &mut fmt::Formatter<'_>, number: u8, doing: Family
                 Task::Describe => write!(f, "answer s{number} describe {reply}"),
             }
         }
-        FamilyDoing::End(child, fate) => write!(f, "{} s{number} c{child}", fate.as_str()),
+        FamilyDoing::End(child, end) => write!(f, "{} s{number} c{child}", end.as_str()),
         FamilyDoing::Restart(child) => write!(f, "restart s{number} c{child}"),
         FamilyDoing::Await => write!(f, "await-started s{number}"),
         FamilyDoing::Describe => write!(f, "tree s{number}"),
@@ -132,10 +132,10 @@ impl HostModel {
             }
             FamilyDoing::Return(task, Reply::Late) => self.family_hangs(supervisor, task),
             FamilyDoing::Return(task, reply) => self.family.returns(moment, supervisor, task, reply),
-            FamilyDoing::End(child, fate) if is_child(child) => {
-                let ending = match fate {
-                    Fate::Finishes => Ending::Normal,
-                    Fate::Falls => Ending::Killed,
+            FamilyDoing::End(child, end) if is_child(child) => {
+                let ending = match end {
+                    TaskEnd::Finishes => Ending::Normal,
+                    TaskEnd::Falls => Ending::Killed,
                 };
                 self.family.end(supervisor, child.into(), ending);
             }

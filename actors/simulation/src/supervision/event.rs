@@ -53,14 +53,14 @@ impl SupervisionBounds {
 
 /// How a child ends of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Fate {
+pub enum TaskEnd {
     /// With its business in order.
     Finishes,
     /// It is killed, or gives up.
     Falls,
 }
 
-impl Fate {
+impl TaskEnd {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Finishes, Self::Falls];
 
@@ -82,7 +82,7 @@ pub enum SupervisionEvent {
     /// A call comes back, counted from the oldest.
     Return(usize, Reply),
     /// A child ends of itself.
-    End(usize, Fate),
+    End(usize, TaskEnd),
     /// Somebody wants a child started again.
     Restart(usize),
     /// Somebody waits for the start.
@@ -107,7 +107,7 @@ impl fmt::Display for SupervisionEvent {
         match self {
             Self::Make(child) => write!(f, "made c{child}"),
             Self::Return(place, reply) => write!(f, "answer call={place} {}", reply.as_str()),
-            Self::End(child, fate) => write!(f, "c{child} {}", fate.as_str()),
+            Self::End(child, end) => write!(f, "c{child} {}", end.as_str()),
             Self::Restart(child) => write!(f, "restart c{child}"),
             Self::Await => f.write_str("await-started"),
             Self::Describe => f.write_str("tree"),

@@ -282,9 +282,9 @@ impl Family {
             }
             Some(asker) if member.askers.remove(&asker) => self.answered.push(asker),
             Some(asker) => {
-                self.verdict.cry(Law::Shell7, || format!("question {asker} was answered twice"));
+                self.verdict.violation(Law::Shell7, || format!("question {asker} was answered twice"));
             }
-            None => self.verdict.cry(Law::Shell7, || NOBODY_WAITS.to_owned()),
+            None => self.verdict.violation(Law::Shell7, || NOBODY_WAITS.to_owned()),
         }
     }
 
@@ -352,7 +352,7 @@ impl Family {
 
     pub(in super::super) fn check_calm(&mut self) {
         if !self.lives() {
-            self.verdict.cry(Law::S1, || "the root of the supervisors does not live".to_owned());
+            self.verdict.violation(Law::S1, || "the root of the supervisors does not live".to_owned());
         }
         for member in self.members.iter_mut().flatten() {
             member.model.check_calm();

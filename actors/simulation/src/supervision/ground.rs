@@ -12,7 +12,7 @@ use super::super::law::Law;
 use super::super::witness::Verdict;
 
 /// How long a child that was killed may live on before it is given up.
-const KILL_PATIENCE: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The children, their lives, and what is being done with them.
 #[derive(Debug, Clone, Hash)]
@@ -148,7 +148,7 @@ impl Ground {
             Call::TakeStock => Work::Stock((0..self.slots.len()).map(|child| self.standing(child)).collect()),
             Call::StartChild { child } => {
                 if self.is_alive(child) {
-                    self.verdict.cry(Law::S2, || format!("c{child} is started while it lives"));
+                    self.verdict.violation(Law::S2, || format!("c{child} is started while it lives"));
                 }
                 self.slots[child].starting = Some(number);
                 self.slots[child].life = None;
@@ -260,7 +260,7 @@ impl Ground {
         let lost = |within| Some(Err(CallLost::DeadlineExceeded(within)));
         let (until, said) = match work {
             Work::Stock(standings) if reply == Reply::Good => (None, Some(Ok(Outcome::Stock(standings)))),
-            Work::Stock(_) => (None, lost(KILL_PATIENCE)),
+            Work::Stock(_) => (None, lost(KILL_TIMEOUT)),
             Work::Start { child, is_called_back: true, .. } => {
                 (None, Some(Ok(failed(child, "the start was called back"))))
             }
@@ -274,7 +274,7 @@ impl Ground {
                 };
                 let until = match outcome {
                     StopOutcome::Killed { .. } => Some(kill_at),
-                    StopOutcome::Stuck { .. } => Some(kill_at + KILL_PATIENCE),
+                    StopOutcome::Stuck { .. } => Some(kill_at + KILL_TIMEOUT),
                     StopOutcome::Stopped
                     | StopOutcome::Crashed { .. }
                     | StopOutcome::EndedBefore { .. }
@@ -288,7 +288,7 @@ impl Ground {
             Work::Describe if reply == Reply::Good => {
                 (None, Some(Ok(Outcome::Described { own: Default::default(), children: Vec::new() })))
             }
-            Work::Describe => (None, lost(KILL_PATIENCE)),
+            Work::Describe => (None, lost(KILL_TIMEOUT)),
         };
         self.tidy();
         (until, said)

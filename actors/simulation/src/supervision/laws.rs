@@ -261,20 +261,20 @@ impl SupervisionLaws {
         match self.duty {
             Duty::Nothing => {}
             Duty::Restarting { child, .. } => {
-                self.verdict.cry(Law::S1, || format!("c{child} fell, and that is not told"));
+                self.verdict.violation(Law::S1, || format!("c{child} fell, and that is not told"));
             }
-            Duty::GivingUp => self.verdict.cry(Law::S1, || "it gives up, and does not tell".to_owned()),
+            Duty::GivingUp => self.verdict.violation(Law::S1, || "it gives up, and does not tell".to_owned()),
         }
         self.duty = Duty::Nothing;
         if !self.has_stock && self.end.is_none() {
             return;
         }
         if let Some(what) = self.idle_group() {
-            self.verdict.cry(Law::S1, || what);
+            self.verdict.violation(Law::S1, || what);
         }
         for (child, known) in self.children.iter().enumerate() {
             if let State::Up { is_watched: false, .. } = known.state {
-                self.verdict.cry(Law::S1, || format!("c{child} is up, and nobody watches it"));
+                self.verdict.violation(Law::S1, || format!("c{child} is up, and nobody watches it"));
             }
         }
         let Some(end) = &self.end else { return };
@@ -283,7 +283,7 @@ impl SupervisionLaws {
         let is_stopping =
             matches!(self.children[last].state, State::Stopping { mode, .. } if mode == end.mode);
         if !is_stopping {
-            self.verdict.cry(Law::S3, || format!("everything is to end, and c{last} is not stopped"));
+            self.verdict.violation(Law::S3, || format!("everything is to end, and c{last} is not stopped"));
         }
     }
 
@@ -291,7 +291,7 @@ impl SupervisionLaws {
     pub(super) fn ended_with(&mut self, ground: &Ground) {
         for child in 0..self.children.len() {
             if ground.is_alive(child) && !ground.is_stuck(child) {
-                self.verdict.cry(Law::S4, || format!("c{child} lives on after the end"));
+                self.verdict.violation(Law::S4, || format!("c{child} lives on after the end"));
             }
         }
     }
@@ -301,14 +301,14 @@ impl SupervisionLaws {
         for child in 0..self.children.len() {
             let is_permanent = self.plan.children[child].restart == Restart::Permanent;
             if is_permanent && !ground.is_alive(child) {
-                self.verdict.cry(Law::S1, || format!("c{child} is permanent, and does not live"));
+                self.verdict.violation(Law::S1, || format!("c{child} is permanent, and does not live"));
             }
             if !self.children[child].has_run {
-                self.verdict.cry(Law::S1, || format!("c{child} was never started"));
+                self.verdict.violation(Law::S1, || format!("c{child} was never started"));
             }
         }
         if !self.groups.is_empty() || !self.pauses.is_empty() {
-            self.verdict.cry(Law::S1, || "it never came to rest".to_owned());
+            self.verdict.violation(Law::S1, || "it never came to rest".to_owned());
         }
     }
 }
@@ -363,7 +363,7 @@ impl Witness<Supervisor> for SupervisionLaws {
     }
 
     fn panicked(&mut self, input: &Input<Supervisor>) {
-        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.violation(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 }
 
@@ -374,7 +374,7 @@ impl SupervisionLaws {
                 if *name == self.plan.children[child].name =>
             {
                 if *pause < bounds.0 || *pause > bounds.1 {
-                    self.verdict.cry(Law::S1, || format!("{name} is to wait for {pause:?}"));
+                    self.verdict.violation(Law::S1, || format!("{name} is to wait for {pause:?}"));
                 }
                 if let Some(group) = self.groups.last_mut() {
                     group.pause = *pause;
@@ -382,11 +382,11 @@ impl SupervisionLaws {
                 self.duty = Duty::Nothing;
             }
             (SupervisorNews::ChildRestarting { name, .. }, _) => {
-                self.verdict.cry(Law::S1, || format!("{name} is said to have fallen, and it has not"));
+                self.verdict.violation(Law::S1, || format!("{name} is said to have fallen, and it has not"));
             }
             (SupervisorNews::Escalated { .. }, Duty::GivingUp) => self.duty = Duty::Nothing,
             (SupervisorNews::Escalated { reason }, _) => {
-                self.verdict.cry(Law::S1, || format!("it gives up without need: {reason}"));
+                self.verdict.violation(Law::S1, || format!("it gives up without need: {reason}"));
             }
             (
                 SupervisorNews::ChildStarted { .. }

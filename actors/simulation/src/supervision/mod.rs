@@ -14,7 +14,7 @@ mod family;
 mod event;
 mod world;
 
-pub use event::{Fate, SupervisionBounds, SupervisionEvent};
+pub use event::{SupervisionBounds, SupervisionEvent, TaskEnd};
 pub(super) use family::{Branch, Family, Stir};
 pub use ground::Task;
 pub use laws::SupervisionLaws;

@@ -29,30 +29,31 @@ impl SupervisionLaws {
     fn starts(&mut self, now: Timestamp, child: usize, key: CallKey, within: Duration) {
         let state = std::mem::replace(&mut self.children[child].state, State::Starting(key));
         if self.end.is_some() {
-            self.verdict.cry(Law::S3, || format!("c{child} is started though everything ends"));
+            self.verdict.violation(Law::S3, || format!("c{child} is started though everything ends"));
             return;
         }
         if state != State::Down {
-            self.verdict.cry(Law::S2, || format!("c{child} is started, and it is {state:?}"));
+            self.verdict.violation(Law::S2, || format!("c{child} is started, and it is {state:?}"));
         }
         if within != self.plan.children[child].start_deadline {
-            self.verdict.cry(Law::S3, || format!("c{child} may take {within:?} to start"));
+            self.verdict.violation(Law::S3, || format!("c{child} may take {within:?} to start"));
         }
         let Some(group) = self.groups.iter().find(|group| group.members.contains(&child)) else {
-            self.verdict.cry(Law::S1, || format!("c{child} is started, and nothing asked for that"));
+            self.verdict.violation(Law::S1, || format!("c{child} is started, and nothing asked for that"));
             return;
         };
         match group.ready_at() {
-            None => self
-                .verdict
-                .cry(Law::S2, || format!("c{child} is started before all that share its fate are down")),
+            None => self.verdict.violation(Law::S2, || {
+                format!("c{child} is started before all that share its fate are down")
+            }),
             Some(ready_at) if now < ready_at => {
-                self.verdict.cry(Law::S1, || format!("c{child} is started before its pause is over"));
+                self.verdict.violation(Law::S1, || format!("c{child} is started before its pause is over"));
             }
             Some(_) => {}
         }
         if group.members.first() != Some(&child) {
-            self.verdict.cry(Law::S2, || format!("c{child} is started before one that comes before it"));
+            self.verdict
+                .violation(Law::S2, || format!("c{child} is started before one that comes before it"));
         }
     }
 
@@ -60,11 +61,13 @@ impl SupervisionLaws {
         let spec = &self.plan.children[child];
         let longest = deadline.max(spec.stop_longest);
         if deadline != spec.stop_deadline || within < longest || within > longest + STOP_MARGIN_MAX {
-            self.verdict.cry(Law::S3, || format!("c{child} may take {deadline:?} to end, or {within:?}"));
+            self.verdict
+                .violation(Law::S3, || format!("c{child} may take {deadline:?} to end, or {within:?}"));
         }
         let state = self.children[child].state;
         if state.is_at_rest() {
-            self.verdict.cry(Law::S2, || format!("c{child} is stopped, and it is {state:?} at {now:?}"));
+            self.verdict
+                .violation(Law::S2, || format!("c{child} is stopped, and it is {state:?} at {now:?}"));
         }
         let is_down = |other: usize| self.children[other].state.is_at_rest();
         let Some(end) = &self.end else {
@@ -72,28 +75,28 @@ impl SupervisionLaws {
             return;
         };
         if mode != end.mode {
-            self.verdict.cry(Law::S3, || format!("c{child} is told to {mode:?}, which nobody wants"));
+            self.verdict.violation(Law::S3, || format!("c{child} is told to {mode:?}, which nobody wants"));
         }
         let is_starting = matches!(state, State::Starting(_));
         if !is_starting && !(child + 1..self.children.len()).all(is_down) {
-            self.verdict.cry(Law::S2, || format!("c{child} is stopped before one that comes after it"));
+            self.verdict.violation(Law::S2, || format!("c{child} is stopped before one that comes after it"));
         }
     }
 
     fn stops_for_a_restart(&mut self, child: usize, mode: StopMode) {
         let Some(group) = self.groups.iter().find(|group| group.members.contains(&child)) else {
-            self.verdict.cry(Law::S1, || format!("c{child} is stopped, and shares nobody's fate"));
+            self.verdict.violation(Law::S1, || format!("c{child} is stopped, and shares nobody's fate"));
             return;
         };
         let is_down = |other: &usize| *other <= child || self.children[*other].state.is_at_rest();
         if !group.members.iter().all(is_down) {
-            self.verdict.cry(Law::S2, || format!("c{child} is stopped before one that comes after it"));
+            self.verdict.violation(Law::S2, || format!("c{child} is stopped before one that comes after it"));
         }
         if group.down_since.is_some() {
-            self.verdict.cry(Law::S1, || format!("c{child} is stopped while its group comes up"));
+            self.verdict.violation(Law::S1, || format!("c{child} is stopped while its group comes up"));
         }
         if mode != StopMode::Detach {
-            self.verdict.cry(Law::S3, || format!("c{child} is to leave nothing for its next life"));
+            self.verdict.violation(Law::S3, || format!("c{child} is to leave nothing for its next life"));
         }
     }
 
@@ -106,28 +109,28 @@ impl SupervisionLaws {
             | State::Stopping { .. }
             | State::Stuck) => {
                 let state = *state;
-                self.verdict.cry(Law::S1, || format!("c{child} is watched, and it is {state:?}"));
+                self.verdict.violation(Law::S1, || format!("c{child} is watched, and it is {state:?}"));
             }
         }
     }
 
     pub(super) fn ends(&mut self, ending: &Ending) {
         let Some(end) = &self.end else {
-            self.verdict.cry(Law::S1, || "it ends, and nothing asked for that".to_owned());
+            self.verdict.violation(Law::S1, || "it ends, and nothing asked for that".to_owned());
             return;
         };
         if let Some(child) = self.children.iter().position(|known| !known.state.is_at_rest()) {
-            self.verdict.cry(Law::S4, || format!("it ends, and leaves c{child} behind"));
+            self.verdict.violation(Law::S4, || format!("it ends, and leaves c{child} behind"));
         }
         if !self.pauses.is_empty() {
-            self.verdict.cry(Law::S4, || "it ends, and leaves a timer behind".to_owned());
+            self.verdict.violation(Law::S4, || "it ends, and leaves a timer behind".to_owned());
         }
         let is_right = match end.cause {
             Cause::Asked => *ending == Ending::Normal,
             Cause::Undone | Cause::GaveUp => matches!(ending, Ending::Failed(_)),
         };
         if !is_right {
-            self.verdict.cry(Law::S1, || format!("it ends as {ending:?}"));
+            self.verdict.violation(Law::S1, || format!("it ends as {ending:?}"));
         }
     }
 }

@@ -33,7 +33,7 @@ impl SupervisionLaws {
             Err(StartError::TooManyWaiting { .. }) => true,
         };
         if !is_so {
-            self.verdict.cry(Law::S2, || format!("who waits for the start is told {answer:?}"));
+            self.verdict.violation(Law::S2, || format!("who waits for the start is told {answer:?}"));
         }
     }
 
@@ -54,20 +54,22 @@ impl SupervisionLaws {
             Err(RestartError::TooManyWaiting { .. }) => true,
         };
         if !is_so {
-            self.verdict
-                .cry(Law::S1, || format!("who wants c{child} started again is told {answer:?}: {state:?}"));
+            self.verdict.violation(Law::S1, || {
+                format!("who wants c{child} started again is told {answer:?}: {state:?}")
+            });
         }
     }
 
     fn shows(&mut self, tree: &TreeNode) {
         let names = tree.children.iter().map(|node| &node.name);
         if !names.eq(self.plan.children.iter().map(|spec| &spec.name)) {
-            self.verdict.cry(Law::S2, || "the tree does not show the children in their order".to_owned());
+            self.verdict
+                .violation(Law::S2, || "the tree does not show the children in their order".to_owned());
         }
         for (child, node) in tree.children.iter().enumerate() {
             let is_up = matches!(self.children[child].state, State::Up { .. });
             if is_up != (node.state == "running") {
-                self.verdict.cry(Law::S1, || format!("c{child} is shown as {}", node.state));
+                self.verdict.violation(Law::S1, || format!("c{child} is shown as {}", node.state));
             }
         }
     }
@@ -75,11 +77,11 @@ impl SupervisionLaws {
     /// The report names each child once, with how it ended and how long that took.
     fn reports(&mut self, now: Timestamp, report: &ShutdownReport) {
         let Some(end) = &self.end else {
-            self.verdict.cry(Law::S3, || "an end is reported that has not begun".to_owned());
+            self.verdict.violation(Law::S3, || "an end is reported that has not begun".to_owned());
             return;
         };
         if let Some(what) = self.fault_of(end, now, report) {
-            self.verdict.cry(Law::S3, || what);
+            self.verdict.violation(Law::S3, || what);
         }
     }
 

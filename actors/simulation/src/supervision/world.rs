@@ -14,8 +14,8 @@ use super::super::allocation::Reply;
 use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
-use super::event::{Fate, SupervisionBounds, SupervisionEvent};
+use super::super::witness::{NOBODY_WAITS, Violation, found, violation};
+use super::event::{SupervisionBounds, SupervisionEvent, TaskEnd};
 use super::model::SupervisionModel;
 
 /// How long falls count.
@@ -64,9 +64,9 @@ impl SupervisionWorld {
         self.model.hear(moment);
         self.model.set_out.clear();
         for (asker, _) in std::mem::take(&mut self.model.answered) {
-            let Some(asker) = asker else { return cry(Law::Shell7, NOBODY_WAITS) };
+            let Some(asker) = asker else { return violation(Law::Shell7, NOBODY_WAITS) };
             if !self.unanswered.remove(&asker) {
-                return cry(Law::Shell7, format!("question {asker} was answered twice"));
+                return violation(Law::Shell7, format!("question {asker} was answered twice"));
             }
         }
         found(self.model.broken())
@@ -110,13 +110,13 @@ impl SupervisionWorld {
         ground.is_alive(child) && !ground.is_being_stopped(child) && (self.left.ends > 0 || is_told)
     }
 
-    fn end(&mut self, child: usize, fate: Fate) {
+    fn end(&mut self, child: usize, end: TaskEnd) {
         if self.model.ground.told(child).is_none() {
             self.left.ends = self.left.ends.saturating_sub(1);
         }
-        let ending = match fate {
-            Fate::Finishes => Ending::Normal,
-            Fate::Falls => Ending::Killed,
+        let ending = match end {
+            TaskEnd::Finishes => Ending::Normal,
+            TaskEnd::Falls => Ending::Killed,
         };
         self.model.ground.ends(child, ending);
     }
@@ -129,13 +129,13 @@ impl SupervisionWorld {
             return Ok(());
         }
         if !self.unanswered.is_empty() {
-            return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
+            return violation(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
         }
         if self.is_stopping {
-            return cry(Law::S3, "told to stop, it goes on");
+            return violation(Law::S3, "told to stop, it goes on");
         }
         if self.model.machine().is_none() {
-            return cry(Law::Shell4, "the supervisor does not live");
+            return violation(Law::Shell4, "the supervisor does not live");
         }
         self.model.check_calm();
         found(self.model.broken())
@@ -160,8 +160,8 @@ impl World for SupervisionWorld {
         for child in children {
             let is_being_made = self.left.is_slow && self.model.ground.is_being_made(child);
             maybe(is_being_made, SupervisionEvent::Make(child));
-            for fate in Fate::ALL {
-                maybe(self.may_end(child), SupervisionEvent::End(child, fate));
+            for end in TaskEnd::ALL {
+                maybe(self.may_end(child), SupervisionEvent::End(child, end));
             }
             maybe(self.left.asks > 0, SupervisionEvent::Restart(child));
         }
@@ -189,7 +189,7 @@ impl Play for SupervisionWorld {
         match *event {
             SupervisionEvent::Make(child) => self.model.ground.make(child),
             SupervisionEvent::Return(place, reply) => self.returns(place, reply),
-            SupervisionEvent::End(child, fate) => self.end(child, fate),
+            SupervisionEvent::End(child, end) => self.end(child, end),
             SupervisionEvent::Restart(child) => {
                 self.left.asks -= 1;
                 self.ask(RestartChild { name: name(child) });

@@ -1,5 +1,5 @@
 //! The supervisor of one allocation with its task, plugin, files, registry and instances: every order of orders of the host, good, bad,
-//! odd, late and missing answers, time, falls of the supervisor, killed hosts, and the wish to stop.
+//! odd, late and missing answers, time, falls of the supervisor, killed hosts, and the order to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_simulation::{AllocationBounds, AllocationWorld};

@@ -179,7 +179,7 @@ fn a_supervisor_that_does_not_hear_of_endings_breaks_i4() {
 }
 
 #[test]
-fn a_supervisor_that_is_deaf_to_the_wish_to_stop_breaks_s4() {
+fn a_supervisor_that_is_deaf_to_the_order_to_stop_breaks_s4() {
     let stopping = InstancesBounds { stops: true, ..ONE };
     let deaf = Mishears(|input| match input {
         Input::StopRequested(_) => None,

@@ -1,5 +1,5 @@
 //! One driver with its owner, its eventor, its process and the handler of a task: every order of exit, reattachment, ends of
-//! streams, crashes, time and the wish to stop.
+//! streams, crashes, time and the order to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_simulation::{Conduct, DriversBounds, DriversTampers, DriversWorld, Order};

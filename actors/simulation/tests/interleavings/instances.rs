@@ -1,5 +1,5 @@
 //! One plugin with its instance and the supervisor of it: every order of takeovers, answers good and bad and late, crashes
-//! and the wish to stop.
+//! and the order to stop.
 
 use callboard_simulation::{Behaviour, InstancesBounds, InstancesWorld};
 

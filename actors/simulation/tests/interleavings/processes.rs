@@ -1,5 +1,5 @@
 //! The owner of the processes with its disk and the actors of one or two processes: every order of launches, ends, exits, falls,
-//! writes that fail, are refused or are there all the same, crashes, killed hosts, time and the wish to stop.
+//! writes that fail, are refused or are there all the same, crashes, killed hosts, time and the order to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_simulation::{ProcessesBounds, ProcessesWorld};

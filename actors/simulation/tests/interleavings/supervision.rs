@@ -57,7 +57,7 @@ fn every_order_of_a_stop_ends_all_in_time_and_reports_it_s2_s3_s4() {
 }
 
 #[test]
-fn every_order_of_wishes_for_a_restart_starts_again_at_once_s1() {
+fn every_order_of_requests_for_a_restart_starts_again_at_once_s1() {
     let small = SupervisionBounds { asks: 1, ..NONE };
     holds("children are restarted by hand", small, SupervisionBounds { ends: 1, asks: 2, ..small });
     let three = SupervisionBounds { children: THREE, ..small };

@@ -17,10 +17,10 @@ use super::super::writer::{SOCKET_FILE, hold, short};
 use super::view::LogsView;
 
 /// The timeout for a started log writer to listen.
-const START_PATIENCE: Duration = Duration::from_secs(5);
+const START_TIMEOUT: Duration = Duration::from_secs(5);
 const START_PAUSE: Duration = Duration::from_millis(5);
 /// The timeout for its welcome, and for one of another version to end.
-const WORD_PATIENCE: Duration = Duration::from_secs(5);
+const WORD_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
 const PIECE_BYTES: usize = 16 * 1_024;
@@ -73,7 +73,7 @@ impl Connection {
                         is_started = true;
                     }
                     io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
-                        if began.elapsed() < START_PATIENCE => {}
+                        if began.elapsed() < START_TIMEOUT => {}
                     _ => return Err(error),
                 },
             }
@@ -82,7 +82,7 @@ impl Connection {
         let mut connection = Self { stream, received: Vec::new(), pid: 0, open: Vec::new() };
         connection.say(&Request::Hello { version: VERSION }).await?;
         let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not say who it is");
-        match timeout(WORD_PATIENCE, connection.next()).await.map_err(silent)?? {
+        match timeout(WORD_TIMEOUT, connection.next()).await.map_err(silent)?? {
             Said::Welcome { version: VERSION, pid, open } => {
                 (connection.pid, connection.open) = (pid, open);
                 Ok(connection)
@@ -97,7 +97,7 @@ impl Connection {
     }
 
     pub(super) async fn say(&mut self, request: &Request) -> io::Result<()> {
-        timeout(WORD_PATIENCE, self.stream.write_all(&protocol::line(request))).await?
+        timeout(WORD_TIMEOUT, self.stream.write_all(&protocol::line(request))).await?
     }
 
     /// Waits for the next message. Cancel-safe. An error means that the log writer is gone.
@@ -124,6 +124,6 @@ impl Connection {
             }
         };
         // Its end is an error of the connection; one that does not end keeps its lock, and is found again.
-        let _: Result<Result<Infallible, io::Error>, _> = timeout(WORD_PATIENCE, ended).await;
+        let _: Result<Result<Infallible, io::Error>, _> = timeout(WORD_TIMEOUT, ended).await;
     }
 }

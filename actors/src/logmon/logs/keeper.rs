@@ -18,7 +18,7 @@ use super::view::{LogState, LogsView, StreamReport, TaskLogs};
 use super::{ClosedLogs, LogsError, LogsOptions};
 
 /// How long the log writer may be missing before full pipes are drained, so that no task blocks forever.
-const WRITER_PATIENCE: Duration = Duration::from_secs(15);
+const WRITER_TIMEOUT: Duration = Duration::from_secs(15);
 /// The interval of that check.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// The minimal interval between two warnings about a stream: a disk may fail and recover many times a second.
@@ -318,7 +318,7 @@ impl Keeper {
             let lost = self.entries[&key].held.waiting();
             self.close(&key, lost);
         }
-        if now - *since < WRITER_PATIENCE {
+        if now - *since < WRITER_TIMEOUT {
             return;
         }
         for (key, entry) in &self.entries {

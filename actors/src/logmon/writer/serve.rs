@@ -35,7 +35,7 @@ const EVENTS_MAX: usize = 256;
 /// The interval of checks for delayed streams and for tasks that are being closed.
 const TICK: Duration = Duration::from_millis(100);
 /// How long it stays without a host and without a pipe.
-const IDLE_PATIENCE: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The limit of threads for file systems; further ones share these.
 const DISKS_MAX: usize = 16;
 
@@ -123,7 +123,7 @@ impl Writer {
     }
 
     fn is_over(&self) -> bool {
-        let is_idle = self.idle_since.is_some_and(|since| self.now() - since >= IDLE_PATIENCE);
+        let is_idle = self.idle_since.is_some_and(|since| self.now() - since >= IDLE_TIMEOUT);
         let is_busy = self.streams.values().any(|(_, stream)| stream.is_hindered());
         is_idle || is_removed(&self.lock) || (self.is_retiring && !is_busy)
     }
@@ -134,7 +134,7 @@ impl Writer {
         if is_hindered || is_closing {
             return Some(TICK);
         }
-        self.idle_since.map(|since| (since + IDLE_PATIENCE).saturating_sub(self.now()))
+        self.idle_since.map(|since| (since + IDLE_TIMEOUT).saturating_sub(self.now()))
     }
 
     fn happened(&mut self, number: u64) -> io::Result<()> {

@@ -27,8 +27,8 @@ import (
 	"github.com/hashicorp/nomad/plugins/drivers/proto"
 )
 
-// patience is far more than any step takes.
-const patience = 30 * time.Second
+// timeout is far more than any step takes.
+const timeout = 30 * time.Second
 
 func main() {
 	steps := map[string]func([]string) error{"run": run, "begin": begin, "resume": resume}
@@ -110,7 +110,7 @@ func task(directory, id, script string) (*drivers.TaskConfig, error) {
 }
 
 func wait(from *driver, id string) (*drivers.ExitResult, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	results, err := from.WaitTask(ctx, id)
 	if err != nil {
@@ -137,7 +137,7 @@ func expectExit(from *driver, id string, code, signal int) error {
 
 // until reads events until one of this task says this.
 func until(events <-chan *drivers.TaskEvent, id, message string) error {
-	late := time.After(patience)
+	late := time.After(timeout)
 	for {
 		select {
 		case event, isOpen := <-events:
@@ -211,7 +211,7 @@ func introduce(to *driver) error {
 		return err
 	}
 	saw("capabilities: signals %v, exec %v", capabilities.SendSignals, capabilities.Exec)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	reports, err := to.Fingerprint(ctx)
 	if err != nil {
@@ -284,7 +284,7 @@ func live(with *driver, directory string) error {
 }
 
 func readOutput(path, expected string) error {
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < timeout; time.Sleep(10 * time.Millisecond) {
 		if text, err := os.ReadFile(path); err == nil && string(text) == expected {
 			saw("output: %s", strings.TrimSpace(expected))
 			return nil
@@ -294,7 +294,7 @@ func readOutput(path, expected string) error {
 }
 
 func readStats(of *driver) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	reports, err := of.TaskStats(ctx, "task-1", 50*time.Millisecond)
 	if err != nil {
@@ -312,7 +312,7 @@ func readStats(of *driver) error {
 
 // runBeside runs commands in the context of the task.
 func runBeside(with *driver) error {
-	result, err := with.ExecTask("task-1", []string{"/bin/sh", "-c", `echo "$GREETING"; echo no >&2; exit 3`}, patience)
+	result, err := with.ExecTask("task-1", []string{"/bin/sh", "-c", `echo "$GREETING"; echo no >&2; exit 3`}, timeout)
 	if err != nil {
 		return err
 	}
@@ -320,7 +320,7 @@ func runBeside(with *driver) error {
 		return fmt.Errorf("exec gave %+v", result)
 	}
 	saw("exec: code 3")
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	stream := &conversation{words: []string{"who is there", "nobody"}}
 	raw := with.DriverPlugin.(drivers.ExecTaskStreamingRawDriver)
@@ -405,7 +405,7 @@ func outlive(first *driver, directory string) (*drivers.TaskHandle, error) {
 		return nil, err
 	}
 	for began := time.Now(); !first.client.Exited(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > patience {
+		if time.Since(began) > timeout {
 			return nil, errors.New("a killed driver goes on")
 		}
 	}
@@ -477,7 +477,7 @@ func resume(arguments []string) error {
 		return err
 	}
 	saw("task-4 is %s", status.State)
-	if err := found.StopTask("task-4", patience, "SIGTERM"); err != nil {
+	if err := found.StopTask("task-4", timeout, "SIGTERM"); err != nil {
 		return err
 	}
 	if err := expectExit(found, "task-4", 9, 0); err != nil {
@@ -488,7 +488,7 @@ func resume(arguments []string) error {
 	}
 	found.client.Kill()
 	for began := time.Now(); isRunning(kept.Pid); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > patience {
+		if time.Since(began) > timeout {
 			return errors.New("the driver did not end")
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/hashicorp/nomad/plugins/drivers"
 )
 
-// patience is far more than any call takes.
-const patience = 60 * time.Second
+// timeout is far more than any call takes.
+const timeout = 60 * time.Second
 
 // driver is a process of the driver, dispensed.
 type driver struct {
@@ -247,7 +247,7 @@ func (c *client) stored(id string) string {
 // revive brings the driver again whose process has died, with the handles as they are in memory.
 func (c *client) revive() error {
 	for began := time.Now(); !c.driver.process.Exited(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > patience {
+		if time.Since(began) > timeout {
 			return errors.New("the driver's process goes on")
 		}
 	}

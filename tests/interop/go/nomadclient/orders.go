@@ -36,7 +36,7 @@ func (c *client) obey(wanted order) (told, error) {
 		}
 		return told{Text: string(status.State), Extra: status.DriverAttributes}, nil
 	case "exec":
-		result, err := c.driver.ExecTask(wanted.ID, wanted.Command, patience)
+		result, err := c.driver.ExecTask(wanted.ID, wanted.Command, timeout)
 		if err != nil {
 			return told{}, err
 		}
@@ -116,7 +116,7 @@ func (c *client) prepare(wanted order) (*drivers.TaskConfig, error) {
 }
 
 func (c *client) wait(id string) (told, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	results, err := c.driver.WaitTask(ctx, id)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *client) wait(id string) (told, error) {
 }
 
 func (c *client) stats(id string) (told, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	reports, err := c.driver.TaskStats(ctx, id, 100*time.Millisecond)
 	if err != nil {

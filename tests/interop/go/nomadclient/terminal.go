@@ -24,7 +24,7 @@ type person struct {
 }
 
 func (p *person) sees(text string) error {
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(5 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < timeout; time.Sleep(5 * time.Millisecond) {
 		p.lock.Lock()
 		seen := p.seen.String()
 		p.lock.Unlock()
@@ -62,7 +62,7 @@ func (c *client) terminal(wanted order) (told, error) {
 	if !isRaw {
 		return told{}, errors.New("the driver streams nothing")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	someone := &person{said: make(chan *drivers.ExecTaskStreamingRequestMsg, 100)}
 	size := func(height, width int32) *drivers.ExecTaskStreamingRequestMsg {

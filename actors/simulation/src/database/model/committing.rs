@@ -11,7 +11,7 @@ impl<D: Medium> DatabaseModel<D> {
             match self.queue.next(writes_max) {
                 None => {
                     if !self.waiting.is_empty() {
-                        self.verdict.cry(Law::P1, || "something waits and is never done".to_owned());
+                        self.verdict.violation(Law::P1, || "something waits and is never done".to_owned());
                     }
                     return Step::Idle;
                 }
@@ -27,7 +27,7 @@ impl<D: Medium> DatabaseModel<D> {
 
     fn do_job(&mut self, job: Job) -> Step {
         if !matches!(self.waiting.pop_front(), Some(Waits::Job)) {
-            self.verdict.cry(Law::P1, || format!("{job:?} overtook what came before it"));
+            self.verdict.violation(Law::P1, || format!("{job:?} overtook what came before it"));
         }
         match job {
             Job::Load(owner) => {
@@ -68,7 +68,7 @@ impl<D: Medium> DatabaseModel<D> {
             let (taken, due) = (batch.writes, writes.len());
             // What is too much depends on a failure.
             let law = if taken > due { Law::P3 } else { Law::P1 };
-            self.verdict.cry(law, || format!("a commit takes {taken} writes where {due} wait"));
+            self.verdict.violation(law, || format!("a commit takes {taken} writes where {due} wait"));
         }
         let batch = Rc::new(batch);
         let came = self.bring_to_disk(&batch);
@@ -76,7 +76,7 @@ impl<D: Medium> DatabaseModel<D> {
             Came::Done { is_synced } => {
                 if !is_synced {
                     self.verdict
-                        .cry(Law::P1, || "a commit is done, and a power cut would undo it".to_owned());
+                        .violation(Law::P1, || "a commit is done, and a power cut would undo it".to_owned());
                 }
                 self.plain.committed(changes);
                 true

@@ -16,7 +16,7 @@ impl<D: Medium> DatabaseModel<D> {
         let told = self.words_told(&batch.progress, is_written);
         if told != due {
             let law = if is_written { Law::P1 } else { Law::P3 };
-            self.verdict.cry(law, || format!("{told:?} is told, and {due:?} is due"));
+            self.verdict.violation(law, || format!("{told:?} is told, and {due:?} is due"));
         }
         told.into_iter().for_each(|word| self.say(word));
     }
@@ -26,7 +26,7 @@ impl<D: Medium> DatabaseModel<D> {
         let refused = match self.waiting.pop_front() {
             Some(Waits::Refusal { life, epoch }) => Some((life, epoch)),
             other => {
-                self.verdict.cry(Law::P3, || format!("a refusal comes before {other:?}"));
+                self.verdict.violation(Law::P3, || format!("a refusal comes before {other:?}"));
                 None
             }
         };
@@ -35,7 +35,8 @@ impl<D: Medium> DatabaseModel<D> {
             if refused.is_some_and(|((owner, _), epoch)| (owner, epoch) == (word.owner, word.epoch)) {
                 self.say(word);
             } else {
-                self.verdict.cry(Law::P3, || format!("{word:?} is told of a write that was not refused"));
+                self.verdict
+                    .violation(Law::P3, || format!("{word:?} is told of a write that was not refused"));
             }
         }
     }
@@ -61,7 +62,7 @@ impl<D: Medium> DatabaseModel<D> {
         }
         let (dropped, due) = (self.queue.fail(progress), before - self.waiting.len());
         if dropped != due {
-            self.verdict.cry(Law::P3, || {
+            self.verdict.violation(Law::P3, || {
                 format!("{dropped} writes are dropped behind a failure, and {due} are to be")
             });
         }
@@ -101,10 +102,10 @@ impl<D: Medium> DatabaseModel<D> {
     fn say(&mut self, word: Word) {
         let ledger = self.ledgers.entry(word.owner).or_default();
         if ledger.told_no >= Some(word.epoch) {
-            self.verdict.cry(Law::P3, || format!("{word:?} is told to one who was told no"));
+            self.verdict.violation(Law::P3, || format!("{word:?} is told to one who was told no"));
         }
         if ledger.told >= Some((word.epoch, word.through)) {
-            self.verdict.cry(Law::P1, || format!("{word:?} is told behind {:?}", ledger.told));
+            self.verdict.violation(Law::P1, || format!("{word:?} is told behind {:?}", ledger.told));
         }
         ledger.told = Some((word.epoch, word.through));
         if !word.is_written {

@@ -32,7 +32,7 @@ impl DriversModel {
                 let name = self.children.get(&life).map(|child| child.name.clone());
                 let ground = name.and_then(|name| self.grounds.get_mut(&name));
                 if ground.is_some_and(|ground| !ground.launch_begins()) {
-                    self.cry(Law::Prc4, "a second process is launched beside the first".to_owned());
+                    self.violation(Law::Prc4, "a second process is launched beside the first".to_owned());
                 }
             }
             DriverCall::Climb(StartStep::Dial, _) => self.drop_link(life),

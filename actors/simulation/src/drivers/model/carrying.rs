@@ -46,7 +46,7 @@ impl DriversModel {
     }
 
     fn answered_nobody(&mut self) {
-        self.cry(Law::Shell7, NOBODY_WAITS.to_owned());
+        self.violation(Law::Shell7, NOBODY_WAITS.to_owned());
     }
 
     fn call(&mut self, moment: Moment, number: u64, call: DriversCall) {

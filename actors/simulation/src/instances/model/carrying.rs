@@ -41,7 +41,7 @@ impl InstancesModel {
     }
 
     fn answered_nobody(&mut self) {
-        self.parent.witness.verdict.cry(Law::Shell7, || NOBODY_WAITS.to_owned());
+        self.parent.witness.verdict.violation(Law::Shell7, || NOBODY_WAITS.to_owned());
     }
 
     fn call(&mut self, moment: Moment, number: u64, call: InstancesCall) {

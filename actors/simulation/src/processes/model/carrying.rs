@@ -14,8 +14,8 @@ impl ProcessesModel {
         self.owner.returned(self.moment(now), call, Ok(outcome));
     }
 
-    pub(super) fn cry(&mut self, law: Law, what: String) {
-        self.verdict.cry(law, || what);
+    pub(super) fn violation(&mut self, law: Law, what: String) {
+        self.verdict.violation(law, || what);
     }
 
     /// Carries what has left, and holds it against the laws.
@@ -38,7 +38,7 @@ impl ProcessesModel {
         }
         for tag in self.owner.books.take_retired() {
             if self.ground.runs(tag) {
-                self.cry(Law::Prc9, "a record is gone, and its process runs".to_owned());
+                self.violation(Law::Prc9, "a record is gone, and its process runs".to_owned());
             }
         }
         self.verdict.heard_of(self.owner.witness.verdict.broken());
@@ -53,7 +53,7 @@ impl ProcessesModel {
                 self.answered(asker);
             }
             Left::Refused(asker, _) => self.answered(asker),
-            Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+            Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
             Left::News(_, news) => witness.told(&news, books),
             Left::Call { number, call, .. } => self.called(now, number, call),
             // Whoever still waits is told by the shell that it is over.
@@ -64,7 +64,7 @@ impl ProcessesModel {
 
     fn answered(&mut self, asker: u64) {
         if asker != NOBODY && self.unanswered.remove(&asker).is_none() {
-            self.cry(Law::Shell7, format!("question {asker} was answered twice"));
+            self.violation(Law::Shell7, format!("question {asker} was answered twice"));
         }
     }
 
@@ -81,7 +81,7 @@ impl ProcessesModel {
             ProcessesCall::Release => self.ground.release(),
             ProcessesCall::Start { life, config } => {
                 if config.spec.is_some() && !self.owner.books.holds(config.record.tag) {
-                    self.cry(Law::Prc9, "a process is started whose intent is not on disk".to_owned());
+                    self.violation(Law::Prc9, "a process is started whose intent is not on disk".to_owned());
                 }
                 self.ground.start(life, *config);
             }

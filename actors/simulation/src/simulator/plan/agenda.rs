@@ -28,7 +28,7 @@ pub(super) enum Planned {
     /// A plugin meets a call.
     Answer(u32),
     /// Somebody says something of the process of this number.
-    Errand(u32),
+    ProcessTurn(u32),
     /// Something of the driver of this number.
     Driver(u32, DriverTurn),
     /// Something of the supervisors.

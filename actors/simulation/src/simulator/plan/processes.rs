@@ -13,14 +13,14 @@ impl Plan {
     pub(super) fn begin_processes(&mut self, host_model: &HostModel) {
         for number in 0..host_model.owned.processes() {
             let within = self.chance.below(1_000_000);
-            self.add(host_model.now + micros(within), Planned::Errand(number));
+            self.add(host_model.now + micros(within), Planned::ProcessTurn(number));
         }
     }
 
     /// What somebody says of a process.
-    pub(super) fn errand(&mut self, at: Timestamp, number: u32) -> Happening {
+    pub(super) fn process_turn(&mut self, at: Timestamp, number: u32) -> Happening {
         let pause = micros(100_000 + self.chance.below(3_000_000));
-        self.add(at + pause, Planned::Errand(number));
+        self.add(at + pause, Planned::ProcessTurn(number));
         let doing = match self.chance.below(20) {
             0..=9 => ProcessDoing::Launch(u8::from(self.chance.once_in(4))),
             10..=13 => ProcessDoing::End,

@@ -3,7 +3,7 @@
 use callboard_actors::vocabulary::Timestamp;
 
 use super::super::super::allocation::Reply;
-use super::super::super::supervision::{Fate, Task};
+use super::super::super::supervision::{Task, TaskEnd};
 use super::super::event::Happening;
 use super::super::faults::Fault;
 use super::super::host_model::HostModel;
@@ -44,8 +44,8 @@ impl Plan {
         let child = self.chance.below(host_model.family.children_of(number) as u64);
         let child = u8::try_from(child).unwrap_or(0);
         let doing = match turn {
-            FamilyTurn::End if self.does(Fault::Exit, 2) => FamilyDoing::End(child, Fate::Falls),
-            FamilyTurn::End => FamilyDoing::End(child, Fate::Finishes),
+            FamilyTurn::End if self.does(Fault::Exit, 2) => FamilyDoing::End(child, TaskEnd::Falls),
+            FamilyTurn::End => FamilyDoing::End(child, TaskEnd::Finishes),
             FamilyTurn::Ask => match self.chance.below(4) {
                 0 => FamilyDoing::Restart(child),
                 1 => FamilyDoing::Await,

@@ -97,7 +97,7 @@ impl HostModel {
             }
             Left::Call { number, deadline, call } => self.workload_calls(place, number, deadline, call),
             Left::Ended(ending) => self.supervisor_ended(place, ending),
-            Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+            Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
             Left::Snapshot(..) => {}
         }
     }
@@ -121,7 +121,7 @@ impl HostModel {
         let is_left_over = workload.has_left && workload.around.has_directory && !workload.is_untidy;
         self.workloads.is_missed(place, *held, ending);
         if is_left_over {
-            self.cry(Law::A4, "it has left, and its files are there".to_owned());
+            self.violation(Law::A4, "it has left, and its files are there".to_owned());
         }
     }
 

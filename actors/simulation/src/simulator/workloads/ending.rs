@@ -59,7 +59,7 @@ impl HostModel {
         }
         found = found.or_else(|| self.workloads.contradict());
         if let Some((law, what)) = found {
-            self.cry(law, what);
+            self.violation(law, what);
         }
     }
 }

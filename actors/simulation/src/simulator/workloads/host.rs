@@ -67,7 +67,7 @@ impl HostModel {
         }
         let Some((place, _)) = self.workloads.office.unanswered.remove(&asker) else {
             let what = format!("question {asker} to the owner of the allocations was answered twice");
-            return self.cry(Law::Shell7, what);
+            return self.violation(Law::Shell7, what);
         };
         let workload = &mut self.workloads.all[place];
         workload.is_content = false;
@@ -81,7 +81,7 @@ impl HostModel {
                 let has_files = workload.around.has_directory && !workload.is_untidy;
                 if workload.seat.is_some() && has_files {
                     let what = format!("{} is said to be stopped, and has not put away", workload.name());
-                    self.cry(Law::A5, what);
+                    self.violation(Law::A5, what);
                 }
             }
             AllocationsAnswer::PrepareAllocation(Err(_))
@@ -145,7 +145,7 @@ impl HostModel {
         }
         if let Some(left) = self.workloads.all.iter().find(|workload| workload.seat.is_some()) {
             let what = format!("the owner of the allocations has ended, and {} is supervised", left.name());
-            self.cry(Law::S4, what);
+            self.violation(Law::S4, what);
         }
     }
 }

@@ -195,7 +195,7 @@ impl HostModel {
             Left::News(_, news) => self.host_is_told(news),
             Left::Call { number, deadline, call } => self.owner_calls(number, deadline, call),
             Left::Ended(_) => self.owner_has_ended(),
-            Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+            Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
             Left::Snapshot(..) => {}
         }
     }
@@ -252,7 +252,7 @@ impl HostModel {
         let is_alone = workload.seat.is_none();
         workload.begin_supervisor(life, config, self.now, tamper.clone());
         if !is_alone {
-            self.cry(Law::A5, format!("two supervisors of {allocation} live at once"));
+            self.violation(Law::A5, format!("two supervisors of {allocation} live at once"));
         }
         self.carry_workload(place);
     }

@@ -57,7 +57,7 @@ impl HostModel {
         let workload = &mut self.workloads.all[place];
         let is_awaited = workload.seat.as_mut().and_then(|held| held.told.remove(&call)).is_some();
         if !is_awaited {
-            return self.cry(Law::Shell7, format!("call {call} to a supervisor was answered twice"));
+            return self.violation(Law::Shell7, format!("call {call} to a supervisor was answered twice"));
         }
         let answered = match answer {
             AllocationAnswer::MakeReady(made) => OrderAnswer::Prepared(made.clone()),

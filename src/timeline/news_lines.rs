@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::line::{Line, Voice};
 
 /// Turns the news of one actor into lines. It remembers what it needs to tell a change from a repetition.
-pub(super) trait Retell {
+pub(super) trait NewsLines {
     /// What the actor says.
     type News: 'static;
     /// What it holds.
@@ -15,7 +15,7 @@ pub(super) trait Retell {
     fn begin(&mut self, view: &Self::View) -> Vec<Line>;
 
     /// Tells one piece of news.
-    fn retell(&mut self, news: &Self::News) -> Vec<Line>;
+    fn lines_of(&mut self, news: &Self::News) -> Vec<Line>;
 }
 
 /// The line for lines that are not there.

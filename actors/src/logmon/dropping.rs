@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// How long a disk may fail or hang before a full pipe is drained, so that its task continues (TH022).
-pub(super) const DISK_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a stream is not written, and since when.
@@ -30,7 +30,7 @@ pub(super) fn has_to_drop(now: Duration, hindrance: Hindrance, is_pipe_full: boo
         Hindrance::Waiting { handed, progress } => handed.max(progress),
         Hindrance::Refused { since } => since,
     };
-    is_pipe_full && now.saturating_sub(since) >= DISK_PATIENCE
+    is_pipe_full && now.saturating_sub(since) >= DISK_TIMEOUT
 }
 
 #[cfg(test)]
