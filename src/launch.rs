@@ -23,16 +23,16 @@ use callboard_actors::allocation::Layout;
 use callboard_actors::lease::Connections;
 use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
 use callboard_actors::persister::Persister;
-use callboard_actors::shell::{Address, Clock, Database, Ending, IN_FLIGHT_MAX, Settings};
+use callboard_actors::shell::{Address, Clock, Database, IN_FLIGHT_MAX, Settings};
 use callboard_actors::supervisor::{self, AwaitStarted, Child, SupervisorSpec};
 use tokio::sync::watch;
 
-use crate::host::{Handles, Host, StartError};
+use crate::host::{Handles, Host, HostEnd, StartError};
 
 pub(crate) use self::options::Options;
 pub use self::order::PartsError;
 pub(crate) use self::part::AnyPart;
-pub use self::part::{Part, PartContext};
+pub use self::part::{EndingRest, Lives, Part, PartContext};
 #[cfg(feature = "cli")]
 pub(crate) use self::process_owners::ProcessOwners;
 
@@ -63,13 +63,14 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         }
     };
     let spec = SupervisorSpec { budget, ..SupervisorSpec::default() };
-    let ending = supervisor::start(host.supervisor(), spec, children, settings).ended();
+    let supervisor = supervisor::start(host.supervisor(), spec, children, settings);
     actix_rt::spawn(async move {
-        let ending = ending.await;
+        let ending = supervisor.ended().await;
+        let end = HostEnd { ending, steps: supervisor.stop_steps() };
         // The data directory belongs to this host until now.
         drop(held);
         // There may be no reader of it any more.
-        tell_end.send_replace(Some(ending));
+        tell_end.send_replace(Some(end));
     });
     let started = host.supervisor().ask(AwaitStarted).await;
     started.map_err(|error| StartError::Ended(error.to_string()))??;
@@ -81,7 +82,7 @@ fn host(
     options: &Options,
     owner: Arc<str>,
     database: Database,
-    ended: watch::Receiver<Option<Ending>>,
+    ended: watch::Receiver<Option<HostEnd>>,
 ) -> Host {
     let limit = options.messages_max;
     Host::from_handles(Handles {

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use callboard::actors::conversation;
 use callboard::actors::shell::{
-    Address, Effects, Ending, Input, Machine, Never, NoEffectHandler, NoStore, start,
+    Address, Effects, Ending, Input, Machine, Never, NoEffectHandler, NoStore, Running, StopMode, StopStep,
+    start,
 };
 use callboard::actors::supervisor::{StopOutcome, TreeNode};
 use callboard::actors::vocabulary::{Moment, RestartBudget};
-use callboard::host::{Host, Part, PartsError, StartError};
+use callboard::host::{EndingRest, Host, Lives, Part, PartContext, PartsError, StartError};
 use tempfile::TempDir;
 
 /// Asks for what is below it.
@@ -135,6 +136,47 @@ async fn a_part_of_a_hosts_own_that_gives_up_is_started_again_until_the_budget_o
     assert!(clerk.ask(GiveUp).await.is_err());
     let Ending::Failed(reason) = host.ended().await else { panic!("the host goes on") };
     assert!(reason.contains("clerk") && reason.contains("it has had enough"), "{reason}");
+}
+
+/// The lives of a clerk, who leaves a letter.
+struct Clerks(Address<Clerk>, PartContext);
+
+impl Lives for Clerks {
+    fn start(&mut self) -> Result<Running, String> {
+        Ok(start(&self.0, true, NoEffectHandler, NoStore, self.1.settings()))
+    }
+
+    fn end_rest(&self, mode: StopMode) -> EndingRest {
+        let (what, ending) = ("letter/1".to_owned(), format!("still there ({mode:?})"));
+        Box::pin(async { vec![StopStep { what, ending, took: Duration::ZERO, is_left: true }] })
+    }
+}
+
+#[actix::test]
+async fn what_is_left_of_a_part_that_has_fallen_is_named_also_by_a_host_that_gave_up_s3_s4() {
+    let (directory, clerk) = (data_dir(), clerk("clerk"));
+    let leaving = || Part::leaving(&clerk, |address, context| Clerks(address.clone(), context.clone()));
+    let host = Host::builder(directory.path()).part(leaving()).start().await.expect("it starts");
+    let report = host.stop().await;
+    assert_eq!(report.children[0].name, "clerk");
+    assert_eq!(report.children[0].below, [], "one that stops in order has nothing to leave");
+    assert_eq!(report.not_in_order().count(), 0, "{report:?}");
+
+    let budget = RestartBudget { limit: 0, window: Duration::from_secs(60) };
+    let builder = Host::builder(directory.path()).restart_budget(budget);
+    let host = builder.part(leaving()).start().await.expect("it starts");
+    assert!(clerk.ask(GiveUp).await.is_err(), "it ends without an answer");
+    assert!(matches!(host.ended().await, Ending::Failed(_)));
+    let report = host.stop().await;
+    let told: Vec<_> =
+        report.children[0].below.iter().map(|step| format!("{}: {}", step.what, step.ending)).collect();
+    assert_eq!(told[0], "letter/1: still there (Detach)");
+    assert_eq!(
+        told[1],
+        "host/clerk: had fallen before, and was not stopped in order: it gave up: it has had enough"
+    );
+    assert_eq!(told.last().map(String::as_str), Some("host/persister: stopped in time"));
+    assert_eq!(report.not_in_order().count(), 1);
 }
 
 #[actix::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use callboard_actors::conversation;
 use callboard_actors::shell::{
     Address, AskError, Drill, EffectHandler, Effects, Ending, FeedItem, Input, Machine, Never,
-    NoEffectHandler, NoStore, Running, Settings, StopMode, Subscription, start,
+    NoEffectHandler, NoStore, Running, Settings, StopMode, StopStep, Subscription, start,
 };
 use callboard_actors::supervisor::{
     self, AwaitStarted, Child, ChildSpec, DescribeTree, Restart, RestartChild, RestartError, Shutdown,
@@ -662,6 +662,38 @@ fn a_child_that_has_fallen_before_a_shutdown_was_not_stopped_in_order_s3() {
         let fallen: Vec<_> = report.not_in_order().map(|child| child.name.as_str()).collect();
         assert_eq!(fallen, ["gone", "waits"]);
     });
+}
+
+#[test]
+fn what_a_child_left_is_ended_once_no_life_follows_s3_s4() {
+    for (how, is_asked) in [("stopped in order", false), ("fallen", true), ("deaf", true)] {
+        story(|| async {
+            let asked = Rc::new(Cell::new(0));
+            let (child, part) = player_who(spec("a"), how == "deaf");
+            let counted = Rc::clone(&asked);
+            let child = child.leaving(move |mode| {
+                counted.set(counted.get() + 1);
+                std::future::ready(vec![step(mode)])
+            });
+            let (root, _running) = supervise(SupervisorSpec::default(), vec![child]);
+            assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
+            // What is left serves the next life.
+            assert_eq!(root.ask(RestartChild { name: "a".into() }).await, Ok(Ok(())));
+            assert_eq!(asked.get(), 0);
+            if how == "fallen" {
+                assert!(part.address.ask(Leave(Some("no luck"))).await.is_ok());
+                settle_down().await;
+            }
+            let report = shut_down(&root).await;
+            assert_eq!((how, asked.get()), (how, u32::from(is_asked)));
+            let below = if is_asked { vec![step(StopMode::Stop)] } else { vec![] };
+            assert_eq!((how, &report.children[0].below), (how, &below));
+        });
+    }
+}
+
+fn step(mode: StopMode) -> StopStep {
+    StopStep { what: "props".into(), ending: format!("{mode:?}"), took: Duration::ZERO, is_left: true }
 }
 
 #[test]

@@ -32,8 +32,9 @@ mod tests {
     fn stopped(is_left: bool, processes: StopOutcome) -> Stopped {
         let took = Duration::ZERO;
         let tasks = vec![StopStep { what: "task/web".into(), ending: "as told".into(), took, is_left }];
-        let drivers = ChildEnding { name: "drivers".into(), ending: StopOutcome::Stopped, took };
-        let processes = ChildEnding { name: "processes".into(), ending: processes, took };
+        let drivers =
+            ChildEnding { name: "drivers".into(), ending: StopOutcome::Stopped, below: vec![], took };
+        let processes = ChildEnding { name: "processes".into(), ending: processes, below: vec![], took };
         Stopped { tasks, actors: ShutdownReport { children: vec![drivers, processes], took } }
     }
 

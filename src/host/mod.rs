@@ -32,14 +32,14 @@ use callboard_actors::inventory::Inventory;
 use callboard_actors::lease::Connections;
 use callboard_actors::processes::Processes;
 use callboard_actors::registry::Registry;
-use callboard_actors::shell::{Address, AskError, Database, Ending, Journal, Notices, StopMode};
+use callboard_actors::shell::{Address, AskError, Database, Ending, Journal, Notices, StopMode, StopStep};
 use callboard_actors::supervisor::{
     ChildEnding, DescribeTree, Shutdown, ShutdownReport, StopOutcome, Supervisor, TreeNode,
 };
 use callboard_actors::vocabulary::RunNumber;
 use tokio::sync::watch;
 
-pub use crate::launch::{Part, PartContext, PartsError};
+pub use crate::launch::{EndingRest, Lives, Part, PartContext, PartsError};
 pub use builder::HostBuilder;
 pub use error::StartError;
 pub use thread::HostThread;
@@ -70,7 +70,15 @@ pub(crate) struct Handles {
     pub(crate) drivers: Address<Drivers>,
     pub(crate) catalog: Address<Catalog>,
     pub(crate) journal: Journal,
-    pub(crate) ended: watch::Receiver<Option<Ending>>,
+    pub(crate) ended: watch::Receiver<Option<HostEnd>>,
+}
+
+/// How a host ended.
+#[derive(Debug, Clone)]
+pub(crate) struct HostEnd {
+    pub(crate) ending: Ending,
+    /// What it stopped, and what was left.
+    pub(crate) steps: Vec<StopStep>,
 }
 
 impl Host {
@@ -206,11 +214,13 @@ impl Host {
 
     /// Waits until the host has ended, and says how: after [`stop`](Self::stop), or because it gave up.
     pub async fn ended(&self) -> Ending {
+        self.end().await.ending
+    }
+
+    async fn end(&self) -> HostEnd {
         let mut ended = self.handles.ended.clone();
-        match ended.wait_for(Option::is_some).await {
-            Ok(ending) => ending.clone().unwrap_or(Ending::Killed),
-            Err(_) => Ending::Killed,
-        }
+        let end = ended.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
+        end.unwrap_or(HostEnd { ending: Ending::Killed, steps: vec![] })
     }
 
     async fn shut_down(&self, mode: StopMode) -> ShutdownReport {
@@ -229,9 +239,9 @@ impl Host {
             }
         };
         // It has ended before, so nothing is left to stop. Whether that was in order depends on how it ended.
-        let in_order = self.ended().await == Ending::Normal;
-        let ending = StopOutcome::EndedBefore { reason, in_order };
-        let children = vec![ChildEnding { name: "host".to_owned(), ending, took: Duration::ZERO }];
+        let HostEnd { ending, steps: below } = self.end().await;
+        let ending = StopOutcome::EndedBefore { reason, in_order: ending == Ending::Normal };
+        let children = vec![ChildEnding { name: "host".to_owned(), ending, below, took: Duration::ZERO }];
         ShutdownReport { children, took: Duration::ZERO }
     }
 }

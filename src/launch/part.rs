@@ -1,11 +1,14 @@
 //! A part of a host: one actor with its name, what it depends on, how it starts, when it is ready, how it is described, and how
 //! long its end may take.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::shell::{Address, Machine, Message, Running, Settings};
+use callboard_actors::shell::{Address, Machine, Message, Running, Settings, StopMode, StopStep};
 use callboard_actors::supervisor::{Child, ChildDescription, ChildSpec, TreeNode};
 
 use crate::host::Host;
@@ -37,6 +40,22 @@ impl PartContext {
     pub fn settings(&self) -> Settings {
         self.settings.clone()
     }
+}
+
+/// What is reported when the rest of a part has been ended ([`Lives::end_rest`]).
+pub type EndingRest = Pin<Box<dyn Future<Output = Vec<StopStep>>>>;
+
+/// The lives of an actor, and what outlives each of them. Made once for each host; dropped with its supervisor.
+pub trait Lives: 'static {
+    /// Starts the next life.
+    ///
+    /// # Errors
+    /// Why there can be none.
+    fn start(&mut self) -> Result<Running, String>;
+
+    /// Ends what the last life left, in a bounded time, and reports each thing, also what it could not end. With
+    /// [`StopMode::Detach`] what the next run of the host takes over is left.
+    fn end_rest(&self, mode: StopMode) -> EndingRest;
 }
 
 type Make = Arc<dyn Fn(&PartContext) -> Child + Send + Sync>;
@@ -104,6 +123,23 @@ impl<M: Machine> Part<M> {
         let make = move |spec: ChildSpec, context: &PartContext| {
             let mut start = make(&seen, context);
             Child::new(spec, move || std::future::ready(start())).seen_at(&seen)
+        };
+        Self { address: address.clone(), after: vec![], stop_deadline: STOP_DEADLINE, make: Arc::new(make) }
+    }
+
+    /// The same for an actor of which something can run on without it, such as processes: what was left when it was killed, gave
+    /// up or had fallen, and no further life follows, is ended in its turn and reported with it.
+    pub fn leaving<L: Lives>(
+        address: &Address<M>,
+        make: impl Fn(&Address<M>, &PartContext) -> L + Send + Sync + 'static,
+    ) -> Self {
+        let seen = address.clone();
+        let make = move |spec: ChildSpec, context: &PartContext| {
+            let lives = Rc::new(RefCell::new(make(&seen, context)));
+            let start = Rc::clone(&lives);
+            Child::new(spec, move || std::future::ready(start.borrow_mut().start()))
+                .seen_at(&seen)
+                .leaving(move |mode| lives.borrow().end_rest(mode))
         };
         Self { address: address.clone(), after: vec![], stop_deadline: STOP_DEADLINE, make: Arc::new(make) }
     }

@@ -22,8 +22,8 @@ use super::notice::{DeadLetterCause, Notice};
 use super::spawn::{EndingCell, Settings};
 use super::store::Store;
 use crate::kernel::{
-    CallLost, Effects, Ending, Event, Input, JournalEntry, Machine, Outgoing, Port, Refusal, Ticket, Written,
-    panic_message,
+    CallLost, Effects, Ending, Event, Input, JournalEntry, Machine, Outgoing, Port, Refusal, StopStep,
+    Ticket, Written, panic_message,
 };
 use crate::vocabulary::text::bounded;
 use crate::vocabulary::{Moment, Timestamp};
@@ -166,6 +166,10 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
 
     fn stops_within(&mut self, within: Duration) {
         self.environment.ending.set_bound(within);
+    }
+
+    fn stopped(&mut self, steps: Vec<StopStep>) {
+        self.environment.ending.set_steps(steps);
     }
 
     fn end(&mut self, ending: Ending) {

@@ -18,7 +18,7 @@ use super::effect_handler::EffectHandler;
 use super::journal::Journal;
 use super::notice::Notices;
 use super::store::Store;
-use crate::kernel::{Ending, Machine, StopMode, panic_message};
+use crate::kernel::{Ending, Machine, StopMode, StopStep, panic_message};
 use crate::vocabulary::{Backoff, RestartBudget};
 
 /// The default limit of messages in flight to an actor.
@@ -68,7 +68,7 @@ impl Default for Settings {
     }
 }
 
-/// Where a shell stores its ending, and before that how long its stop takes at most.
+/// Where a shell stores its ending and what it stopped, and before that how long its stop takes at most.
 #[derive(Clone, Default)]
 pub(crate) struct EndingCell(Arc<Mutex<Word>>);
 
@@ -77,6 +77,7 @@ struct Word {
     ending: Option<Ending>,
     /// When it was given, and how long from then.
     bound: Option<(Instant, Duration)>,
+    steps: Vec<StopStep>,
 }
 
 impl EndingCell {
@@ -88,12 +89,20 @@ impl EndingCell {
         self.lock().bound = Some((Instant::now(), within));
     }
 
+    pub(crate) fn set_steps(&self, steps: Vec<StopStep>) {
+        self.lock().steps = steps;
+    }
+
     fn take(&self) -> Option<Ending> {
         self.lock().ending.take()
     }
 
     fn bound(&self) -> Option<(Instant, Duration)> {
         self.lock().bound
+    }
+
+    fn steps(&self) -> Vec<StopStep> {
+        self.lock().steps.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Word> {
@@ -138,6 +147,12 @@ impl Running {
     pub fn stop_bound(&self, since: Instant) -> Option<Duration> {
         let (given_at, within) = self.word.bound()?;
         Some(given_at.saturating_duration_since(since).saturating_add(within))
+    }
+
+    /// What it stopped, once it has ended ([`Machine::stop_steps`]).
+    #[must_use]
+    pub fn stop_steps(&self) -> Vec<StopStep> {
+        self.word.steps()
     }
 
     /// Kills the actor at once.

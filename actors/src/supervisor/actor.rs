@@ -9,12 +9,12 @@ use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, LocalBoxFuture, join_all};
 use tokio::time::Instant;
 
-use super::child::{Child, Describe, Ready, Start};
+use super::child::{Child, Describe, EndRest, Ready, Start};
 use super::{
     Call, ChildDescription, ChildSpec, Outcome, Plan, Standing, StopOutcome, Supervisor, SupervisorNews,
     SupervisorSpec,
 };
-use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode};
+use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode, StopStep};
 
 /// The timeout for a killed child to be gone. Only a child that blocks the thread takes that long.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -22,8 +22,8 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// The margin added to the stop bound that a child reports.
 const SAID_MARGIN: Duration = Duration::from_secs(5);
 
-/// The limit of concurrent calls per child: a start, a watch and a stop that overlap.
-const CALLS_PER_CHILD: usize = 4;
+/// The limit of concurrent calls per child: a start, a watch and the stops that overlap: for a restart, to detach, to stop.
+const CALLS_PER_CHILD: usize = 5;
 
 /// Starts a supervisor at a vacant address; it starts its children in order and at once. It ends as [`Ending::Failed`] when
 /// the first start of a child fails, or when its restart budget is exhausted.
@@ -58,6 +58,7 @@ struct Slot {
     start: Rc<RefCell<Start>>,
     ready: Rc<Option<Ready>>,
     describe: Option<Describe>,
+    end_rest: Option<EndRest>,
     held: Rc<RefCell<Held>>,
     stop_longest: Duration,
 }
@@ -90,9 +91,9 @@ impl EffectHandler<Supervisor> for Handler {
                 let ended = self.slots[child].ended();
                 Box::pin(ended.map(move |ending| Outcome::Ended { child, ending }))
             }
-            Call::StopChild { child, mode, deadline } => {
-                let stopped = self.slots[child].stop(mode, deadline);
-                Box::pin(stopped.map(move |outcome| Outcome::Stopped { child, outcome }))
+            Call::StopChild { child, mode, deadline, is_final } => {
+                let stopped = self.slots[child].stop(mode, deadline, is_final);
+                Box::pin(stopped.map(move |(outcome, below)| Outcome::Stopped { child, outcome, below }))
             }
             Call::DescribeChildren { within } => {
                 let children = join_all(self.slots.iter().map(|slot| slot.describe(within)));
@@ -131,8 +132,9 @@ impl EffectHandler<Supervisor> for Handler {
 
 impl Slot {
     fn new(child: Child) -> Self {
-        let Child { spec, start, ready, describe } = child;
-        Self { start, ready: Rc::new(ready), describe, held: Rc::default(), stop_longest: spec.stop_longest }
+        let Child { spec, start, ready, describe, end_rest } = child;
+        let (ready, held, stop_longest) = (Rc::new(ready), Rc::default(), spec.stop_longest);
+        Self { start, ready, describe, end_rest, held, stop_longest }
     }
 
     fn standing(&self) -> Standing {
@@ -184,8 +186,14 @@ impl Slot {
         }
     }
 
-    fn stop(&self, mode: StopMode, deadline: Duration) -> LocalBoxFuture<'static, StopOutcome> {
+    fn stop(
+        &self,
+        mode: StopMode,
+        deadline: Duration,
+        is_final: bool,
+    ) -> LocalBoxFuture<'static, (StopOutcome, Vec<StopStep>)> {
         let (held, longest) = (Rc::clone(&self.held), self.stop_longest);
+        let end_rest = self.end_rest.clone().filter(|_| is_final);
         let (running, has_run, in_order) = {
             let mut held = held.borrow_mut();
             held.is_up = false;
@@ -197,16 +205,19 @@ impl Slot {
         let Some(running) = running else {
             let reason = || "it was stopped before".to_owned();
             let before = || StopOutcome::EndedBefore { reason: reason(), in_order };
-            return Box::pin(std::future::ready(if has_run { before() } else { StopOutcome::NotStarted }));
+            let outcome = if has_run { before() } else { StopOutcome::NotStarted };
+            return Box::pin(with_rest(outcome, vec![], end_rest, mode));
         };
         Box::pin(async move {
             let outcome = end(&running, mode, deadline, longest).await;
-            let mut held = held.borrow_mut();
-            held.is_disorderly = !outcome.is_in_order();
-            if !matches!(outcome, StopOutcome::Stuck { .. }) {
-                held.running = None;
+            {
+                let mut held = held.borrow_mut();
+                held.is_disorderly = !outcome.is_in_order();
+                if !matches!(outcome, StopOutcome::Stuck { .. }) {
+                    held.running = None;
+                }
             }
-            outcome
+            with_rest(outcome, running.stop_steps(), end_rest, mode).await
         })
     }
 
@@ -219,6 +230,23 @@ impl Slot {
         let described = tokio::time::timeout(within, AssertUnwindSafe(described).catch_unwind());
         Box::pin(described.map(|outcome| outcome.ok()?.ok()?))
     }
+}
+
+/// Ends what a child left that is gone and did not stop in order.
+async fn with_rest(
+    outcome: StopOutcome,
+    mut steps: Vec<StopStep>,
+    end_rest: Option<EndRest>,
+    mode: StopMode,
+) -> (StopOutcome, Vec<StopStep>) {
+    let may_remain = match outcome {
+        StopOutcome::Stopped | StopOutcome::NotStarted | StopOutcome::Stuck { .. } => false,
+        StopOutcome::Killed { .. } | StopOutcome::Crashed { .. } | StopOutcome::EndedBefore { .. } => true,
+    };
+    if let Some(end_rest) = end_rest.filter(|_| may_remain) {
+        steps.extend(end_rest(mode).await);
+    }
+    (outcome, steps)
 }
 
 /// Asks a child to stop, waits, and kills it at the deadline.
@@ -297,7 +325,7 @@ mod tests {
             slot.held.borrow().running.as_ref().expect("it was started").kill();
             assert_eq!(slot.ended().await, Ending::Killed);
             assert_eq!(slot.standing(), Standing::Ended(Ending::Killed));
-            let outcome = slot.stop(StopMode::Stop, Duration::ZERO).await;
+            let (outcome, _) = slot.stop(StopMode::Stop, Duration::ZERO, true).await;
             let expected = StopOutcome::EndedBefore { reason: "it was killed".into(), in_order: false };
             assert_eq!(outcome, expected);
             assert_eq!(slot.standing(), Standing::Stopped { in_order: false });
@@ -313,7 +341,7 @@ mod tests {
             assert_eq!(slot.standing(), Standing::CutOff { has_run: false });
             let slot = Slot::new(task());
             assert_eq!(slot.start().await, Ok(()));
-            drop(slot.stop(StopMode::Stop, Duration::from_secs(1)));
+            drop(slot.stop(StopMode::Stop, Duration::from_secs(1), true));
             assert_eq!(slot.standing(), Standing::CutOff { has_run: true });
             let running = slot.held.borrow().running.clone().expect("it was started");
             running.kill();
@@ -327,7 +355,7 @@ mod tests {
         actix::System::new().block_on(async {
             let slot = Slot::new(task());
             let start = slot.start();
-            assert_eq!(slot.stop(StopMode::Stop, Duration::ZERO).await, StopOutcome::NotStarted);
+            assert_eq!(slot.stop(StopMode::Stop, Duration::ZERO, true).await.0, StopOutcome::NotStarted);
             assert_eq!(start.await, Err("the start was called back".to_owned()));
             assert_eq!(slot.standing(), Standing::Absent);
         });

@@ -8,10 +8,11 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
 use super::{AwaitStarted, ChildDescription, ChildSpec, DescribeTree, Supervisor};
-use crate::shell::{Address, Machine, Running};
+use crate::shell::{Address, Machine, Running, StopMode, StopStep};
 
 pub(super) type Start = Box<dyn FnMut() -> LocalBoxFuture<'static, Result<Running, String>>>;
 pub(super) type Ready = Box<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>;
+pub(super) type EndRest = Rc<dyn Fn(StopMode) -> LocalBoxFuture<'static, Vec<StopStep>>>;
 pub(super) type Describe = Box<dyn Fn() -> LocalBoxFuture<'static, Option<ChildDescription>>>;
 
 /// One child: its specification, and factory closures that are called for each of its lives.
@@ -20,6 +21,7 @@ pub struct Child {
     pub(super) start: Rc<RefCell<Start>>,
     pub(super) ready: Option<Ready>,
     pub(super) describe: Option<Describe>,
+    pub(super) end_rest: Option<EndRest>,
 }
 
 impl fmt::Debug for Child {
@@ -37,7 +39,7 @@ impl Child {
         F: Future<Output = Result<Running, String>> + 'static,
     {
         let start: Start = Box::new(move || Box::pin(start()));
-        Self { spec, start: Rc::new(RefCell::new(start)), ready: None, describe: None }
+        Self { spec, start: Rc::new(RefCell::new(start)), ready: None, describe: None, end_rest: None }
     }
 
     /// The child counts as started when this future succeeds; its error is the error of the start.
@@ -57,6 +59,19 @@ impl Child {
         F: Future<Output = Option<ChildDescription>> + 'static,
     {
         self.describe = Some(Box::new(move || Box::pin(describe())));
+        self
+    }
+
+    /// What it started can outlive it. `end_rest` ends what was left of a child that was killed, gave up or had fallen when no
+    /// further life follows, and reports each thing, also what it could not end. It is called at most once for each stop, and
+    /// has to be bounded.
+    #[must_use]
+    pub fn leaving<F>(mut self, end_rest: impl Fn(StopMode) -> F + 'static) -> Self
+    where
+        F: Future<Output = Vec<StopStep>> + 'static,
+    {
+        self.spec.may_leave = true;
+        self.end_rest = Some(Rc::new(move |mode| Box::pin(end_rest(mode))));
         self
     }
 

@@ -48,6 +48,24 @@ pub trait Machine: Sized + Debug + 'static {
     fn stops_within(&self) -> Option<Duration> {
         None
     }
+
+    /// What it has stopped on its way down, in the order in which it ended, for the report of its supervisor. Asked when it ends.
+    fn stop_steps(&self) -> Vec<StopStep> {
+        Vec::new()
+    }
+}
+
+/// One thing that was stopped (S3).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct StopStep {
+    /// What, with its kind: `process/NAME`.
+    pub what: String,
+    /// How it ended, in words.
+    pub ending: String,
+    /// How long that took.
+    pub took: Duration,
+    /// Whether it was to end and may still be there.
+    pub is_left: bool,
 }
 
 /// Marks the place of a type that a machine has no use for: no value of it exists.

@@ -61,8 +61,8 @@ mod vitals;
 mod tests;
 
 pub use machine::{
-    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, Ticket, Written,
-    panic_message,
+    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, StopStep, Ticket,
+    Written, panic_message,
 };
 pub use port::{Event, JournalEntry, Limits, Outgoing, Port, Refusal, Terms};
 pub use state::Kernel;

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use super::machine::{CallLost, Effects, Ending, Input, Machine, StopMode, Ticket, Written};
+use super::machine::{CallLost, Effects, Ending, Input, Machine, StopMode, StopStep, Ticket, Written};
 use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
 /// The types that a kernel carries for its port and never looks into.
@@ -293,6 +293,11 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// Hears how long the end takes at most, after a request to stop was handled.
     fn stops_within(&mut self, within: Duration) {
         let _ = within;
+    }
+
+    /// Hears what the machine has stopped on its way down, right before it ends.
+    fn stopped(&mut self, steps: Vec<StopStep>) {
+        let _ = steps;
     }
 
     /// Ends the actor.

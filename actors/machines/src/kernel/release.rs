@@ -34,6 +34,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                 return;
             }
             Item::Stop(ending) => {
+                self.hand_in_steps(port);
                 self.end(ending, port);
                 return;
             }
@@ -71,6 +72,14 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         let number = self.calls.start(key, call.clone());
         port.note(JournalEntry::Called { step: step.0, number, call: &call });
         port.send(Outgoing::Call { number, deadline, call }, behind);
+    }
+
+    /// A panic here costs the report its details.
+    fn hand_in_steps(&self, port: &mut impl Port<M, T>) {
+        let Phase::Running(machine) = &self.phase else { return };
+        if let Ok(steps) = catch_unwind(AssertUnwindSafe(|| machine.stop_steps())) {
+            port.stopped(steps);
+        }
     }
 
     /// What subscribers may know, if the machine lives. To panic over it is a crash like any other.

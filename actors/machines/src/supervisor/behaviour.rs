@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::messages::{
-    AwaitStarted, ChildEnding, DescribeTree, RestartChild, RestartError, Shutdown, StartError, StopOutcome,
+    AwaitStarted, DescribeTree, RestartChild, RestartError, Shutdown, StartError, StopOutcome,
     SupervisorAnswer, SupervisorAsk, SupervisorNews, TreeNode,
 };
 use super::spec::{Plan, Restart};
@@ -11,7 +11,7 @@ use super::state::{
     Call, Child, ChildPhase, ClosingCause, CourseNumber, CourseReason, Fall, OWN_ACCORD, Outcome, Phase,
     STOPPED_FOR_A_RESTART, Standing, Supervisor, Timer, WAITERS_MAX,
 };
-use crate::kernel::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never};
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never, StopStep};
 use crate::vocabulary::{Attempt, BackoffState, Generation, Moment, RestartHistory};
 
 /// The deadline of one call that watches a child; then it is repeated.
@@ -72,6 +72,11 @@ impl Machine for Supervisor {
 
     fn view(&self) -> TreeNode {
         self.tree(None, &[])
+    }
+
+    fn stop_steps(&self) -> Vec<StopStep> {
+        let Phase::Closing(closing) = &self.phase else { return Vec::new() };
+        closing.endings.iter().flat_map(|child| child.steps(&self.plan.name)).collect()
     }
 }
 
@@ -143,7 +148,9 @@ impl Supervisor {
             Outcome::Ended { child, ending } if self.is_running(*child, key) => {
                 self.ended(moment, *child, ending, effects);
             }
-            Outcome::Stopped { child, outcome } => self.stopped(moment, *child, key, outcome, effects),
+            Outcome::Stopped { child, outcome, below } => {
+                self.stopped(moment, *child, key, (outcome, below), effects);
+            }
             Outcome::Described { own, children } => self.described(key, Some(*own), children, effects),
             // They belong to an earlier life of the child.
             Outcome::Started { .. } | Outcome::Ended { .. } => {}
@@ -177,7 +184,7 @@ impl Supervisor {
             },
             Call::StopChild { child, .. } => {
                 let outcome = StopOutcome::Stuck { reason: lost.to_string() };
-                self.stopped(moment, child, key, &outcome, effects);
+                self.stopped(moment, child, key, (&outcome, &[]), effects);
             }
             Call::DescribeChildren { .. } => self.described(key, None, &[], effects),
             // They belong to an earlier life of the child, or to an earlier phase.
@@ -330,65 +337,8 @@ impl Supervisor {
         self.begin_course(moment, CourseReason::Fallen, members, pause, effects);
     }
 
-    fn escalate(&mut self, moment: Moment, reason: String, effects: &mut Effects<Self>) {
+    pub(super) fn escalate(&mut self, moment: Moment, reason: String, effects: &mut Effects<Self>) {
         effects.publish(SupervisorNews::Escalated { reason: reason.clone() });
         self.close(moment, ClosingCause::Escalated { reason }, OWN_ACCORD, effects);
-    }
-
-    /// A stop has ended: continues the shutdown, or the course of the child.
-    fn stopped(
-        &mut self,
-        moment: Moment,
-        child: usize,
-        key: CallKey,
-        outcome: &StopOutcome,
-        effects: &mut Effects<Self>,
-    ) {
-        let ChildPhase::Stopping { key: current, begun, .. } = self.children[child].phase else { return };
-        if current != key {
-            return;
-        }
-        let outcome = match outcome {
-            StopOutcome::NotStarted => &self.ended_before(child),
-            StopOutcome::Stopped
-            | StopOutcome::Killed { .. }
-            | StopOutcome::Crashed { .. }
-            | StopOutcome::EndedBefore { .. }
-            | StopOutcome::Stuck { .. } => outcome,
-        };
-        let took = moment.now.since(begun);
-        let ending = ChildEnding { name: self.name_of(child), ending: outcome.clone(), took };
-        if matches!(self.phase, Phase::Closing(_)) {
-            self.closed(moment, child, ending, effects);
-            return;
-        }
-        match outcome {
-            StopOutcome::Stuck { reason } => {
-                // A second one would share its address, so it cannot be restarted.
-                self.children[child].phase = ChildPhase::Stuck { reason: reason.clone() };
-                let reason = format!("{} could not be ended: {reason}", ending.name);
-                self.escalate(moment, reason, effects);
-                return;
-            }
-            // The cleanup after a failed start is no news.
-            StopOutcome::NotStarted => {}
-            StopOutcome::EndedBefore { reason, in_order } => {
-                let fall = || Fall { reason: reason.clone(), in_order: *in_order };
-                self.children[child].fall.get_or_insert_with(fall);
-            }
-            StopOutcome::Stopped => {
-                effects.publish(SupervisorNews::ChildStopped(ending));
-                let why = self.why_it_goes_down(child);
-                self.children[child].fall.get_or_insert_with(|| Fall::in_order(why));
-            }
-            StopOutcome::Killed { .. } | StopOutcome::Crashed { .. } => {
-                effects.publish(SupervisorNews::ChildStopped(ending));
-                let why = self.why_it_goes_down(child);
-                let fall = || Fall::of(format!("{why}, and {outcome}"));
-                self.children[child].fall.get_or_insert_with(fall);
-            }
-        }
-        self.children[child].phase = ChildPhase::Waiting;
-        self.advance(moment, effects);
     }
 }

@@ -165,7 +165,7 @@ impl World {
                     (Some(_), _) => StopOutcome::Killed { deadline },
                 };
                 self.now += Duration::from_millis(u64::from(chance % 5_000));
-                Outcome::Stopped { child, outcome }
+                Outcome::Stopped { child, outcome, below: vec![] }
             }
             Call::DescribeChildren { .. } => Outcome::Described { own: Default::default(), children: vec![] },
         };

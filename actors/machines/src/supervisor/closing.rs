@@ -100,17 +100,25 @@ impl Supervisor {
     }
 
     /// Stops the last child that still needs it; when there is none, the supervisor ends.
-    fn close_next(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn close_next(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let Phase::Closing(Closing { mode: wanted, .. }) = self.phase else { return };
         for child in (0..self.children.len()).rev() {
             match &self.children[child].phase {
                 ChildPhase::Closed | ChildPhase::Stuck { .. } => {}
+                ChildPhase::Waiting | ChildPhase::Ended if self.may_have_left(child) => {
+                    self.stop(child, wanted, moment, effects);
+                    return;
+                }
                 ChildPhase::Waiting | ChildPhase::Ended => {
                     self.note(child, self.ended_before(child));
                     self.children[child].phase = ChildPhase::Closed;
                 }
-                ChildPhase::Stopping { mode, .. } if *mode == wanted => return,
-                // Its course asked it to detach, or its state is unknown yet.
+                ChildPhase::Stopping { mode, is_final, .. }
+                    if *mode == wanted && (*is_final || !self.may_have_left(child)) =>
+                {
+                    return;
+                }
+                // Its course asked it to detach, or to stop for another life, or its state is unknown yet.
                 ChildPhase::Stopping { .. }
                 | ChildPhase::Running { .. }
                 | ChildPhase::Starting { .. }
@@ -123,6 +131,11 @@ impl Supervisor {
         self.finish(moment, effects);
     }
 
+    /// Whether something that it started may outlive it.
+    pub(super) fn may_have_left(&self, child: usize) -> bool {
+        self.spec_of(child).may_leave && self.children[child].has_run
+    }
+
     pub(super) fn ended_before(&self, child: usize) -> StopOutcome {
         match &self.children[child].fall {
             Some(Fall { reason, in_order }) => {
@@ -133,7 +146,8 @@ impl Supervisor {
     }
 
     fn note(&mut self, child: usize, outcome: StopOutcome) {
-        let ending = ChildEnding { name: self.name_of(child), ending: outcome, took: Duration::ZERO };
+        let ending =
+            ChildEnding { name: self.name_of(child), ending: outcome, below: vec![], took: Duration::ZERO };
         if let Phase::Closing(closing) = &mut self.phase {
             closing.endings.push(ending);
         }

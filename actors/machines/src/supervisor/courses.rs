@@ -14,13 +14,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::messages::SupervisorAnswer;
+use super::messages::{ChildEnding, StopOutcome, SupervisorAnswer, SupervisorNews};
 use super::spec::{Restart, Strategy};
 use super::state::{
-    A_SIBLING_FELL, Call, ChildPhase, Course, CourseNumber, CourseReason, CourseStep, OWN_ACCORD, Phase,
-    STOPPED_FOR_A_RESTART, Supervisor, Timer,
+    A_SIBLING_FELL, Call, ChildPhase, Course, CourseNumber, CourseReason, CourseStep, Fall, OWN_ACCORD,
+    Phase, STOPPED_FOR_A_RESTART, Supervisor, Timer,
 };
-use crate::kernel::{Effects, StopMode};
+use crate::kernel::{CallKey, Effects, StopMode, StopStep};
 use crate::vocabulary::{Generation, Moment};
 
 /// How much longer than the stop deadline the call that stops a child may take: a kill takes a moment too.
@@ -211,9 +211,83 @@ impl Supervisor {
     pub(super) fn stop(&mut self, child: usize, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
         let life: Generation = self.children[child].life;
         let key = self.next_key(life);
-        self.children[child].phase = ChildPhase::Stopping { key, mode, begun: moment.now };
+        let is_final = matches!(self.phase, Phase::Closing(_));
+        self.children[child].phase = ChildPhase::Stopping { key, mode, is_final, begun: moment.now };
         let (deadline, longest) = (self.spec_of(child).stop_deadline, self.spec_of(child).stop_longest);
         let within = deadline.max(longest).saturating_add(STOP_MARGIN);
-        effects.call(key, within, Call::StopChild { child, mode, deadline });
+        effects.call(key, within, Call::StopChild { child, mode, deadline, is_final });
+    }
+
+    /// A stop has ended: continues the shutdown, or the course of the child.
+    pub(super) fn stopped(
+        &mut self,
+        moment: Moment,
+        child: usize,
+        key: CallKey,
+        (outcome, below): (&StopOutcome, &[StopStep]),
+        effects: &mut Effects<Self>,
+    ) {
+        let ChildPhase::Stopping { key: current, is_final, begun, .. } = self.children[child].phase else {
+            return;
+        };
+        if current != key {
+            return;
+        }
+        let outcome = match outcome {
+            StopOutcome::NotStarted => &self.ended_before(child),
+            // It did not run, and why that is so is known already.
+            StopOutcome::EndedBefore { .. }
+                if self.may_have_left(child) && self.children[child].fall.is_some() =>
+            {
+                &self.ended_before(child)
+            }
+            StopOutcome::Stopped
+            | StopOutcome::Killed { .. }
+            | StopOutcome::Crashed { .. }
+            | StopOutcome::EndedBefore { .. }
+            | StopOutcome::Stuck { .. } => outcome,
+        };
+        let took = moment.now.since(begun);
+        let ending =
+            ChildEnding { name: self.name_of(child), ending: outcome.clone(), below: below.to_vec(), took };
+        let is_closing = matches!(self.phase, Phase::Closing(_));
+        let is_stuck = matches!(outcome, StopOutcome::Stuck { .. });
+        // One that was stopped for a restart is stopped for good in its turn, if something may be left of it.
+        if is_closing && (is_final || is_stuck || !self.may_have_left(child)) {
+            self.closed(moment, child, ending, effects);
+            return;
+        }
+        match outcome {
+            StopOutcome::Stuck { reason } => {
+                // A second one would share its address, so it cannot be restarted.
+                self.children[child].phase = ChildPhase::Stuck { reason: reason.clone() };
+                let reason = format!("{} could not be ended: {reason}", ending.name);
+                self.escalate(moment, reason, effects);
+                return;
+            }
+            // The cleanup after a failed start is no news.
+            StopOutcome::NotStarted => {}
+            StopOutcome::EndedBefore { reason, in_order } => {
+                let fall = || Fall { reason: reason.clone(), in_order: *in_order };
+                self.children[child].fall.get_or_insert_with(fall);
+            }
+            StopOutcome::Stopped => {
+                effects.publish(SupervisorNews::ChildStopped(ending));
+                let why = self.why_it_goes_down(child);
+                self.children[child].fall.get_or_insert_with(|| Fall::in_order(why));
+            }
+            StopOutcome::Killed { .. } | StopOutcome::Crashed { .. } => {
+                effects.publish(SupervisorNews::ChildStopped(ending));
+                let why = self.why_it_goes_down(child);
+                let fall = || Fall::of(format!("{why}, and {outcome}"));
+                self.children[child].fall.get_or_insert_with(fall);
+            }
+        }
+        self.children[child].phase = ChildPhase::Waiting;
+        if is_closing {
+            self.close_next(moment, effects);
+        } else {
+            self.advance(moment, effects);
+        }
     }
 }

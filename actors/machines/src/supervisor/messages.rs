@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Supervisor;
 use crate::conversation;
-use crate::kernel::{Ending, StopMode, Vitals};
+use crate::kernel::{Ending, StopMode, StopStep, Vitals};
 
 /// Waits until all children run. Answered at once if they do.
 #[derive(Debug, Clone, Copy, Hash)]
@@ -143,7 +143,7 @@ pub struct ShutdownReport {
 impl ShutdownReport {
     /// The children that did not end in order. Something that should have ended may remain of them; each gives its reason.
     pub fn not_in_order(&self) -> impl Iterator<Item = &ChildEnding> {
-        self.children.iter().filter(|child| !child.ending.is_in_order())
+        self.children.iter().filter(|child| !child.ending.is_in_order() || child.leaves_something())
     }
 }
 
@@ -154,8 +154,28 @@ pub struct ChildEnding {
     pub name: String,
     /// How it ended.
     pub ending: StopOutcome,
+    /// What it stopped itself, in the order in which that ended. Behind it what it had left, if it did not end in order.
+    pub below: Vec<StopStep>,
     /// The time from the stop request to its end.
     pub took: Duration,
+}
+
+impl ChildEnding {
+    /// First what it stopped, then its own end, as `parent/name`.
+    #[must_use]
+    pub fn steps(&self, parent: &str) -> Vec<StopStep> {
+        let own = StopStep {
+            what: format!("{parent}/{}", self.name),
+            ending: self.ending.to_string(),
+            took: self.took,
+            is_left: !self.ending.is_in_order(),
+        };
+        self.below.iter().cloned().chain([own]).collect()
+    }
+
+    fn leaves_something(&self) -> bool {
+        self.below.iter().any(|step| step.is_left)
+    }
 }
 
 /// The outcome of stopping a child.

@@ -14,7 +14,7 @@ use super::messages::{
 };
 use super::spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
 use super::state::{Call, Outcome, Standing, Supervisor, Timer};
-use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
+use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode, StopStep};
 use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,7 +96,14 @@ impl Stage {
                     writeln!(said, "{} is cut short", course(timer))?;
                 }
             }
-            Effect::Stop(ending) => writeln!(said, "the supervisor ends: {ending:?}")?,
+            Effect::Stop(ending) => {
+                writeln!(said, "the supervisor ends: {ending:?}")?;
+                let children = &self.children;
+                let steps = self.machine.as_ref().map(Supervisor::stop_steps).unwrap_or_default();
+                for step in steps.iter().filter(|_| children.iter().any(|child| child.may_leave)) {
+                    writeln!(said, "    {}", step_in_words(step))?;
+                }
+            }
         }
         Ok(())
     }
@@ -122,8 +129,10 @@ impl Stage {
                 writeln!(said, "watch {}", name(child))?;
                 (Kind::Watch, child)
             }
-            Call::StopChild { child, mode, deadline } => {
-                writeln!(said, "stop {} within {deadline:?} ({mode:?})", name(child))?;
+            Call::StopChild { child, mode, deadline, is_final } => {
+                let ends_rest = is_final && self.children[child].may_leave;
+                let rest = if ends_rest { ", and end what it left" } else { "" };
+                writeln!(said, "stop {} within {deadline:?} ({mode:?}){rest}", name(child))?;
                 (Kind::Stop, child)
             }
             Call::DescribeChildren { within } => {
@@ -179,6 +188,7 @@ impl Stage {
             Some(other) => return Err(format!("unknown restart type {other}").into()),
         };
         spec.stop_deadline = Duration::from_secs(number(args.take_key("stop"), 5)?);
+        spec.may_leave = args.take_key("may-leave") == Some("yes");
         spec.backoff = Backoff {
             first: Duration::from_secs(1),
             longest: Duration::from_secs(8),
@@ -289,7 +299,7 @@ impl Stage {
                     }
                     Some(other) => return Err(format!("unknown outcome {other}").into()),
                 };
-                (Kind::Stop, Ok(Outcome::Stopped { child, outcome }))
+                (Kind::Stop, Ok(Outcome::Stopped { child, outcome, below: vec![] }))
             }
             (other, _) => return Err(format!("unknown command {other}").into()),
         })
@@ -352,7 +362,12 @@ impl goldenscript::Runner for Stage {
             "fails" | "hangs" | "ends" | "down" => {
                 let child = self.place(args.next_pos().ok_or("who?")?)?;
                 let how = args.next_pos();
-                let (kind, outcome) = self.come_of(&command.name, child, how)?;
+                let (kind, mut outcome) = self.come_of(&command.name, child, how)?;
+                if let Ok(Outcome::Stopped { below, .. }) = &mut outcome {
+                    for (key, is_left) in [("ended", false), ("left", true)] {
+                        below.extend(args.take_key(key).map(|what| step(what, is_left)));
+                    }
+                }
                 self.bring_back(kind, child, is_late, outcome)?
             }
             other => return Err(format!("unknown command {other}").into()),
@@ -432,9 +447,22 @@ fn tree_in_words(node: &TreeNode, depth: usize) -> String {
 fn report_in_words(report: &ShutdownReport) -> String {
     let mut said = format!("all ended after {:?}", report.took);
     for child in &report.children {
+        for step in &child.below {
+            said.push_str(&format!("\n    {}", step_in_words(step)));
+        }
         said.push_str(&format!("\n    {}: {} ({:?})", child.name, child.ending, child.took));
     }
     said
+}
+
+fn step(what: &str, is_left: bool) -> StopStep {
+    let ending = if is_left { "it may still run" } else { "ended" }.to_owned();
+    StopStep { what: what.to_owned(), ending, took: Duration::ZERO, is_left }
+}
+
+fn step_in_words(step: &StopStep) -> String {
+    let left = if step.is_left { ", left" } else { "" };
+    format!("{}: {}{left}", step.what, step.ending)
 }
 
 #[test]

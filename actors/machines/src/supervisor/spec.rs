@@ -57,6 +57,9 @@ pub struct ChildSpec {
     /// The limit for the bound that a child may request beyond `stop_deadline`
     /// ([`Machine::stops_within`](crate::kernel::Machine::stops_within)). Zero by default, which permits none.
     pub stop_longest: Duration,
+    /// Whether what it started can outlive it when it is killed or gives up. Then a shutdown also stops this child if it does
+    /// not run, so that what it left is ended and reported in its turn.
+    pub may_leave: bool,
     /// The backoff before its restart.
     pub backoff: Backoff,
 }
@@ -72,6 +75,7 @@ impl ChildSpec {
             start_deadline: Duration::from_secs(10),
             stop_deadline: Duration::from_secs(5),
             stop_longest: Duration::ZERO,
+            may_leave: false,
             backoff: Backoff::default(),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::messages::{ChildDescription, ChildEnding, StopOutcome};
 use super::spec::{ChildSpec, Plan};
-use crate::kernel::{AskId, CallKey, Ending, StopMode};
+use crate::kernel::{AskId, CallKey, Ending, StopMode, StopStep};
 use crate::vocabulary::{Attempt, BackoffState, Generation, RestartHistory, Timestamp};
 
 /// The limit of callers that wait for one kind of answer.
@@ -114,6 +114,8 @@ pub(super) enum ChildPhase {
     Stopping {
         key: CallKey,
         mode: StopMode,
+        /// Whether no further life follows.
+        is_final: bool,
         begun: Timestamp,
     },
     /// It ended and is not restarted, according to its restart type.
@@ -190,6 +192,8 @@ pub enum Call {
         mode: StopMode,
         /// The deadline before it is killed.
         deadline: Duration,
+        /// Whether no further life follows: what it left when it was killed or gave up is then ended, too.
+        is_final: bool,
     },
     /// Let all children describe themselves.
     DescribeChildren {
@@ -223,6 +227,8 @@ pub enum Outcome {
         child: usize,
         /// The result.
         outcome: StopOutcome,
+        /// What it stopped on its way down, and what was left of it.
+        below: Vec<StopStep>,
     },
     /// Of [`Call::DescribeChildren`], in order of index; `None` for those that did not answer.
     Described {

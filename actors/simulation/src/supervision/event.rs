@@ -14,6 +14,8 @@ pub struct SupervisionBounds {
     pub strategy: Strategy,
     /// The children, in order.
     pub children: &'static [Restart],
+    /// Whether something of each child can be left when it falls or is killed.
+    pub may_leave: bool,
     /// How many falls are borne within the window.
     pub limit: u32,
     /// How often a child ends of itself.
@@ -39,6 +41,7 @@ impl SupervisionBounds {
     pub const NONE: Self = Self {
         strategy: Strategy::OneForOne,
         children: &[Restart::Permanent, Restart::Permanent],
+        may_leave: false,
         limit: 2,
         ends: 0,
         faults: 0,

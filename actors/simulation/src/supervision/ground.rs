@@ -155,7 +155,7 @@ impl Ground {
                 Work::Start { child, is_called_back: false, until: now + within }
             }
             Call::AwaitEnd { child } => Work::Watch { child, life: self.slots[child].life },
-            Call::StopChild { child, mode, deadline } => self.begin_stop(now, child, mode, deadline),
+            Call::StopChild { child, mode, deadline, .. } => self.begin_stop(now, child, mode, deadline),
             Call::DescribeChildren { .. } => Work::Describe,
         };
         self.work.insert(number, work);
@@ -283,7 +283,7 @@ impl Ground {
                 if life.is_some() && !matches!(outcome, StopOutcome::Stuck { .. }) {
                     self.slots[child].life = None;
                 }
-                (until, Some(Ok(Outcome::Stopped { child, outcome })))
+                (until, Some(Ok(Outcome::Stopped { child, outcome, below: vec![] })))
             }
             Work::Describe if reply == Reply::Good => {
                 (None, Some(Ok(Outcome::Described { own: Default::default(), children: Vec::new() })))

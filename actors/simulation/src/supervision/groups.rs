@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use callboard_actors::shell::Ending;
 use callboard_actors::supervisor::{Restart, Strategy};
 use callboard_actors::vocabulary::Timestamp;
 
@@ -120,5 +121,17 @@ impl SupervisionLaws {
             let is_waiting = !group.pause.is_zero() && self.pauses.values().any(|at| *at == ready_at);
             (!is_starting && !is_waiting).then(|| format!("c{first} is to be started, and nobody does so"))
         })
+    }
+}
+
+/// Whether a child that ended in this way is started again.
+pub(super) fn is_due_after(restart: Restart, ending: &Ending) -> bool {
+    match (restart, ending) {
+        (Restart::Permanent, _) => true,
+        (Restart::Transient, Ending::Normal) | (Restart::Temporary, _) => false,
+        (
+            Restart::Transient,
+            Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed,
+        ) => true,
     }
 }

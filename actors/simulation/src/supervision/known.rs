@@ -12,6 +12,10 @@ pub(super) struct Known {
     pub(super) state: State,
     /// Whether it was ever up.
     pub(super) has_run: bool,
+    /// Whether the stop under way, or the last one, ends also what it left.
+    pub(super) is_last_stop: bool,
+    /// Whether what it left was ended.
+    pub(super) is_rest_ended: bool,
     /// Whether its start has failed or was undone, since the supervisor was built.
     pub(super) has_failed: bool,
     pub(super) pauses: Pauses,

@@ -13,7 +13,7 @@ use super::super::law::Law;
 use super::super::stand_in::Constant;
 use super::super::witness::{Verdict, Witness};
 use super::ground::Ground;
-use super::groups::{Group, Reason};
+use super::groups::{Group, Reason, is_due_after};
 use super::known::{Cause, End, Known, State};
 
 /// Sees everything that a supervisor does, and holds it against the rules of OTP.
@@ -115,7 +115,7 @@ impl SupervisionLaws {
             Outcome::Ended { child, ending } if self.is_watched_by(*child, key) => {
                 self.ended(now, *child, ending);
             }
-            Outcome::Stopped { child, outcome } => self.stopped(now, *child, key, outcome),
+            Outcome::Stopped { child, outcome, .. } => self.stopped(now, *child, key, outcome),
             // They come late, or are only shown.
             Outcome::Stock(_)
             | Outcome::Started { .. }
@@ -236,9 +236,13 @@ impl SupervisionLaws {
         }
         let is_stuck = matches!(outcome, StopOutcome::Stuck { .. });
         self.children[child].state = if is_stuck { State::Stuck } else { State::Down };
+        let (may_leave, is_last_stop) = (self.may_leave(child), self.children[child].is_last_stop);
+        self.children[child].is_rest_ended = is_last_stop;
         self.children[child].has_failed |=
             !matches!(outcome, StopOutcome::NotStarted | StopOutcome::Stuck { .. });
         match &mut self.end {
+            // What may be left of it is stopped again, for good.
+            Some(_) if may_leave && !is_last_stop && !is_stuck => {}
             Some(end) => end.stopped.push((child, outcome.clone(), now.since(begun))),
             None if is_stuck => self.give_up(now),
             None => {}
@@ -278,12 +282,15 @@ impl SupervisionLaws {
             }
         }
         let Some(end) = &self.end else { return };
-        let last = (0..self.children.len()).rev().find(|child| !self.children[*child].state.is_at_rest());
+        let last = (0..self.children.len()).rev().find(|child| !self.is_done(*child));
         let Some(last) = last else { return };
         let is_stopping =
             matches!(self.children[last].state, State::Stopping { mode, .. } if mode == end.mode);
         if !is_stopping {
             self.verdict.violation(Law::S3, || format!("everything is to end, and c{last} is not stopped"));
+        }
+        if self.may_leave(last) && !self.children[last].is_last_stop {
+            self.verdict.violation(Law::S4, || format!("what c{last} leaves would not be ended"));
         }
     }
 
@@ -310,18 +317,6 @@ impl SupervisionLaws {
         if !self.groups.is_empty() || !self.pauses.is_empty() {
             self.verdict.violation(Law::S1, || "it never came to rest".to_owned());
         }
-    }
-}
-
-/// Whether a child that ended in this way is started again.
-fn is_due_after(restart: Restart, ending: &Ending) -> bool {
-    match (restart, ending) {
-        (Restart::Permanent, _) => true,
-        (Restart::Transient, Ending::Normal) | (Restart::Temporary, _) => false,
-        (
-            Restart::Transient,
-            Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed,
-        ) => true,
     }
 }
 

@@ -17,9 +17,13 @@ impl SupervisionLaws {
     pub(super) fn calls(&mut self, now: Timestamp, key: CallKey, within: Duration, call: Call) {
         match call {
             Call::StartChild { child } => self.starts(now, child, key, within),
-            Call::StopChild { child, mode, deadline } => {
+            Call::StopChild { child, mode, deadline, is_final } => {
                 self.stops(now, child, mode, deadline, within);
+                if is_final != self.end.is_some() {
+                    self.verdict.violation(Law::S4, || format!("c{child} is stopped, for good: {is_final}"));
+                }
                 self.children[child].state = State::Stopping { key, mode, begun: now };
+                self.children[child].is_last_stop = is_final;
             }
             Call::AwaitEnd { child } => self.watches(child, key),
             Call::TakeStock | Call::DescribeChildren { .. } => {}
@@ -65,11 +69,10 @@ impl SupervisionLaws {
                 .violation(Law::S3, || format!("c{child} may take {deadline:?} to end, or {within:?}"));
         }
         let state = self.children[child].state;
-        if state.is_at_rest() {
+        if self.is_done(child) {
             self.verdict
                 .violation(Law::S2, || format!("c{child} is stopped, and it is {state:?} at {now:?}"));
         }
-        let is_down = |other: usize| self.children[other].state.is_at_rest();
         let Some(end) = &self.end else {
             self.stops_for_a_restart(child, mode);
             return;
@@ -78,9 +81,24 @@ impl SupervisionLaws {
             self.verdict.violation(Law::S3, || format!("c{child} is told to {mode:?}, which nobody wants"));
         }
         let is_starting = matches!(state, State::Starting(_));
-        if !is_starting && !(child + 1..self.children.len()).all(is_down) {
+        if !is_starting && !(child + 1..self.children.len()).all(|other| self.is_done(other)) {
             self.verdict.violation(Law::S2, || format!("c{child} is stopped before one that comes after it"));
         }
+    }
+
+    /// Whether nothing is to be done for a child, not even for what it left when no life follows.
+    pub(super) fn is_done(&self, child: usize) -> bool {
+        let known = &self.children[child];
+        match known.state {
+            State::Stuck => true,
+            State::Down => self.end.is_none() || !self.may_leave(child) || known.is_rest_ended,
+            State::Unseen | State::Starting(_) | State::Up { .. } | State::Stopping { .. } => false,
+        }
+    }
+
+    /// Whether something may be left of a child that does not run.
+    pub(super) fn may_leave(&self, child: usize) -> bool {
+        self.plan.children[child].may_leave && self.children[child].has_run
     }
 
     fn stops_for_a_restart(&mut self, child: usize, mode: StopMode) {
@@ -119,7 +137,7 @@ impl SupervisionLaws {
             self.verdict.violation(Law::S1, || "it ends, and nothing asked for that".to_owned());
             return;
         };
-        if let Some(child) = self.children.iter().position(|known| !known.state.is_at_rest()) {
+        if let Some(child) = (0..self.children.len()).find(|child| !self.is_done(*child)) {
             self.verdict.violation(Law::S4, || format!("it ends, and leaves c{child} behind"));
         }
         if !self.pauses.is_empty() {

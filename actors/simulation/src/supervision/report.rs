@@ -39,7 +39,7 @@ impl SupervisionLaws {
 
     /// Whether nothing is to be stopped any more.
     fn is_over(&self) -> bool {
-        self.children.iter().all(|known| known.state.is_at_rest())
+        (0..self.children.len()).all(|child| self.is_done(child))
     }
 
     fn answers_a_restart(&mut self, id: AskId, answer: &Result<(), RestartError>) {
@@ -101,6 +101,10 @@ impl SupervisionLaws {
             let told = &report.children[place];
             let is_so = match outcome {
                 StopOutcome::NotStarted => self.is_told_as_down(*child, &told.ending),
+                // It did not live any more when its turn came.
+                StopOutcome::EndedBefore { .. } if self.may_leave(*child) => {
+                    self.is_told_as_down(*child, &told.ending)
+                }
                 StopOutcome::Stopped
                 | StopOutcome::Killed { .. }
                 | StopOutcome::Crashed { .. }

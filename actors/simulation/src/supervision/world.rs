@@ -255,7 +255,7 @@ fn plan(bounds: &SupervisionBounds) -> Plan {
     };
     let specs = bounds.children.iter().enumerate().map(|(child, restart)| {
         let spec = ChildSpec::new(name(child), "actor");
-        ChildSpec { restart: *restart, backoff, ..spec }
+        ChildSpec { restart: *restart, backoff, may_leave: bounds.may_leave, ..spec }
     });
     let budget = RestartBudget { limit: bounds.limit, window: WINDOW };
     let spec = SupervisorSpec { strategy: bounds.strategy, budget, ..SupervisorSpec::default() };

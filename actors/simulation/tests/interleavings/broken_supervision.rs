@@ -58,6 +58,18 @@ fn a_supervisor_that_does_not_start_a_fallen_child_again_breaks_s1() {
 }
 
 #[test]
+fn a_supervisor_that_forgets_what_its_children_left_breaks_s4() {
+    let bounds = SupervisionBounds { may_leave: true, ends: 1, ..STOPPED };
+    spoiled(Law::S4, bounds, |_, effects| {
+        calls(effects, |call| {
+            if let Call::StopChild { is_final, .. } = call {
+                *is_final = false;
+            }
+        })
+    });
+}
+
+#[test]
 fn a_supervisor_that_starts_a_fallen_child_again_without_a_pause_breaks_s1() {
     spoiled(Law::S1, FALLING, |_, effects| {
         changed(effects, |effect| {
@@ -93,7 +105,8 @@ fn a_supervisor_that_takes_siblings_along_that_share_no_fate_breaks_s1() {
     spoiled(Law::S1, FALLING, |input, mut effects| {
         if let Input::Returned { outcome: Ok(Outcome::Ended { child, .. }), .. } = input {
             let deadline = Duration::from_secs(5);
-            let call = Call::StopChild { child: 1 - child, mode: StopMode::Detach, deadline };
+            let call =
+                Call::StopChild { child: 1 - child, mode: StopMode::Detach, deadline, is_final: false };
             effects.push(Effect::Call { key: Default::default(), deadline, call });
         }
         effects

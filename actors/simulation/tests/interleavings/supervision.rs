@@ -57,6 +57,20 @@ fn every_order_of_a_stop_ends_all_in_time_and_reports_it_s2_s3_s4() {
 }
 
 #[test]
+fn every_order_of_an_end_ends_also_what_fallen_children_left_s3_s4() {
+    let small = SupervisionBounds { may_leave: true, ends: 1, stops: BOTH, stops_max: 2, ..NONE };
+    holds("what is left is ended", small, SupervisionBounds { faults: 1, is_slow: true, ..small });
+    let asked = SupervisionBounds { may_leave: true, asks: 1, stops: BOTH, ..NONE };
+    holds("it is stopped in a restart", asked, SupervisionBounds { ends: 1, faults: 1, ..asked });
+    let spent = SupervisionBounds { may_leave: true, ends: 2, limit: 1, ..NONE };
+    holds("it gives up with children that leave something", spent, SupervisionBounds { faults: 1, ..spent });
+    let three = SupervisionBounds { children: THREE, ends: 1, stops: &[StopMode::Stop], ..spent };
+    holds("three children leave something", three, SupervisionBounds { faults: 1, ..three });
+    let crashed = SupervisionBounds { crashes: 1, ends: 1, stops: &[StopMode::Stop], ..asked };
+    holds("it crashes, and something is left", crashed, SupervisionBounds { faults: 1, ..crashed });
+}
+
+#[test]
 fn every_order_of_requests_for_a_restart_starts_again_at_once_s1() {
     let small = SupervisionBounds { asks: 1, ..NONE };
     holds("children are restarted by hand", small, SupervisionBounds { ends: 1, asks: 2, ..small });
