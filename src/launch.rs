@@ -38,14 +38,23 @@ pub(crate) use self::process_owners::ProcessOwners;
 
 /// Starts a host on the present arbiter. If one part does not start, those before it are stopped again.
 pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
-    let layout = Layout::new(options.data_dir.clone(), options.runtime_dir())?;
-    let database = database::open(&options).await?;
+    launch_with(options, async |_: &Host| Ok(vec![])).await
+}
+
+/// The same with more parts, which `add` makes when the data directory is held and before any actor starts. If it fails, nothing
+/// is started.
+pub(crate) async fn launch_with<E: From<StartError>>(
+    options: Options,
+    add: impl AsyncFnOnce(&Host) -> Result<Vec<AnyPart>, E>,
+) -> Result<Host, E> {
+    let layout = Layout::new(options.data_dir.clone(), options.runtime_dir()).map_err(StartError::from)?;
+    let database = database::open(&options).await.map_err(StartError::from)?;
     // Behind the lock of the database: only who holds the directory says whose it is.
     let (owner, held) = match settle(&options, database.run().get() == 1).await {
         Ok(settled) => settled,
         Err(error) => {
             database::close(database).await;
-            return Err(error);
+            return Err(error.into());
         }
     };
     let (tell_database, present) = watch::channel(None);
@@ -53,13 +62,20 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
     let present = Database::following(present, database.run(), options.notices.clone());
     let host = host(&options, owner, present, ended);
     let (budget, settings) = (options.budget, settings(&options));
-    let parts = parts(&host, options, layout, (database.clone(), tell_database));
+    let mut parts = parts(&host, options, layout, (database.clone(), tell_database));
+    match add(&host).await {
+        Ok(added) => parts.extend(added),
+        Err(error) => {
+            database::close(database).await;
+            return Err(error);
+        }
+    }
     let context = PartContext { host: host.clone(), settings: settings.clone() };
     let children = match children(&parts, &context) {
         Ok(children) => children,
         Err(error) => {
             database::close(database).await;
-            return Err(error.into());
+            return Err(StartError::from(error).into());
         }
     };
     let spec = SupervisorSpec { budget, ..SupervisorSpec::default() };
@@ -73,7 +89,7 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         tell_end.send_replace(Some(end));
     });
     let started = host.supervisor().ask(AwaitStarted).await;
-    started.map_err(|error| StartError::Ended(error.to_string()))??;
+    started.map_err(|error| StartError::Ended(error.to_string()))?.map_err(StartError::from)?;
     Ok(host)
 }
 

@@ -7,16 +7,18 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard::agent::{
-    self, Agent, AgentNews, AgentOptions, Answered, Books, ListTasks, ProcessHome, StartTask, StopAllTasks,
+    self, Agent, AgentMemory, AgentNews, AgentOptions, Answered, Books, ListTasks, ProcessHome, StartTask,
     StopTask, TaskPhase, TaskReport,
 };
 use callboard::config::{AllocationConfig, RestartPolicy};
+use callboard::host::Host;
 use callboard::process::{Binder, usual_environment};
 use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
 };
 use callboard_actors::shell::{Address, FeedItem, Running, Settings, Subscription};
+use callboard_actors::supervisor::RestartChild;
 use callboard_actors::vocabulary::{AllocationId, PluginName, Role, SocketPath};
 use futures_util::future::LocalBoxFuture;
 use tempfile::TempDir;
@@ -112,16 +114,34 @@ fn allocation(name: &str, script: &str) -> AllocationConfig {
     }
 }
 
+fn surroundings(directory: &TempDir, allocations: Vec<AllocationConfig>) -> (AgentOptions, ProcessHome) {
+    let restart = RestartPolicy::new(2, Duration::from_secs(60), Duration::from_millis(10));
+    let options = AgentOptions { allocations, restart, environment: usual_environment() };
+    let binder = Binder::program(env!("CARGO_BIN_EXE_callboard"));
+    (options, ProcessHome { binder, log_dir: directory.path().join("logs") })
+}
+
+fn start(
+    address: &Address<Agent>,
+    directory: &TempDir,
+    allocations: Vec<AllocationConfig>,
+    books: YesBooks,
+    memory: AgentMemory,
+) -> Running {
+    let (options, home) = surroundings(directory, allocations);
+    agent::start(address, options, books, home, memory, Settings::default())
+}
+
 impl Stage {
     fn new(allocations: Vec<AllocationConfig>) -> Self {
+        Self::with(allocations, AgentMemory::default())
+    }
+
+    fn with(allocations: Vec<AllocationConfig>, memory: AgentMemory) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let address = Address::vacant("agent", 64);
-        let restart = RestartPolicy::new(2, Duration::from_secs(60), Duration::from_millis(10));
-        let options = AgentOptions { allocations, restart, environment: usual_environment() };
-        let binder = Binder::program(env!("CARGO_BIN_EXE_callboard"));
-        let home = ProcessHome { binder, log_dir: directory.path().join("logs") };
         let books = YesBooks::default();
-        let running = agent::start(&address, options, books.clone(), home, Settings::default());
+        let running = start(&address, &directory, allocations, books.clone(), memory);
         let feed = address.subscribe("test", 1_024).expect("it runs");
         Self { address, running, books, feed, directory }
     }
@@ -226,13 +246,94 @@ fn when_all_tasks_are_stopped_no_process_is_left_s4() {
         let mut stage = Stage::new(vec![allocation("a", "exec sleep 1000"), stubborn]);
         stage.until("b", TaskPhase::Running, 0).await;
         let tasks = stage.address.ask(ListTasks).await.expect("it runs");
-        let steps = stage.address.ask(StopAllTasks).await.expect("it runs");
-        assert_eq!(steps.len(), 4);
-        assert!(tasks.iter().filter_map(|task| task.pid).all(|pid| !exists(pid)));
         stage.running.request_stop(callboard_actors::shell::StopMode::Stop);
         stage.running.ended().await;
+        assert_eq!(stage.running.stop_steps().len(), 4);
+        assert!(tasks.iter().filter_map(|task| task.pid).all(|pid| !exists(pid)));
         assert!(stage.directory.path().join("logs/a.log").exists());
     });
+}
+
+#[test]
+fn an_agent_that_is_restarted_goes_on_with_its_processes_s1() {
+    story(|| async {
+        let (allocations, memory) = (vec![allocation("a", "exec sleep 1000")], AgentMemory::default());
+        let mut stage = Stage::with(allocations.clone(), memory.clone());
+        let pid = stage.until("a", TaskPhase::Running, 0).await.pid.expect("it runs");
+        stage.running.kill();
+        stage.running.ended().await;
+        stage.running = start(&stage.address, &stage.directory, allocations, stage.books.clone(), memory);
+        let tasks = stage.address.ask(ListTasks).await.expect("it runs");
+        assert_eq!((tasks[0].phase, tasks[0].pid, tasks[0].restarts), (TaskPhase::Running, Some(pid), 0));
+        stage.running.request_stop(callboard_actors::shell::StopMode::Stop);
+        stage.running.ended().await;
+        assert!(!exists(pid));
+    });
+}
+
+#[test]
+fn what_an_agent_left_that_is_gone_is_ended_and_named_s3_s4() {
+    story(|| async {
+        let stubborn = AllocationConfig {
+            stop_grace: Duration::from_millis(100),
+            ..allocation("b", "trap '' TERM; echo deaf; while :; do sleep 0.01; done")
+        };
+        let allocations = vec![allocation("a", "exec sleep 1000"), stubborn, allocation("c", "exit 0")];
+        let memory = AgentMemory::default();
+        let mut stage = Stage::with(allocations.clone(), memory.clone());
+        stage.until("c", TaskPhase::Failed, 2).await;
+        stage.line_of_log("b").await;
+        let tasks = stage.address.ask(ListTasks).await.expect("it runs");
+        stage.running.kill();
+        stage.running.ended().await;
+
+        let steps = memory.end_processes(&allocations).await;
+        assert!(tasks.iter().filter_map(|task| task.pid).all(|pid| !exists(pid)));
+        let told: Vec<_> = steps.iter().map(|step| (&*step.what, &*step.ending, step.is_left)).collect();
+        let killed = "ended without the agent: killed after its grace: signal 9 (SIGKILL)";
+        let ended = "ended without the agent: signal 15 (SIGTERM) when asked to end";
+        assert_eq!(told, [("process/b", killed, false), ("process/a", ended, false)]);
+        assert_eq!(memory.end_processes(&allocations).await, [], "nothing is left");
+    });
+}
+
+#[test]
+fn the_agent_of_a_host_is_restarted_with_its_tasks_and_reports_what_it_stopped_s1_s3() {
+    story(|| async {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let address = Address::<Agent>::vacant("agent", 64);
+        let (options, home) = surroundings(&directory, vec![allocation("a", "exec sleep 1000")]);
+        let builder = Host::builder(directory.path().join("data")).binder(home.binder.clone());
+        let host = builder.part(agent::part(&address, options, home)).start().await.expect("it starts");
+        let first = running(&address).await;
+
+        let restart = RestartChild { name: "agent".to_owned() };
+        assert_eq!(host.supervisor().ask(restart).await, Ok(Ok(())));
+        let second = running(&address).await;
+        assert_ne!(first.pid, second.pid);
+        assert_eq!(second.restarts, 0, "nobody is to blame for that");
+        let tree = host.tree().await.expect("it runs");
+        let node = tree.children.last().expect("it has parts");
+        assert_eq!((node.name.as_str(), node.restarts, node.children.len()), ("agent", 1, 1));
+
+        let report = host.stop().await;
+        assert_eq!(report.not_in_order().count(), 0, "{report:?}");
+        let stopped: Vec<_> = report.children[0].below.iter().map(|step| step.what.as_str()).collect();
+        assert_eq!((report.children[0].name.as_str(), stopped), ("agent", vec!["allocation/a", "process/a"]));
+        assert!(!exists(second.pid.expect("it ran")));
+    });
+}
+
+/// Waits until the only task of an agent runs.
+async fn running(address: &Address<Agent>) -> TaskReport {
+    loop {
+        if let Ok(tasks) = address.ask(ListTasks).await
+            && let Some(task) = tasks.into_iter().find(|task| task.phase == TaskPhase::Running)
+        {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[test]

@@ -62,10 +62,12 @@ fn a_host_that_is_told_to_end_ends_everything_in_order_and_reports_s3_s4() {
     let reported: Vec<_> =
         printed.lines().skip(1).map(|line| line.split_whitespace().next().expect("a word")).collect();
     let expected = [
+        "host/tasks",
         "allocation/b",
         "process/b",
         "allocation/a",
         "process/a",
+        "host/agent",
         "host/catalog",
         "host/allocations",
         "host/inventory",
@@ -359,7 +361,7 @@ fn a_host_is_shut_down_over_its_socket_with_its_report() {
     host.until_active("csi-node", "zfs", "a");
     let report = host.json(&["shutdown"]);
     let children: Vec<_> = report["report"].as_array().expect("a list").iter().map(|s| &s["child"]).collect();
-    assert_eq!(children.first(), Some(&&Value::from("allocation/a")));
+    assert_eq!(children[..2], [&Value::from("host/tasks"), &Value::from("allocation/a")]);
     assert_eq!(children.last(), Some(&&Value::from("host/persister")));
     assert_eq!(host.ended().0.code(), Some(0));
 }

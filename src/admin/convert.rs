@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use callboard_actors::shell::AskError;
-use callboard_actors::supervisor::{ChildEnding, TreeNode};
+use callboard_actors::shell::{AskError, StopStep};
+use callboard_actors::supervisor::{ShutdownReport, TreeNode};
 use callboard_actors::vocabulary::Timestamp;
 use callboard_proto::admin::v1 as wire;
 use tonic::Status;
 
-use crate::agent::{StopStep, TaskError};
+use crate::agent::TaskError;
 use crate::tasks;
 
 /// Milliseconds since the Unix epoch.
@@ -45,14 +45,10 @@ pub(super) fn step(step: &StopStep) -> wire::ChildEnding {
     }
 }
 
-/// How an actor of the host ended.
-pub(super) fn ending(child: &ChildEnding) -> wire::ChildEnding {
-    wire::ChildEnding {
-        child: format!("host/{}", child.name),
-        ending: child.ending.to_string(),
-        took_ms: milliseconds(child.took),
-        left: !child.ending.is_in_order(),
-    }
+/// How everything was stopped: of each actor first what it stopped itself, then how it ended.
+#[must_use]
+pub fn stopped(report: &ShutdownReport) -> Vec<wire::ChildEnding> {
+    report.children.iter().flat_map(|child| child.steps("host")).map(|stopped| step(&stopped)).collect()
 }
 
 /// Why an actor did not answer.

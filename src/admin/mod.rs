@@ -31,6 +31,7 @@ mod driven;
 mod tree;
 
 pub use client::{AdminClient, Told};
+pub use convert::stopped;
 pub use error::{AdminError, SocketError};
 pub use place::{SOCKET_FILE, find_socket, socket_path};
-pub use server::{AdminServer, ShutdownOrder, Sources, Stopped};
+pub use server::{AdminServer, AdminSocket, ShutdownOrder, Sources};

@@ -10,18 +10,18 @@ use callboard_actors::shell::{Address, StopMode};
 use callboard_actors::supervisor::ShutdownReport;
 use callboard_actors::topology::Topology;
 use callboard_actors::vocabulary::{SocketPath, Timestamp};
-use callboard_proto::admin::v1::{self as wire, admin_server};
+use callboard_proto::admin::v1::admin_server;
+use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tonic::transport::Server;
 
 use super::connections::connections;
-use super::convert;
 use super::error::SocketError;
 use super::service::{Service, check_peer};
 use super::socket::SocketFile;
-use crate::agent::{Agent, StopStep};
+use crate::agent::Agent;
 use crate::host::Host;
 use crate::tasks::Tasks;
 use crate::usage::UsageView;
@@ -54,31 +54,13 @@ pub struct Sources {
     pub shutdown: mpsc::Sender<ShutdownOrder>,
 }
 
-/// Everything that was stopped with a host.
-#[derive(Debug, Clone)]
-pub struct Stopped {
-    /// What it ran: tasks of drivers, then plugin workloads, the last ones first.
-    pub tasks: Vec<StopStep>,
-    /// Its actors.
-    pub actors: ShutdownReport,
-}
-
-impl Stopped {
-    /// All of it for the wire: tasks, then actors.
-    #[must_use]
-    pub fn told(&self) -> Vec<wire::ChildEnding> {
-        let tasks = self.tasks.iter().map(convert::step);
-        tasks.chain(self.actors.children.iter().map(convert::ending)).collect()
-    }
-}
-
 /// A request to stop the host, and where to tell how everything ended.
 #[derive(Debug)]
 pub struct ShutdownOrder {
     /// Whether to stop everything, or to leave what outlives a host.
     pub mode: StopMode,
     /// Takes the report.
-    pub reply: oneshot::Sender<Stopped>,
+    pub reply: oneshot::Sender<ShutdownReport>,
 }
 
 /// A served admin socket.
@@ -89,13 +71,33 @@ pub struct AdminServer {
     task: JoinHandle<Result<(), tonic::transport::Error>>,
 }
 
-impl AdminServer {
-    /// Serves a socket, on the present arbiter.
+/// An admin socket that is bound and not served yet: clients wait.
+#[derive(Debug)]
+pub struct AdminSocket {
+    file: SocketFile,
+    listener: UnixListener,
+}
+
+impl AdminSocket {
+    /// Binds a socket.
     ///
     /// # Errors
     /// When the socket cannot be had: it is in use, belongs to somebody else, or the system refuses it.
-    pub fn start(path: &SocketPath, data_dir: &Path, sources: Sources) -> Result<Self, SocketError> {
+    pub fn bind(path: &SocketPath, data_dir: &Path) -> Result<Self, SocketError> {
         let (file, listener) = SocketFile::listen(path, data_dir)?;
+        tracing::info!(path = %path, "serving the admin socket");
+        Ok(Self { file, listener })
+    }
+
+    /// Removes the socket: there will be nobody to serve it.
+    pub fn remove(self) {
+        self.file.remove();
+    }
+
+    /// Serves it, on the present arbiter.
+    #[must_use]
+    pub fn serve(self, sources: Sources) -> AdminServer {
+        let Self { file, listener } = self;
         let service = Service { sources: Arc::new(sources) };
         let service = admin_server::AdminServer::with_interceptor(service, check_peer);
         let (stop, stopped) = oneshot::channel::<Infallible>();
@@ -104,10 +106,11 @@ impl AdminServer {
             .add_service(service)
             // The sender is dropped to stop it.
             .serve_with_incoming_shutdown(connections(listener), async { drop(stopped.await) });
-        tracing::info!(path = %path, "serving the admin socket");
-        Ok(Self { file, stop, task: actix_rt::spawn(serving) })
+        AdminServer { file, stop, task: actix_rt::spawn(serving) }
     }
+}
 
+impl AdminServer {
     /// Takes no more connections, lets answers under way go out, and removes the socket.
     pub async fn stop(self) {
         let Self { file, stop, mut task } = self;

@@ -162,7 +162,7 @@ impl wire::admin_server::Admin for Service {
         &self,
         _request: Request<wire::GetTreeRequest>,
     ) -> Result<Response<wire::GetTreeResponse>, Status> {
-        let root = tree::tree(&self.sources).await;
+        let root = tree::tree(&self.sources.host).await;
         Ok(Response::new(wire::GetTreeResponse { root: Some(convert::tree(root)) }))
     }
 
@@ -208,7 +208,7 @@ impl wire::admin_server::Admin for Service {
         let ended = |_| Status::unavailable("the host is ending already");
         self.sources.shutdown.send(ShutdownOrder { mode, reply }).await.map_err(|_| ended(()))?;
         let stopped = stopped.await.map_err(|_| ended(()))?;
-        Ok(Response::new(wire::ShutdownResponse { report: stopped.told() }))
+        Ok(Response::new(wire::ShutdownResponse { report: convert::stopped(&stopped) }))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<wire::WatchResponse, Status>> + Send>>;

@@ -1,7 +1,5 @@
 //! What the agent does in the world: it talks to the allocations and holds the processes.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 
@@ -12,11 +10,10 @@ use callboard_actors::allocations::{
 use callboard_actors::shell::{self, Address, EffectHandler, FeedItem, Running, Settings};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 use futures_util::future::LocalBoxFuture;
-use tokio::sync::Notify;
 
-use super::memory::Remembered;
+use super::memory::{AgentMemory, Endings, Processes};
 use super::state::{Agent, AgentCall, AgentOptions, AgentOutcome, Answered, Ended, LaunchOrder, Living};
-use crate::process::{Binder, LogSpec, Process, ProcessSpec, launch};
+use crate::process::{Binder, LogSpec, ProcessSpec, launch};
 
 /// Calls that are under way all the time: for endings, and for what the allocations say.
 const LISTENING_CALLS: usize = 2;
@@ -71,6 +68,7 @@ pub fn start(
     options: AgentOptions,
     books: impl Books,
     home: ProcessHome,
+    memory: AgentMemory,
     settings: Settings,
 ) -> Running {
     // Everything may begin or stop at once, with a call or two for each task.
@@ -79,24 +77,16 @@ pub fn start(
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
-    let handler = Handler { books, home, processes: Rc::default(), endings: Rc::default() };
-    shell::start(address, options, handler, Remembered::default(), settings)
+    let (processes, endings) = (Rc::clone(&memory.processes), Rc::clone(&memory.endings));
+    let handler = Handler { books, home, processes, endings };
+    shell::start(address, options, handler, memory.remembered(), settings)
 }
-
-type Processes = RefCell<BTreeMap<AllocationId, (Attempt, Process)>>;
 
 struct Handler<B> {
     books: B,
     home: ProcessHome,
     processes: Rc<Processes>,
     endings: Rc<Endings>,
-}
-
-/// Endings that the machine has not heard of yet.
-#[derive(Default)]
-struct Endings {
-    queue: RefCell<VecDeque<Ended>>,
-    arrived: Notify,
 }
 
 impl<B: Books> EffectHandler<Agent> for Handler<B> {

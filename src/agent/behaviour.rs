@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use callboard_actors::allocations::{AllocationsNews, AllocationsView};
 use callboard_actors::conversation;
-use callboard_actors::shell::{AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, StopMode};
+use callboard_actors::shell::{
+    AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, StopMode, StopStep,
+};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Moment};
 
 use super::messages::*;
@@ -17,7 +19,6 @@ conversation! {
     pub enum AgentAsk -> AgentAnswer for Agent {
         StartTask => Result<(), TaskError>,
         StopTask => Result<TaskStopped, TaskError>,
-        StopAllTasks => Vec<StopStep>,
         ListTasks => Vec<TaskReport>,
     }
 }
@@ -57,7 +58,6 @@ impl Machine for Agent {
             tasks: options.allocations.iter().map(task).collect(),
             options: options.clone(),
             life: Life::Surveying { asked: VecDeque::new(), leave: None },
-            stop_askers: vec![],
         }
     }
 
@@ -81,6 +81,21 @@ impl Machine for Agent {
 
     fn view(&self) -> Vec<TaskReport> {
         self.tasks.iter().map(Task::report).collect()
+    }
+
+    fn stops_within(&self) -> Option<Duration> {
+        // Until it has surveyed, each task may have a process.
+        let (survey, is_surveying) = match self.life {
+            Life::Surveying { .. } => (SURVEY_TIMEOUT, true),
+            Life::Serving | Life::Leaving => (Duration::ZERO, false),
+        };
+        let tasks = self.tasks.iter().filter(|task| is_surveying || !task.phase.is_quiet());
+        Some(tasks.map(|task| survey + task.stop_bound()).max().unwrap_or_default())
+    }
+
+    /// Those of the last allocation first.
+    fn stop_steps(&self) -> Vec<StopStep> {
+        self.tasks.iter().rev().flat_map(|task| task.steps.clone()).collect()
     }
 }
 
@@ -111,13 +126,6 @@ impl Agent {
                 };
                 if let Some(error) = refused {
                     effects.reply(id, AgentAnswer::StopTask(Err(error)));
-                }
-            }
-            AgentAsk::StopAllTasks(StopAllTasks) => {
-                self.stop_askers.push(id);
-                if matches!(self.life, Life::Serving) {
-                    self.life = Life::Closing;
-                    self.wind_down_all(moment, Wanted::Stopped, effects);
                 }
             }
             AgentAsk::ListTasks(ListTasks) => effects.reply(id, AgentAnswer::ListTasks(self.view())),
@@ -306,18 +314,7 @@ impl Agent {
     }
 
     fn close_if_quiet(&mut self, effects: &mut Effects<Self>) {
-        match self.life {
-            Life::Surveying { .. } | Life::Serving => return,
-            Life::Closing | Life::Leaving => {}
-        }
-        if !self.tasks.iter().all(|task| task.phase.is_quiet()) {
-            return;
-        }
-        for asker in std::mem::take(&mut self.stop_askers) {
-            let steps = self.tasks.iter().rev().flat_map(|task| task.steps.clone()).collect();
-            effects.reply(asker, AgentAnswer::StopAllTasks(steps));
-        }
-        if matches!(self.life, Life::Leaving) {
+        if matches!(self.life, Life::Leaving) && self.tasks.iter().all(|task| task.phase.is_quiet()) {
             effects.stop();
         }
     }

@@ -1,7 +1,6 @@
 //! What can be said to the agent, and what it says.
 
-use std::time::Duration;
-
+use callboard_actors::shell::StopStep;
 use callboard_actors::vocabulary::{AllocationId, PluginName, Role, Timestamp};
 
 /// Starts the task of an allocation. One that failed, or that waits to be started again, begins anew with its whole budget of
@@ -19,10 +18,6 @@ pub struct StopTask {
     /// Which allocation of the configuration.
     pub allocation: AllocationId,
 }
-
-/// Stops all tasks, those of the last allocation first, and starts none from then on. Answered when all have stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StopAllTasks;
 
 /// Asks for all tasks, in the order of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,22 +128,9 @@ pub enum AgentNews {
     TaskChanged(TaskReport),
 }
 
-/// One thing that was stopped (S3).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StopStep {
-    /// What: `allocation/NAME` for its registration, `process/NAME` for its process.
-    pub what: String,
-    /// How it ended, in words.
-    pub ending: String,
-    /// How long that took.
-    pub took: Duration,
-    /// Whether it was to end and may still be there.
-    pub is_left: bool,
-}
-
 /// A task has stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskStopped {
-    /// What was stopped, in the order in which it ended.
+    /// What was stopped, in the order in which it ended: `allocation/NAME` is its registration, `process/NAME` its process.
     pub steps: Vec<StopStep>,
 }

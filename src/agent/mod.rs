@@ -37,6 +37,7 @@ mod state;
 mod actor;
 mod books;
 mod memory;
+mod part;
 
 #[cfg(test)]
 mod scripts;
@@ -44,7 +45,9 @@ mod scripts;
 pub use actor::{Books, ProcessHome, start};
 pub use behaviour::{AgentAnswer, AgentAsk};
 pub use books::HostBooks;
+pub use memory::AgentMemory;
 pub use messages::*;
+pub use part::part;
 pub use state::{
     Agent, AgentCall, AgentOptions, AgentOutcome, AgentTimer, Answered, Ended, LaunchOrder, Living, Memory,
 };

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_actors::allocations::*;
-use callboard_actors::shell::{AskError, CallLost, Effect, FeedItem, Input, Machine, StopMode};
+use callboard_actors::shell::{AskError, CallLost, Effect, FeedItem, Input, Machine, StopMode, StopStep};
 use callboard_actors::vocabulary::*;
 use goldenscript::{Command, Context, Runner};
 
@@ -111,16 +111,27 @@ impl Stage {
             }
             Effect::StartTimer(timer, at) => self.surroundings.start_timer(timer, at),
             Effect::CancelTimer(timer) => self.surroundings.cancel_timer(&timer),
-            Effect::Stop(ending) => writeln!(told, "the agent ends: {ending:?}").unwrap(),
+            Effect::Stop(ending) => {
+                writeln!(told, "the agent ends: {ending:?} {}", tell_steps(&self.agent.stop_steps()))
+                    .unwrap();
+            }
         }
     }
 
     fn rebuild(&mut self, told: &mut String) {
+        self.restore(told);
+        self.survey(told);
+    }
+
+    fn restore(&mut self, told: &mut String) {
         let again = self.surroundings.begin_anew();
         let options = self.agent.options.clone();
         self.agent = Agent::restore(&options, self.memory.clone(), self.surroundings.moment());
         self.step(&Input::Resumed, told);
         again.iter().for_each(|asked| self.step(asked, told));
+    }
+
+    fn survey(&mut self, told: &mut String) {
         let living = self.processes.iter().map(|(allocation, (attempt, pid))| Living {
             allocation: allocation.clone(),
             attempt: *attempt,
@@ -194,7 +205,6 @@ fn tell_answer(answer: AgentAnswer) -> String {
         AgentAnswer::StartTask(Ok(())) => "starts".to_owned(),
         AgentAnswer::StopTask(Ok(stopped)) => format!("stopped {}", tell_steps(&stopped.steps)),
         AgentAnswer::StartTask(Err(error)) | AgentAnswer::StopTask(Err(error)) => error.to_string(),
-        AgentAnswer::StopAllTasks(steps) => format!("all stopped {}", tell_steps(&steps)),
         AgentAnswer::ListTasks(tasks) => {
             let since = |task: &TaskReport| task.since.since(begun()).as_secs_f64();
             let tell = |task| format!("since {:.1} s {}", since(task), tell_task(task));
@@ -290,11 +300,17 @@ impl Stage {
         match command {
             "start" => self.ask(AgentAsk::StartTask(StartTask { allocation }), told),
             "stop" => self.ask(AgentAsk::StopTask(StopTask { allocation }), told),
-            "stop-all" => self.ask(AgentAsk::StopAllTasks(StopAllTasks), told),
             "list" => self.ask(AgentAsk::ListTasks(ListTasks), told),
             "leave" if first == "detach" => self.step(&Input::StopRequested(StopMode::Detach), told),
             "leave" => self.step(&Input::StopRequested(StopMode::Stop), told),
+            "crash" if first == "unsurveyed" => self.restore(told),
             "crash" => self.rebuild(told),
+            "next-life" => {
+                self.surroundings.forget_questions();
+                super::memory::begin_life(&mut self.memory);
+                self.rebuild(told);
+            }
+            "bound" => writeln!(told, "stops within {:?}", self.agent.stops_within())?,
             "wait" => self.wait(crate::duration::parse_duration(first)?, told),
             "prepared" => {
                 let outcome = AgentOutcome::Prepared(Ok(Ok(context(name)?)));

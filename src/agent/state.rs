@@ -8,11 +8,11 @@ use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
 };
-use callboard_actors::shell::{AskError, AskId, FeedItem, StopMode};
+use callboard_actors::shell::{AskError, AskId, FeedItem, StopMode, StopStep};
 use callboard_actors::vocabulary::{AllocationId, Attempt, BackoffState, RestartHistory, Timestamp};
 
 use super::behaviour::AgentAsk;
-use super::messages::{StopStep, TaskPhase, TaskReport};
+use super::messages::{TaskPhase, TaskReport};
 use crate::config::{AllocationConfig, RestartPolicy};
 
 /// What the agent is born with.
@@ -33,8 +33,6 @@ pub struct Agent {
     /// In the order of the configuration.
     pub(super) tasks: Vec<Task>,
     pub(super) life: Life,
-    /// Who waits until everything has stopped.
-    pub(super) stop_askers: Vec<AskId>,
 }
 
 /// What the agent as a whole is at.
@@ -48,9 +46,7 @@ pub(super) enum Life {
     },
     /// It runs tasks.
     Serving,
-    /// It stops everything and starts nothing, and remains to be asked.
-    Closing,
-    /// It stops everything and ends.
+    /// It stops everything, starts nothing, and ends.
     Leaving,
 }
 
@@ -92,6 +88,8 @@ pub(super) enum Wanted {
     Stopped,
     /// Its process is to end, and its registration to stay for the next start of the host.
     Left,
+    /// It was left by the last life of the agent, and is to run in this one.
+    Returning,
     /// It was given up.
     Failed,
 }

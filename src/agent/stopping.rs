@@ -3,19 +3,20 @@
 use std::time::Duration;
 
 use callboard_actors::allocations::{AllocationStopped, UnknownAllocation};
-use callboard_actors::shell::{AskId, CallLost, Effects};
+use callboard_actors::shell::{AskId, CallLost, Effects, StopStep};
 use callboard_actors::vocabulary::Moment;
 
 use super::behaviour::AgentAnswer;
-use super::messages::{StopStep, TaskError, TaskStopped};
+use super::messages::{TaskError, TaskStopped};
 use super::state::*;
+use super::task::UNDER_WAY_TIMEOUT;
 
 /// Calls in flight are waited for within this.
 const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(60);
 /// Telling a process to end takes no time.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long after SIGKILL a process may be there; one that is there longer hangs in the kernel.
-const AFTER_KILL: Duration = Duration::from_secs(5);
+pub(super) const AFTER_KILL: Duration = Duration::from_secs(5);
 
 impl Task {
     /// Stops for somebody who waits for it.
@@ -34,12 +35,22 @@ impl Task {
         Ok(())
     }
 
+    /// How long it may take at most until nothing of it is under way: what has begun comes back, then it is deregistered and its
+    /// process is ended.
+    pub(super) fn stop_bound(&self) -> Duration {
+        UNDER_WAY_TIMEOUT + WITHDRAW_TIMEOUT + self.config.stop_grace + AFTER_KILL
+    }
+
     /// Stops, in the order that what is `wanted` asks for.
     pub(super) fn stop(&mut self, moment: Moment, wanted: Wanted, effects: &mut Effects<Agent>) {
         if self.phase.is_quiet() {
             return;
         }
-        self.memory.wanted = Some(wanted);
+        // What somebody has stopped, or was given up, is not expected back because the agent leaves.
+        let is_decided = matches!(self.memory.wanted, Some(Wanted::Stopped | Wanted::Failed));
+        if wanted != Wanted::Left || !is_decided {
+            self.memory.wanted = Some(wanted);
+        }
         self.remember(effects);
         match self.phase {
             Phase::Running { pid } => self.wind_down(moment, Some(pid), effects),
@@ -59,7 +70,7 @@ impl Task {
         match (self.memory.wanted, pid) {
             (Some(Wanted::Left), Some(pid)) => self.end(moment, pid, Goal::Stop, effects),
             (Some(Wanted::Left), None) => self.arrive(moment, Goal::Stop, effects),
-            (None | Some(Wanted::Running | Wanted::Stopped | Wanted::Failed), pid) => {
+            (None | Some(Wanted::Running | Wanted::Returning | Wanted::Stopped | Wanted::Failed), pid) => {
                 self.withdraw(moment, pid, Goal::Stop, effects);
             }
         }
@@ -155,8 +166,7 @@ impl Task {
     /// The time is over at which even a killed process must have ended.
     pub(super) fn give_up(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
         if let Phase::Ending { pid, then } = self.phase.clone() {
-            let how = format!("process {pid} does not end, not even by SIGKILL");
-            self.ended_as_asked(moment, (&how, true), then, effects);
+            self.ended_as_asked(moment, (&not_ended(pid), true), then, effects);
         }
     }
 
@@ -184,6 +194,11 @@ impl Task {
         let what = format!("{what}/{}", self.config.name);
         self.steps.push(StopStep { what, ending, took: moment.now.since(self.step_began), is_left });
     }
+}
+
+/// The words for a process that hangs in the kernel.
+pub(super) fn not_ended(pid: u32) -> String {
+    format!("process {pid} does not end, not even by SIGKILL")
 }
 
 fn told(stopped: &AllocationStopped) -> String {

@@ -12,10 +12,12 @@ use super::messages::{AgentNews, TaskError};
 use super::state::*;
 use crate::config::AllocationConfig;
 
+/// What is under way when a task is to stop has come back by then.
+pub(super) const UNDER_WAY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Making directories and looking at a socket takes no longer.
-const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
+const PREPARE_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
 /// A process is born while its call is made; the rest is reserve.
-const LAUNCH_TIMEOUT: Duration = Duration::from_secs(30);
+const LAUNCH_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
 /// Saying something to an actor next door takes no longer.
 const SAY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The variable that tells a plugin where to listen (C171).
@@ -63,10 +65,13 @@ impl Task {
                     self.begin(moment, effects);
                 }
             }
-            (Some(Wanted::Running), Some(living)) => {
+            (Some(Wanted::Running | Wanted::Returning), Some(living)) => {
+                self.memory.wanted = Some(Wanted::Running);
                 self.memory.attempt = living.attempt;
                 self.runs(moment, living.pid, effects);
             }
+            // Its process was ended on purpose.
+            (Some(Wanted::Returning), None) => self.begin(moment, effects),
             (Some(Wanted::Running), None) => {
                 self.report_exit(moment, "nobody saw how".to_owned(), effects);
             }

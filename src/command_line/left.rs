@@ -23,25 +23,24 @@ impl Left {
 mod tests {
     use std::time::Duration;
 
+    use callboard_actors::shell::StopStep;
     use callboard_actors::supervisor::{ChildEnding, ShutdownReport, StopOutcome};
 
     use super::*;
-    use crate::admin::Stopped;
-    use crate::agent::StopStep;
+    use crate::admin::stopped;
 
-    fn stopped(is_left: bool, processes: StopOutcome) -> Stopped {
+    fn report(is_left: bool, processes: StopOutcome) -> ShutdownReport {
         let took = Duration::ZERO;
-        let tasks = vec![StopStep { what: "task/web".into(), ending: "as told".into(), took, is_left }];
-        let drivers =
-            ChildEnding { name: "drivers".into(), ending: StopOutcome::Stopped, below: vec![], took };
-        let processes = ChildEnding { name: "processes".into(), ending: processes, below: vec![], took };
-        Stopped { tasks, actors: ShutdownReport { children: vec![drivers, processes], took } }
+        let web = StopStep { what: "task/web".into(), ending: "as told".into(), took, is_left };
+        let child = |name: &str, ending, below| ChildEnding { name: name.into(), ending, below, took };
+        let tasks = child("tasks", StopOutcome::Stopped, vec![web]);
+        ShutdownReport { children: vec![tasks, child("processes", processes, vec![])], took }
     }
 
     #[test]
     fn a_stop_that_leaves_something_fails_and_says_what_s3_s4() {
         let reason = "it gave up: processes could not be ended: driver-exec (pid 4711)".to_owned();
-        let left = Left::check(&stopped(true, StopOutcome::Crashed { reason }).told()).unwrap_err();
+        let left = Left::check(&stopped(&report(true, StopOutcome::Crashed { reason }))).unwrap_err();
         assert_eq!(
             left.to_string(),
             "not everything has ended in order: task/web: as told; host/processes: did not stop in order: it gave up: \
@@ -62,9 +61,9 @@ mod tests {
             (StopOutcome::Crashed { reason: reason() }, false),
             (StopOutcome::Stuck { reason: reason() }, false),
         ] {
-            let stopped = stopped(false, ending);
-            assert_eq!(Left::check(&stopped.told()).is_ok(), is_in_order, "{stopped:?}");
-            assert_eq!(stopped.actors.not_in_order().count(), usize::from(!is_in_order), "{stopped:?}");
+            let report = report(false, ending);
+            assert_eq!(Left::check(&stopped(&report)).is_ok(), is_in_order, "{report:?}");
+            assert_eq!(report.not_in_order().count(), usize::from(!is_in_order), "{report:?}");
         }
     }
 }

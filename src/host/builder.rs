@@ -15,6 +15,8 @@ use callboard_actors::vocabulary::RestartBudget;
 use super::Host;
 use super::error::StartError;
 use super::thread::HostThread;
+#[cfg(feature = "cli")]
+use crate::launch::AnyPart;
 use crate::launch::{self, Options, Part};
 
 /// A host that is about to start. Every choice has a default.
@@ -119,6 +121,15 @@ impl HostBuilder {
     /// Outside of an actix system; plain tokio programs use [`start_on_own_thread`](Self::start_on_own_thread).
     pub async fn start(self) -> Result<Host, StartError> {
         launch::launch(self.options).await
+    }
+
+    /// The same with more parts, which `add` makes when the data directory is held and before any actor starts.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn start_with<E: From<StartError>>(
+        self,
+        add: impl AsyncFnOnce(&Host) -> Result<Vec<AnyPart>, E>,
+    ) -> Result<Host, E> {
+        launch::launch_with(self.options, add).await
     }
 
     /// Starts the host on a thread of its own, from any runtime.

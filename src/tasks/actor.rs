@@ -1,14 +1,13 @@
 //! What the tasks do in the world: they speak to drivers, and hold what was read of events.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::driver::client::{TaskExit, TaskHandle};
-use callboard_actors::driver::{EventPosition, TaskEventItem, TaskKey};
-use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskEventSink, TaskEvents, task_events};
+use callboard_actors::driver::{EventPosition, TaskKey};
+use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskEventSink, task_events};
 use callboard_actors::leftovers::Traces;
 use callboard_actors::shell::{self, Address, EffectHandler, Running, Settings, Store};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
@@ -18,11 +17,10 @@ use tokio::sync::Mutex;
 use super::calls::{Found, Heard, RunKey, Started, Swept, TasksCall, TasksOutcome, Trouble};
 use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
+use super::memory::TasksMemory;
+use super::readers::{Reader, Readers, position};
 use super::state::{RunEvidence, Tasks, TasksOptions};
 use crate::config::TaskConfig;
-
-/// How many events are taken at once at most.
-const BATCH_MAX: usize = 256;
 
 /// What is to come of a question to a driver.
 pub type Asking<T> = LocalBoxFuture<'static, T>;
@@ -72,12 +70,13 @@ pub trait Runners: 'static {
     ) -> Asking<Result<Swept, Trouble>>;
 }
 
-/// Starts the tasks at a vacant address.
+/// Starts the tasks at a vacant address, with what the last life of them left in `memory`.
 pub fn start(
     address: &Address<Tasks>,
     options: TasksOptions,
     runners: impl Runners,
     store: impl Store<Tasks>,
+    memory: &TasksMemory,
     settings: Settings,
 ) -> Running {
     // For each task the wait for its end and for its events is under way all the time, something may be said to its driver, and
@@ -86,26 +85,15 @@ pub fn start(
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
-    let handler = Handler { runners, identities: options.identities.clone(), readers: Rc::default() };
+    let readers = Rc::clone(&memory.readers);
+    let handler = Handler { runners, identities: options.identities.clone(), readers };
     shell::start(address, options, handler, store, settings)
 }
-
-type Readers = RefCell<BTreeMap<AllocationId, Rc<Mutex<Reader>>>>;
 
 struct Handler<R> {
     runners: R,
     identities: TaskIdentities,
-    readers: Rc<Readers>,
-}
-
-/// What was read of a task's events and not taken yet: it is handed over until the machine has it on disk.
-struct Reader {
-    driver: DriverName,
-    events: TaskEvents,
-    waiting: VecDeque<TaskEventItem>,
-    /// How many items were taken before those that wait.
-    taken: u64,
-    has_ended: bool,
+    readers: Readers,
 }
 
 impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
@@ -154,7 +142,7 @@ impl<R: Runners> Handler<R> {
         taken: u64,
     ) -> LocalBoxFuture<'static, TasksOutcome> {
         let present = self.readers.borrow().get(&name).cloned();
-        // Whoever reads at present is a call of a former life of the machine, which is dropped before this is made.
+        // Whoever reads at present is a call of a former life, which is dropped before this is made.
         let present = present.as_ref().and_then(|reader| reader.try_lock().ok());
         if let Some(reader) = &present
             && reader.driver == driver
@@ -190,34 +178,6 @@ impl<R: Runners> Handler<R> {
                 None => TasksOutcome::Events(Vec::new()),
             }
         })
-    }
-}
-
-impl Reader {
-    /// The next items behind those that were taken; none if none comes any more. Giving up this future loses nothing.
-    async fn beyond(&mut self, taken: u64) -> Vec<TaskEventItem> {
-        while self.taken < taken && self.waiting.pop_front().is_some() {
-            self.taken += 1;
-        }
-        if self.waiting.is_empty() {
-            match self.events.next().await {
-                Some(item) => self.waiting.push_back(item),
-                None => self.has_ended = true,
-            }
-        }
-        while self.waiting.len() < BATCH_MAX
-            && let Some(item) = self.events.try_next()
-        {
-            self.waiting.push_back(item);
-        }
-        self.waiting.iter().cloned().collect()
-    }
-}
-
-fn position(item: &TaskEventItem) -> Option<EventPosition> {
-    match item {
-        TaskEventItem::Event { position, .. } => position.clone(),
-        TaskEventItem::Gap { .. } => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::conversation;
-use callboard_actors::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode};
+use callboard_actors::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode, StopStep};
 use callboard_actors::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
 
 use super::calls::*;
@@ -21,8 +21,6 @@ conversation! {
     pub enum TasksAsk -> TasksAnswer for Tasks {
         StartTask => Result<(), TaskError>,
         StopTask => Stopped,
-        StopAllTasks => AllStopped,
-        LeaveTasks => AllStopped,
         ListTasks => Vec<TaskReport>,
     }
 }
@@ -48,6 +46,8 @@ impl Machine for Tasks {
             let mut task = Task::new(Arc::clone(config), true, course, log, moment);
             if image.is_of_earlier_run {
                 task.begin_another_run_of_the_host();
+            } else if image.returning.contains(&task.config.name) {
+                task.come_back();
             }
             tasks.push(task);
         }
@@ -63,7 +63,7 @@ impl Machine for Tasks {
                 task.leave_its_driver();
             }
         }
-        Self { drivers, options: options.clone(), tasks, life: Life::Serving, stop_askers: vec![] }
+        Self { drivers, options: options.clone(), tasks, life: Life::Serving }
     }
 
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
@@ -85,6 +85,15 @@ impl Machine for Tasks {
             tasks: self.tasks.iter().map(Task::report).collect(),
             drivers: drivers.map(|(name, bringing)| bringing.entry(name)).collect(),
         }
+    }
+
+    fn stops_within(&self) -> Option<Duration> {
+        self.tasks.iter().map(Task::stop_bound).max()
+    }
+
+    /// The last ones first, and with them those that are left to their driver.
+    fn stop_steps(&self) -> Vec<StopStep> {
+        self.tasks.iter().rev().flat_map(Task::told_steps).collect()
     }
 }
 
@@ -141,6 +150,14 @@ impl Task {
             }
         }
     }
+
+    /// It was stopped only because the last life of the actor had to leave.
+    fn come_back(&mut self) {
+        match self.course.run {
+            Some(_) => self.starts_after_stop = true,
+            None => self.course.wanted = Some(Wanted::Running),
+        }
+    }
 }
 
 impl Tasks {
@@ -179,9 +196,7 @@ impl Tasks {
             TasksAsk::StartTask(StartTask { name }) => {
                 let started = match self.life {
                     Life::Serving => self.start(moment, name, effects),
-                    Life::Closing(_) | Life::Leaving(_) => {
-                        Err(TaskError::HostStopping { name: name.clone() })
-                    }
+                    Life::Leaving(_) => Err(TaskError::HostStopping { name: name.clone() }),
                 };
                 effects.reply(id, TasksAnswer::StartTask(started));
             }
@@ -195,8 +210,6 @@ impl Tasks {
                     effects.reply(id, TasksAnswer::StopTask(Err(error)));
                 }
             }
-            TasksAsk::StopAllTasks(StopAllTasks) => self.close(moment, id, StopMode::Stop, effects),
-            TasksAsk::LeaveTasks(LeaveTasks) => self.close(moment, id, StopMode::Detach, effects),
             TasksAsk::ListTasks(ListTasks) => effects.reply(id, TasksAnswer::ListTasks(self.view().tasks)),
         }
     }
@@ -295,22 +308,16 @@ impl Tasks {
         others.any(|task| task.course.run.as_ref().is_some_and(is_started))
     }
 
-    fn close(&mut self, moment: Moment, id: AskId, mode: StopMode, effects: &mut Effects<Self>) {
-        self.stop_askers.push((id, mode));
-        if self.life == Life::Serving {
-            self.life = Life::Closing(mode);
-            self.wind_down(moment, mode, effects);
-        }
-    }
-
+    /// Stops the tasks; those of a driver that survives its host are left to it in a host that detaches. Whatever runs then can be
+    /// recovered by the next run of the host. Of two wishes [`StopMode::Stop`] wins.
     fn leave(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
         match std::mem::replace(&mut self.life, Life::Leaving(mode)) {
             Life::Serving => self.wind_down(moment, mode, effects),
-            Life::Closing(StopMode::Detach) | Life::Leaving(StopMode::Detach) if mode == StopMode::Stop => {
+            Life::Leaving(StopMode::Detach) if mode == StopMode::Stop => {
                 self.wind_down(moment, mode, effects);
             }
             // All tasks are stopping already, and those out of reach have had their last retry.
-            Life::Closing(_) | Life::Leaving(_) => {}
+            Life::Leaving(_) => {}
         }
     }
 
@@ -321,6 +328,10 @@ impl Tasks {
         for task in self.tasks.iter_mut().rev() {
             // A task in the middle of a start or a stop is still finished; a running task is left to its driver.
             if mode == StopMode::Stop || !scene.survives(task.driver()) {
+                let is_wanted = task.course.wanted == Some(Wanted::Running) || task.starts_after_stop;
+                if mode == StopMode::Detach && is_wanted {
+                    effects.persist(TasksChange::Returns(task.config.name.clone()));
+                }
                 task.stop(moment, &scene, effects);
             }
         }
@@ -345,27 +356,14 @@ impl Tasks {
     fn close_if_let_be(&mut self, effects: &mut Effects<Self>) {
         let mode = match self.life {
             Life::Serving => return,
-            Life::Closing(mode) | Life::Leaving(mode) => mode,
+            Life::Leaving(mode) => mode,
         };
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         let is_done = |task: &Task| match mode {
             StopMode::Detach if scene.survives(task.driver()) => task.phase.can_be_left(),
             StopMode::Stop | StopMode::Detach => task.phase.is_let_be(),
         };
-        if !self.tasks.iter().all(is_done) {
-            return;
-        }
-        for (asker, mode) in std::mem::take(&mut self.stop_askers) {
-            let steps: Vec<_> = self.tasks.iter().rev().flat_map(Task::told_steps).collect();
-            effects.reply(
-                asker,
-                match mode {
-                    StopMode::Stop => TasksAnswer::StopAllTasks(steps),
-                    StopMode::Detach => TasksAnswer::LeaveTasks(steps),
-                },
-            );
-        }
-        if matches!(self.life, Life::Leaving(_)) {
+        if self.tasks.iter().all(is_done) {
             effects.stop();
         }
     }

@@ -1,6 +1,6 @@
 //! The effects of the tasks: writes, calls and timers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ pub enum TasksChange {
     Course(AllocationId, Box<Course>),
     /// The events of its driver, with the position up to which they were read.
     Log(AllocationId, Box<EventLog>),
+    /// A task is stopped only because the actor leaves: its next life in this run of the host starts it again. Not on disk, since
+    /// the next run of the host decides by its configuration.
+    Returns(AllocationId),
     /// Removes everything about a task that is no longer configured.
     Forget(AllocationId),
     /// How a driver is run.
@@ -38,6 +41,8 @@ pub struct TasksImage {
     pub logs: BTreeMap<AllocationId, EventLog>,
     /// How drivers were run.
     pub drivers: BTreeMap<DriverName, KeptDriver>,
+    /// The tasks that the last life of the actor stopped only because it had to leave.
+    pub returning: BTreeSet<AllocationId>,
     /// Whether an earlier run of the host wrote this.
     pub is_of_earlier_run: bool,
 }

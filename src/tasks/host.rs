@@ -48,7 +48,7 @@ const ENDING_LOOKS: u32 = 40;
 const ENDING_PAUSE: Duration = Duration::from_millis(50);
 
 /// Speaks to the drivers of a host.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct HostRunners {
     drivers: Address<Drivers>,
     plugins: Rc<Plugins>,

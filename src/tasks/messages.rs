@@ -4,7 +4,7 @@ use callboard_actors::driver::Folded;
 use callboard_actors::driver::client::{TaskExit, TaskId};
 use callboard_actors::vocabulary::{AllocationId, DriverName, Timestamp};
 
-use crate::agent::{StopStep, TaskStopped};
+use crate::agent::TaskStopped;
 
 /// Starts a task. A task that failed, or that waits for a restart, gets its whole restart budget again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,15 +19,6 @@ pub struct StopTask {
     /// A task of the configuration.
     pub name: AllocationId,
 }
-
-/// Stops all tasks; none is started afterwards. Answered when all have stopped, with the result for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StopAllTasks;
-
-/// Stops the tasks whose driver ends with its host, and leaves those of a surviving driver; none is started afterwards.
-/// Answered when nothing is in progress: the next run of the host can recover every running task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeaveTasks;
 
 /// Lists all tasks, in the order of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,9 +218,6 @@ pub struct TasksView {
 
 /// The answer to [`StopTask`].
 pub type Stopped = Result<TaskStopped, TaskError>;
-
-/// The answer to [`StopAllTasks`] and [`LeaveTasks`].
-pub type AllStopped = Vec<StopStep>;
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle};
 use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem};
 use callboard_actors::leftovers::{BootClock, Trace, Traces};
-use callboard_actors::shell::{CallLost, Effect, Input, Machine, StopMode};
+use callboard_actors::shell::{CallLost, Effect, Input, Machine, StopMode, StopStep};
 use callboard_actors::vocabulary::*;
 use goldenscript::{Command, Context, Runner};
 use prost::Message as _;
@@ -95,7 +95,7 @@ fn options() -> TasksOptions {
     }
 }
 
-fn kept(survives: bool) -> KeptDriver {
+pub(super) fn kept(survives: bool) -> KeptDriver {
     KeptDriver {
         program: DriverProgram::Internal("exec".to_owned()),
         arguments: vec![],
@@ -128,7 +128,8 @@ impl Stage {
     fn perform(&mut self, effect: Effect<Tasks>, told: &mut String) {
         match effect {
             Effect::Persist(change) => {
-                writeln!(told, "disk: {}", tell_change(&change)).unwrap();
+                let place = if matches!(change, TasksChange::Returns(_)) { "memory" } else { "disk" };
+                writeln!(told, "{place}: {}", tell_change(&change)).unwrap();
                 self.write(change);
             }
             Effect::Reply(id, answer) => {
@@ -146,7 +147,9 @@ impl Stage {
             }
             Effect::StartTimer(timer, at) => self.surroundings.start_timer(timer, at),
             Effect::CancelTimer(timer) => self.surroundings.cancel_timer(&timer),
-            Effect::Stop(ending) => writeln!(told, "the tasks end: {ending:?}").unwrap(),
+            Effect::Stop(ending) => {
+                writeln!(told, "the tasks end: {ending:?} {}", tell_steps(&self.tasks.stop_steps())).unwrap();
+            }
         }
     }
 
@@ -156,6 +159,7 @@ impl Stage {
             TasksChange::Log(name, log) => drop(self.disk.logs.insert(name, *log)),
             TasksChange::KeepDriver(driver, kept) => drop(self.disk.drivers.insert(driver, *kept)),
             TasksChange::ForgetDriver(driver) => drop(self.disk.drivers.remove(&driver)),
+            TasksChange::Returns(name) => drop(self.disk.returning.insert(name)),
             TasksChange::Forget(name) => {
                 self.disk.courses.remove(&name);
                 self.disk.logs.remove(&name);
@@ -169,7 +173,8 @@ impl Stage {
         }
         let again = self.surroundings.begin_anew();
         let options = self.tasks.options.clone();
-        let image = TasksImage { is_of_earlier_run, ..self.disk.clone() };
+        let returning = std::mem::take(&mut self.disk.returning);
+        let image = TasksImage { is_of_earlier_run, returning, ..self.disk.clone() };
         self.tasks = Tasks::restore(&options, image, self.surroundings.moment());
         self.step(&Input::Resumed, told);
         again.iter().for_each(|asked| self.step(asked, told));
@@ -253,6 +258,7 @@ fn tell_change(change: &TasksChange) -> String {
             let words: Vec<_> = log.recent.entries().iter().map(ToString::to_string).collect();
             format!("{name} events up to {position}: {}", words.join(", "))
         }
+        TasksChange::Returns(name) => format!("{name} is expected back"),
         TasksChange::Forget(name) => format!("{name} forgotten"),
         TasksChange::KeepDriver(driver, _) => format!("how driver {driver} is run"),
         TasksChange::ForgetDriver(driver) => format!("driver {driver} forgotten"),
@@ -275,20 +281,19 @@ fn tell_news(news: &TasksNews) -> String {
     }
 }
 
+fn tell_steps(steps: &[StopStep]) -> String {
+    let told = steps.iter().map(|step| {
+        let left = if step.is_left { ", and it is left" } else { "" };
+        format!("[{}: {} ({:?}){left}]", step.what, step.ending, step.took)
+    });
+    told.collect::<Vec<_>>().join(" ")
+}
+
 fn tell_answer(answer: TasksAnswer) -> String {
-    let told = |steps: Vec<crate::agent::StopStep>| {
-        let told = steps.iter().map(|step| {
-            let left = if step.is_left { ", and it is left" } else { "" };
-            format!("[{}: {} ({:?}){left}]", step.what, step.ending, step.took)
-        });
-        told.collect::<Vec<_>>().join(" ")
-    };
     match answer {
         TasksAnswer::StartTask(Ok(())) => "starts".to_owned(),
-        TasksAnswer::StopTask(Ok(stopped)) => format!("stopped {}", told(stopped.steps)),
+        TasksAnswer::StopTask(Ok(stopped)) => format!("stopped {}", tell_steps(&stopped.steps)),
         TasksAnswer::StartTask(Err(error)) | TasksAnswer::StopTask(Err(error)) => error.to_string(),
-        TasksAnswer::StopAllTasks(steps) => format!("all stopped {}", told(steps)),
-        TasksAnswer::LeaveTasks(steps) => format!("left {}", told(steps)),
         TasksAnswer::ListTasks(tasks) => tasks.iter().map(tell_task).collect::<Vec<_>>().join("\n"),
     }
 }
@@ -432,10 +437,13 @@ impl Stage {
             "host" => self.rebuild(false, told),
             "kill-host" => self.rebuild(true, told),
             "crash" => self.rebuild(false, told),
+            "next-life" => {
+                self.surroundings.forget_questions();
+                self.rebuild(false, told);
+            }
+            "bound" => writeln!(told, "stops within {:?}", self.tasks.stops_within())?,
             "start" => self.ask(TasksAsk::StartTask(StartTask { name: task }), told),
             "stop" => self.ask(TasksAsk::StopTask(StopTask { name: task }), told),
-            "stop-all" => self.ask(TasksAsk::StopAllTasks(StopAllTasks), told),
-            "leave-all" => self.ask(TasksAsk::LeaveTasks(LeaveTasks), told),
             "list" => self.ask(TasksAsk::ListTasks(ListTasks), told),
             "end" if first == "detach" => self.step(&Input::StopRequested(StopMode::Detach), told),
             "end" => self.step(&Input::StopRequested(StopMode::Stop), told),

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use callboard_actors::driver::client::{TaskExit, TaskHandle, TaskId};
 use callboard_actors::leftovers::{Begun, BootClock, Traces};
-use callboard_actors::shell::{AskId, StopMode};
+use callboard_actors::shell::{AskId, StopMode, StopStep};
 use callboard_actors::vocabulary::{Attempt, BackoffState, DriverName, Timestamp};
 
 use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::log::EventLog;
 use super::messages::{DriverCourse, TaskPhase, TaskReport};
-use crate::agent::StopStep;
 use crate::config::{RestartPolicy, TaskConfig};
 
 /// The initial state of the tasks.
@@ -38,8 +37,6 @@ pub struct Tasks {
     /// In the order of the configuration, followed by those that are no longer configured.
     pub(super) tasks: Vec<Task>,
     pub(super) life: Life,
-    /// The callers that wait until everything has stopped, or can be left.
-    pub(super) stop_askers: Vec<(AskId, StopMode)>,
 }
 
 /// A driver that is being brought, or was.
@@ -69,9 +66,7 @@ pub(super) enum Standing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Life {
     Serving,
-    /// Everything stops in this way and nothing starts; the actor stays and answers.
-    Closing(StopMode),
-    /// Everything stops in this way, and then the actor ends.
+    /// Everything stops in this way, nothing starts, and then the actor ends.
     Leaving(StopMode),
 }
 

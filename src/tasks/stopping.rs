@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_actors::shell::{AskId, Effects};
+use callboard_actors::shell::{AskId, Effects, StopStep};
 use callboard_actors::vocabulary::Moment;
 
 use super::behaviour::{Scene, TasksAnswer};
@@ -10,7 +10,8 @@ use super::calls::*;
 use super::departed::ADVICE;
 use super::messages::TaskError;
 use super::state::*;
-use crate::agent::{StopStep, TaskStopped};
+use super::sweeping::SWEEP_TIMEOUT;
+use crate::agent::TaskStopped;
 
 /// The time to stop a task beyond its grace; it includes the recovery of its driver.
 const STOP_MARGIN: Duration = Duration::from_secs(30);
@@ -77,6 +78,15 @@ impl Task {
             // Nothing runs.
             Phase::Stopped | Phase::Ended | Phase::Failed => {}
         }
+    }
+
+    /// How long it may take at most until nothing is under way for it: the time of its stop, and a last look for what is left. A
+    /// start that takes longer than that is looked for by the next run of the host.
+    pub(super) fn stop_bound(&self) -> Duration {
+        if self.phase.is_let_be() {
+            return Duration::ZERO;
+        }
+        self.config.shutdown_delay + self.config.stop_grace + STOP_MARGIN + SWEEP_TIMEOUT
     }
 
     pub(super) fn start_give_up(&self, moment: Moment, effects: &mut Effects<Tasks>) {

@@ -14,6 +14,7 @@ use futures_util::future::LocalBoxFuture;
 use super::calls::{TasksChange, TasksImage};
 use super::cores::CoreLedger;
 use super::kept::KeptRow;
+use super::memory::TasksMemory;
 use super::row::{CourseRow, LogRow};
 use super::state::{Course, RunState, Tasks};
 
@@ -21,20 +22,21 @@ use super::state::{Course, RunState, Tasks};
 const OWNER: Owner = Owner("tasks");
 
 /// The store of tasks.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TasksStore {
     ledger: Ledger,
     /// Whether this run of the host has read them yet.
     is_read: Rc<Cell<bool>>,
     /// Records the cores of running tasks when they are read.
     cores: CoreLedger,
+    memory: TasksMemory,
 }
 
 impl TasksStore {
-    /// Stores tasks in this database, and records the cores of running tasks in `cores`.
+    /// Stores tasks in this database, records the cores of running tasks in `cores`, and what has to outlive the actor in `memory`.
     #[must_use]
-    pub fn new(database: &Database, cores: CoreLedger) -> Self {
-        Self { ledger: database.ledger(OWNER), is_read: Rc::default(), cores }
+    pub fn new(database: &Database, cores: CoreLedger, memory: TasksMemory) -> Self {
+        Self { ledger: database.ledger(OWNER), is_read: Rc::default(), cores, memory }
     }
 }
 
@@ -74,7 +76,9 @@ impl Store<Tasks> for TasksStore {
     }
 
     fn write(&mut self, ticket: Ticket, change: TasksChange) -> Written {
+        self.memory.note(&change);
         let operations = match change {
+            TasksChange::Returns(_) => return Written::Now,
             TasksChange::Course(name, course) => vec![Operation::put(key(&name), &CourseRow(*course))],
             TasksChange::Log(name, log) => vec![Operation::put(key(&name), &LogRow(*log))],
             TasksChange::Forget(name) => {
@@ -90,7 +94,7 @@ impl Store<Tasks> for TasksStore {
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<TasksImage, String>> {
         let (ledger, is_read) = (self.ledger.clone(), Rc::clone(&self.is_read));
-        let cores = self.cores.clone();
+        let (cores, memory) = (self.cores.clone(), self.memory.clone());
         Box::pin(async move {
             ledger.reopen().await?;
             let courses = ledger.rows::<CourseRow>().await?;
@@ -101,12 +105,15 @@ impl Store<Tasks> for TasksStore {
             let log = |(key, row): (Vec<u8>, LogRow)| Ok((name(&key)?, row.0));
             let courses = courses.into_iter().map(course).collect::<Result<_, String>>()?;
             hold_cores(&courses, &cores);
-            Ok(TasksImage {
+            let mut image = TasksImage {
                 courses,
                 logs: logs.into_iter().map(log).collect::<Result<_, String>>()?,
                 drivers: drivers.into_iter().map(driver).collect::<Result<_, String>>()?,
+                returning: BTreeSet::new(),
                 is_of_earlier_run: !is_read.replace(true),
-            })
+            };
+            memory.read(&mut image);
+            Ok(image)
         })
     }
 }

@@ -13,7 +13,7 @@ use super::running::TROUBLE_BACKOFF;
 use super::state::*;
 
 /// The timeout of a sweep: to find remains, kill them, wait for their end, and release the ground.
-const SWEEP_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const SWEEP_TIMEOUT: Duration = Duration::from_secs(60);
 /// The number of attempts before the operator is notified.
 const SWEEP_TRIES: u32 = 4;
 /// The advice to the operator for processes that do not end.

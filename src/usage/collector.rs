@@ -21,6 +21,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const DISPENSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The capacity of the queue of task changes.
 const FEED: usize = 256;
+/// The name of this subscriber.
+const SUBSCRIBER: &str = "usage";
 /// The capacity of the queue of reports; readers block when it is full.
 const QUEUE: usize = 256;
 
@@ -40,11 +42,11 @@ impl UsageCollector {
         drivers: Address<Drivers>,
         view: watch::Sender<UsageView>,
     ) -> Result<Self, AskError> {
-        let feed = tasks.subscribe("usage", FEED)?;
+        let feed = tasks.subscribe(SUBSCRIBER, FEED)?;
         let (tell, told) = mpsc::channel(QUEUE);
         let plan = Plan::new();
-        let collecting =
-            Collecting { plan, clock: Clock::system(), readers: BTreeMap::new(), drivers, tell, view };
+        let (clock, readers, tasks) = (Clock::system(), BTreeMap::new(), tasks.clone());
+        let collecting = Collecting { plan, clock, readers, tasks, drivers, tell, view };
         Ok(Self { task: actix_rt::spawn(collecting.run(feed, told)).abort_handle() })
     }
 
@@ -76,6 +78,7 @@ struct Collecting {
     plan: Plan,
     clock: Clock,
     readers: BTreeMap<AllocationId, Reading>,
+    tasks: Address<Tasks>,
     drivers: Address<Drivers>,
     tell: mpsc::Sender<Telling>,
     view: watch::Sender<UsageView>,
@@ -90,11 +93,24 @@ impl Collecting {
                     Some(FeedItem::Change { news, .. }) => self.hears_news(&news),
                     // A snapshot follows.
                     Some(FeedItem::Lagged { .. }) => vec![],
-                    None => return,
+                    None => {
+                        feed = self.subscribed_again().await;
+                        vec![]
+                    }
                 },
                 Some((name, number, heard)) = told.recv() => self.plan.hears(self.moment(), &name, number, heard),
             };
             orders.into_iter().for_each(|order| self.carry_out(order));
+        }
+    }
+
+    /// The feed of the tasks, which are being restarted.
+    async fn subscribed_again(&self) -> Subscription<TasksNews, TasksView> {
+        loop {
+            sleep(PAUSE).await;
+            if let Ok(feed) = self.tasks.subscribe(SUBSCRIBER, FEED) {
+                return feed;
+            }
         }
     }
 

@@ -30,7 +30,8 @@ impl TasksDisk {
     /// The image from which a machine is built.
     pub(super) fn read(&mut self) -> TasksImage {
         let is_of_earlier_run = !std::mem::replace(&mut self.is_read, true);
-        TasksImage { is_of_earlier_run, ..self.image.clone() }
+        let returning = std::mem::take(&mut self.image.returning);
+        TasksImage { is_of_earlier_run, returning, ..self.image.clone() }
     }
 
     /// The run of a task on disk.
@@ -62,6 +63,7 @@ impl TasksDisk {
         self.writes.begin_run(reached, |change| on_disk.push(change));
         on_disk.into_iter().for_each(|change| self.apply(change));
         self.is_read = false;
+        self.image.returning.clear();
         let courses = self.image.courses.values();
         let present: BTreeSet<&TaskId> =
             courses.filter_map(|course| course.run.as_ref()).map(|run| &run.id).collect();
@@ -79,6 +81,9 @@ impl TasksDisk {
             TasksChange::Log(name, log) => {
                 self.image.logs.insert(name, *log);
             }
+            TasksChange::Returns(name) => {
+                self.image.returning.insert(name);
+            }
             TasksChange::Forget(name) => {
                 self.image.courses.remove(&name);
                 self.image.logs.remove(&name);
@@ -95,6 +100,17 @@ impl TasksDisk {
 
 impl Disk<Tasks> for TasksDisk {
     fn write(&mut self, ticket: Ticket, change: TasksChange) -> Written {
-        self.writes.take(ticket, change)
+        match change {
+            // It is kept in memory.
+            TasksChange::Returns(_) => {
+                self.apply(change);
+                Written::Now
+            }
+            TasksChange::Course(..)
+            | TasksChange::Log(..)
+            | TasksChange::Forget(_)
+            | TasksChange::KeepDriver(..)
+            | TasksChange::ForgetDriver(_) => self.writes.take(ticket, change),
+        }
     }
 }

@@ -1,0 +1,64 @@
+//! The agent as a part of the host of `callboard run`: one node of the tree for each of its tasks.
+
+use std::time::Duration;
+
+use callboard_actors::shell::{Address, Running, StopMode};
+use callboard_actors::supervisor::TreeNode;
+
+use super::actor::{ProcessHome, start};
+use super::books::HostBooks;
+use super::memory::AgentMemory;
+use super::messages::{ListTasks, TaskReport};
+use super::state::{Agent, AgentOptions};
+use crate::host::{EndingRest, Lives, Part, PartContext};
+
+/// How long the agent may take to end at least. It says itself how long it takes with the graces of its processes.
+const STOP_DEADLINE: Duration = Duration::from_secs(30);
+
+/// The agent as a part of a host. It deregisters its plugins at the allocations, so it ends before them.
+pub fn part(address: &Address<Agent>, options: AgentOptions, home: ProcessHome) -> Part<Agent> {
+    Part::leaving(address, move |address, context| AgentLives {
+        address: address.clone(),
+        context: context.clone(),
+        options: options.clone(),
+        home: home.clone(),
+        memory: AgentMemory::default(),
+    })
+    .after("allocations")
+    .described_by(|| ListTasks, |tasks| tasks.into_iter().map(node).collect())
+    .stops_within(STOP_DEADLINE)
+}
+
+/// The processes go on from one life of the agent to the next.
+struct AgentLives {
+    address: Address<Agent>,
+    context: PartContext,
+    options: AgentOptions,
+    home: ProcessHome,
+    memory: AgentMemory,
+}
+
+impl Lives for AgentLives {
+    fn start(&mut self) -> Result<Running, String> {
+        let books = HostBooks::new(self.context.host().allocations().clone());
+        let (options, home, memory) = (self.options.clone(), self.home.clone(), self.memory.clone());
+        Ok(start(&self.address, options, books, home, memory, self.context.settings()))
+    }
+
+    /// No process outlives its host, however that ends.
+    fn end_rest(&self, _mode: StopMode) -> EndingRest {
+        let (memory, allocations) = (self.memory.clone(), self.options.allocations.clone());
+        Box::pin(async move { memory.end_processes(&allocations).await })
+    }
+}
+
+fn node(task: TaskReport) -> TreeNode {
+    TreeNode {
+        name: task.allocation.to_string(),
+        kind: "task".to_owned(),
+        state: task.phase.to_string(),
+        restarts: task.restarts,
+        message: task.last_event,
+        ..TreeNode::default()
+    }
+}

@@ -1,0 +1,166 @@
+//! What outlives a single life of the tasks within one run of the host: what was read of events and is not on disk yet, which
+//! tasks are expected back, and which runs there may be. It ends with the host.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::shell::{StopMode, StopStep};
+use callboard_actors::vocabulary::{AllocationId, DriverName};
+
+use super::calls::{TasksChange, TasksImage};
+use super::readers::Readers;
+use super::state::{Course, Run};
+
+/// What tasks that are started again at the same address take over.
+#[derive(Clone, Default)]
+pub struct TasksMemory {
+    pub(super) readers: Readers,
+    known: Rc<RefCell<Known>>,
+}
+
+/// What is known without an actor that could be asked.
+#[derive(Debug, Default)]
+struct Known {
+    /// The tasks that the last life stopped only because it had to leave.
+    returning: BTreeSet<AllocationId>,
+    /// The runs that exist, or may exist.
+    runs: BTreeMap<AllocationId, Run>,
+    /// Whether each driver survives its host.
+    survives: BTreeMap<DriverName, bool>,
+}
+
+impl fmt::Debug for TasksMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TasksMemory").field("known", &self.known).finish_non_exhaustive()
+    }
+}
+
+impl TasksMemory {
+    /// Takes note of what was read from disk, and adds which tasks are expected back. That is said once.
+    pub(super) fn read(&self, image: &mut TasksImage) {
+        let mut known = self.known.borrow_mut();
+        let run = |(name, course): (&AllocationId, &Course)| Some((name.clone(), course.run.clone()?));
+        known.runs = image.courses.iter().filter_map(run).collect();
+        known.survives = image.drivers.iter().map(|(name, kept)| (name.clone(), kept.survives)).collect();
+        image.returning = std::mem::take(&mut known.returning);
+    }
+
+    /// Takes note of a change, at the latest when it is written.
+    pub(super) fn note(&self, change: &TasksChange) {
+        let Known { returning, runs, survives } = &mut *self.known.borrow_mut();
+        match change {
+            TasksChange::Course(name, course) => {
+                runs.remove(name);
+                runs.extend(course.run.clone().map(|run| (name.clone(), run)));
+            }
+            TasksChange::Forget(name) => {
+                runs.remove(name);
+            }
+            TasksChange::Returns(name) => {
+                returning.insert(name.clone());
+            }
+            TasksChange::KeepDriver(driver, kept) => {
+                survives.insert(driver.clone(), kept.survives);
+            }
+            TasksChange::ForgetDriver(driver) => {
+                survives.remove(driver);
+            }
+            TasksChange::Log(..) => {}
+        }
+    }
+
+    /// The tasks that may run although no actor looks after them any more, the last ones first. The next run of the host takes up
+    /// those of a driver that survives its host.
+    pub(super) fn left(&self, mode: StopMode) -> Vec<StopStep> {
+        let known = self.known.borrow();
+        let left = known.runs.iter().rev().map(|(name, run)| {
+            let survives = known.survives.get(&run.driver).copied().unwrap_or(true);
+            let is_left = mode == StopMode::Stop || !survives;
+            let how = if is_left { "left as it is, it may still run" } else { "left as it is" };
+            let ending = format!("{how}: {} with driver {}{}", run.id, run.driver, processes(run));
+            StopStep { what: format!("task/{name}"), ending, took: Duration::ZERO, is_left }
+        });
+        left.collect()
+    }
+}
+
+/// Its processes, as they were last located.
+fn processes(run: &Run) -> String {
+    let pids: Vec<_> = run.evidence.traces.processes.keys().map(ToString::to_string).collect();
+    if pids.is_empty() { String::new() } else { format!(", last seen as pid {}", pids.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::driver::client::TaskId;
+    use callboard_actors::leftovers::{Trace, Traces};
+
+    use super::super::state::{RunEvidence, RunState};
+    use super::*;
+    use crate::tasks::scripts;
+
+    fn name(name: &str) -> AllocationId {
+        AllocationId::new(name).unwrap()
+    }
+
+    fn course(driver: &str, id: &str, pids: &[u32]) -> Box<Course> {
+        let trace = Trace { started_ticks: 1, session: None, group: None };
+        let processes = pids.iter().map(|pid| (*pid, trace)).collect();
+        let evidence = RunEvidence { traces: Traces { processes, ..Traces::default() }, begun: None };
+        let (driver, id) = (DriverName::new(driver).unwrap(), TaskId::new(id).unwrap());
+        let run = Run { driver, id, state: RunState::Intended, evidence };
+        Box::new(Course { run: Some(run), ..Course::default() })
+    }
+
+    fn told(memory: &TasksMemory, mode: StopMode) -> Vec<(String, String, bool)> {
+        memory.left(mode).into_iter().map(|step| (step.what, step.ending, step.is_left)).collect()
+    }
+
+    #[test]
+    fn what_may_run_without_an_actor_is_named_with_its_processes_s3_s4() {
+        let memory = TasksMemory::default();
+        let kept = |driver: &str, survives| {
+            TasksChange::KeepDriver(DriverName::new(driver).unwrap(), Box::new(scripts::kept(survives)))
+        };
+        for change in [
+            kept("exec", true),
+            kept("raw", false),
+            TasksChange::Course(name("a"), course("exec", "a/1", &[41, 42])),
+            TasksChange::Course(name("b"), course("raw", "b/1", &[])),
+            TasksChange::Course(name("c"), course("exec", "c/1", &[])),
+            TasksChange::Course(name("c"), Box::default()),
+            TasksChange::Course(name("d"), course("exec", "d/1", &[])),
+            TasksChange::Forget(name("d")),
+        ] {
+            memory.note(&change);
+        }
+        let b = "left as it is, it may still run: b/1 with driver raw";
+        let a = "a/1 with driver exec, last seen as pid 41, 42";
+        let detached = [("task/b", b.to_owned(), true), ("task/a", format!("left as it is: {a}"), false)];
+        let stopped = [
+            ("task/b", b.to_owned(), true),
+            ("task/a", format!("left as it is, it may still run: {a}"), true),
+        ];
+        for (mode, expected) in [(StopMode::Detach, detached), (StopMode::Stop, stopped)] {
+            let expected = expected.map(|(what, ending, is_left)| (what.to_owned(), ending, is_left));
+            assert_eq!(told(&memory, mode), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_on_disk_counts_and_who_is_expected_back_is_said_once() {
+        let memory = TasksMemory::default();
+        memory.note(&TasksChange::Course(name("a"), course("exec", "a/1", &[])));
+        memory.note(&TasksChange::Returns(name("a")));
+        let courses = BTreeMap::from([(name("b"), *course("exec", "b/1", &[]))]);
+        let mut image = TasksImage { courses, ..TasksImage::default() };
+        memory.read(&mut image);
+        assert_eq!(image.returning, BTreeSet::from([name("a")]));
+        assert_eq!(memory.left(StopMode::Stop).len(), 1, "a write that failed is no run");
+        memory.read(&mut image);
+        assert_eq!(image.returning, BTreeSet::new());
+    }
+}

@@ -1,0 +1,123 @@
+//! The tasks as a part of the host of `callboard run`: one node of the tree for each.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::leftovers::BootClock;
+use callboard_actors::logmon::Logs;
+use callboard_actors::process::{boot_id, since_boot};
+use callboard_actors::shell::{Address, Clock, Running, Settings, StopMode};
+use callboard_actors::supervisor::TreeNode;
+use callboard_actors::topology::Topology;
+
+use super::actor::start;
+use super::cores::CoreLedger;
+use super::ground::Ground;
+use super::host::HostRunners;
+use super::identity::TaskIdentities;
+use super::memory::TasksMemory;
+use super::messages::{ListTasks, TaskReport};
+use super::node::{node_facts, task_node};
+use super::plugins::Plugins;
+use super::prepare::Preparer;
+use super::state::{Tasks, TasksOptions};
+use super::store::TasksStore;
+use crate::config::Config;
+use crate::host::{EndingRest, Lives, Part, PartContext};
+
+/// How long the tasks may take to end at least. They say themselves how long they take with the graces of what runs.
+const STOP_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Tasks are stopped through their drivers, so they end before them; until then plugins may have to be looked for.
+pub(crate) fn part(
+    address: &Address<Tasks>,
+    config: Config,
+    (topology, ground, logs): (Arc<Topology>, Ground, Logs),
+) -> Part<Tasks> {
+    Part::leaving(address, move |address, context| {
+        TasksLives::new(address, &config, context, (&topology, &ground, &logs))
+    })
+    .after("drivers")
+    .after("catalog")
+    .described_by(|| ListTasks, |tasks| tasks.into_iter().map(node).collect())
+    .stops_within(STOP_DEADLINE)
+}
+
+/// The tasks go on with their drivers from one life of their actor to the next.
+struct TasksLives {
+    address: Address<Tasks>,
+    options: TasksOptions,
+    runners: HostRunners,
+    store: TasksStore,
+    memory: TasksMemory,
+    settings: Settings,
+}
+
+impl TasksLives {
+    fn new(
+        address: &Address<Tasks>,
+        config: &Config,
+        context: &PartContext,
+        (topology, ground, logs): (&Arc<Topology>, &Ground, &Logs),
+    ) -> Self {
+        let (host, settings) = (context.host(), context.settings());
+        let identities = TaskIdentities::of_owner(host.owner_mark());
+        let facts = node_facts(&config.host, topology);
+        let plugins = Plugins::new(config, host.catalog().clone(), own_program(), facts);
+        let node = task_node(config, Arc::clone(topology), &identities);
+        let (cores, memory) = (CoreLedger::default(), TasksMemory::default());
+        let makers = (cores.clone(), ground.clone(), logs.clone());
+        let preparer = Preparer::new(config, identities.clone(), node, makers);
+        Self {
+            address: address.clone(),
+            runners: HostRunners::new(host.drivers().clone(), plugins, preparer, &identities),
+            store: TasksStore::new(host.database(), cores, memory.clone()),
+            options: TasksOptions {
+                tasks: config.tasks.iter().cloned().map(Arc::new).collect(),
+                drivers: config.drivers.iter().map(|driver| (driver.name.clone(), driver.into())).collect(),
+                restart: config.restart,
+                identities,
+                boot: boot_clock(&settings.clock),
+            },
+            memory,
+            settings,
+        }
+    }
+}
+
+impl Lives for TasksLives {
+    fn start(&mut self) -> Result<Running, String> {
+        let (options, settings) = (self.options.clone(), self.settings.clone());
+        let (runners, store) = (self.runners.clone(), self.store.clone());
+        Ok(start(&self.address, options, runners, store, &self.memory, settings))
+    }
+
+    /// Only the actor can end them through their drivers, so they are left and reported.
+    fn end_rest(&self, mode: StopMode) -> EndingRest {
+        Box::pin(std::future::ready(self.memory.left(mode)))
+    }
+}
+
+/// How such a clock is tied to the present boot.
+fn boot_clock(clock: &Clock) -> Option<BootClock> {
+    let (boot, since_boot) = (boot_id().ok()?, since_boot());
+    Some(BootClock { boot, since_boot, now: clock.now() })
+}
+
+/// The file of this program, which is a plugin too.
+fn own_program() -> PathBuf {
+    // Should the file have been moved, this path leads nowhere, and starting the plugin says so.
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
+}
+
+fn node(task: TaskReport) -> TreeNode {
+    TreeNode {
+        name: task.name.to_string(),
+        kind: "task".to_owned(),
+        state: task.phase.to_string(),
+        restarts: task.restarts,
+        message: format!("driver {}, {}", task.driver, task.note),
+        ..TreeNode::default()
+    }
+}
