@@ -17,7 +17,7 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("registry", &["vocabulary", "kernel"]),
     ("instance", &["vocabulary", "kernel", "csi"]),
     ("lease", &[]),
-    ("instances", &["vocabulary", "kernel", "registry", "instance", "lease"]),
+    ("instances", &["vocabulary", "kernel", "csi", "registry", "instance", "lease"]),
     ("inventory", &["vocabulary", "kernel", "instances", "drivers"]),
     ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
     ("allocations", &["vocabulary", "kernel", "allocation"]),

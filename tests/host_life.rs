@@ -11,8 +11,8 @@ use callboard::actors::allocations::{AdoptAllocation, AllocationsNews};
 use callboard::actors::instances::{CheckError, CheckNow, DispenseError, InstancesNews};
 use callboard::actors::inventory::{AwaitFirst, InventoryNews, TakeInventory};
 use callboard::actors::registry::{
-    Departure, Deregister, Deregistered, List, Register, Registered, RegistryNews, RegistryOptions, Standing,
-    WaitError, WaitForPlugin,
+    Departure, Deregister, Deregistered, Lack, LeaveCause, List, Register, Registered, RegistryNews,
+    RegistryOptions, Standing, WaitError, WaitForPlugin,
 };
 use callboard::actors::vocabulary::{Health, PluginKey, Role, SocketPath};
 use callboard::host::Host;
@@ -20,7 +20,9 @@ use futures_util::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use rustix::process::Signal;
 
-use support::{LONG, Stage, Task, Watch, controller, describe, dispense, id, node, order, until};
+use support::{
+    LONG, Stage, Task, Watch, controller, describe, dispense, id, node, order, until, until_active,
+};
 
 /// Starts a task and waits until it is registered.
 async fn sign_in(task: &mut Task, host: &Host, plugin: &PluginKey) {
@@ -92,8 +94,11 @@ async fn live(stage: &Stage, host: &Host, number: usize, events: &[&str]) {
             assert!(stopped.deregistered && stopped.remarks.is_empty(), "{stopped:?}");
             alive.retain(|living| *living != allocation);
         }
-        let (active, standby) = order(host, &plugin).await;
         let newest_first: Vec<String> = alive.iter().rev().cloned().collect();
+        if let Some(newest) = newest_first.first() {
+            until_active(host, &plugin, newest).await;
+        }
+        let (active, standby) = order(host, &plugin).await;
         let told: Vec<String> = active.into_iter().chain(standby).collect();
         assert_eq!(told, newest_first, "after {event} of {events:?}");
         if let Some(newest) = newest_first.first() {
@@ -170,31 +175,40 @@ async fn when_the_active_one_is_killed_the_older_one_takes_over_and_is_handed_ou
     let (mut a, mut b) =
         (Task::new(&stage, "a", "zfs", Role::Node), Task::new(&stage, "b", "zfs", Role::Node));
     sign_in(&mut a, &host, &plugin).await;
+    dispense(&host, &plugin, LONG).await.unwrap();
     sign_in(&mut b, &host, &plugin).await;
-    let before = dispense(&host, &plugin, LONG).await.unwrap();
+    until_active(&host, &plugin, "b").await;
+    let before = dispense(&host, &plugin, Duration::ZERO).await.unwrap();
     assert_eq!(before.allocation, id("b"));
     let mut registry = Watch::on(host.registry());
     b.kill(&host).await;
     let (from, to) = registry
         .until("the takeover", |news| match news {
-            RegistryNews::ActiveChanged { from: Some(from), to: Some(to), .. } => {
+            RegistryNews::ActiveChanged { from: Some(from), to: Some(to), .. }
+                if from.registration.allocation != to.registration.allocation =>
+            {
                 Some((from.clone(), to.clone()))
             }
             _ => None,
         })
         .await;
     assert_eq!((&from.registration.allocation, &to.registration.allocation), (&id("b"), &id("a")));
-    assert!(to.generation > from.generation);
+    assert_ne!(to.generation, before.generation);
     let after = dispense(&host, &plugin, Duration::from_secs(10)).await.unwrap();
     assert_eq!((after.allocation, after.generation), (id("a"), to.generation));
 
-    // And back again, when the younger one returns.
+    // The younger one returns, and has failed while it was active: it stands by for its calm time, and takes over when it is needed.
     sign_in(&mut b, &host, &plugin).await;
-    assert_eq!(order(&host, &plugin).await, (Some("b".to_owned()), vec!["a".to_owned()]));
-    b.stop(&host).await;
-    let dispensed = dispense(&host, &plugin, Duration::from_secs(10)).await;
-    assert_eq!(dispensed.unwrap().allocation, id("a"), "asked right after the stop");
+    let waits = async || {
+        let standby = describe(&host, &plugin).await.standby;
+        standby.iter().any(|standby| matches!(standby.lack, Lack::Calm { .. }))
+    };
+    until("it is healthy, and waits", waits).await;
+    assert_eq!(order(&host, &plugin).await, (Some("a".to_owned()), vec!["b".to_owned()]));
     a.stop(&host).await;
+    let dispensed = dispense(&host, &plugin, Duration::from_secs(10)).await;
+    assert_eq!(dispensed.unwrap().allocation, id("b"), "asked right after the stop");
+    b.stop(&host).await;
     host.stop().await;
 }
 
@@ -280,14 +294,15 @@ async fn a_late_goodbye_of_the_old_one_leaves_the_new_one_as_it_is_reg_08() {
     let mut registry = Watch::on(host.registry());
     let mut instances = Watch::on(host.instances());
     old.say_exited(&host, "signal 9").await;
-    let goodbye = Deregister { plugins: vec![plugin.clone()], allocation: id("old") };
+    let cause = LeaveCause::Stopped;
+    let goodbye = Deregister { plugins: vec![plugin.clone()], allocation: id("old"), cause };
     until("the goodbye has arrived", async || {
         host.registry().ask(goodbye.clone()).await.unwrap() == Deregistered::NotRegistered
     })
     .await;
     let told = registry.so_far();
     assert!(
-        matches!(&told[..], [RegistryNews::Deregistered(entry, Departure::Deregistered)]
+        matches!(&told[..], [RegistryNews::Deregistered(entry, Departure::Failed)]
             if entry.registration.allocation == id("old")),
         "{told:?}"
     );
@@ -407,6 +422,7 @@ async fn tasks_that_outlived_their_host_are_adopted_in_any_order_and_keep_theirs
     for task in &mut tasks {
         sign_in(task, &host, &plugin).await;
     }
+    until_active(&host, &plugin, "c").await;
     let before = order(&host, &plugin).await;
     host.detach().await;
 
@@ -416,6 +432,7 @@ async fn tasks_that_outlived_their_host_are_adopted_in_any_order_and_keep_theirs
         task.say_started(&host).await;
         registered(&host, &plugin, task).await;
     }
+    until_active(&host, &plugin, "c").await;
     assert_eq!(order(&host, &plugin).await, before);
     for task in &mut tasks {
         let stopped = task.stop(&host).await;

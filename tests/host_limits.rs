@@ -191,6 +191,7 @@ async fn ten_thousand_registrations_that_came_and_went_leave_nothing_behind_scl_
         let goodbye = |number: u32| callboard::actors::registry::Deregister {
             plugins: vec![plugin.clone()],
             allocation: id(&format!("a{}", hundred * 100 + number)),
+            cause: callboard::actors::registry::LeaveCause::Stopped,
         };
         let went: Vec<_> = (0..100).map(|number| host.registry().ask(goodbye(number))).collect();
         for deregistered in went {

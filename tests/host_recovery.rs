@@ -227,8 +227,11 @@ impl Stage {
             loop {
                 let described = self.described(kind).await;
                 let is_active = described.active.as_ref().map(|a| a.registration.allocation.as_str());
-                let others: Vec<&str> =
-                    described.standby.iter().map(|entry| entry.registration.allocation.as_str()).collect();
+                let others: Vec<&str> = described
+                    .standby
+                    .iter()
+                    .map(|other| other.entry.registration.allocation.as_str())
+                    .collect();
                 if is_active == Some(active) && others == standby && described.provisional.is_empty() {
                     break;
                 }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use callboard::actors::registry::{
-    Deregister, Deregistered, List, Register, Registered, RegistryNews, Standing,
+    Deregister, Deregistered, LeaveCause, List, Register, Registered, RegistryNews, Standing,
 };
 use callboard::actors::shell::{Asking, FeedItem};
 use callboard::actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, SocketPath};
@@ -137,15 +137,15 @@ async fn work_for_ever(host: &Host, mut questions: Questions) {
         asked.push_back(ask(host, questions.next().unwrap()));
         while let Some(item) = news.try_next() {
             let FeedItem::Change { news, .. } = item else { continue };
-            match news {
-                RegistryNews::Registered(entry) => say(&format!("number {}", entry.number)),
-                RegistryNews::ActiveChanged { plugin, to: Some(to), .. } => {
-                    say(&format!("generation {plugin} {}", to.generation));
+            let entry = match news {
+                RegistryNews::Registered(entry) => {
+                    say(&format!("number {}", entry.number));
+                    entry
                 }
-                RegistryNews::Updated(_)
-                | RegistryNews::Deregistered(..)
-                | RegistryNews::ActiveChanged { to: None, .. } => {}
-            }
+                RegistryNews::Updated(entry) | RegistryNews::Renewed(entry) => entry,
+                RegistryNews::Deregistered(..) | RegistryNews::ActiveChanged { .. } => continue,
+            };
+            say(&format!("generation {} {}", entry.registration.plugin, entry.generation));
         }
     }
 }
@@ -166,6 +166,7 @@ fn ask(host: &Host, question: Question) -> Asked {
             Asked::Deregister(host.registry().ask(Deregister {
                 plugins: plugins.iter().map(|number| plugin(*number)).collect(),
                 allocation: allocation(number),
+                cause: LeaveCause::Stopped,
             }))
         }
     }

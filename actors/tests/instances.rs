@@ -189,7 +189,7 @@ fn another_process_behind_the_same_socket_is_read_anew_and_its_name_must_be_the_
         let newer = Plugin::new("zfs.example");
         newer.calls_itself("zfs.example", "2.0.0");
         let second = newer.serve(&socket);
-        watch.until(&zfs, "unhealthy").await;
+        watch.until(&zfs, "starting").await;
         let report = watch.until(&zfs, "healthy").await;
         assert_eq!(&*report.fingerprint.expect("it was read").identity.version, "2.0.0");
         assert_eq!(newer.take_calls().len(), 5, "everything was read anew");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::Addr;
-use callboard_actors::registry::{Deregister, Deregistered, Register, Registered, Registry};
+use callboard_actors::registry::{Deregister, Deregistered, LeaveCause, Register, Registered, Registry};
 use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, SocketPath};
 use rustix::time::{ClockId, clock_gettime};
@@ -33,7 +33,11 @@ pub(crate) fn registration(plugin: PluginKey, allocation: &str) -> Register {
 
 /// The matching deregistration.
 pub(crate) fn departure(register: &Register) -> Deregister {
-    Deregister { plugins: register.plugins.clone(), allocation: register.allocation.clone() }
+    Deregister {
+        plugins: register.plugins.clone(),
+        allocation: register.allocation.clone(),
+        cause: LeaveCause::Stopped,
+    }
 }
 
 /// An actor that accepts registrations: the registry, or one that only answers.

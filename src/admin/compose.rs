@@ -210,8 +210,8 @@ mod tests {
     use std::time::Duration;
 
     use callboard_actors::vocabulary::{
-        AllocationId, Generation, Identity, NodeInfo, PluginCapability, PluginName, PluginType, Registration,
-        RegistrationNumber, Role, SocketPath, TaskName,
+        AllocationId, Fitness, Generation, Identity, NodeInfo, PluginCapability, PluginName, PluginType,
+        Registration, RegistrationNumber, Role, SocketPath, TaskName,
     };
 
     use super::*;
@@ -234,7 +234,13 @@ mod tests {
             version: None,
             options: Arc::default(),
         });
-        Entry { number: RegistrationNumber::new(number), registration, standing, since: at(number) }
+        Entry {
+            number: RegistrationNumber::new(number),
+            registration,
+            generation: Generation::new(number),
+            standing,
+            since: at(number),
+        }
     }
 
     fn active(entry: &Entry, generation: u64) -> Active {
@@ -249,6 +255,7 @@ mod tests {
             socket: entry.registration.socket.clone(),
             generation: Generation::new(generation),
             health,
+            fitness: Fitness::Unproven,
             since: at(50),
             fingerprint: None,
             remarks: vec!["odd".to_owned()],

@@ -27,13 +27,16 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Instances> {
 }
 
 fn instance_node(status: InstanceStatus) -> TreeNode {
-    let InstanceStatus { report, state, restarts, vitals, calls } = status;
+    let InstanceStatus { report, is_active, state, restarts, vitals, calls } = status;
     let mut message = match &report.health {
         Health::Unhealthy { reason } => reason.clone(),
         Health::Starting | Health::Healthy | Health::Gone => {
             format!("{}, generation {}", report.allocation, report.generation)
         }
     };
+    if !is_active {
+        message.push_str(", stands by");
+    }
     if calls != LeasedCalls::default() {
         let LeasedCalls { leases, in_flight } = calls;
         message.push_str(&format!(", leases: {leases}, calls in flight: {in_flight}"));

@@ -13,7 +13,7 @@ use callboard_actors::inventory::{InventoryAnswer, InventoryView};
 use callboard_actors::process::{Launched, ProcessEnding};
 use callboard_actors::processes::{ProcessesAnswer, Recalled};
 use callboard_actors::registry::{
-    Active, Deregistered, Description, Entry, RegisterError, Registered, RegistryAnswer, WaitError,
+    Active, Deregistered, Description, Entry, RegisterError, Registered, RegistryAnswer, Standby, WaitError,
 };
 use callboard_actors::supervisor::{SupervisorAnswer, TreeNode};
 
@@ -23,7 +23,7 @@ pub(crate) use super::drivers::driver_summary;
 use super::instances::report;
 use super::inventory::{offer, summary};
 use super::news_lines::joined;
-use super::registry::{active, registration};
+use super::registry::{active, lacks, registration, why};
 pub(crate) use super::supervisor::stopped;
 
 /// An answer of whichever actor, as lines; none if it says nothing, as to a child that reports.
@@ -70,6 +70,7 @@ fn registry(answer: &RegistryAnswer) -> String {
     match answer {
         RegistryAnswer::Register(answer) => registered(answer),
         RegistryAnswer::Deregister(answer) => deregistered(answer),
+        RegistryAnswer::ReportFitness(()) | RegistryAnswer::Renew(()) => "noted".to_owned(),
         RegistryAnswer::List(entries) => listed(entries),
         RegistryAnswer::Describe(description) => described(description),
         RegistryAnswer::RegistrationOf(entry) => registration_of(entry.as_ref()),
@@ -98,15 +99,17 @@ pub(crate) fn listed(entries: &[Entry]) -> String {
 }
 
 pub(crate) fn described(description: &Description) -> String {
-    let names = |entries: &[Entry]| {
-        let names: Vec<_> = entries.iter().map(|entry| entry.registration.allocation.clone()).collect();
-        joined(&names)
-    };
     let mut text = format!("active {}", active(description.active.as_ref()));
-    for (what, entries) in [("standby", &description.standby), ("not confirmed", &description.provisional)] {
-        if !entries.is_empty() {
-            text.push_str(&format!("; {what} {}", names(entries)));
-        }
+    if let Some(reason) = description.active.as_ref().and(description.reason.as_ref()) {
+        text.push_str(&format!(", {}", why(reason)));
+    }
+    for Standby { entry, lack } in &description.standby {
+        text.push_str(&format!("; standby {}: {}", entry.registration.allocation, lacks(lack)));
+    }
+    if !description.provisional.is_empty() {
+        let names: Vec<_> =
+            description.provisional.iter().map(|entry| entry.registration.allocation.clone()).collect();
+        text.push_str(&format!("; not confirmed {}", joined(&names)));
     }
     text
 }

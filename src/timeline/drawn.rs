@@ -116,6 +116,20 @@ impl Drawer {
         self.put(Mark::GateOpens { actor: actor.to_owned(), through });
     }
 
+    /// The same in a run under virtual time, where the time of a disk is none: above what others do meanwhile, in whatever order, but
+    /// not above what the actor itself, the host or the disk does, or above the passage of time.
+    pub(super) fn gates_open_at_once(&mut self, actor: &str, through: u64) {
+        self.gates.entry(actor.to_owned()).or_default().open(through);
+        let is_of_others = |mark: &&Mark| {
+            matches!(mark, Mark::Message { .. } | Mark::Sign { .. })
+                && !mark.actors().iter().any(|column| [actor, "host", "disk"].contains(column))
+        };
+        let marks = &mut self.picture.marks;
+        let place = marks.len() - marks.iter().rev().take_while(is_of_others).count();
+        marks.insert(place, Mark::GateOpens { actor: actor.to_owned(), through });
+        self.gates.values_mut().for_each(|gates| gates.move_down(place));
+    }
+
     /// What an actor wrote is lost.
     pub(super) fn gates_fall(&mut self, actor: &str) {
         self.gates.remove(actor);

@@ -30,6 +30,7 @@ impl NewsLines for InstancesTeller {
             // The disk has told of each of them.
             InstancesNews::Expected(_) => Vec::new(),
             InstancesNews::Reported(report) => self.reported(report),
+            InstancesNews::Standby(report) => standby(report),
             InstancesNews::Left(report) => {
                 self.known.remove(&report.plugin);
                 let message = "the connection is closed";
@@ -78,6 +79,20 @@ impl InstancesTeller {
     }
 }
 
+/// Tells how one is that stands by.
+fn standby(report: &InstanceReport) -> Vec<Line> {
+    let process = Voice::Process(report.allocation.clone());
+    let line = match &report.health {
+        Health::Starting => return Vec::new(),
+        Health::Healthy => Line::new(process, Voice::Instances, "healthy, stands by"),
+        Health::Unhealthy { reason } => {
+            Line::new(process, Voice::Instances, format!("unhealthy, stands by: {reason}"))
+        }
+        Health::Gone => Line::new(Voice::Instances, process, "goodbye: you stand by no more"),
+    };
+    vec![of(report, line)]
+}
+
 fn of(report: &InstanceReport, line: Line) -> Line {
     line.of_plugin(&report.plugin).of_allocation(&report.allocation).of_generation(report.generation)
 }
@@ -87,6 +102,8 @@ pub(super) fn sentence(news: &InstancesNews) -> String {
     match news {
         InstancesNews::Expected(plugins) => format!("awaits {}", joined(plugins)),
         InstancesNews::Reported(report) => self::report(report),
+        InstancesNews::Standby(report) if report.health == Health::Gone => self::report(report),
+        InstancesNews::Standby(report) => format!("{}, stands by", self::report(report)),
         InstancesNews::Left(report) => format!("{} of {} left", report.plugin, report.allocation),
         InstancesNews::Settled => "all that was known before is accounted for".to_owned(),
     }
@@ -104,7 +121,9 @@ pub(crate) fn report(report: &InstanceReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use callboard_actors::vocabulary::{AllocationId, PluginName, PluginType, SocketPath, Timestamp};
+    use callboard_actors::vocabulary::{
+        AllocationId, Fitness, PluginName, PluginType, SocketPath, Timestamp,
+    };
 
     use super::*;
 
@@ -119,6 +138,7 @@ mod tests {
             socket: SocketPath::new("/run/a.sock").unwrap(),
             generation: Generation::new(generation),
             health,
+            fitness: Fitness::Unproven,
             since: Timestamp::default(),
             fingerprint: None,
             remarks: Vec::new(),

@@ -105,7 +105,7 @@ impl Played {
                 lines.into_iter().for_each(|line| self.line(line));
             }
             Recorded::Writing { step, write } => self.drawer.gate_closes(actor, *write, *step),
-            Recorded::OnDisk { through } => self.drawer.gates_open(actor, *through),
+            Recorded::OnDisk { through } => self.drawer.gates_open_at_once(actor, *through),
             Recorded::WriteFailed { error } => {
                 self.drawer.gates_fall(actor);
                 let (column, about) = place(actor);
@@ -408,6 +408,7 @@ mod tests {
         };
         let restored = Entry {
             number: RegistrationNumber::new(1),
+            generation: Generation::new(2),
             registration: registration.into(),
             standing: Standing::Provisional,
             since: Timestamp::default(),

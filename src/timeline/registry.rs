@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use callboard_actors::registry::{Active, Departure, Entry, RegistryNews, RegistryView, Standing};
+use callboard_actors::registry::{
+    Active, ActiveReason, Departure, Entry, Lack, RegistryNews, RegistryView, Standing,
+};
 use callboard_actors::vocabulary::{PluginKey, RegistrationNumber};
 
 use super::line::{Line, Voice};
@@ -45,12 +47,17 @@ impl NewsLines for RegistryTeller {
                     asked(entry, "Register (with other contents)")
                 }
             }
+            RegistryNews::Renewed(entry) => {
+                let message = format!("{}: another generation", entry.registration.allocation);
+                let line = Line::new(Voice::Registry, Voice::Everyone, message);
+                of(entry, line).of_generation(entry.generation)
+            }
             RegistryNews::Deregistered(entry, departure) => {
                 self.provisional.remove(&entry.number);
                 left(entry, *departure)
             }
-            RegistryNews::ActiveChanged { plugin, from, to } => {
-                active_changed(plugin, from.as_ref(), to.as_ref())
+            RegistryNews::ActiveChanged { plugin, from, to, reason } => {
+                active_changed(plugin, from.as_ref(), to.as_ref(), reason)
             }
         };
         vec![line]
@@ -69,6 +76,7 @@ fn asked(entry: &Entry, message: &str) -> Line {
 fn left(entry: &Entry, departure: Departure) -> Line {
     match departure {
         Departure::Deregistered => asked(entry, "Deregister"),
+        Departure::Failed => asked(entry, "Deregister (failed)"),
         Departure::NotConfirmed => {
             let message = "dropped: nobody confirmed it";
             of(entry, Line::new(Voice::Registry, Voice::Everyone, message))
@@ -76,16 +84,21 @@ fn left(entry: &Entry, departure: Departure) -> Line {
     }
 }
 
-fn active_changed(plugin: &PluginKey, from: Option<&Active>, to: Option<&Active>) -> Line {
+fn active_changed(
+    plugin: &PluginKey,
+    from: Option<&Active>,
+    to: Option<&Active>,
+    reason: &ActiveReason,
+) -> Line {
     let name = |active: Option<&Active>| match active {
         Some(active) => active.registration.allocation.to_string(),
         None => "nobody".to_owned(),
     };
     let message = match (from, to) {
         (Some(from), Some(to)) if from.registration.allocation == to.registration.allocation => {
-            format!("active: {}, as registered anew", name(Some(to)))
+            format!("active: {}, {}", name(Some(to)), why(reason))
         }
-        (from, to) => format!("active: {} → {}", name(from), name(to)),
+        (from, to) => format!("active: {} → {}, {}", name(from), name(to), why(reason)),
     };
     let voice = |active: &Active| Voice::Allocation(active.registration.allocation.clone());
     let line = Line::new(Voice::Registry, Voice::Everyone, message)
@@ -102,18 +115,49 @@ pub(super) fn sentence(news: &RegistryNews) -> String {
     match news {
         RegistryNews::Registered(entry) => about(entry, "registered as"),
         RegistryNews::Updated(entry) => about(entry, "updated its registration as"),
+        RegistryNews::Renewed(entry) => {
+            format!("{} @{}", about(entry, "begins another generation as"), entry.generation)
+        }
         RegistryNews::Deregistered(entry, Departure::Deregistered) => about(entry, "deregistered as"),
+        RegistryNews::Deregistered(entry, Departure::Failed) => about(entry, "failed and deregistered as"),
         RegistryNews::Deregistered(entry, Departure::NotConfirmed) => {
             about(entry, "was not confirmed and left as")
         }
-        RegistryNews::ActiveChanged { plugin, from, to } => {
-            format!("{plugin} is active: {} → {}", active(from.as_ref()), active(to.as_ref()))
+        RegistryNews::ActiveChanged { plugin, from, to, reason } => {
+            let (from, to) = (active(from.as_ref()), active(to.as_ref()));
+            format!("{plugin} is active: {from} → {to}, {}", why(reason))
         }
     }
 }
 
 fn about(entry: &Entry, what: &str) -> String {
     format!("{} {what} {}", entry.registration.allocation, entry.registration.plugin)
+}
+
+/// Why work is routed elsewhere.
+pub(crate) fn why(reason: &ActiveReason) -> String {
+    match reason {
+        ActiveReason::Registered => "as the newest that registered".to_owned(),
+        ActiveReason::Updated => "registered with other contents".to_owned(),
+        ActiveReason::Confirmed => "confirmed after the restart".to_owned(),
+        ActiveReason::Proven => "as the newest that is healthy".to_owned(),
+        ActiveReason::Calm => "healthy for its whole calm time".to_owned(),
+        ActiveReason::Renewed => "since its connection ended".to_owned(),
+        ActiveReason::Left(Departure::Deregistered) => "since the former one left".to_owned(),
+        ActiveReason::Left(Departure::Failed) => "since the former one failed".to_owned(),
+        ActiveReason::Left(Departure::NotConfirmed) => "since the former one was not confirmed".to_owned(),
+        ActiveReason::Failed { reason } => format!("since the former one failed: {reason}"),
+    }
+}
+
+/// What a registration lacks to be the active one.
+pub(crate) fn lacks(lack: &Lack) -> String {
+    match lack {
+        Lack::Other => "another one is preferred".to_owned(),
+        Lack::Unproven => "it has not proven to be healthy yet".to_owned(),
+        Lack::Unfit { reason } => format!("unhealthy: {reason}"),
+        Lack::Calm { .. } => "it failed while it was active, and must be healthy for a while".to_owned(),
+    }
 }
 
 /// Who is active, with its generation.
@@ -165,6 +209,7 @@ mod tests {
         Entry {
             number: RegistrationNumber::new(number),
             registration: registration(allocation),
+            generation: Generation::new(number + 1),
             standing,
             since: Timestamp::default(),
         }
@@ -200,15 +245,25 @@ mod tests {
         let mut teller = RegistryTeller::default();
         let plugin = registration("a").plugin.clone();
         let mut tell = |from: Option<Active>, to: Option<Active>| {
-            let news = RegistryNews::ActiveChanged { plugin: plugin.clone(), from, to };
+            let reason = ActiveReason::Proven;
+            let news = RegistryNews::ActiveChanged { plugin: plugin.clone(), from, to, reason };
             let lines = teller.lines_of(&news);
             (lines[0].message.clone(), lines[0].generation.map(Generation::get))
         };
-        assert_eq!(tell(None, Some(active("a", 2))), ("active: nobody → a".to_owned(), Some(2)));
-        assert_eq!(tell(Some(active("a", 2)), Some(active("b", 4))), ("active: a → b".to_owned(), Some(4)));
-        let anew = ("active: b, as registered anew".to_owned(), Some(5));
+        assert_eq!(
+            tell(None, Some(active("a", 2))),
+            ("active: nobody → a, as the newest that is healthy".to_owned(), Some(2))
+        );
+        assert_eq!(
+            tell(Some(active("a", 2)), Some(active("b", 4))),
+            ("active: a → b, as the newest that is healthy".to_owned(), Some(4))
+        );
+        let anew = ("active: b, as the newest that is healthy".to_owned(), Some(5));
         assert_eq!(tell(Some(active("b", 4)), Some(active("b", 5))), anew);
-        assert_eq!(tell(Some(active("b", 5)), None), ("active: b → nobody".to_owned(), None));
+        assert_eq!(
+            tell(Some(active("b", 5)), None),
+            ("active: b → nobody, as the newest that is healthy".to_owned(), None)
+        );
     }
 
     #[test]

@@ -140,6 +140,7 @@ mod tests {
     fn entry(standing: Standing) -> Entry {
         Entry {
             number: RegistrationNumber::new(1),
+            generation: callboard_actors::vocabulary::Generation::new(2),
             registration: Arc::new(Registration {
                 plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
                 allocation: AllocationId::new("a").unwrap(),

@@ -134,7 +134,13 @@ pub(crate) async fn order(host: &Host, plugin: &PluginKey) -> (Option<String>, V
     let described = describe(host, plugin).await;
     let name = |allocation: &AllocationId| allocation.as_str().to_owned();
     let active = described.active.map(|active| name(&active.registration.allocation));
-    (active, described.standby.iter().map(|entry| name(&entry.registration.allocation)).collect())
+    (active, described.standby.iter().map(|standby| name(&standby.entry.registration.allocation)).collect())
+}
+
+/// Waits until this allocation is active: a newer one takes over from a healthy one when it has proven to be healthy.
+pub(crate) async fn until_active(host: &Host, plugin: &PluginKey, allocation: &str) {
+    let is_so = async || order(host, plugin).await.0.as_deref() == Some(allocation);
+    until(&format!("{allocation} is active"), is_so).await;
 }
 
 pub(crate) async fn dispense(

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::{Instance, InstanceCall, InstanceConfig, InstanceLimits, InstanceReport, Reached};
+use super::{
+    ConnectionEnded, Instance, InstanceCall, InstanceConfig, InstanceLimits, InstanceReport, Reached,
+};
 use crate::csi::{Answer, CallError, Cause, Connection, Readiness, Rpc, Step};
 use crate::lease::{ConnectionEnd, Connections, Gate, OpenConnection};
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
-use crate::vocabulary::{AllocationId, Generation, Health, PluginKey, SocketPath};
+use crate::vocabulary::{AllocationId, Attempt, Generation, Health, PluginKey, SocketPath};
 
 /// Starts an instance at a vacant address. Its connection is among `connections` while it is open. `told` is called synchronously for
 /// each published report, in order and without loss; the last one has health `Gone`.
@@ -23,6 +25,8 @@ pub fn start(
     settings: Settings,
 ) -> Running {
     let handler = Handler {
+        address: address.clone(),
+        dials: Attempt::default(),
         socket: config.socket.clone(),
         serves: (config.plugin.clone(), config.allocation.clone(), config.generation),
         limits: config.limits,
@@ -41,6 +45,8 @@ struct Held {
 
 /// Holds the one connection to the plugin. Nothing else connects to it (I2, HLT-01).
 struct Handler {
+    address: Address<Instance>,
+    dials: Attempt,
     socket: SocketPath,
     serves: (PluginKey, AllocationId, Generation),
     limits: InstanceLimits,
@@ -69,21 +75,27 @@ impl EffectHandler<Instance> for Handler {
 }
 
 impl Handler {
-    fn dial(&self) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
+    fn dial(&mut self) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
         // Drops the old connection first: a process that still listens on it sees it close before the new one opens.
         drop(self.held.borrow_mut().take());
+        self.dials = self.dials.next();
+        let (connection, address) = (self.dials, self.address.clone());
         let held = Rc::clone(&self.held);
         let (connections, serves) = (self.connections.clone(), self.serves.clone());
         let (socket, limits) = (self.socket.clone(), self.limits);
         Box::pin(async move {
             let gate = Arc::new(Gate::new(limits.calls_max));
             let ended = Arc::clone(&gate);
-            let on_end = move || ended.close(ConnectionEnd::Lost);
-            let connection = Connection::dial_and(&socket, limits.connection, on_end).await?;
+            let on_end = move || {
+                ended.close(ConnectionEnd::Lost);
+                // An instance that has ended needs no news.
+                let _ = address.notify(ConnectionEnded { connection });
+            };
+            let dialled = Connection::dial_and(&socket, limits.connection, on_end).await?;
             let bytes_max = limits.connection.answer_bytes_max;
-            let open = connections.open(serves, connection.channel(), bytes_max, gate);
-            *held.borrow_mut() = Some(Held { connection, open });
-            Ok(Reached::Connected)
+            let open = connections.open(serves, dialled.channel(), bytes_max, gate);
+            *held.borrow_mut() = Some(Held { connection: dialled, open });
+            Ok(Reached::Connected { connection })
         })
     }
 

@@ -14,7 +14,7 @@ use crate::shell::{
     Address, AskError, Children, EffectHandler, FeedItem, Follower, Machine, NoStore, Running, Settings,
     start as start_machine,
 };
-use crate::vocabulary::{Attempt, PluginKey};
+use crate::vocabulary::{Attempt, Generation, PluginKey};
 
 /// The limit of messages in flight to one instance. Only its supervisor sends to it.
 const INSTANCE_IN_FLIGHT_MAX: usize = 64;
@@ -32,6 +32,7 @@ pub fn start(
 ) -> Running {
     let handler = Handler {
         address: address.clone(),
+        told: registry.clone(),
         registry: Follower::new("instances", registry),
         children: Children::default(),
         connections,
@@ -43,10 +44,14 @@ pub fn start(
     start_machine(address, options, handler, NoStore, settings)
 }
 
+/// What an instance serves.
+type Served = (PluginKey, Generation);
+
 struct Handler {
     address: Address<Instances>,
     registry: Follower<Registry>,
-    children: Children<(PluginKey, Address<Instance>), ChildEnded>,
+    children: Children<(Served, Address<Instance>), ChildEnded>,
+    told: Address<Registry>,
     connections: Connections,
     settings: Settings,
 }
@@ -61,12 +66,19 @@ impl EffectHandler<Instances> for Handler {
             InstancesCall::Look { life, .. } => return self.look(life),
             InstancesCall::Describe => {
                 let described = self.children.look(|life, child| {
-                    let (plugin, address) = &child.address;
-                    (life, (address.vitals(), self.connections.calls_of(plugin)))
+                    let ((plugin, generation), address) = &child.address;
+                    (life, (address.vitals(), self.connections.calls_of(plugin, *generation)))
                 });
                 return ready(InstancesOutcome::Described(described));
             }
-            InstancesCall::Sweep => self.children.kill_all(),
+            InstancesCall::Report(report) => return sent(self.told.ask(report)),
+            InstancesCall::Renew(renew) => return sent(self.told.ask(renew)),
+            InstancesCall::Sweep => {
+                let lives: Vec<Attempt> = self.children.look(|life, _| life);
+                let had_instances = !lives.is_empty();
+                self.children.kill_all();
+                return ready(InstancesOutcome::Swept(had_instances));
+            }
             InstancesCall::Start { life, config } => self.start(life, *config),
             InstancesCall::Retire { life } => {
                 // An instance that has ended already is reported by its ending.
@@ -87,7 +99,7 @@ impl EffectHandler<Instances> for Handler {
             }
             InstancesNews::Settled => tracing::info!("every plugin registered before is known by now"),
             // Each instance logs its own reports.
-            InstancesNews::Reported(_) | InstancesNews::Left(_) => {}
+            InstancesNews::Reported(_) | InstancesNews::Standby(_) | InstancesNews::Left(_) => {}
         }
     }
 }
@@ -103,8 +115,10 @@ impl Handler {
     }
 
     fn start(&mut self, life: Attempt, config: InstanceConfig) {
-        let plugin = config.plugin.clone();
-        let address = Address::vacant(format!("instance {plugin}"), INSTANCE_IN_FLIGHT_MAX);
+        let (plugin, allocation) = (config.plugin.clone(), config.allocation.clone());
+        let served = (plugin.clone(), config.generation);
+        let name = format!("instance {plugin} of {allocation}");
+        let address = Address::vacant(name, INSTANCE_IN_FLIGHT_MAX);
         let parent = self.address.clone();
         let told = move |report: &_| {
             // A parent that has ended has killed its instances.
@@ -112,8 +126,8 @@ impl Handler {
         };
         let connections = self.connections.clone();
         let running = instance::start(&address, config, connections, told, self.settings.clone());
-        let child = (plugin.clone(), address);
-        self.children.hold(life, child, running, move |ending| ChildEnded { plugin, life, ending });
+        let ended = move |ending| ChildEnded { plugin, allocation, life, ending };
+        self.children.hold(life, (served, address), running, ended);
     }
 
     fn look(&self, life: Attempt) -> LocalBoxFuture<'static, InstancesOutcome> {
@@ -125,6 +139,12 @@ impl Handler {
             })
         })
     }
+}
+
+fn sent(
+    taken: impl Future<Output = Result<(), AskError>> + 'static,
+) -> LocalBoxFuture<'static, InstancesOutcome> {
+    taken.map(InstancesOutcome::Sent).boxed_local()
 }
 
 fn ready(outcome: InstancesOutcome) -> LocalBoxFuture<'static, InstancesOutcome> {

@@ -20,14 +20,17 @@ pub(super) struct Leased {
     pub(super) gate: Arc<Gate>,
 }
 
-/// The open connections of all instances, at most one for each plugin. Clones share them; it can be used from any thread.
+/// A connection serves one generation of a plugin, and no other connection does.
+type Served = (PluginKey, Generation);
+
+/// The open connections of all instances. Clones share them; it can be used from any thread.
 #[derive(Debug, Clone, Default)]
 pub struct Connections {
-    open: Arc<Mutex<HashMap<PluginKey, Arc<Leased>>>>,
+    open: Arc<Mutex<HashMap<Served, Arc<Leased>>>>,
 }
 
 impl Connections {
-    fn open_ones(&self) -> MutexGuard<'_, HashMap<PluginKey, Arc<Leased>>> {
+    fn open_ones(&self) -> MutexGuard<'_, HashMap<Served, Arc<Leased>>> {
         // Nothing panics while it is locked.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -42,7 +45,7 @@ impl Connections {
     ) -> OpenConnection {
         let leased = Leased { plugin, allocation, generation, channel, answer_bytes_max, gate };
         let leased = Arc::new(leased);
-        self.open_ones().insert(leased.plugin.clone(), Arc::clone(&leased));
+        self.open_ones().insert((leased.plugin.clone(), generation), Arc::clone(&leased));
         OpenConnection { connections: self.clone(), leased }
     }
 
@@ -54,14 +57,14 @@ impl Connections {
         generation: Generation,
         fingerprint: &Arc<CsiFingerprint>,
     ) -> Option<Lease> {
-        let leased = self.open_ones().get(plugin).filter(|leased| leased.generation == generation).cloned();
+        let leased = self.open_ones().get(&(plugin.clone(), generation)).cloned();
         leased.filter(|leased| leased.gate.lend()).map(|leased| Lease::new(leased, Arc::clone(fingerprint)))
     }
 
-    /// The leases of a plugin and its calls in flight. Nothing if it has no connection.
+    /// The leases of a generation of a plugin and its calls in flight. Nothing if it has no connection.
     #[must_use]
-    pub fn calls_of(&self, plugin: &PluginKey) -> LeasedCalls {
-        let leased = self.open_ones().get(plugin).cloned();
+    pub fn calls_of(&self, plugin: &PluginKey, generation: Generation) -> LeasedCalls {
+        let leased = self.open_ones().get(&(plugin.clone(), generation)).cloned();
         leased.map_or_else(LeasedCalls::default, |leased| LeasedCalls {
             leases: leased.gate.leases(),
             in_flight: leased.gate.calls(),
@@ -87,8 +90,9 @@ impl Drop for OpenConnection {
     fn drop(&mut self) {
         let Leased { plugin, generation, allocation, gate, channel, .. } = &*self.leased;
         let mut open = self.connections.open_ones();
-        if open.get(plugin).is_some_and(|present| Arc::ptr_eq(present, &self.leased)) {
-            open.remove(plugin);
+        let served = (plugin.clone(), *generation);
+        if open.get(&served).is_some_and(|present| Arc::ptr_eq(present, &self.leased)) {
+            open.remove(&served);
         }
         drop(open);
         let calls = gate.cut(ConnectionEnd::Closed);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Activation, Stored};
+use super::Stored;
 use crate::persister::{Record, Table};
 use crate::vocabulary::{
     AllocationId, Generation, PluginKey, PluginName, PluginType, Registration, RegistrationNumber, RunNumber,
@@ -48,7 +48,8 @@ pub(super) fn key(number: RegistrationNumber) -> Vec<u8> {
     number.get().to_be_bytes().to_vec()
 }
 
-/// The layout of a row. Times are microseconds since the Unix epoch; generation 0 means never active.
+/// The layout of a row. Times are microseconds since the Unix epoch; generation 0 means never confirmed, and 0 in
+/// `active_since_us` means not active under this generation.
 #[derive(Serialize, Deserialize)]
 struct Layout<S, O> {
     number: u64,
@@ -75,7 +76,7 @@ const fn timestamp(micros: u64) -> Timestamp {
 
 impl Serialize for RegistrationRow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Stored { number, registration, since, confirmed_in, activation } = &self.0;
+        let Stored { number, registration, since, confirmed_in, generation, active_since } = &self.0;
         let Registration { plugin, allocation, socket, provider, version, options } = &**registration;
         let layout: Layout<&str, &BTreeMap<String, String>> = Layout {
             number: number.get(),
@@ -88,8 +89,8 @@ impl Serialize for RegistrationRow {
             options,
             since_us: micros(*since),
             confirmed_in: confirmed_in.get(),
-            generation: activation.map_or(0, |activation| activation.generation.get()),
-            active_since_us: activation.map_or(0, |activation| micros(activation.since)),
+            generation: generation.get(),
+            active_since_us: active_since.map_or(0, micros),
         };
         layout.serialize(serializer)
     }
@@ -108,16 +109,13 @@ impl<'de> Deserialize<'de> for RegistrationRow {
             version: layout.version.map(Arc::from),
             options: Arc::new(layout.options),
         };
-        let activation = (layout.generation != 0).then(|| Activation {
-            generation: Generation::new(layout.generation),
-            since: timestamp(layout.active_since_us),
-        });
         Ok(Self(Stored {
             number: RegistrationNumber::new(layout.number),
             registration: Arc::new(registration),
             since: timestamp(layout.since_us),
             confirmed_in: RunNumber::new(layout.confirmed_in),
-            activation,
+            generation: Generation::new(layout.generation),
+            active_since: Some(layout.active_since_us).filter(|since| *since != 0).map(timestamp),
         }))
     }
 }
@@ -140,10 +138,8 @@ mod tests {
             }),
             since: Timestamp::from_epoch(Duration::from_micros(1_000_001)),
             confirmed_in: RunNumber::new(3),
-            activation: Some(Activation {
-                generation: Generation::new(9),
-                since: Timestamp::from_epoch(Duration::from_micros(2)),
-            }),
+            generation: Generation::new(9),
+            active_since: Some(Timestamp::from_epoch(Duration::from_micros(2))),
         }
     }
 
@@ -151,7 +147,7 @@ mod tests {
     fn a_registration_comes_back_from_its_row_as_it_was() {
         let row = RegistrationRow(stored());
         assert_eq!(decode::<RegistrationRow>(&encode(&row)).unwrap(), row);
-        let never_active = RegistrationRow(Stored { activation: None, ..stored() });
+        let never_active = RegistrationRow(Stored { active_since: None, ..stored() });
         assert_eq!(decode::<RegistrationRow>(&encode(&never_active)).unwrap(), never_active);
     }
 

@@ -103,7 +103,7 @@ const RUN_SHIFT: u32 = 40;
 
 fn beyond(stored: &[Stored]) -> u64 {
     let numbers = stored.iter().flat_map(|stored| {
-        let generation = stored.activation.map_or(0, |activation| activation.generation.get());
+        let generation = stored.generation.get();
         [stored.number.get(), generation]
     });
     numbers.max().map_or(0, |highest| highest + 1)

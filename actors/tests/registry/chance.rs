@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::registry::{
-    Active, Describe, Description, Entry, List, Register, RegistrationOf, RegistryOptions, WaitError,
+    Active, Describe, Description, Entry, List, Policy, Register, RegistrationOf, RegistryOptions, WaitError,
     WaitForPlugin,
 };
 use callboard_actors::shell::{Address, AskError, Asking, Message, Running, Settings, StopMode, start};
@@ -144,6 +144,9 @@ impl Told {
             waiting_max: 3,
             checks_max: 2,
             check_deadline: Duration::from_secs(1),
+            // Nobody looks at plugins here, so none proves to be fit.
+            policy: Policy::Newest,
+            ..RegistryOptions::default()
         };
         let birth = Birth { options, fuse: Rc::new(Cell::new(0)) };
         let budget = RestartBudget { limit: 10_000, window: Duration::from_secs(60) };
@@ -423,7 +426,7 @@ fn held(entries: &[Entry]) -> Vec<Held> {
 fn described(description: Description) -> Answer {
     Answer::Describe {
         active: description.active.map(|active| active.registration),
-        standby: held(&description.standby),
+        standby: description.standby.iter().map(|standby| Held::from(&standby.entry)).collect(),
         provisional: held(&description.provisional),
     }
 }

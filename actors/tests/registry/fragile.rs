@@ -68,6 +68,8 @@ fn same(input: &Input<Fragile>) -> Input<Registry> {
             let ask = match ask {
                 RegistryAsk::Register(message) => RegistryAsk::Register(message.clone()),
                 RegistryAsk::Deregister(message) => RegistryAsk::Deregister(message.clone()),
+                RegistryAsk::ReportFitness(message) => RegistryAsk::ReportFitness(message.clone()),
+                RegistryAsk::Renew(message) => RegistryAsk::Renew(message.clone()),
                 RegistryAsk::List(message) => RegistryAsk::List(*message),
                 RegistryAsk::Describe(message) => RegistryAsk::Describe(message.clone()),
                 RegistryAsk::RegistrationOf(message) => RegistryAsk::RegistrationOf(message.clone()),
@@ -78,7 +80,7 @@ fn same(input: &Input<Fragile>) -> Input<Registry> {
         Input::Returned { key, call, outcome } => {
             Input::Returned { key: *key, call: call.clone(), outcome: outcome.clone() }
         }
-        Input::Elapsed(timer) => Input::Elapsed(*timer),
+        Input::Elapsed(timer) => Input::Elapsed(timer.clone()),
         Input::StopRequested(mode) => Input::StopRequested(*mode),
     }
 }

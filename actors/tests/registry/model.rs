@@ -164,7 +164,7 @@ impl Model {
 
 /// Why a registration may leave in this way.
 pub(crate) fn may_leave(entry: &Entry, why: Departure) -> bool {
-    why == Departure::Deregistered || entry.standing == Standing::Provisional
+    why != Departure::NotConfirmed || entry.standing == Standing::Provisional
 }
 
 fn contents(message: &Register, plugin: &PluginKey) -> Arc<Registration> {

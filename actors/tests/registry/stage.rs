@@ -7,8 +7,8 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use callboard_actors::registry::{
-    self, Active, CheckOutcome, Deregister, Deregistered, Describe, Description, IdentityCheck, List,
-    MemoryStore, Register, Registered, Registry, RegistryNews, RegistryOptions, RegistryView,
+    self, Active, CheckOutcome, Deregister, Deregistered, Describe, Description, IdentityCheck, LeaveCause,
+    List, MemoryStore, Policy, Register, Registered, Registry, RegistryNews, RegistryOptions, RegistryView,
 };
 use callboard_actors::shell::{Address, FeedItem, Running, Settings, Store, Subscription};
 use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, Registration, SocketPath};
@@ -41,7 +41,8 @@ pub(crate) fn register(id: &str, plugins: &[&str]) -> Register {
 }
 
 pub(crate) fn deregister(id: &str, plugins: &[&str]) -> Deregister {
-    Deregister { plugins: plugins.iter().copied().map(plugin).collect(), allocation: allocation(id) }
+    let plugins = plugins.iter().copied().map(plugin).collect();
+    Deregister { plugins, allocation: allocation(id), cause: LeaveCause::Stopped }
 }
 
 /// Who of the restored plugins answers under its name.
@@ -84,7 +85,9 @@ impl Fixture {
     pub(crate) fn with(store: impl Store<Registry>, limit: usize, living: Living) -> Self {
         let registry = Address::vacant("registry", limit);
         let settings = Settings { seed: Some(7), ..Settings::default() };
-        let options = RegistryOptions { restore_grace: GRACE, ..RegistryOptions::default() };
+        // Nobody looks at plugins here, so none proves to be fit.
+        let policy = Policy::Newest;
+        let options = RegistryOptions { restore_grace: GRACE, policy, ..RegistryOptions::default() };
         let running = registry::start(&registry, options, living.clone(), store, settings.clone());
         Self { registry, running, settings, living }
     }
@@ -142,10 +145,11 @@ pub(crate) fn told(feed: &mut Feed) -> Vec<String> {
             FeedItem::Change { news, .. } => match news {
                 RegistryNews::Registered(entry) => format!("{} came", entry.registration.allocation),
                 RegistryNews::Updated(entry) => format!("{} changed", entry.registration.allocation),
+                RegistryNews::Renewed(entry) => format!("{} renewed", entry.registration.allocation),
                 RegistryNews::Deregistered(entry, why) => {
                     format!("{} left: {why:?}", entry.registration.allocation)
                 }
-                RegistryNews::ActiveChanged { plugin, from, to } => {
+                RegistryNews::ActiveChanged { plugin, from, to, reason: _ } => {
                     format!("{plugin}: {} -> {}", short(&from), short(&to))
                 }
             },

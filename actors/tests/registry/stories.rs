@@ -158,7 +158,7 @@ fn reg_05_a_takeover_is_told_in_the_turn_in_which_the_active_one_leaves() {
         let mut feed = fixture.subscribe().await;
         let before = fixture.settings.clock.now();
         fixture.deregister("b", &[ZFS]).await;
-        assert_eq!(told(&mut feed), ["b left: Deregistered", "csi-node/zfs: b -> a"]);
+        assert_eq!(told(&mut feed), ["b left: Deregistered", "a renewed", "csi-node/zfs: b -> a"]);
         assert_eq!(fixture.settings.clock.now(), before, "no time has passed");
         let awaited = fixture.registry.ask(WaitForPlugin { plugin: plugin(ZFS), within: Duration::ZERO });
         assert_eq!(awaited.await.unwrap().unwrap().registration.allocation, allocation("a"));
@@ -395,7 +395,11 @@ fn scl_08_many_threads_that_register_and_deregister_at_once_leave_one_consistent
                     RegistryNews::Deregistered(entry, _) => {
                         folded.retain(|other| other.number != entry.number);
                     }
-                    RegistryNews::Updated(_) | RegistryNews::ActiveChanged { .. } => {}
+                    RegistryNews::Updated(entry) | RegistryNews::Renewed(entry) => {
+                        let known = folded.iter_mut().find(|other| other.number == entry.number);
+                        *known.expect("it was registered") = entry;
+                    }
+                    RegistryNews::ActiveChanged { .. } => {}
                 }
             }
             assert_eq!(folded, entries, "the news tell the same as the list");

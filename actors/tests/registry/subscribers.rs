@@ -74,10 +74,13 @@ impl Picture {
         };
         let mut active = BTreeMap::new();
         for row in rows.values().filter(|row| row.confirmed_in == run) {
-            let Some(activation) = row.activation else { continue };
-            let (generation, since) = (activation.generation, activation.since);
+            let Some(since) = row.active_since else { continue };
             let registration = Arc::clone(&row.registration);
-            active.insert(row.registration.plugin.clone(), Active { generation, registration, since });
+            let this = Active { generation: row.generation, registration, since };
+            let last = active.entry(row.registration.plugin.clone()).or_insert_with(|| this.clone());
+            if last.since <= since {
+                *last = this;
+            }
         }
         self.entries.len() == rows.len()
             && self.entries.values().zip(rows.values()).all(is_same)
@@ -91,7 +94,7 @@ impl Picture {
                 assert!(newest.is_none_or(|newest| *newest < entry.number), "{entry:?} is not the newest");
                 self.entries.insert(entry.number, entry);
             }
-            RegistryNews::Updated(entry) => {
+            RegistryNews::Updated(entry) | RegistryNews::Renewed(entry) => {
                 let old = self.entries.insert(entry.number, entry.clone()).expect("it was there");
                 assert_ne!(old, entry, "R3: an equal registration is no update");
             }
@@ -99,7 +102,7 @@ impl Picture {
                 assert!(may_leave(&entry, why), "{entry:?} left: {why:?}");
                 assert_eq!(self.entries.remove(&entry.number), Some(entry), "R4: it names what was there");
             }
-            RegistryNews::ActiveChanged { plugin, from, to } => {
+            RegistryNews::ActiveChanged { plugin, from, to, reason: _ } => {
                 assert_ne!(from, to);
                 let before = match to {
                     Some(to) => self.active.insert(plugin, to),
@@ -186,17 +189,22 @@ impl Listener {
                     assert!(entry.number > memory.newest_number, "R2: {entry:?}");
                     memory.newest_number = entry.number;
                 }
-                memory.note_entry(entry);
+                self.remember_generation(entry, memory);
             }
-            RegistryNews::Updated(entry) | RegistryNews::Deregistered(entry, _) => memory.note_entry(entry),
-            RegistryNews::ActiveChanged { to, .. } => {
-                if let (true, Some(to)) = (self.hears_all, to) {
-                    assert!(to.generation > memory.newest_generation, "{to:?} has an old generation");
-                    memory.newest_generation = to.generation;
-                }
-                memory.note(to.as_ref());
+            RegistryNews::Updated(entry) | RegistryNews::Renewed(entry) => {
+                self.remember_generation(entry, memory);
             }
+            RegistryNews::Deregistered(entry, _) => memory.note_entry(entry),
+            RegistryNews::ActiveChanged { to, .. } => memory.note(to.as_ref()),
         }
+    }
+
+    fn remember_generation(&self, entry: &Entry, memory: &mut Memory) {
+        if self.hears_all {
+            assert!(entry.generation > memory.newest_generation, "{entry:?} has an old generation");
+            memory.newest_generation = entry.generation;
+        }
+        memory.note_entry(entry);
     }
 
     /// The active one is the newest confirmed one, of every plugin (R1).

@@ -80,9 +80,15 @@ mod tests {
 
     const SMALL: Simulation = Simulation { messages: 20_000, ..Simulation::SMALL };
 
-    fn script_of(tampers: Tampers) -> String {
-        let found = simulate_tampered(&SMALL, tampers, &mut Unwatched).expect_err("it was not found out");
-        write(&SMALL, "callboard simulate --seed 1", &found)
+    fn script_of(tampers: &Tampers) -> String {
+        // A fault that is rare shows in some histories only.
+        let seeded = |seed| Simulation { seed, ..SMALL };
+        let found = (1..=20).find_map(|seed| {
+            let found = simulate_tampered(&seeded(seed), tampers.clone(), &mut Unwatched).err()?;
+            Some((seed, found))
+        });
+        let (seed, found) = found.expect("it was not found out");
+        write(&seeded(seed), &format!("callboard simulate --seed {seed}"), &found)
     }
 
     fn outcome(script: &str) -> String {
@@ -93,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_history_that_loses_an_update_becomes_a_script_that_shows_what_should_have_been_told_r3() {
-        let script = script_of(Tampers::drop_updates());
+        let script = script_of(&Tampers::drop_updates());
         assert!(script.starts_with("# callboard simulate --seed 1\n# R3 is broken"), "{script}");
         assert!(script.contains("\n---\nR3 must hold: "), "{script}");
         let played = outcome(&script);
@@ -102,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_history_that_hides_a_gap_becomes_a_script_in_which_its_handler_has_the_events_evt_02() {
-        let script = script_of(Tampers::hide_gaps());
+        let script = script_of(&Tampers::hide_gaps());
         assert!(script.contains("\nadd-driver d") && script.contains("\nevent d"), "{script}");
         let played = outcome(&script);
         assert!(played.contains("happened"), "{played}");

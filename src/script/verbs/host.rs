@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use callboard_actors::registry::Policy;
 use callboard_actors::shell::{Drill, StopMode};
 use callboard_actors::supervisor::{DescribeTree, RestartChild, Shutdown};
-use callboard_actors::vocabulary::DriverName;
+use callboard_actors::vocabulary::{DriverName, PluginKey};
 
 use super::{Entry, Mistake, Stage, Words};
 use crate::launch::AnyPart;
@@ -13,7 +14,7 @@ use crate::timeline::answers;
 pub(super) const VERBS: &[Entry] = &[
     ("host start|start-beside|stop|detach|kill", host),
     (
-        "options [restore-grace=DURATION] [round=DURATION] [call-deadline=DURATION] [failures=NUMBER] [first-wait=DURATION] [restart-grace=DURATION] [registrations=NUMBER] [waiting=NUMBER] [messages=NUMBER] [restarts=NUMBER] [blocked=DRIVER]",
+        "options [restore-grace=DURATION] [round=DURATION] [call-deadline=DURATION] [failures=NUMBER] [first-wait=DURATION] [restart-grace=DURATION] [policy=newest|newest-healthy] [registrations=NUMBER] [waiting=NUMBER] [messages=NUMBER] [restarts=NUMBER] [blocked=DRIVER]",
         options,
     ),
     (
@@ -86,6 +87,15 @@ fn options(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     if let Some(failures) = words.number("failures")? {
         options.instances.limits.failures_until_unhealthy = failures;
     }
+    if let Some(policy) = words.key("policy") {
+        options.registry.policy = match policy {
+            "newest" => Policy::Newest,
+            "newest-healthy" => Policy::NewestHealthy,
+            other => {
+                return Err(Mistake::new(format!("no such policy: {other}; write newest or newest-healthy")));
+            }
+        };
+    }
     if let Some(registrations) = words.number("registrations")? {
         options.registry.registrations_max = registrations as usize;
     }
@@ -130,9 +140,26 @@ fn actor(stage: &Stage, words: &mut Words<'_>) -> Result<String, Mistake> {
     let all: Vec<_> = SINGLE.into_iter().chain(NAMED).chain(own).map(|kind| (kind, kind)).collect();
     let kind = words.one_of("which actor", &all)?;
     match kind {
-        "instance" => Ok(format!("{kind} {}", words.plugin()?)),
+        "instance" => {
+            let plugin = words.plugin()?;
+            Ok(instance(stage, &plugin, words.key("of")))
+        }
         _ if NAMED.contains(&kind) => Ok(format!("{kind} {}", words.next(&format!("name of the {kind}"))?)),
         _ => Ok(kind.to_owned()),
+    }
+}
+
+/// The instance of this allocation, or the only one of the plugin.
+fn instance(stage: &Stage, plugin: &PluginKey, of: Option<&str>) -> String {
+    let name = format!("instance {plugin}");
+    if let Some(of) = of {
+        return format!("{name} of {of}");
+    }
+    let is_of_it = |other: &String| other.strip_prefix(&name).is_some_and(|rest| rest.starts_with(" of "));
+    let running: Vec<String> = stage.drills.names().into_iter().filter(is_of_it).collect();
+    match <[String; 1]>::try_from(running) {
+        Ok([only]) => only,
+        Err(_none_or_many) => name,
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_actors::registry::{Deregister, Describe, List, Register, RegistrationOf, WaitForPlugin};
+use callboard_actors::registry::{
+    Deregister, Describe, LeaveCause, List, Register, RegistrationOf, WaitForPlugin,
+};
 use callboard_actors::vocabulary::SocketPath;
 
 use super::{Entry, Mistake, Stage, Words};
@@ -73,9 +75,11 @@ fn deregister(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         })?;
     }
     let registry = stage.host()?.registry().clone();
-    stage.ask("registry", registry.ask(Deregister { plugins, allocation }), |answer| {
-        answers::deregistered(&answer)
-    });
+    stage.ask(
+        "registry",
+        registry.ask(Deregister { plugins, allocation, cause: LeaveCause::Stopped }),
+        |answer| answers::deregistered(&answer),
+    );
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use super::state::{
 };
 use crate::AskError;
 use crate::kernel::Effects;
-use crate::registry::{Deregister, Deregistered, Register};
+use crate::registry::{Deregister, Deregistered, LeaveCause, Register};
 use crate::vocabulary::{Attempt, BackoffState, Identity, Moment};
 
 impl Default for SignIn {
@@ -60,6 +60,14 @@ impl Allocation {
             Desired::Out => AllocationCall::Deregister(Deregister {
                 plugins: self.config.spec.plugins(),
                 allocation: self.config.spec.allocation.clone(),
+                cause: match self.phase {
+                    Phase::Stopping(_) | Phase::Ended => LeaveCause::Stopped,
+                    Phase::Prepared
+                    | Phase::Waiting(_)
+                    | Phase::Registering
+                    | Phase::Registered(_)
+                    | Phase::AwaitingRestart => LeaveCause::Failed,
+                },
             }),
         };
         let deadline = self.config.options.registry_deadline;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::life::first_report;
 use super::messages::{InstanceAnswer, InstanceAsk, InstanceReport, LookNow, Retire};
 use super::reading::{Next, Refusal, remark};
 use super::state::{
@@ -10,10 +11,12 @@ use super::state::{
 };
 use crate::csi::{Answer, CallError, Class, Rpc};
 use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
-use crate::vocabulary::{Attempt, BackoffState, CsiFingerprint, Health, Moment};
+use crate::vocabulary::{Attempt, BackoffState, CsiFingerprint, Fitness, Health, Moment};
 
 /// The margin between the call's own timeout and that of the shell, so that the call's own error is reported.
 const CALL_GRACE: Duration = Duration::from_secs(2);
+
+const OTHER_ANSWER: &str = "another question was answered than was asked";
 
 impl Machine for Instance {
     const KIND: &'static str = "instance";
@@ -29,16 +32,7 @@ impl Machine for Instance {
     type View = InstanceReport;
 
     fn restore(config: &InstanceConfig, (): (), moment: Moment) -> Self {
-        let report = InstanceReport {
-            plugin: config.plugin.clone(),
-            allocation: config.allocation.clone(),
-            socket: config.socket.clone(),
-            generation: config.generation,
-            health: Health::Starting,
-            since: moment.now,
-            fingerprint: None,
-            remarks: Vec::new(),
-        };
+        let report = first_report(config, moment);
         Self {
             config: config.clone(),
             phase: Phase::Resting,
@@ -46,6 +40,7 @@ impl Machine for Instance {
             report,
             told: None,
             attempt: Attempt::default(),
+            was_healthy: false,
             failures: 0,
             backoff: BackoffState::default(),
             waiting: Vec::new(),
@@ -65,6 +60,10 @@ impl Machine for Instance {
             Input::Asked { id, ask: InstanceAsk::Retire(Retire), .. } => {
                 self.retiring.push(*id);
                 self.retire(effects);
+            }
+            Input::Asked { id, ask: InstanceAsk::ConnectionEnded(ended), .. } => {
+                self.connection_ended(moment, ended.connection, effects);
+                effects.reply(*id, InstanceAnswer::ConnectionEnded(()));
             }
             Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
             Input::Elapsed(InstanceTimer::Look) => self.look_due(moment, effects),
@@ -109,7 +108,7 @@ impl Instance {
     fn look(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         match &self.link {
             Link::Down => self.call(InstanceCall::Dial, effects),
-            Link::Up(reading) => match reading.next(self.config.half) {
+            Link::Up { reading, .. } => match reading.next(self.config.half) {
                 Next::Ask(rpc) => self.call(InstanceCall::Ask(rpc), effects),
                 Next::Complete(fingerprint, remarks) => self.complete(moment, fingerprint, remarks, effects),
             },
@@ -165,30 +164,32 @@ impl Instance {
         effects: &mut Effects<Self>,
     ) {
         match (call, reached) {
-            (InstanceCall::Dial, Reached::Connected) => {
-                self.link = Link::Up(Box::default());
+            (InstanceCall::Dial, Reached::Connected { connection }) => {
+                self.link = Link::Up { connection: *connection, reading: Box::default() };
                 self.look(moment, effects);
             }
             (InstanceCall::Ask(rpc), Reached::Answered(answer)) if answer.rpc() == rpc => {
                 self.answered(moment, rpc, answer, effects);
             }
-            (InstanceCall::Dial, Reached::Answered(_) | Reached::Drained)
-            | (InstanceCall::Ask(_), Reached::Answered(_) | Reached::Connected | Reached::Drained)
-            | (InstanceCall::Drain, _) => {
-                self.link = Link::Down;
-                self.failed(moment, "another question was answered than was asked".to_owned(), effects);
+            (InstanceCall::Dial, Reached::Answered(_) | Reached::Drained) => {
+                self.failed(moment, OTHER_ANSWER.to_owned(), effects);
             }
+            (InstanceCall::Ask(_), Reached::Answered(_) | Reached::Connected { .. } | Reached::Drained)
+            | (InstanceCall::Drain, _) => self.connection_lost(moment, OTHER_ANSWER.to_owned(), effects),
         }
     }
 
     fn answered(&mut self, moment: Moment, rpc: Rpc, answer: &Answer, effects: &mut Effects<Self>) {
         let known = self.report.fingerprint.as_ref().or(self.config.predecessor.as_ref()).cloned();
-        let Link::Up(reading) = &mut self.link else { return };
+        let Link::Up { reading, .. } = &mut self.link else { return };
         match reading.take(answer.clone(), &self.config, known.as_deref()) {
             Ok(()) => self.look(moment, effects),
             // Until the first ready answer, not ready is the normal start of a plugin and no failure.
-            Err(Refusal::NotReady) if self.report.fingerprint.is_none() => {
+            Err(refusal @ Refusal::NotReady) if !self.was_healthy => {
                 self.set_health(moment, Health::Starting);
+                if self.report.fitness == Fitness::Fit {
+                    self.report.fitness = Fitness::Unfit { reason: refusal.to_string().into() };
+                }
                 self.look_again(moment, effects);
             }
             Err(refusal @ (Refusal::NotReady | Refusal::Broken(_))) => {
@@ -205,26 +206,25 @@ impl Instance {
         error: &CallError,
         effects: &mut Effects<Self>,
     ) {
-        if let (InstanceCall::Ask(rpc), Class::Unimplemented, Link::Up(reading)) =
+        if let (InstanceCall::Ask(rpc), Class::Unimplemented, Link::Up { reading, .. }) =
             (call, error.class(), &mut self.link)
             && reading.declined(rpc, self.config.half)
         {
             self.look(moment, effects);
             return;
         }
-        if is_hung_up(error.class()) {
-            self.link = Link::Down;
+        match &self.link {
+            Link::Up { .. } if is_hung_up(error.class()) => {
+                self.connection_lost(moment, error.to_string(), effects);
+            }
+            Link::Up { .. } | Link::Down => self.failed(moment, error.to_string(), effects),
         }
-        self.failed(moment, error.to_string(), effects);
     }
 
     /// The call itself was lost. The state of a dial is unknown then, so it is repeated.
     fn lost(&mut self, moment: Moment, call: InstanceCall, lost: &CallLost, effects: &mut Effects<Self>) {
         let what = match call {
-            InstanceCall::Dial => {
-                self.link = Link::Down;
-                "Dial"
-            }
+            InstanceCall::Dial => "Dial",
             InstanceCall::Ask(rpc) => rpc.as_str(),
             InstanceCall::Drain => "Drain",
         };
@@ -245,6 +245,8 @@ impl Instance {
         self.report.remarks = remarks;
         self.report.fingerprint = Some(fingerprint);
         self.set_health(moment, Health::Healthy);
+        self.report.fitness = Fitness::Fit;
+        self.was_healthy = true;
         self.failures = 0;
         self.backoff.reset();
         let round = moment.spread(self.config.limits.round, self.config.limits.round_jitter_percent);
@@ -254,10 +256,15 @@ impl Instance {
     fn failed(&mut self, moment: Moment, reason: String, effects: &mut Effects<Self>) {
         self.failures = self.failures.saturating_add(1);
         let is_tolerated = match (&self.report.health, &self.link) {
-            (Health::Healthy, Link::Up(_)) => self.failures < self.config.limits.failures_until_unhealthy,
+            (Health::Healthy, Link::Up { .. }) => self.failures < self.config.limits.failures_until_unhealthy,
             (Health::Healthy, Link::Down)
-            | (Health::Starting | Health::Unhealthy { .. } | Health::Gone, Link::Up(_) | Link::Down) => false,
+            | (Health::Starting | Health::Unhealthy { .. } | Health::Gone, Link::Up { .. } | Link::Down) => {
+                false
+            }
         };
+        if !self.was_healthy || self.failures >= self.config.limits.failures_until_unfit() {
+            self.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
+        }
         if !is_tolerated {
             self.set_health(moment, Health::Unhealthy { reason });
         }
@@ -271,7 +278,7 @@ impl Instance {
 
     /// Ends a check: publishes changes, and schedules the next check.
     fn rest(&mut self, moment: Moment, pause: Duration, effects: &mut Effects<Self>) {
-        if let Link::Up(reading) = &mut self.link {
+        if let Link::Up { reading, .. } = &mut self.link {
             reading.forget_readiness();
         }
         self.phase = Phase::Resting;
@@ -286,7 +293,7 @@ impl Instance {
         }
     }
 
-    fn set_health(&mut self, moment: Moment, health: Health) {
+    pub(super) fn set_health(&mut self, moment: Moment, health: Health) {
         if self.report.health.as_str() != health.as_str() {
             self.report.since = moment.now;
         }
@@ -294,7 +301,7 @@ impl Instance {
     }
 
     /// Publishes the report if it differs from the last one (SCL-05).
-    fn tell(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn tell(&mut self, effects: &mut Effects<Self>) {
         if self.told.as_ref() != Some(&self.report) {
             effects.publish(self.report.clone());
             self.told = Some(self.report.clone());

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::state::Instance;
 use crate::conversation;
-use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, Health, PluginKey, SocketPath, Timestamp};
+use crate::vocabulary::{
+    AllocationId, Attempt, CsiFingerprint, Fitness, Generation, Health, PluginKey, SocketPath, Timestamp,
+};
 
 /// The state of one plugin's instance. It is also the instance's news, published whenever it changes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -15,12 +17,15 @@ pub struct InstanceReport {
     pub allocation: AllocationId,
     /// Its socket.
     pub socket: SocketPath,
-    /// The generation of the activation.
+    /// The generation of its registration: that of the connection.
     pub generation: Generation,
     /// Its health; the same value decides about routing (I2, HLT-03).
     pub health: Health,
     /// When its health changed to this kind; another reason for being unhealthy does not reset it.
     pub since: Timestamp,
+    /// Whether work may be routed to it: it tolerates failures for longer than its health does (R1b). A change of it alone is not
+    /// published to subscribers of the instances.
+    pub fitness: Fitness,
     /// Its last fingerprint; kept while it is unhealthy.
     pub fingerprint: Option<Arc<CsiFingerprint>>,
     /// Anomalies that do not prevent it from serving, such as other capabilities under the same version (C032).
@@ -37,11 +42,20 @@ pub struct LookNow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Retire;
 
+/// Tells an instance that a connection has ended: the plugin closed it, or its process is gone. From anyone but the connection itself
+/// it has no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConnectionEnded {
+    /// The number of the connection, counted from the first dial of the instance.
+    pub connection: Attempt,
+}
+
 conversation! {
     /// The messages of an instance.
     #[derive(Clone, Hash)]
     pub enum InstanceAsk -> #[derive(Hash)] InstanceAnswer for Instance {
         LookNow => InstanceReport,
         Retire => InstanceReport,
+        ConnectionEnded => (),
     }
 }

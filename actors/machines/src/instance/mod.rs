@@ -36,6 +36,7 @@ mod state;
 mod reading;
 
 mod behaviour;
+mod life;
 
 #[cfg(test)]
 mod scripts;

@@ -4,7 +4,7 @@
 
 use goldenscript::ArgumentConsumer;
 
-use super::messages::{InstanceAnswer, InstanceAsk, InstanceReport, LookNow, Retire};
+use super::messages::{ConnectionEnded, InstanceAnswer, InstanceAsk, InstanceReport, LookNow, Retire};
 use super::state::{Half, Instance, InstanceCall, InstanceConfig, InstanceLimits, InstanceTimer, Reached};
 use crate::csi::{Answer, CallError, Cause, Code, Readiness, Rpc, Step};
 use crate::kernel::{CallKey, CallLost, Effect};
@@ -36,6 +36,11 @@ fn say(
             (0..times).for_each(|_| stage.ask(InstanceAsk::LookNow(LookNow)));
         }
         "retire" => stage.ask(InstanceAsk::Retire(Retire)),
+        // Of the first connection, unless another one is named.
+        "connection-ends" => {
+            let connection = Attempt::new(args.next_pos().unwrap_or("1").parse()?);
+            stage.ask(InstanceAsk::ConnectionEnded(ConnectionEnded { connection }));
+        }
         // All answers of a healthy plugin, from the first call to the last.
         "whole" => {
             let (name, version) = (args.take_key("name"), args.take_key("version"));
@@ -93,8 +98,31 @@ fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<InstanceConfig, Fault>
         socket: socket(),
         generation: Generation::new(3),
         expected_provider: args.take_key("registered").map(Into::into),
+        former: args.take_key("former").map(read_former).transpose()?.map(Box::new),
         predecessor,
         limits,
+    })
+}
+
+/// The last report of the former instance: its health, or the reason of being unhealthy.
+fn read_former(health: &str) -> Result<InstanceReport, Fault> {
+    let (health, fitness) = match health {
+        "starting" => (Health::Starting, Fitness::Fit),
+        reason => {
+            let fitness = Fitness::Unfit { reason: reason.into() };
+            (Health::Unhealthy { reason: reason.to_owned() }, fitness)
+        }
+    };
+    Ok(InstanceReport {
+        plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs")?),
+        allocation: AllocationId::new("a")?,
+        socket: socket(),
+        generation: Generation::new(2),
+        health,
+        since: Timestamp::default(),
+        fitness,
+        fingerprint: Some(fingerprint("zfs.example", "1").into()),
+        remarks: vec![],
     })
 }
 
@@ -124,7 +152,7 @@ fn offers(has_controller: bool) -> Answer {
 
 fn whole(call: InstanceCall, name: &str, version: &str) -> Reached {
     let rpc = match call {
-        InstanceCall::Dial => return Reached::Connected,
+        InstanceCall::Dial => return Reached::Connected { connection: Attempt::new(1) },
         InstanceCall::Drain => return Reached::Drained,
         InstanceCall::Ask(rpc) => rpc,
     };
@@ -150,7 +178,7 @@ fn read_outcome(call: InstanceCall, args: &mut ArgumentConsumer<'_>) -> Result<O
         |cause| Ok(Err(CallError::new(step, socket(), InstanceLimits::default().call_deadline, cause)));
     let status = |code, message: &str| failed(Cause::Status { code, message: message.to_owned() });
     Ok(match word(args, "outcome")?.as_str() {
-        "connected" => Ok(Ok(Reached::Connected)),
+        "connected" => Ok(Ok(Reached::Connected { connection: Attempt::new(1) })),
         "drained" => Ok(Ok(Reached::Drained)),
         "too-late" => Err(CallLost::DeadlineExceeded(InstanceLimits::default().retire_deadline)),
         "name" => {
@@ -193,6 +221,7 @@ fn tell(effect: &Effect<Instance>, now: Timestamp) -> String {
         Effect::Reply(id, InstanceAnswer::LookNow(report)) => {
             format!("answer {}: {}", number(*id), tell_report(report, now))
         }
+        Effect::Reply(_, InstanceAnswer::ConnectionEnded(())) => String::new(),
         Effect::Reply(id, InstanceAnswer::Retire(report)) => {
             format!("goodbye {}: {}", number(*id), tell_report(report, now))
         }
@@ -204,7 +233,12 @@ fn tell(effect: &Effect<Instance>, now: Timestamp) -> String {
 }
 
 fn tell_report(report: &InstanceReport, now: Timestamp) -> String {
-    let mut told = format!("{} (for {:?})", report.health, now.since(report.since));
+    let fitness = match &report.fitness {
+        Fitness::Unproven => "unproven",
+        Fitness::Fit => "fit",
+        Fitness::Unfit { .. } => "unfit",
+    };
+    let mut told = format!("{} (for {:?}), {fitness}", report.health, now.since(report.since));
     if let Some(fingerprint) = &report.fingerprint {
         let Identity { provider, version, .. } = &fingerprint.identity;
         let node = fingerprint.node_info.as_ref().map_or("no node id", |info| &info.node_id);

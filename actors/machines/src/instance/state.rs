@@ -50,12 +50,23 @@ pub struct InstanceLimits {
     /// How many consecutive rounds must fail before a healthy plugin is unhealthy (I5). 1 by default. A lost connection
     /// counts at once, since another process may listen there next.
     pub failures_until_unhealthy: u32,
+    /// How many consecutive rounds must fail before a standby takes over (R1b). 3 by default; at least as many as until it is unhealthy. The first look over a new connection,
+    /// and a plugin that cannot be connected to, are not tolerated.
+    pub failures_until_unfit: u32,
     /// The backoff after a failure, and while the plugin is not ready. 500 ms to 30 s by default.
     pub backoff: Backoff,
     /// The timeout of the calls in flight when the instance retires, those of leases included; then they are cut. 4 s by default.
     pub retire_deadline: Duration,
     /// The limit of calls in flight over leases (F17). One more is refused at once. 256 by default.
     pub calls_max: usize,
+}
+
+impl InstanceLimits {
+    /// How many failures are not tolerated any more: a plugin that is called healthy is not left.
+    #[must_use]
+    pub fn failures_until_unfit(&self) -> u32 {
+        self.failures_until_unfit.max(self.failures_until_unhealthy)
+    }
 }
 
 impl Default for InstanceLimits {
@@ -66,6 +77,7 @@ impl Default for InstanceLimits {
             call_deadline: Duration::from_secs(10),
             connection: Limits::default(),
             failures_until_unhealthy: 1,
+            failures_until_unfit: 3,
             backoff: Backoff { first: Duration::from_millis(500), ..Backoff::default() },
             retire_deadline: Duration::from_secs(4),
             calls_max: 256,
@@ -84,12 +96,14 @@ pub struct InstanceConfig {
     pub allocation: AllocationId,
     /// Its socket.
     pub socket: SocketPath,
-    /// The generation of the activation.
+    /// The generation of the registration: that of this instance's connection.
     pub generation: Generation,
     /// The name under which the plugin was registered, if known (C031).
     pub expected_provider: Option<Arc<str>>,
-    /// The fingerprint of the previous generation (C031, C032).
+    /// The fingerprint of the generation that served last (C031, C032).
     pub predecessor: Option<Arc<CsiFingerprint>>,
+    /// The last report of the former instance of the same registration: what is known until the first look is over.
+    pub former: Option<Box<InstanceReport>>,
     /// Its limits.
     pub limits: InstanceLimits,
 }
@@ -97,7 +111,7 @@ pub struct InstanceConfig {
 /// The calls of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InstanceCall {
-    /// Drop the present connection and open a new one.
+    /// Open the connection.
     Dial,
     /// Make this RPC over the present connection.
     Ask(Rpc),
@@ -109,7 +123,10 @@ pub enum InstanceCall {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reached {
     /// The connection is open.
-    Connected,
+    Connected {
+        /// Its number, counted from the first dial of the instance.
+        connection: Attempt,
+    },
     /// The plugin answered.
     Answered(Answer),
     /// No call is in flight.
@@ -134,10 +151,10 @@ pub(super) enum Phase {
 
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Link {
-    /// There is none, or it was lost.
+    /// There is none yet.
     Down,
     /// It is open; the reading was made over it.
-    Up(Box<Reading>),
+    Up { connection: Attempt, reading: Box<Reading> },
 }
 
 /// The machine: see the [module](super).
@@ -149,6 +166,8 @@ pub struct Instance {
     pub(super) report: InstanceReport,
     pub(super) told: Option<InstanceReport>,
     pub(super) attempt: Attempt,
+    /// Whether it was healthy at any time.
+    pub(super) was_healthy: bool,
     pub(super) failures: u32,
     pub(super) backoff: BackoffState,
     pub(super) waiting: Vec<AskId>,

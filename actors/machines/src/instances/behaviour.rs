@@ -7,15 +7,15 @@ use super::messages::{
     InstanceReported, InstanceStatus, InstancesAnswer, InstancesAsk, InstancesNews, InstancesView,
 };
 use super::state::{
-    Entry, Instances, InstancesCall, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,
+    Child, Entry, Instances, InstancesCall, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,
     Settling,
 };
 use super::waiters::Waiters;
 use crate::instance::Half;
 use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never, Vitals};
 use crate::lease::LeasedCalls;
-use crate::registry::{Active, RegistryNews};
-use crate::vocabulary::{Attempt, Generation, Moment, PluginKey, Timestamp};
+use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Standing};
+use crate::vocabulary::{Attempt, Generation, Moment, PluginKey, Registration, Timestamp};
 use crate::{AskError, FeedItem};
 
 /// The deadline of one call for the registry's news or for endings; then it is repeated.
@@ -44,13 +44,20 @@ impl Machine for Instances {
         Self {
             options: *options,
             wanted: BTreeMap::new(),
+            allocations: BTreeMap::new(),
+            active: BTreeMap::new(),
             entries: BTreeMap::new(),
+            shown: BTreeMap::new(),
+            shown_standby: BTreeMap::new(),
+            known: BTreeMap::new(),
             settling: Settling::Unknown,
+            had_instances: false,
             is_stopping: false,
             life: Attempt::new(moment.random >> 16),
             following: Attempt::default(),
             dispensing: Waiters::default(),
             checking: Waiters::default(),
+            looking: BTreeMap::new(),
             retirement: Waiters::default(),
             describing: Vec::new(),
         }
@@ -76,7 +83,8 @@ impl Machine for Instances {
             Settling::Unknown | Settling::Settled => Vec::new(),
         };
         InstancesView {
-            reports: self.entries.values().map(|entry| entry.report.clone()).collect(),
+            reports: self.shown.values().cloned().collect(),
+            standby: self.shown_standby.values().cloned().collect(),
             expected,
             settled: matches!(self.settling, Settling::Settled),
         }
@@ -105,7 +113,7 @@ impl Instances {
             }
             InstancesAsk::DescribeInstances(_) => self.describe(id, effects),
             InstancesAsk::InstanceReported(InstanceReported { life, report }) => {
-                self.reported(*life, report, effects);
+                self.reported(*life, report, moment, effects);
                 effects.reply(id, InstancesAnswer::InstanceReported(()));
             }
         }
@@ -114,8 +122,15 @@ impl Instances {
     fn elapsed(&mut self, moment: Moment, timer: &InstancesTimer, effects: &mut Effects<Self>) {
         match timer {
             InstancesTimer::Refollow => self.follow(true, effects),
-            InstancesTimer::Retire(plugin) => self.retired_too_slowly(moment, plugin, effects),
-            InstancesTimer::Restart(plugin) => self.restart_due(plugin, effects),
+            InstancesTimer::Retire(plugin, allocation) => {
+                self.retired_too_slowly(moment, &(plugin.clone(), allocation.clone()), effects);
+            }
+            InstancesTimer::Restart(plugin, allocation) => {
+                self.restart_due(moment, &(plugin.clone(), allocation.clone()), effects);
+            }
+            InstancesTimer::Resend(plugin, allocation) => {
+                self.resend(&(plugin.clone(), allocation.clone()), effects);
+            }
             InstancesTimer::Dispense(plugin, id) => self.dispense_ended(moment, plugin, *id, effects),
             InstancesTimer::AwaitRetired(allocation, id) => {
                 self.retirement_overdue(moment, allocation, *id, effects);
@@ -161,10 +176,21 @@ impl Instances {
                     endings.iter().for_each(|ended| self.ended(moment, ended, effects));
                 }
             }
-            (InstancesCall::Look { plugin, life }, _) => self.looked(plugin, *life, effects),
+            (InstancesCall::Look { plugin, life }, outcome) => self.looked(plugin, *life, outcome, effects),
             (InstancesCall::Describe, outcome) => self.described(outcome, effects),
             (InstancesCall::Start { life, config }, Err(lost)) => {
-                self.not_started(moment, &config.plugin, *life, lost, effects);
+                let place = (config.plugin.clone(), config.allocation.clone());
+                self.not_started(moment, place, *life, lost, effects);
+            }
+            (InstancesCall::Report(_) | InstancesCall::Renew(_), Ok(InstancesOutcome::Sent(Ok(())))) => {}
+            (InstancesCall::Report(report), _) => {
+                self.not_told(moment, (report.plugin.clone(), report.allocation.clone()), effects);
+            }
+            (InstancesCall::Renew(renew), _) => {
+                self.not_told(moment, (renew.plugin.clone(), renew.allocation.clone()), effects);
+            }
+            (InstancesCall::Sweep, Ok(InstancesOutcome::Swept(had_instances))) => {
+                self.had_instances = *had_instances;
             }
             // Their effect is reported as an ending. A timer kills an instance that does not retire, repeatedly.
             (InstancesCall::Start { .. }, Ok(_))
@@ -195,7 +221,9 @@ impl Instances {
             )))
             | Ok(
                 InstancesOutcome::Ended(_)
+                | InstancesOutcome::Swept(_)
                 | InstancesOutcome::Done
+                | InstancesOutcome::Sent(_)
                 | InstancesOutcome::Looked(_)
                 | InstancesOutcome::Described(_),
             )
@@ -214,36 +242,101 @@ impl Instances {
         for item in items {
             match item {
                 FeedItem::Snapshot { view, .. } => {
-                    touched.extend(std::mem::take(&mut self.wanted).into_keys());
-                    touched.extend(self.entries.keys().cloned());
-                    for active in &view.active {
-                        touched.extend(self.route(&active.registration.plugin, Some(active)));
-                    }
+                    touched.extend(self.active.keys().cloned());
+                    touched.extend(self.entries.keys().map(|(plugin, _)| plugin.clone()));
+                    self.begin_anew(view);
+                    touched.extend(self.active.keys().cloned());
+                    touched.extend(self.wanted.keys().map(|(plugin, _)| plugin.clone()));
                     touched.extend(self.take_entries(&view.entries, effects));
                 }
                 FeedItem::Change { news: RegistryNews::ActiveChanged { plugin, to, .. }, .. } => {
                     touched.extend(self.route(plugin, to.as_ref()));
                 }
-                FeedItem::Change { news: RegistryNews::Registered(entry), .. } => self.entry_came(entry),
+                FeedItem::Change { news: RegistryNews::Registered(entry), .. } => {
+                    self.entry_came(entry);
+                    touched.extend(self.want(entry));
+                }
+                FeedItem::Change {
+                    news: RegistryNews::Updated(entry) | RegistryNews::Renewed(entry),
+                    ..
+                } => {
+                    touched.extend(self.want(entry));
+                }
                 FeedItem::Change { news: RegistryNews::Deregistered(entry, _), .. } => {
+                    let registration = &entry.registration;
+                    self.wanted.remove(&(registration.plugin.clone(), registration.allocation.clone()));
+                    touched.extend(Some(registration.plugin.clone()).filter(|p| p.plugin_type.is_csi()));
                     touched.extend(self.entry_left(entry));
                 }
-                // A changed active registration comes as another generation; after a lag comes a snapshot.
-                FeedItem::Change { news: RegistryNews::Updated(_), .. } | FeedItem::Lagged { .. } => {}
+                // After a lag comes a snapshot.
+                FeedItem::Lagged { .. } => {}
             }
         }
         for plugin in touched {
-            self.reconcile(moment, &plugin, effects);
+            self.reconcile_plugin(moment, &plugin, effects);
         }
     }
 
-    /// Records the active registration of a plugin. Plugins without instances are ignored.
+    /// Applies the registry's snapshot.
+    fn begin_anew(&mut self, view: &RegistryView) {
+        self.wanted.clear();
+        view.entries.iter().for_each(|entry| {
+            self.want(entry);
+        });
+        let served: BTreeSet<_> = view.active.iter().map(|active| &active.registration.plugin).collect();
+        let gone = self.active.keys().filter(|plugin| !served.contains(plugin));
+        for plugin in gone.cloned().collect::<Vec<_>>() {
+            self.route(&plugin, None);
+        }
+        for active in &view.active {
+            self.route(&active.registration.plugin, Some(active));
+        }
+        // A former life of this machine may have connected to those that are confirmed already.
+        if std::mem::take(&mut self.had_instances) {
+            self.take_over_generations();
+        }
+        // A registry that was rebuilt has forgotten what it was told.
+        for entry in self.entries.values_mut() {
+            entry.told = None;
+            if let Child::Renewing { after } = &mut entry.child {
+                *after = Generation::default();
+            }
+        }
+    }
+
+    /// Records a confirmed registration. Plugins without instances are ignored.
+    fn want(&mut self, entry: &Registered) -> Option<PluginKey> {
+        let Registration { plugin, allocation, .. } = &*entry.registration;
+        if entry.standing == Standing::Provisional || !plugin.plugin_type.is_csi() {
+            return None;
+        }
+        self.wanted.insert((plugin.clone(), allocation.clone()), entry.clone());
+        self.allocations.entry(plugin.clone()).or_default().insert(allocation.clone());
+        Some(plugin.clone())
+    }
+
+    /// Records the active registration of a plugin. The generation that was active before has to be replaced.
     fn route(&mut self, plugin: &PluginKey, to: Option<&Active>) -> Option<PluginKey> {
         Half::of(plugin.plugin_type)?;
-        match to {
-            Some(active) => self.wanted.insert(plugin.clone(), active.clone()),
-            None => self.wanted.remove(plugin),
+        let before = match to {
+            Some(active) => self.active.insert(plugin.clone(), active.clone()),
+            None => self.active.remove(plugin),
         };
+        if let Some(before) = before.filter(|before| Some(before.generation) != to.map(|to| to.generation)) {
+            let place = (plugin.clone(), before.registration.allocation.clone());
+            let former = self.entries.get_mut(&place);
+            let was_given_out = |entry: &&mut Entry| {
+                entry.report.generation == before.generation && entry.report.fingerprint.is_some()
+            };
+            if let Some(entry) = former.filter(was_given_out) {
+                entry.is_spent = true;
+            }
+        }
+        if let Some(active) = to {
+            let place = (plugin.clone(), active.registration.allocation.clone());
+            let given_up = self.entries.get_mut(&place).filter(|entry| entry.child == Child::GivenUp);
+            given_up.into_iter().for_each(|entry| entry.is_spent = true);
+        }
         Some(plugin.clone())
     }
 
@@ -268,7 +361,9 @@ impl Instances {
             Ok(
                 InstancesOutcome::Followed(_)
                 | InstancesOutcome::Ended(_)
+                | InstancesOutcome::Swept(_)
                 | InstancesOutcome::Done
+                | InstancesOutcome::Sent(_)
                 | InstancesOutcome::Looked(_),
             )
             | Err(_) => &nothing,
@@ -284,6 +379,7 @@ impl Instances {
             let described = entry.child.life().and_then(|life| described.get(&life).copied());
             InstanceStatus {
                 report: entry.report.clone(),
+                is_active: self.is_active(entry),
                 state: entry.child.state(),
                 restarts: entry.restarts.total(),
                 vitals: described.map(|(vitals, _)| vitals),

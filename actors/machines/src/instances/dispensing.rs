@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::messages::{AwaitRetiredError, CheckError, Dispense, DispenseError, Dispensed, InstancesAnswer};
-use super::state::{Child, Instances, InstancesCall, InstancesTimer};
-use crate::kernel::{AskId, CallKey, Effects};
+use super::state::{Child, Instances, InstancesCall, InstancesOutcome, InstancesTimer};
+use crate::AskError;
+use crate::kernel::{AskId, CallKey, CallLost, Effects};
 use crate::vocabulary::{AllocationId, Attempt, Health, Moment, PluginKey, Timestamp};
 
 /// The deadline of a check on demand: the connection and each call have their own timeouts.
@@ -78,10 +79,13 @@ impl Instances {
             allocation: allocation.clone(),
             waited,
         };
-        let Some(active) = self.wanted.get(plugin) else { return Err(not_served()) };
+        let Some(active) = self.active.get(plugin) else { return Err(not_served()) };
         let next = &active.registration.allocation;
-        let Some(entry) = self.entries.get(plugin) else { return Err(not_ready(next)) };
+        let Some(entry) = self.active_entry(plugin) else { return Err(not_ready(next)) };
         let report = &entry.report;
+        if report.generation != active.generation {
+            return Err(not_ready(next));
+        }
         match (entry.child, &report.health, &report.fingerprint) {
             (Child::Serving { .. }, Health::Healthy, Some(fingerprint)) => Ok(Dispensed {
                 plugin: plugin.clone(),
@@ -90,17 +94,23 @@ impl Instances {
                 generation: report.generation,
                 fingerprint: fingerprint.clone(),
             }),
-            (Child::Serving { .. } | Child::Pausing | Child::GivenUp, Health::Unhealthy { reason }, _) => {
-                Err(DispenseError::Unhealthy {
-                    plugin: plugin.clone(),
-                    allocation: report.allocation.clone(),
-                    reason: reason.clone(),
-                    waited,
-                })
-            }
+            (
+                Child::Serving { .. } | Child::Renewing { .. } | Child::Pausing | Child::GivenUp,
+                Health::Unhealthy { reason },
+                _,
+            ) => Err(DispenseError::Unhealthy {
+                plugin: plugin.clone(),
+                allocation: report.allocation.clone(),
+                reason: reason.clone(),
+                waited,
+            }),
             (Child::Serving { .. }, Health::Starting | Health::Gone, _)
             | (Child::Serving { .. }, Health::Healthy, None)
-            | (Child::Pausing | Child::GivenUp, Health::Starting | Health::Healthy | Health::Gone, _)
+            | (
+                Child::Renewing { .. } | Child::Pausing | Child::GivenUp,
+                Health::Starting | Health::Healthy | Health::Gone,
+                _,
+            )
             | (Child::Retiring { .. }, _, _) => Err(not_ready(next)),
         }
     }
@@ -119,7 +129,8 @@ impl Instances {
             effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
             return;
         }
-        match self.entries.get(plugin).map(|entry| entry.child) {
+        let place = self.active_place(plugin);
+        match place.as_ref().and_then(|place| self.entries.get(place)).map(|entry| entry.child) {
             None => {
                 let error = CheckError::NotServed { plugin: plugin.clone() };
                 effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
@@ -128,38 +139,79 @@ impl Instances {
                 let error = CheckError::TooMany { waiting: self.waiting() };
                 effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
             }
-            Some(Child::Serving { life, .. }) => {
+            Some(Child::Serving { life }) => {
                 if !self.checking.waits_for(plugin) {
-                    let look = InstancesCall::Look { plugin: plugin.clone(), life };
-                    effects.call(CallKey::default(), LOOK_DEADLINE, look);
+                    self.look(plugin, life, effects);
                 }
                 self.checking.add(plugin.clone(), id, moment.now);
             }
             Some(Child::GivenUp) => {
-                self.revive(moment, plugin, effects);
+                place.iter().for_each(|place| self.revive(moment, place, effects));
                 self.answer_check(id, plugin, effects);
             }
             // No instance can check it; the known state gives the reason.
-            Some(Child::Retiring { .. } | Child::Pausing) => self.answer_check(id, plugin, effects),
+            Some(Child::Retiring { .. } | Child::Renewing { .. } | Child::Pausing) => {
+                self.answer_check(id, plugin, effects);
+            }
         }
     }
 
-    /// A check has ended, successfully or not. The instance reported before it answered, so the state is up to date.
-    pub(super) fn looked(&mut self, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
+    /// Whoever waits for a look waits for that of the instance that serves now, or is told that there is none.
+    pub(super) fn move_checks(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        if !self.checking.waits_for(plugin) {
+            return;
+        }
+        match self.active_entry(plugin).map(|entry| entry.child) {
+            Some(Child::Serving { life }) if self.looking.get(plugin) == Some(&life) => {}
+            Some(Child::Serving { life }) => self.look(plugin, life, effects),
+            // Its successor looks.
+            Some(Child::Renewing { .. }) => {}
+            Some(Child::Retiring { .. }) if self.wanted_again(plugin) => {}
+            Some(Child::Retiring { .. } | Child::Pausing | Child::GivenUp) | None => {
+                self.answer_checks(plugin, effects);
+            }
+        }
+    }
+
+    /// Whether the active registration is to have an instance.
+    fn wanted_again(&self, plugin: &PluginKey) -> bool {
+        !self.is_stopping && self.active_place(plugin).is_some_and(|place| self.wanted.contains_key(&place))
+    }
+
+    pub(super) fn look(&mut self, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
+        self.looking.insert(plugin.clone(), life);
+        let look = InstancesCall::Look { plugin: plugin.clone(), life };
+        effects.call(CallKey::default(), LOOK_DEADLINE, look);
+    }
+
+    /// A check has ended, successfully or not. The instance reported before it answered, so the state is up to date. One that has ended
+    /// without an answer has lost its connection or crashed: its end decides.
+    pub(super) fn looked(
+        &mut self,
+        plugin: &PluginKey,
+        life: Attempt,
+        outcome: &Result<InstancesOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        let has_ended = matches!(outcome, Ok(InstancesOutcome::Looked(Err(AskError::NotRunning { .. }))));
+        let current = self.active_entry(plugin).and_then(|entry| entry.child.life());
         // Callers of an instance that has ended were answered at its end (REG-08).
-        if self.entries.get(plugin).and_then(|entry| entry.child.life()) == Some(life) {
+        if current == Some(life) && !has_ended {
             self.answer_checks(plugin, effects);
         }
     }
 
     pub(super) fn answer_checks(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        self.looking.remove(plugin);
         for id in self.checking.take(plugin) {
             self.answer_check(id, plugin, effects);
         }
     }
 
     fn answer_check(&self, id: AskId, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        let report = self.entries.get(plugin).map(|entry| entry.report.clone());
+        // Of one that leaves, its last report.
+        let report = self.active_entry(plugin).map(|entry| &entry.report).or_else(|| self.shown.get(plugin));
+        let report = report.cloned();
         let answer = report.ok_or_else(|| CheckError::NotServed { plugin: plugin.clone() });
         effects.reply(id, InstancesAnswer::CheckNow(answer));
     }
@@ -189,7 +241,7 @@ impl Instances {
     /// Whether an instance talks to an allocation, or will after its pause.
     fn is_talked_to(&self, allocation: &AllocationId) -> bool {
         self.entries.values().any(|entry| match entry.child {
-            Child::Serving { .. } | Child::Retiring { .. } | Child::Pausing => {
+            Child::Serving { .. } | Child::Retiring { .. } | Child::Renewing { .. } | Child::Pausing => {
                 entry.report.allocation == *allocation
             }
             Child::GivenUp => false,

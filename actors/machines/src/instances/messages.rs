@@ -155,6 +155,8 @@ pub struct DescribeInstances;
 pub struct InstanceStatus {
     /// The last report of its plugin.
     pub report: InstanceReport,
+    /// Whether work is routed to its registration; the others stand by.
+    pub is_active: bool,
     /// The state of its actor.
     pub state: InstanceState,
     /// How often its actor was restarted after a crash, in this generation.
@@ -172,7 +174,9 @@ pub enum InstanceState {
     Running,
     /// It was asked to retire, and has not ended yet.
     Retiring,
-    /// It crashed and is restarted after a pause.
+    /// Its connection has ended, and its successor waits for a new generation.
+    Renewing,
+    /// It crashed or lost its connection repeatedly, and is restarted after a pause.
     Pausing,
     /// It crashed too often, and is not restarted until its plugin is registered again or checked.
     GivenUp,
@@ -185,6 +189,7 @@ impl InstanceState {
         match self {
             Self::Running => "running",
             Self::Retiring => "retiring",
+            Self::Renewing => "renewing",
             Self::Pausing => "pausing",
             Self::GivenUp => "given-up",
         }
@@ -218,10 +223,13 @@ conversation! {
 pub enum InstancesNews {
     /// These plugins were registered when the host started. [`InstancesNews::Settled`] follows once all states are known.
     Expected(Vec<PluginKey>),
-    /// An instance was started, or its health or fingerprint changed. With health `Gone` nothing is routed to it any more,
-    /// while calls in flight still end; a successor or [`InstancesNews::Left`] follows.
+    /// The instance of the active registration of a plugin was started, its health or fingerprint changed, or another registration took
+    /// over. With health `Gone` nothing is routed to it any more, while calls in flight still end; a successor or
+    /// [`InstancesNews::Left`] follows.
     Reported(InstanceReport),
-    /// A plugin has no instance any more; this is its last report, with health `Gone` (HLT-08).
+    /// The same for the instance of a registration that stands by (R1d). With health `Gone` it has left.
+    Standby(InstanceReport),
+    /// A plugin has no active registration any more; this is its last report, with health `Gone` (HLT-08).
     Left(InstanceReport),
     /// The state of every plugin that was registered when the host started is known: healthy, unhealthy, or gone, also
     /// because it was not confirmed (R8). No other plugin is expected.
@@ -231,8 +239,10 @@ pub enum InstancesNews {
 /// The view that subscribers get as snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct InstancesView {
-    /// The report of each instance, ordered by plugin.
+    /// The report of each plugin's active registration, ordered by plugin.
     pub reports: Vec<InstanceReport>,
+    /// The reports of those that stand by, ordered by plugin and allocation.
+    pub standby: Vec<InstanceReport>,
     /// The plugins of [`InstancesNews::Expected`] that are not settled yet.
     pub expected: Vec<PluginKey>,
     /// Whether [`InstancesNews::Settled`] was published.

@@ -1,24 +1,30 @@
-//! The supervisor of instances: keeps exactly one instance for each active registration.
+//! The supervisor of instances: keeps one instance for each confirmed registration, active or standby.
 //!
-//! It follows the registry's feed, starts an instance for each plugin that becomes active, and dispenses healthy plugins.
-//! Plugins are independent of each other, so a slow one does not delay the others (SCL-02):
+//! It follows the registry's feed, starts the instances, tells the registry which registrations are fit, and dispenses healthy
+//! plugins. Registrations are independent of each other, so a slow one does not delay the others (SCL-02):
 //!
 //! ```text
-//!                 active                      other generation, or none
-//!   (nothing) ──────────────► Serving ───────────────────────────────────► Retiring
-//!       ▲                      │   ▲                                        │    │
-//!       │              crashed │   │ pause over                             │    │ timeout:
-//!       │                      │   │                        it ended        │    │ killed
-//!       │                      ▼   │                     ┌──────────────────┘ ◄──┘
-//!       │                    Pausing ── too often ──► GivenUp
-//!       │                        └── not active ──────┐  │  └── active again, or checked ──► Serving
-//!       │                                             ▼  ▼
-//!       └────────────────── no successor ◄────────── (its entry) ── successor ──► Serving
+//!              registered                  left, other contents, or not active any more
+//!   (nothing) ─────────────► Serving ───────────────────────────────────────────► Retiring
+//!       ▲                     │ │  ▲ ▲                                             │    │
+//!       │      connection lost│ │  │ └── the registry gave a new generation ─┐     │    │ timeout:
+//!       │                     ▼ │  │                                         │     │    │ killed
+//!       │               Renewing ──┼─────────────────────────────────────────┘     │ ◄──┘
+//!       │                     ▲ │  │                                       ▲       │
+//!       │          pause over │ │crashed, or lost again and again          │       │ it ended, and is
+//!       │                     │ ▼                                          └───────┤ still registered
+//!       │                    Pausing ── too many crashes ──► GivenUp               │
+//!       │                                                      └─ checked, or active: Renewing
+//!       └───────────────────────────── it ended, and is not registered any more ───┘
 //! ```
 //!
 //! Invariants:
 //!
-//! - On takeover the old instance retires first, in bounded time, and the new one starts when it has ended (I1).
+//! - There is one instance for a registration; one of an earlier generation retires first, in bounded time (I1). One that stands by is
+//!   connected and read, so that it takes over without a first look (R1d).
+//! - An instance has one connection, and each connection is a generation of its own. The registry gives them (I2).
+//! - A generation that was given out and is not active any more is retired: no lease reaches a registration that is not active.
+//! - The registry is told what the instances find, at once and again after it was rebuilt (R1b).
 //! - From the moment in which the registry routes elsewhere, the old instance is shown as gone and is not dispensed; calls
 //!   in flight still end (SHD-04). `AwaitRetired` waits for that end.
 //! - A registration that comes with another socket is another generation, and so another instance (REG-06).
@@ -26,7 +32,7 @@
 //! - The three answers to `Dispense` are a healthy plugin, not yet, and no, each with its reason (RES-01).
 //! - The fingerprint of the predecessor is kept for C031 and C032 as long as one registration directly follows another.
 //!   After a plugin has left, the next one under its name begins without it.
-//! - When this actor's own machine is rebuilt after a crash, its instances are killed and restarted.
+//! - When this actor's own machine is rebuilt after a crash, its instances are killed and restarted, under new generations.
 //! - Only the two halves of CSI plugins have instances; other types of plugins have their own actors.
 
 mod messages;
@@ -37,7 +43,10 @@ mod waiters;
 
 mod behaviour;
 mod dispensing;
+mod entry;
+mod reporting;
 mod settling;
+mod shown;
 mod succession;
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ use super::messages::*;
 use super::state::*;
 use crate::kernel::{CallKey, CallLost, Effect, Ending, Machine, Vitals};
 use crate::lease::LeasedCalls;
-use crate::registry::{Active, Departure, Entry, RegistryNews, RegistryView, Standing};
+use crate::registry::{
+    Active, ActiveReason, Departure, Entry, RegistryNews, RegistryView, Renew, ReportFitness, Standing,
+};
 use crate::stage::{Fault, Player, Stage, number, play_all, span, word};
 use crate::vocabulary::*;
 use crate::{AskError, FeedItem};
@@ -50,15 +52,26 @@ fn say(stage: &mut Stage<Instances>, verb: &str, args: &mut ArgumentConsumer<'_>
             let report = read_report(stage, args)?;
             stage.ask(InstancesAsk::InstanceReported(report));
         }
+        // The registry does not take what it was told last.
+        "not-told" => {
+            let is_told =
+                |call: &InstancesCall| matches!(call, InstancesCall::Report(_) | InstancesCall::Renew(_));
+            let call = stage.take_call(is_told)?;
+            let error = AskError::NotRunning { actor: "registry".to_owned() };
+            stage.give(call, Ok(InstancesOutcome::Sent(Err(error))));
+        }
         "ended" => {
-            let ended = read_ended(args)?;
+            let ended = read_ended(stage, args)?;
             let call = stage.take_call(|call| matches!(call, InstancesCall::AwaitEndings))?;
             stage.give(call, Ok(InstancesOutcome::Ended(vec![ended])));
         }
-        "looked" => {
+        // The instance answers, or ends without an answer.
+        "looked" | "look-ends" => {
             let call = stage.take_call(|call| matches!(call, InstancesCall::Look { .. }))?;
+            let report = stage.machine.view().reports.into_iter().next().ok_or("there is no instance")?;
             let error = AskError::NotRunning { actor: "instance".to_owned() };
-            stage.give(call, Ok(InstancesOutcome::Looked(Err(error))));
+            let looked = if verb == "looked" { Ok(report) } else { Err(error) };
+            stage.give(call, Ok(InstancesOutcome::Looked(looked)));
         }
         "not-started" => {
             let call = stage.take_call(|call| matches!(call, InstancesCall::Start { .. }))?;
@@ -118,62 +131,94 @@ fn registration(plugin: &str, allocation: &str) -> Result<Arc<Registration>, Fau
     }))
 }
 
-fn entry(plugin: &str, allocation: &str, standing: Standing) -> Result<Entry, Fault> {
+/// `ALLOCATION@GENERATION`; without a generation it is provisional.
+fn entry(plugin: &str, text: &str) -> Result<Entry, Fault> {
     let number = RegistrationNumber::default();
+    let (allocation, generation, standing) = match text.split_once('@') {
+        Some((allocation, generation)) => (allocation, generation.parse()?, Standing::Confirmed),
+        None => (text, 0, Standing::Provisional),
+    };
     Ok(Entry {
         number,
         registration: registration(plugin, allocation)?,
+        generation: Generation::new(generation),
         standing,
         since: Timestamp::default(),
     })
 }
 
-/// Active registrations as above; what comes without a generation is provisional.
+/// Active registrations as above; `standby=zfs/b@4` is confirmed and not active, `zfs=a` is provisional.
 fn read_snapshot(args: &mut ArgumentConsumer<'_>) -> Result<RegistryItem, Fault> {
     let mut view = RegistryView::default();
     while let Some((plugin, rest)) = args.next_key() {
-        if let Some((allocation, _)) = rest.split_once('@') {
-            view.active.push(read_active(&format!("{plugin}={rest}"))?);
-            view.entries.push(entry(plugin, allocation, Standing::Confirmed)?);
-        } else {
-            view.entries.push(entry(plugin, rest, Standing::Provisional)?);
+        if plugin == "standby" {
+            let (plugin, rest) = rest.rsplit_once('/').ok_or("write PLUGIN/ALLOCATION@GENERATION")?;
+            view.entries.push(entry(plugin, rest)?);
+            continue;
         }
+        if rest.contains('@') {
+            view.active.push(read_active(&format!("{plugin}={rest}"))?);
+        }
+        view.entries.push(entry(plugin, rest)?);
     }
     Ok(FeedItem::Snapshot { number: 0, view })
 }
 
-/// One batch: `zfs=b@4` becomes active, `zfs=none` is not active any more; `came=zfs/b` and `left=zfs/a` are registrations.
+/// One batch. `zfs=b@4` is registered or has a new generation, and is active; `zfs=none` is not active any more. `active=zfs/b@4` becomes
+/// active; `came=zfs/b@4`, `changed=zfs/b@5` and `left=zfs/a` are registrations.
 fn read_news(args: &mut ArgumentConsumer<'_>) -> Result<Vec<RegistryItem>, Fault> {
-    let mut items = vec![];
+    let mut news = vec![];
     while let Some((key, value)) = args.next_key() {
-        let of = |standing| {
-            let (plugin, allocation) = value.rsplit_once('/').ok_or("write PLUGIN/ALLOCATION")?;
-            entry(plugin, allocation, standing)
+        let of = || {
+            let (plugin, rest) = value.rsplit_once('/').ok_or("write PLUGIN/ALLOCATION@GENERATION")?;
+            entry(plugin, rest)
         };
-        let news = match (key, value) {
-            ("came", _) => RegistryNews::Registered(of(Standing::Confirmed)?),
-            ("left", _) => RegistryNews::Deregistered(of(Standing::Provisional)?, Departure::NotConfirmed),
+        match (key, value) {
+            ("came", _) => {
+                let came = of()?;
+                let number = RegistrationNumber::new(came.generation.get());
+                news.push(RegistryNews::Registered(Entry { number, ..came }));
+            }
+            ("changed", _) => news.push(RegistryNews::Renewed(of()?)),
+            ("left", _) => news.push(RegistryNews::Deregistered(of()?, Departure::NotConfirmed)),
             (plugin, "none") => {
-                RegistryNews::ActiveChanged { plugin: read_plugin(plugin)?, from: None, to: None }
+                let reason = ActiveReason::Left(Departure::Deregistered);
+                let plugin = read_plugin(plugin)?;
+                news.push(RegistryNews::ActiveChanged { plugin, from: None, to: None, reason });
+            }
+            ("active", text) => {
+                let (plugin, rest) = text.rsplit_once('/').ok_or("write PLUGIN/ALLOCATION@GENERATION")?;
+                news.push(active_changed(plugin, rest)?);
             }
             (plugin, rest) => {
-                let to = Some(read_active(&format!("{plugin}={rest}"))?);
-                RegistryNews::ActiveChanged { plugin: read_plugin(plugin)?, from: None, to }
+                news.push(RegistryNews::Registered(entry(plugin, rest)?));
+                news.push(active_changed(plugin, rest)?);
             }
-        };
-        items.push(FeedItem::Change { number: 1, news });
+        }
     }
-    Ok(items)
+    Ok(news.into_iter().map(|news| FeedItem::Change { number: 1, news }).collect())
 }
 
-/// The report of life 2: `reports 2 zfs healthy`.
+fn active_changed(plugin: &str, rest: &str) -> Result<RegistryNews, Fault> {
+    let to = Some(read_active(&format!("{plugin}={rest}"))?);
+    let (plugin, reason) = (read_plugin(plugin)?, ActiveReason::Registered);
+    Ok(RegistryNews::ActiveChanged { plugin, from: None, to, reason })
+}
+
+/// The report of life 2: `reports 2 zfs healthy`, of allocation `b` with `of=b`.
 fn read_report(stage: &Stage<Instances>, args: &mut ArgumentConsumer<'_>) -> Result<InstanceReported, Fault> {
     let life = Attempt::new(word(args, "life")?.parse()?);
     let plugin = read_plugin(&word(args, "plugin")?)?;
+    let of = args.take_key("of").map(str::to_owned);
+    let provider = args.take_key("name").unwrap_or("p.example").into();
+    let unfit = args.take_key("unfit").is_some();
     let text = word(args, "health")?;
     let view = stage.machine.view();
-    let before = view.reports.into_iter().find(|report| report.plugin == plugin).ok_or("no such plugin")?;
-    let identity = Identity { provider: "p.example".into(), version: "1".into(), manifest: BTreeMap::new() };
+    let is_it = |report: &InstanceReport| {
+        report.plugin == plugin && of.as_ref().is_none_or(|of| report.allocation.as_str() == of)
+    };
+    let before = view.reports.into_iter().chain(view.standby).find(is_it).ok_or("no such plugin")?;
+    let identity = Identity { provider, version: "1".into(), manifest: BTreeMap::new() };
     let fingerprint = CsiFingerprint {
         identity,
         plugin: vec![],
@@ -188,19 +233,32 @@ fn read_report(stage: &Stage<Instances>, args: &mut ArgumentConsumer<'_>) -> Res
         "gone" => (Health::Gone, before.fingerprint.clone()),
         reason => (Health::Unhealthy { reason: reason.to_owned() }, before.fingerprint.clone()),
     };
-    Ok(InstanceReported { life, report: InstanceReport { health, fingerprint, since: stage.now, ..before } })
+    let fitness = match &health {
+        Health::Healthy => Fitness::Fit,
+        Health::Unhealthy { reason } if unfit => Fitness::Unfit { reason: reason.as_str().into() },
+        _ => before.fitness.clone(),
+    };
+    let report = InstanceReport { health, fitness, fingerprint, since: stage.now, ..before };
+    Ok(InstanceReported { life, report })
 }
 
-/// `ended 2 zfs panicked`
-fn read_ended(args: &mut ArgumentConsumer<'_>) -> Result<ChildEnded, Fault> {
+/// `ended 2 zfs panicked`, of allocation `b` with `of=b`; without how, its connection was lost or it has retired.
+fn read_ended(stage: &Stage<Instances>, args: &mut ArgumentConsumer<'_>) -> Result<ChildEnded, Fault> {
     let life = Attempt::new(word(args, "life")?.parse()?);
     let plugin = read_plugin(&word(args, "plugin")?)?;
+    let started = |(place, entry): (&Place, &super::state::Entry)| {
+        (entry.child.life() == Some(life)).then(|| place.1.clone())
+    };
+    let allocation = match args.take_key("of") {
+        Some(of) => AllocationId::new(of)?,
+        None => stage.machine.entries.iter().find_map(started).unwrap_or(AllocationId::new("a")?),
+    };
     let ending = match args.next_pos() {
         None => Ending::Normal,
         Some("killed") => Ending::Killed,
         Some(message) => Ending::BudgetSpent(message.to_owned()),
     };
-    Ok(ChildEnded { plugin, life, ending })
+    Ok(ChildEnded { plugin, allocation, life, ending })
 }
 
 fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<InstancesAsk, Fault> {
@@ -231,9 +289,14 @@ fn tell(effect: &Effect<Instances>, now: Timestamp) -> String {
         Effect::Reply(_, InstancesAnswer::InstanceReported(())) => String::new(),
         Effect::Reply(id, answer) => format!("answer {}: {}", number(*id), tell_answer(answer)),
         Effect::StartTimer(timer, at) => match timer {
-            InstancesTimer::Restart(plugin) => format!("{plugin} starts again in {:?}", at.since(now)),
+            InstancesTimer::Restart(plugin, allocation) => {
+                format!("{plugin} of {allocation} starts again in {:?}", at.since(now))
+            }
+            InstancesTimer::Resend(plugin, allocation) => {
+                format!("the registry is told again of {plugin} of {allocation} in {:?}", at.since(now))
+            }
             InstancesTimer::Refollow => format!("the registry is followed again in {:?}", at.since(now)),
-            InstancesTimer::Retire(_) | InstancesTimer::Dispense(..) | InstancesTimer::AwaitRetired(..) => {
+            InstancesTimer::Retire(..) | InstancesTimer::Dispense(..) | InstancesTimer::AwaitRetired(..) => {
                 String::new()
             }
         },
@@ -254,6 +317,13 @@ fn tell_call(call: &InstancesCall) -> String {
                 config.plugin, config.allocation, config.socket, config.generation
             )
         }
+        InstancesCall::Report(report) => {
+            let ReportFitness { plugin, allocation, generation, fitness } = report;
+            format!("tell the registry: {plugin} of {allocation}@{generation} {fitness:?}")
+        }
+        InstancesCall::Renew(Renew { plugin, allocation, generation }) => {
+            format!("tell the registry: {plugin} of {allocation} needs a generation after {generation}")
+        }
         InstancesCall::Retire { life } => format!("retire {life}"),
         InstancesCall::Kill { life } => format!("kill {life}"),
         InstancesCall::Look { life, .. } => format!("look {life}"),
@@ -273,6 +343,7 @@ fn tell_instances_news(news: &InstancesNews) -> String {
     match news {
         InstancesNews::Expected(plugins) => format!("expected {plugins:?}", plugins = tell_plugins(plugins)),
         InstancesNews::Reported(report) => tell_report(report),
+        InstancesNews::Standby(report) => format!("standby: {}", tell_report(report)),
         InstancesNews::Left(report) => format!("left: {}", tell_report(report)),
         InstancesNews::Settled => "settled".to_owned(),
     }
@@ -284,7 +355,8 @@ fn tell_plugins(plugins: &[PluginKey]) -> Vec<String> {
 
 fn tell_view(view: &InstancesView, now: Timestamp) -> String {
     let told = |report: &InstanceReport| format!("{} for {:?}", tell_report(report), now.since(report.since));
-    let mut told: Vec<String> = view.reports.iter().map(told).collect();
+    let standby = view.standby.iter().map(|report| format!("standby: {}", told(report)));
+    let mut told: Vec<String> = view.reports.iter().map(told).chain(standby).collect();
     told.push(format!("expected {:?}, settled {}", tell_plugins(&view.expected), view.settled));
     told.join("\n")
 }

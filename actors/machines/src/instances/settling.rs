@@ -64,7 +64,7 @@ impl Instances {
         let is_known = self.is_known(plugin);
         let Settling::Awaiting(awaited) = &mut self.settling else { return };
         let has_left =
-            awaited.get(plugin).is_some_and(BTreeSet::is_empty) && !self.entries.contains_key(plugin);
+            awaited.get(plugin).is_some_and(BTreeSet::is_empty) && !self.shown.contains_key(plugin);
         if (is_known || has_left) && awaited.remove(plugin).is_some() && awaited.is_empty() {
             self.settling = Settling::Settled;
             effects.publish(InstancesNews::Settled);
@@ -72,12 +72,15 @@ impl Instances {
     }
 
     fn is_known(&self, plugin: &PluginKey) -> bool {
-        self.entries.get(plugin).is_some_and(|entry| match (entry.child, &entry.report.health) {
+        self.active_entry(plugin).is_some_and(|entry| match (entry.child, &entry.report.health) {
             (
-                Child::Serving { .. } | Child::Pausing | Child::GivenUp,
+                Child::Serving { .. } | Child::Renewing { .. } | Child::Pausing | Child::GivenUp,
                 Health::Healthy | Health::Unhealthy { .. },
             ) => true,
-            (Child::Serving { .. } | Child::Pausing | Child::GivenUp, Health::Starting | Health::Gone)
+            (
+                Child::Serving { .. } | Child::Renewing { .. } | Child::Pausing | Child::GivenUp,
+                Health::Starting | Health::Gone,
+            )
             | (Child::Retiring { .. }, _) => false,
         })
     }

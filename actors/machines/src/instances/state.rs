@@ -9,10 +9,10 @@ use super::waiters::Waiters;
 use crate::instance::{InstanceConfig, InstanceLimits};
 use crate::kernel::{AskId, Ending, Vitals};
 use crate::lease::LeasedCalls;
-use crate::registry::{Active, RegistryNews, RegistryView};
+use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Renew, ReportFitness};
 use crate::vocabulary::{
-    AllocationId, Attempt, Backoff, BackoffState, CsiFingerprint, Generation, PluginKey, RestartBudget,
-    RestartHistory,
+    AllocationId, Attempt, Backoff, BackoffState, CsiFingerprint, Fitness, Generation, PluginKey,
+    Registration, RegistrationNumber, RestartBudget, RestartHistory,
 };
 use crate::{AskError, FeedItem};
 
@@ -98,6 +98,10 @@ pub enum InstancesCall {
         /// The life of the instance.
         life: Attempt,
     },
+    /// Report the fitness of a registration to the registry.
+    Report(ReportFitness),
+    /// Ask the registry for a new generation.
+    Renew(Renew),
     /// Read the counters of all instances.
     Describe,
 }
@@ -109,8 +113,12 @@ pub enum InstancesOutcome {
     Followed(Result<Vec<RegistryItem>, AskError>),
     /// These instances have ended; at least one.
     Ended(Vec<ChildEnded>),
+    /// Whether there were instances: this machine has had a former life.
+    Swept(bool),
     /// It was done.
     Done,
+    /// The registry took the message, or the error of the call.
+    Sent(Result<(), AskError>),
     /// The report of the instance, or the error of the call.
     Looked(Result<InstanceReport, AskError>),
     /// The counters of the actors, and their leases and calls in flight, by life.
@@ -122,9 +130,11 @@ pub enum InstancesOutcome {
 pub struct ChildEnded {
     /// The plugin.
     pub plugin: PluginKey,
+    /// The allocation that serves it.
+    pub allocation: AllocationId,
     /// The life of the instance.
     pub life: Attempt,
-    /// How it ended.
+    /// How it ended. An instance that ends normally although it was not asked to has lost its connection.
     pub ending: Ending,
 }
 
@@ -133,10 +143,12 @@ pub struct ChildEnded {
 pub enum InstancesTimer {
     /// The registry is followed again.
     Refollow,
-    /// The retire deadline of this plugin's instance.
-    Retire(PluginKey),
-    /// The restart of this plugin's instance after its pause.
-    Restart(PluginKey),
+    /// The retire deadline of the instance of this registration.
+    Retire(PluginKey, AllocationId),
+    /// The restart of the instance of this registration after its pause.
+    Restart(PluginKey, AllocationId),
+    /// The registry is told again what it could not be told of this registration.
+    Resend(PluginKey, AllocationId),
     /// The timeout of a caller that waits for this plugin.
     Dispense(PluginKey, AskId),
     /// The timeout of a caller that waits for the retirement of this allocation's instances.
@@ -145,11 +157,13 @@ pub enum InstancesTimer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Child {
-    /// It runs, for this generation.
-    Serving { life: Attempt, generation: Generation },
+    /// It runs.
+    Serving { life: Attempt },
     /// It was asked to retire.
     Retiring { life: Attempt },
-    /// It crashed; a timer restarts it.
+    /// Its connection has ended; the registry is asked for the generation after this one.
+    Renewing { after: Generation },
+    /// It crashed, or lost its connection repeatedly; a timer restarts it.
     Pausing,
     /// It crashed too often.
     GivenUp,
@@ -160,6 +174,7 @@ impl Child {
         match self {
             Self::Serving { .. } => InstanceState::Running,
             Self::Retiring { .. } => InstanceState::Retiring,
+            Self::Renewing { .. } => InstanceState::Renewing,
             Self::Pausing => InstanceState::Pausing,
             Self::GivenUp => InstanceState::GivenUp,
         }
@@ -167,19 +182,30 @@ impl Child {
 
     pub(super) const fn life(self) -> Option<Attempt> {
         match self {
-            Self::Serving { life, .. } | Self::Retiring { life } => Some(life),
-            Self::Pausing | Self::GivenUp => None,
+            Self::Serving { life } | Self::Retiring { life } => Some(life),
+            Self::Renewing { .. } | Self::Pausing | Self::GivenUp => None,
         }
     }
 }
 
+/// A registration: the plugin, and the allocation that serves it.
+pub(super) type Place = (PluginKey, AllocationId);
+
+/// The instance of one registration.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Entry {
     pub(super) child: Child,
+    pub(super) number: RegistrationNumber,
+    pub(super) registration: Arc<Registration>,
     /// The last report of the present child, not of a pending successor.
     pub(super) report: InstanceReport,
-    /// The last full fingerprint of any generation of the plugin (C031, C032).
-    pub(super) known: Option<Arc<CsiFingerprint>>,
+    /// Whether its generation was given out while it was active, and is not active any more: it has to be replaced. Of one that was
+    /// given up: whether it has become active.
+    pub(super) is_spent: bool,
+    /// Whether its actor crashed last: that says nothing of the plugin.
+    pub(super) has_crashed: bool,
+    /// What the registry was told last; `None` if it must be told again.
+    pub(super) told: Option<Fitness>,
     pub(super) restarts: RestartHistory,
     pub(super) backoff: BackoffState,
 }
@@ -198,15 +224,30 @@ pub(super) enum Settling {
 #[derive(Debug, Clone, Hash)]
 pub struct Instances {
     pub(super) options: InstancesOptions,
-    pub(super) wanted: BTreeMap<PluginKey, Active>,
-    pub(super) entries: BTreeMap<PluginKey, Entry>,
+    /// The confirmed registrations.
+    pub(super) wanted: BTreeMap<Place, Registered>,
+    /// The allocations of each plugin that are confirmed or have an instance.
+    pub(super) allocations: BTreeMap<PluginKey, BTreeSet<AllocationId>>,
+    /// The registrations that work is routed to.
+    pub(super) active: BTreeMap<PluginKey, Active>,
+    pub(super) entries: BTreeMap<Place, Entry>,
+    /// The last published report of each plugin.
+    pub(super) shown: BTreeMap<PluginKey, InstanceReport>,
+    /// The last published report of each registration that stands by.
+    pub(super) shown_standby: BTreeMap<Place, InstanceReport>,
+    /// The fingerprint of each plugin's generation that served last (C031, C032).
+    pub(super) known: BTreeMap<PluginKey, Arc<CsiFingerprint>>,
     pub(super) settling: Settling,
+    /// Whether a former life of this machine had instances, and no snapshot has come since.
+    pub(super) had_instances: bool,
     pub(super) is_stopping: bool,
     /// The number of the latest life of any instance. Starts at random, to differ from those before a rebuild.
     pub(super) life: Attempt,
     pub(super) following: Attempt,
     pub(super) dispensing: Waiters<PluginKey>,
     pub(super) checking: Waiters<PluginKey>,
+    /// The instance whose look those who check a plugin wait for.
+    pub(super) looking: BTreeMap<PluginKey, Attempt>,
     pub(super) retirement: Waiters<AllocationId>,
     pub(super) describing: Vec<AskId>,
 }

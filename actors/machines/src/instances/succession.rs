@@ -1,196 +1,336 @@
 //! The succession of instances: start, retirement, restart, and the end of all.
 
 use super::behaviour::HAND_OVER_DEADLINE;
-use super::messages::{DispenseError, InstanceReport, InstancesAnswer, InstancesNews};
-use super::state::{Child, ChildEnded, Entry, Instances, InstancesCall, InstancesTimer};
+use super::entry::contradicted;
+use super::messages::{DispenseError, InstanceReport, InstancesAnswer};
+use super::shown::first_report;
+use super::state::{Child, ChildEnded, Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::instance::{Half, InstanceConfig};
 use crate::kernel::{CallKey, CallLost, Effects, Ending};
-use crate::registry::Active;
-use crate::vocabulary::{Attempt, BackoffState, Health, Moment, PluginKey, RestartHistory};
+use crate::vocabulary::{Attempt, BackoffState, Fitness, Health, Moment, PluginKey, RestartHistory};
 
 impl Instances {
-    /// Reconciles a plugin's instance with the registration that the registry routes to: takes the next step towards it.
-    pub(super) fn reconcile(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        let wanted = self.wanted.get(plugin).map(|active| active.generation);
-        match (self.entries.get(plugin).map(|entry| (entry.child, entry.report.generation)), wanted) {
-            (None, Some(_)) => self.start(moment, plugin, effects),
-            (Some((Child::Serving { generation, .. }, _)), Some(wanted)) if generation == wanted => {}
-            (Some((Child::Serving { life, .. }, _)), Some(_) | None) => {
-                self.retire(moment, plugin, life, effects);
-            }
-            // A timer restarts it, or it was given up.
-            (Some((Child::Pausing | Child::GivenUp, generation)), Some(wanted)) if generation == wanted => {}
-            (Some((Child::Pausing | Child::GivenUp, _)), Some(_) | None) => {
-                effects.cancel_timer(InstancesTimer::Restart(plugin.clone()));
-                self.succeed(moment, plugin, effects);
-            }
-            // Its end decides about the next step, by the registration that is active then.
-            (Some((Child::Retiring { .. }, _)), Some(_) | None) | (None, None) => {}
-        }
-        self.settle(plugin, effects);
-    }
-
-    /// Starts the instance of the active registration, with a full restart budget.
-    fn start(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        let known = self.entries.remove(plugin).and_then(|entry| entry.known);
-        let Some(active) = self.wanted.get(plugin) else { return };
-        let entry = Entry {
-            child: Child::GivenUp,
-            report: starting(active, moment),
-            known,
-            restarts: RestartHistory::default(),
-            backoff: BackoffState::default(),
-        };
-        effects.publish(InstancesNews::Reported(entry.report.clone()));
-        self.entries.insert(plugin.clone(), entry);
-        self.start_child(plugin, effects);
-    }
-
-    fn start_child(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        let (Some(active), Some(entry), Some(half)) =
-            (self.wanted.get(plugin), self.entries.get_mut(plugin), Half::of(plugin.plugin_type))
-        else {
-            return;
-        };
-        self.life = self.life.next();
-        entry.child = Child::Serving { life: self.life, generation: active.generation };
-        let config = InstanceConfig {
-            plugin: plugin.clone(),
-            half,
-            allocation: active.registration.allocation.clone(),
-            socket: active.registration.socket.clone(),
-            generation: active.generation,
-            expected_provider: active.registration.provider.clone(),
-            predecessor: entry.known.clone(),
-            limits: self.options.limits,
-        };
-        self.call(InstancesCall::Start { life: self.life, config: Box::new(config) }, effects);
-    }
-
-    // === Reports ===
-
-    /// Handles a report of an instance. Those of a retiring instance or an earlier life are ignored (REG-08).
-    pub(super) fn reported(&mut self, life: Attempt, report: &InstanceReport, effects: &mut Effects<Self>) {
-        let plugin = &report.plugin;
-        let Some(entry) = self.entries.get_mut(plugin) else { return };
-        match entry.child {
-            Child::Serving { life: current, .. } if current == life => {}
-            Child::Serving { .. } | Child::Retiring { .. } | Child::Pausing | Child::GivenUp => return,
-        }
-        if entry.accept(report) {
-            effects.publish(InstancesNews::Reported(entry.report.clone()));
-            self.serve_waiting(plugin, effects);
-            self.settle(plugin, effects);
-        }
-    }
-
-    // === The end of one instance ===
-
-    /// Asks an instance to retire. From here on it is shown as gone and is not dispensed any more.
-    fn retire(&mut self, moment: Moment, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
-        let Some(entry) = self.entries.get_mut(plugin) else { return };
-        entry.child = Child::Retiring { life };
-        if entry.say_goodbye(moment) {
-            effects.publish(InstancesNews::Reported(entry.report.clone()));
-        }
-        let deadline = moment.now + self.options.retire_bound();
-        effects.start_timer(InstancesTimer::Retire(plugin.clone()), deadline);
-        effects.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life });
-        self.answer_checks(plugin, effects);
-    }
-
-    pub(super) fn retired_too_slowly(
+    /// Reconciles all instances of a plugin with its registrations, and shows what has become of it.
+    pub(super) fn reconcile_plugin(
         &mut self,
         moment: Moment,
         plugin: &PluginKey,
         effects: &mut Effects<Self>,
     ) {
-        match self.entries.get(plugin).map(|entry| entry.child) {
+        let places: Vec<Place> = self.places_of(plugin);
+        for place in &places {
+            self.reconcile(moment, place, effects);
+        }
+        self.show(moment, plugin, effects);
+        for place in &places {
+            self.report_fitness(place, effects);
+        }
+        self.move_checks(plugin, effects);
+    }
+
+    /// Reconciles an instance with its registration: takes the next step towards it.
+    fn reconcile(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        let wanted = self.wanted.get(place).map(|wanted| wanted.generation);
+        let Some(entry) = self.entries.get(place) else { return self.start(moment, place, effects) };
+        let used = entry.report.generation;
+        match (entry.child, wanted) {
+            (Child::Serving { .. }, Some(wanted)) if used == wanted && !entry.is_spent => {}
+            // The registry says next where it routes instead.
+            (Child::Serving { .. }, None) if self.is_active(entry) => {}
+            (Child::Serving { life }, Some(_) | None) => self.retire(moment, place, life, effects),
+            // Its end decides about the next step, by the registration that there is then.
+            (Child::Retiring { .. }, Some(_) | None) => {}
+            (Child::Renewing { .. } | Child::Pausing | Child::GivenUp, None) => {
+                self.succeed(moment, place, effects);
+            }
+            (Child::Renewing { .. } | Child::Pausing | Child::GivenUp, Some(wanted)) if wanted > used => {
+                self.start(moment, place, effects);
+            }
+            // It was given up, and has become the active one.
+            (Child::GivenUp, Some(_)) if entry.is_spent => self.revive(moment, place, effects),
+            (Child::Renewing { after }, Some(wanted)) if after != wanted => self.renew(place, effects),
+            // A timer restarts it, it was given up, or the registry has not answered yet.
+            (Child::Renewing { .. } | Child::Pausing | Child::GivenUp, Some(_)) => {}
+        }
+    }
+
+    /// Starts the instance of a registration. Its restarts are counted on as long as the registration has the same contents.
+    fn start(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        let Some(wanted) = self.wanted.get(place).cloned() else { return };
+        let (plugin, allocation) = place.clone();
+        effects.cancel_timer(InstancesTimer::Restart(plugin, allocation));
+        let former = self.entries.remove(place);
+        let first = first_report(&wanted.registration, wanted.generation, moment.now);
+        let entry = match former {
+            None => Entry {
+                child: Child::GivenUp,
+                number: wanted.number,
+                registration: wanted.registration,
+                report: first,
+                is_spent: false,
+                has_crashed: false,
+                told: Some(Fitness::Unproven),
+                restarts: RestartHistory::default(),
+                backoff: BackoffState::default(),
+            },
+            Some(former) => {
+                let is_same = former.number == wanted.number && former.registration == wanted.registration;
+                let is_active = self.active_place(&place.0).as_ref() == Some(place);
+                // What was found of another registration, or at another socket, says nothing of this one. But a registration with other
+                // contents stays active until its first look.
+                let is_continued = is_same || former.number == wanted.number && is_active;
+                let (health, since) = (first.health.clone(), first.since);
+                let report = if is_continued { first.after(&former.report) } else { first };
+                let report =
+                    if former.has_crashed { InstanceReport { health, since, ..report } } else { report };
+                let (restarts, backoff) =
+                    if is_same { (former.restarts, former.backoff) } else { Default::default() };
+                Entry {
+                    child: Child::GivenUp,
+                    number: wanted.number,
+                    registration: wanted.registration,
+                    report,
+                    is_spent: false,
+                    has_crashed: false,
+                    told: if is_continued { None } else { Some(Fitness::Unproven) },
+                    restarts,
+                    backoff,
+                }
+            }
+        };
+        self.entries.insert(place.clone(), entry);
+        self.start_child(place, effects);
+        self.show_standby(moment, place, effects);
+    }
+
+    fn start_child(&mut self, place: &Place, effects: &mut Effects<Self>) {
+        let (plugin, allocation) = place;
+        let (Some(entry), Some(half)) = (self.entries.get_mut(place), Half::of(plugin.plugin_type)) else {
+            return;
+        };
+        self.life = self.life.next();
+        entry.child = Child::Serving { life: self.life };
+        let config = InstanceConfig {
+            plugin: plugin.clone(),
+            half,
+            allocation: allocation.clone(),
+            socket: entry.registration.socket.clone(),
+            generation: entry.report.generation,
+            expected_provider: entry.registration.provider.clone(),
+            predecessor: self.known.get(plugin).cloned(),
+            former: entry.report.is_continued().then(|| Box::new(entry.report.clone())),
+            limits: self.options.limits,
+        };
+        self.call(InstancesCall::Start { life: self.life, config: Box::new(config) }, effects);
+        self.move_checks(plugin, effects);
+    }
+
+    // === Reports ===
+
+    /// Handles a report of an instance. Those of a retiring instance or an earlier life are ignored (REG-08).
+    pub(super) fn reported(
+        &mut self,
+        life: Attempt,
+        report: &InstanceReport,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let place = (report.plugin.clone(), report.allocation.clone());
+        let is_active = self.active_place(&place.0).as_ref() == Some(&place);
+        let served = self.known.get(&place.0).filter(|_| !is_active);
+        let report = served.and_then(|served| contradicted(report, served)).unwrap_or_else(|| report.clone());
+        let Some(entry) = self.entries.get_mut(&place) else { return };
+        match entry.child {
+            Child::Serving { life: current } if current == life => {}
+            Child::Serving { .. }
+            | Child::Retiring { .. }
+            | Child::Renewing { .. }
+            | Child::Pausing
+            | Child::GivenUp => return,
+        }
+        let before = entry.report.clone();
+        if entry.accept(&report) && !entry.report.looks_like(&before) {
+            self.changed(moment, &place, effects);
+        }
+        self.report_fitness(&place, effects);
+    }
+
+    /// Publishes the new report of an instance.
+    fn changed(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        self.show_standby(moment, place, effects);
+        self.show(moment, &place.0, effects);
+    }
+
+    // === The end of one instance ===
+
+    /// Asks an instance to retire. From here on it is shown as gone and is not dispensed any more.
+    fn retire(&mut self, moment: Moment, place: &Place, life: Attempt, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(place) else { return };
+        entry.child = Child::Retiring { life };
+        let (plugin, allocation) = place;
+        let deadline = moment.now + self.options.retire_bound();
+        effects.start_timer(InstancesTimer::Retire(plugin.clone(), allocation.clone()), deadline);
+        effects.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life });
+        if entry.say_goodbye(moment) {
+            self.changed(moment, place, effects);
+        }
+    }
+
+    pub(super) fn retired_too_slowly(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        match self.entries.get(place).map(|entry| entry.child) {
             Some(Child::Retiring { life }) => {
                 let again = moment.now + self.options.retire_bound();
-                effects.start_timer(InstancesTimer::Retire(plugin.clone()), again);
+                let (plugin, allocation) = place.clone();
+                effects.start_timer(InstancesTimer::Retire(plugin, allocation), again);
                 self.call(InstancesCall::Kill { life }, effects);
             }
             // It ended in time.
-            Some(Child::Serving { .. } | Child::Pausing | Child::GivenUp) | None => {}
+            Some(Child::Serving { .. } | Child::Renewing { .. } | Child::Pausing | Child::GivenUp) | None => {
+            }
         }
     }
 
     pub(super) fn ended(&mut self, moment: Moment, ended: &ChildEnded, effects: &mut Effects<Self>) {
-        let ChildEnded { plugin, life, ending } = ended;
-        match self.entries.get(plugin).map(|entry| entry.child) {
+        let ChildEnded { plugin, allocation, life, ending } = ended;
+        let place = (plugin.clone(), allocation.clone());
+        match self.entries.get(&place).map(|entry| entry.child) {
             Some(Child::Retiring { life: current }) if current == *life => {
-                effects.cancel_timer(InstancesTimer::Retire(plugin.clone()));
-                self.succeed(moment, plugin, effects);
+                effects.cancel_timer(InstancesTimer::Retire(plugin.clone(), allocation.clone()));
+                self.succeed(moment, &place, effects);
             }
-            Some(Child::Serving { life: current, .. }) if current == *life => {
-                self.fell(moment, plugin, ending, effects);
-            }
+            Some(Child::Serving { life: current }) if current == *life => match ending {
+                Ending::Normal => self.lost(moment, &place, effects),
+                Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed => {
+                    self.fell(moment, &place, ending, effects);
+                }
+            },
             // The ending of an earlier life, which has a successor or was swept (REG-08).
-            Some(Child::Retiring { .. } | Child::Serving { .. } | Child::Pausing | Child::GivenUp) | None => {
-            }
+            Some(
+                Child::Retiring { .. }
+                | Child::Serving { .. }
+                | Child::Renewing { .. }
+                | Child::Pausing
+                | Child::GivenUp,
+            )
+            | None => {}
         }
     }
 
     pub(super) fn not_started(
         &mut self,
         moment: Moment,
-        plugin: &PluginKey,
+        (plugin, allocation): Place,
         life: Attempt,
         lost: &CallLost,
         effects: &mut Effects<Self>,
     ) {
         let ending = Ending::Failed(format!("it could not be started: {lost}"));
-        self.ended(moment, &ChildEnded { plugin: plugin.clone(), life, ending }, effects);
+        self.ended(moment, &ChildEnded { plugin, allocation, life, ending }, effects);
     }
 
-    fn succeed(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        if self.wanted.contains_key(plugin) && !self.is_stopping {
-            self.start(moment, plugin, effects);
-        } else if let Some(mut entry) = self.entries.remove(plugin) {
-            entry.say_goodbye(moment);
-            effects.publish(InstancesNews::Left(entry.report));
-            self.answer_checks(plugin, effects);
+    /// The next instance of a registration starts, or there is none any more.
+    fn succeed(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        let (plugin, allocation) = place;
+        if self.wanted.contains_key(place) && !self.is_stopping {
+            self.start_again(moment, place, effects);
+        } else {
+            effects.cancel_timer(InstancesTimer::Restart(plugin.clone(), allocation.clone()));
+            if self.entries.get_mut(place).is_some_and(|entry| entry.say_goodbye(moment)) {
+                self.changed(moment, place, effects);
+            }
+            self.entries.remove(place);
+            self.show_standby(moment, place, effects);
         }
-        self.settle(plugin, effects);
+        self.show(moment, plugin, effects);
+        self.move_checks(plugin, effects);
         self.answer_retirement(effects);
         self.end_if_empty(effects);
     }
 
-    fn fell(&mut self, moment: Moment, plugin: &PluginKey, ending: &Ending, effects: &mut Effects<Self>) {
-        let Some(entry) = self.entries.get_mut(plugin) else { return };
+    /// Starts the next instance of a registration, under a new generation.
+    fn start_again(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        let (Some(wanted), Some(entry)) = (self.wanted.get(place), self.entries.get(place)) else { return };
+        if wanted.generation > entry.report.generation {
+            self.start(moment, place, effects);
+        } else {
+            self.renew(place, effects);
+        }
+    }
+
+    /// Its connection has ended. The plugin is looked at again at once, unless this happens again and again.
+    fn lost(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        if !self.wanted.contains_key(place) {
+            return self.succeed(moment, place, effects);
+        }
+        let Some(entry) = self.entries.get_mut(place) else { return };
+        // Its last report may be still on its way.
+        if entry.report.health == Health::Healthy {
+            entry.set_health(moment, Health::Starting);
+        }
+        let pause = entry.backoff.failed(&self.options.restart_backoff, moment);
+        if entry.backoff.failures() > 1 {
+            entry.child = Child::Pausing;
+            // Nothing is known of it during the pause, so a healthy standby is better.
+            let times = entry.backoff.failures();
+            let reason = format!(
+                "its connection ended {times} times in a row; it is connected to again after {pause:?}"
+            );
+            entry.report.fitness = Fitness::Unfit { reason: reason.into() };
+            let (plugin, allocation) = place.clone();
+            effects.start_timer(InstancesTimer::Restart(plugin, allocation), moment.now + pause);
+        } else {
+            self.start_again(moment, place, effects);
+        }
+        self.changed(moment, place, effects);
+        self.report_fitness(place, effects);
+        self.move_checks(&place.0, effects);
+    }
+
+    fn fell(&mut self, moment: Moment, place: &Place, ending: &Ending, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(place) else { return };
+        let (plugin, allocation) = place.clone();
         let next = if entry.restarts.charge(&self.options.restart_budget, moment.now) {
             let pause = entry.backoff.failed(&self.options.restart_backoff, moment);
-            effects.start_timer(InstancesTimer::Restart(plugin.clone()), moment.now + pause);
+            effects.start_timer(InstancesTimer::Restart(plugin, allocation), moment.now + pause);
             entry.child = Child::Pausing;
             "it is started again"
         } else {
             entry.child = Child::GivenUp;
             "that happened too often, so it is started again only when its plugin is registered anew or checked"
         };
-        if entry.set_health(
-            moment,
-            Health::Unhealthy { reason: format!("the instance ended ({ending}); {next}") },
-        ) {
-            effects.publish(InstancesNews::Reported(entry.report.clone()));
+        let reason = format!("the instance ended ({ending}); {next}");
+        entry.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
+        entry.has_crashed = true;
+        if entry.set_health(moment, Health::Unhealthy { reason }) {
+            self.changed(moment, place, effects);
         }
-        self.answer_checks(plugin, effects);
-        self.serve_waiting(plugin, effects);
-        self.settle(plugin, effects);
+        self.report_fitness(place, effects);
+        self.answer_checks(&place.0, effects);
         self.answer_retirement(effects);
     }
 
-    pub(super) fn restart_due(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        match self.entries.get(plugin).map(|entry| entry.child) {
-            Some(Child::Pausing) => self.start_child(plugin, effects),
-            // Another registration came meanwhile, or none is left.
-            Some(Child::Serving { .. } | Child::Retiring { .. } | Child::GivenUp) | None => {}
+    pub(super) fn restart_due(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        match self.entries.get(place).map(|entry| entry.child) {
+            Some(Child::Pausing) => {
+                self.start_again(moment, place, effects);
+                self.show(moment, &place.0, effects);
+            }
+            // Another generation came meanwhile, or none is left.
+            Some(
+                Child::Serving { .. } | Child::Retiring { .. } | Child::Renewing { .. } | Child::GivenUp,
+            )
+            | None => {}
         }
     }
 
-    pub(super) fn revive(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
-        self.start(moment, plugin, effects);
-        self.settle(plugin, effects);
+    pub(super) fn revive(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        if let Some(entry) = self.entries.get_mut(place) {
+            entry.is_spent = false;
+            entry.restarts = RestartHistory::default();
+            entry.backoff = BackoffState::default();
+        }
+        self.start_again(moment, place, effects);
+        self.show(moment, &place.0, effects);
     }
 
     // === Shutdown ===
@@ -206,16 +346,16 @@ impl Instances {
             }
         }
         let entries: Vec<_> =
-            self.entries.iter().map(|(plugin, entry)| (plugin.clone(), entry.child)).collect();
-        for (plugin, child) in entries {
+            self.entries.iter().map(|(place, entry)| (place.clone(), entry.child)).collect();
+        for (place, child) in entries {
             match child {
-                Child::Serving { life, .. } => self.retire(moment, &plugin, life, effects),
-                Child::Pausing | Child::GivenUp => {
-                    effects.cancel_timer(InstancesTimer::Restart(plugin.clone()));
-                    self.succeed(moment, &plugin, effects);
+                Child::Serving { life, .. } => self.retire(moment, &place, life, effects),
+                Child::Renewing { .. } | Child::Pausing | Child::GivenUp => {
+                    self.succeed(moment, &place, effects);
                 }
                 Child::Retiring { .. } => {}
             }
+            self.answer_checks(&place.0, effects);
         }
         self.end_if_empty(effects);
     }
@@ -224,56 +364,5 @@ impl Instances {
         if self.is_stopping && self.entries.is_empty() {
             effects.stop();
         }
-    }
-}
-
-impl Entry {
-    /// Stores a report. False means that it contains nothing new (SCL-05).
-    fn accept(&mut self, report: &InstanceReport) -> bool {
-        let since = if self.report.health.as_str() == report.health.as_str() {
-            self.report.since
-        } else {
-            report.since
-        };
-        let report = InstanceReport { since, ..report.clone() };
-        if report == self.report {
-            return false;
-        }
-        if report.fingerprint.is_some() {
-            self.known.clone_from(&report.fingerprint);
-        }
-        self.report = report;
-        true
-    }
-
-    /// Sets the health to gone. False means that it was set before.
-    fn say_goodbye(&mut self, moment: Moment) -> bool {
-        self.set_health(moment, Health::Gone)
-    }
-
-    /// Sets a health that no instance reported. False means that it was set before (SCL-05).
-    fn set_health(&mut self, moment: Moment, health: Health) -> bool {
-        if self.report.health == health {
-            return false;
-        }
-        if self.report.health.as_str() != health.as_str() {
-            self.report.since = moment.now;
-        }
-        self.report.health = health;
-        true
-    }
-}
-
-fn starting(active: &Active, moment: Moment) -> InstanceReport {
-    let registration = &active.registration;
-    InstanceReport {
-        plugin: registration.plugin.clone(),
-        allocation: registration.allocation.clone(),
-        socket: registration.socket.clone(),
-        generation: active.generation,
-        health: Health::Starting,
-        since: moment.now,
-        fingerprint: None,
-        remarks: Vec::new(),
     }
 }

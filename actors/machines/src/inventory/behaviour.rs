@@ -137,8 +137,8 @@ impl Inventory {
                 self.left(moment, &report.plugin, effects);
             }
             FeedItem::Change { news: InstancesNews::Settled, .. } => self.settled(effects),
-            // A snapshot follows.
-            FeedItem::Lagged { .. } => {}
+            // Only what work is routed to is offered; after a lag comes a snapshot.
+            FeedItem::Change { news: InstancesNews::Standby(_), .. } | FeedItem::Lagged { .. } => {}
         }
     }
 

@@ -140,6 +140,7 @@ fn read_report(plugin: &str, text: &str, now: Timestamp) -> Result<InstanceRepor
         reason => (Health::Unhealthy { reason: reason.to_owned() }, Some(fingerprint.into())),
     };
     Ok(InstanceReport {
+        fitness: Fitness::default(),
         plugin: plugin_key(plugin)?,
         allocation: AllocationId::new(allocation)?,
         socket: SocketPath::new("/run/p.sock")?,

@@ -4,12 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::messages::{
-    Active, Departure, Deregister, Deregistered, Describe, Description, Entry, List, Register, RegisterError,
-    Registered, RegistrationOf, RegistryNews, RegistryView, Standing, WaitError, WaitForPlugin,
+    Active, ActiveReason, Departure, Deregister, Deregistered, Describe, Description, Entry, LeaveCause,
+    List, Register, RegisterError, Registered, RegistrationOf, RegistryNews, RegistryView, Renew,
+    ReportFitness, Standby, Standing, WaitError, WaitForPlugin,
 };
-use super::state::{CheckIdentity, CheckOutcome, Image, Plugin, Registry, RegistryOptions, StoredChange};
+use super::state::{
+    CheckIdentity, CheckOutcome, Image, Plugin, Plugins, Registry, RegistryOptions, StoredChange,
+};
 use crate::kernel::{AskId, Effects, Input, Machine, StopMode};
-use crate::vocabulary::{Moment, PluginKey, Registration, Timestamp};
+use crate::vocabulary::{
+    AllocationId, Fitness, Generation, Moment, PluginKey, Registration, RegistrationNumber, Timestamp,
+};
 
 const OPTIONS_MAX: usize = 64;
 /// The limit of their total size, in bytes.
@@ -21,6 +26,8 @@ crate::conversation! {
     pub enum RegistryAsk -> #[derive(Hash)] RegistryAnswer for Registry {
         Register => Result<Registered, RegisterError>,
         Deregister => Deregistered,
+        ReportFitness => (),
+        Renew => (),
         List => Vec<Entry>,
         Describe => Description,
         RegistrationOf => Option<Entry>,
@@ -29,7 +36,7 @@ crate::conversation! {
 }
 
 /// The timers of the registry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RegistryTimer {
     /// The grace period of restored registrations is over (R8).
     GraceOver,
@@ -37,6 +44,8 @@ pub enum RegistryTimer {
     CheckAgain,
     /// The timeout of a caller that waits for a plugin (R7).
     Waited(AskId),
+    /// The calm time of one of this plugin's registrations ends (R1c).
+    Calm(PluginKey),
 }
 
 impl Machine for Registry {
@@ -64,6 +73,7 @@ impl Machine for Registry {
             Input::Elapsed(RegistryTimer::GraceOver) => self.drop_unconfirmed(moment, effects),
             Input::Elapsed(RegistryTimer::CheckAgain) => self.next_round(moment, effects),
             Input::Elapsed(RegistryTimer::Waited(id)) => self.waited_in_vain(moment.now, *id, effects),
+            Input::Elapsed(RegistryTimer::Calm(plugin)) => self.calm_ended(plugin, moment.now, effects),
             Input::StopRequested(StopMode::Stop | StopMode::Detach) => effects.stop(),
         }
     }
@@ -91,9 +101,17 @@ impl Registry {
                 let answer = self.deregister(deregister, now);
                 self.draft.leave(Some((id, RegistryAnswer::Deregister(answer))), effects);
             }
+            RegistryAsk::ReportFitness(report) => {
+                self.fitness_reported(report, now);
+                self.draft.leave_ungated(Some((id, RegistryAnswer::ReportFitness(()))), effects);
+            }
+            RegistryAsk::Renew(renew) => {
+                self.renew(renew, now);
+                self.draft.leave_ungated(Some((id, RegistryAnswer::Renew(()))), effects);
+            }
             RegistryAsk::List(List) => effects.reply(id, RegistryAnswer::List(self.entries())),
             RegistryAsk::Describe(question) => {
-                effects.reply(id, RegistryAnswer::Describe(self.describe(question)));
+                effects.reply(id, RegistryAnswer::Describe(self.describe(question, now)));
             }
             RegistryAsk::RegistrationOf(question) => {
                 effects.reply(id, RegistryAnswer::RegistrationOf(self.registration_of(question)));
@@ -160,28 +178,75 @@ impl Registry {
     }
 
     fn deregister(&mut self, message: &Deregister, now: Timestamp) -> Deregistered {
-        let leave = |key: &&_| self.dismiss(key, &message.allocation, Departure::Deregistered, now);
+        let departure = match message.cause {
+            LeaveCause::Stopped => Departure::Deregistered,
+            LeaveCause::Failed => Departure::Failed,
+        };
+        let leave = |key: &&_| self.dismiss(key, &message.allocation, departure, now);
         let removed: Vec<_> = message.plugins.iter().filter(leave).cloned().collect();
         if removed.is_empty() { Deregistered::NotRegistered } else { Deregistered::Removed(removed) }
     }
 
+    // === Failover ===
+
+    fn fitness_reported(&mut self, report: &ReportFitness, now: Timestamp) {
+        let (plugins, mut turn) = self.turn(now);
+        let Some((plugin, number)) = watched(plugins, &report.plugin, &report.allocation, report.generation)
+        else {
+            return;
+        };
+        let is_active = plugin.active.as_ref().is_some_and(|(active, _)| *active == number);
+        if plugin.fitness.report(number, &report.fitness, now) {
+            let reason = match &report.fitness {
+                Fitness::Unfit { reason } if is_active => ActiveReason::Failed { reason: Arc::clone(reason) },
+                Fitness::Fit => ActiveReason::Proven,
+                Fitness::Unproven | Fitness::Unfit { .. } => ActiveReason::Registered,
+            };
+            turn.elect(&report.plugin, plugin, reason);
+        }
+    }
+
+    fn renew(&mut self, renew: &Renew, now: Timestamp) {
+        let (plugins, mut turn) = self.turn(now);
+        if let Some((plugin, number)) = watched(plugins, &renew.plugin, &renew.allocation, renew.generation) {
+            turn.replace_generation(&renew.plugin, plugin, number);
+        }
+    }
+
+    fn calm_ended(&mut self, key: &PluginKey, now: Timestamp, effects: &mut Effects<Self>) {
+        let (plugins, mut turn) = self.turn(now);
+        if let Some(plugin) = plugins.get_mut(key) {
+            turn.elect(key, plugin, ActiveReason::Calm);
+        }
+        self.draft.leave_ungated(None, effects);
+    }
+
     // === Queries ===
 
-    fn describe(&self, question: &Describe) -> Description {
+    fn describe(&self, question: &Describe, now: Timestamp) -> Description {
         let plugin = self.plugins.get(&question.plugin);
         let active = plugin.and_then(|plugin| plugin.active.as_ref());
-        let others = |standing| {
-            let newest_first = plugin.into_iter().flat_map(|plugin| plugin.members.newest_first());
-            let others =
-                newest_first.filter(|stored| active.is_none_or(|(number, _)| *number != stored.number));
-            let entries = others.map(|stored| stored.entry(self.run));
-            entries.filter(|entry| entry.standing == standing).collect()
-        };
+        let policy = self.options.policy_of(&question.plugin);
+        let (mut standby, mut provisional) = (Vec::new(), Vec::new());
+        for (plugin, stored) in
+            plugin.iter().flat_map(|plugin| plugin.members.newest_first().map(move |s| (plugin, s)))
+        {
+            let entry = stored.entry(self.run);
+            match entry.standing {
+                Standing::Confirmed if active.is_some_and(|(number, _)| *number == stored.number) => {}
+                Standing::Confirmed => {
+                    standby.push(Standby { lack: plugin.lack(stored, policy, now), entry })
+                }
+                Standing::Provisional => provisional.push(entry),
+            }
+        }
         Description {
             plugin: question.plugin.clone(),
             active: active.map(|(_, active)| active.clone()),
-            standby: others(Standing::Confirmed),
-            provisional: others(Standing::Provisional),
+            reason: plugin.and_then(|plugin| plugin.reason.clone()),
+            policy: policy.clone(),
+            standby,
+            provisional,
         }
     }
 
@@ -221,6 +286,19 @@ impl Registry {
         };
         effects.reply(id, RegistryAnswer::WaitForPlugin(Err(error)));
     }
+}
+
+/// A registration, if it still has this generation (REG-08).
+fn watched<'a>(
+    plugins: &'a mut Plugins,
+    key: &PluginKey,
+    allocation: &AllocationId,
+    generation: Generation,
+) -> Option<(&'a mut Plugin, RegistrationNumber)> {
+    let plugin = plugins.get_mut(key)?;
+    let stored = plugin.members.of(allocation).filter(|stored| stored.generation == generation)?;
+    let number = stored.number;
+    Some((plugin, number))
 }
 
 fn registration(message: &Register, key: &PluginKey) -> Registration {

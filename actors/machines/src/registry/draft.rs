@@ -5,6 +5,7 @@ use super::behaviour::RegistryAnswer;
 use super::messages::{Active, RegistryNews};
 use super::state::{Counter, Registry, Stored, StoredChange};
 use crate::kernel::{AskId, Effects};
+use crate::vocabulary::{PluginKey, Timestamp};
 
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Draft {
@@ -12,6 +13,7 @@ pub(super) struct Draft {
     comings_and_goings: Vec<RegistryNews>,
     elections: Vec<RegistryNews>,
     awakened: Vec<(AskId, Active)>,
+    elections_due: Vec<(PluginKey, Timestamp)>,
 }
 
 impl Draft {
@@ -29,7 +31,10 @@ impl Draft {
     /// Adds news. Changes of the active registration come after all registrations of the message.
     pub(super) fn tell(&mut self, news: RegistryNews) {
         match news {
-            RegistryNews::Registered(_) | RegistryNews::Updated(_) | RegistryNews::Deregistered(..) => {
+            RegistryNews::Registered(_)
+            | RegistryNews::Updated(_)
+            | RegistryNews::Renewed(_)
+            | RegistryNews::Deregistered(..) => {
                 self.comings_and_goings.push(news);
             }
             RegistryNews::ActiveChanged { .. } => self.elections.push(news),
@@ -53,6 +58,32 @@ impl Draft {
         }
     }
 
+    /// Adds an election of this plugin at the end of a calm time (R1c).
+    pub(super) fn elect_again(&mut self, key: &PluginKey, at: Timestamp) {
+        self.elections_due.retain(|(other, _)| other != key);
+        self.elections_due.push((key.clone(), at));
+    }
+
+    /// Emits the draft as effects and clears it, like [`leave`](Self::leave), but the write comes last: what is said of a change of
+    /// the active registration waits for no disk, since a crash takes nothing back to anybody's harm. What is restored is confirmed
+    /// before work is routed to it (R8).
+    pub(super) fn leave_ungated(
+        &mut self,
+        asker: Option<(AskId, RegistryAnswer)>,
+        effects: &mut Effects<Registry>,
+    ) {
+        let change = std::mem::take(&mut self.change);
+        // A number above the ceiling may be given only when the new ceiling is on disk.
+        if change.ceiling.is_some() {
+            self.change = change;
+            return self.leave(asker, effects);
+        }
+        self.leave(asker, effects);
+        if !change.put.is_empty() || !change.delete.is_empty() {
+            effects.persist(change);
+        }
+    }
+
     /// Emits the draft as effects and clears it: first the write, then the answer to the asker, then the news, then the
     /// answers to waiting callers.
     pub(super) fn leave(&mut self, asker: Option<(AskId, RegistryAnswer)>, effects: &mut Effects<Registry>) {
@@ -64,6 +95,9 @@ impl Draft {
         }
         for news in self.comings_and_goings.drain(..).chain(self.elections.drain(..)) {
             effects.publish(news);
+        }
+        for (plugin, at) in self.elections_due.drain(..) {
+            effects.start_timer(super::behaviour::RegistryTimer::Calm(plugin), at);
         }
         for (waiter, active) in self.awakened.drain(..) {
             effects.cancel_timer(super::behaviour::RegistryTimer::Waited(waiter));

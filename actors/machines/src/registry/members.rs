@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
     use crate::vocabulary::{
-        PluginKey, PluginName, PluginType, Registration, RunNumber, SocketPath, Timestamp,
+        Generation, PluginKey, PluginName, PluginType, Registration, RunNumber, SocketPath, Timestamp,
     };
 
     fn stored(number: u64) -> Stored {
@@ -129,7 +129,8 @@ mod tests {
             registration: registration.into(),
             since: Timestamp::default(),
             confirmed_in: RunNumber::default(),
-            activation: None,
+            generation: Generation::default(),
+            active_since: None,
         }
     }
 

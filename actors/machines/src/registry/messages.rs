@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::vocabulary::{
-    AllocationId, Generation, PluginKey, Registration, RegistrationNumber, SocketPath, Timestamp,
+    AllocationId, Fitness, Generation, PluginKey, Registration, RegistrationNumber, SocketPath, Timestamp,
 };
 
 /// Registers one or more plugins of an allocation at a socket (R1). It is atomic: with several plugins (a monolith is
@@ -82,6 +82,17 @@ pub struct Deregister {
     pub plugins: Vec<PluginKey>,
     /// The allocation that served them.
     pub allocation: AllocationId,
+    /// Why it leaves. If it failed while work was routed to it, it regains that only after a calm time (R1c).
+    pub cause: LeaveCause,
+}
+
+/// Why an allocation leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LeaveCause {
+    /// It was stopped in order.
+    Stopped,
+    /// Its process ended without an order, or hung.
+    Failed,
 }
 
 /// The result of a [`Deregister`].
@@ -91,6 +102,45 @@ pub enum Deregistered {
     Removed(Vec<PluginKey>),
     /// None was registered; nothing was published (R4).
     NotRegistered,
+}
+
+/// Reports the fitness of a registration. The registry routes accordingly, in this step (R1b). It is not stored: after a rebuild of
+/// the registry its subscribers get a snapshot, and whoever watches the plugins reports again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ReportFitness {
+    /// The plugin.
+    pub plugin: PluginKey,
+    /// The allocation that serves it.
+    pub allocation: AllocationId,
+    /// The generation that was watched; a report about an earlier one changes nothing (REG-08).
+    pub generation: Generation,
+    /// What was found.
+    pub fitness: Fitness,
+}
+
+/// Gives a registration a new generation, because another connection or process serves it from now on. If it is active, the change is
+/// published as [`RegistryNews::ActiveChanged`]. Idempotent: only the present generation is replaced. Not gated: a generation that a
+/// crash takes back is never given again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Renew {
+    /// The plugin.
+    pub plugin: PluginKey,
+    /// The allocation that serves it.
+    pub allocation: AllocationId,
+    /// The generation that has ended.
+    pub generation: Generation,
+}
+
+/// How the active registration of a plugin is chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Policy {
+    /// The newest that has proven to be fit (R1a, R1b, R1c). While none is fit, the newest that has not failed.
+    #[default]
+    NewestHealthy,
+    /// The newest, fit or not.
+    Newest,
+    /// This allocation while it is registered, fit or not; otherwise as [`Policy::NewestHealthy`].
+    Pinned(AllocationId),
 }
 
 /// Lists all registrations.
@@ -171,6 +221,9 @@ pub struct Entry {
     pub number: RegistrationNumber,
     /// The contents from its owner.
     pub registration: Arc<Registration>,
+    /// Its generation: that of its instance. Another socket, connection or process is another generation, and none is ever given
+    /// twice.
+    pub generation: Generation,
     /// Whether it is confirmed.
     pub standing: Standing,
     /// When it was first registered.
@@ -180,7 +233,8 @@ pub struct Entry {
 /// The registration that work for a plugin is routed to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Active {
-    /// Grows with each change of the active registration or of its contents.
+    /// The generation of the registration. Each becomes active at most once; a later one need not be greater, since a standby has its
+    /// own before it takes over.
     pub generation: Generation,
     /// The contents from its owner.
     pub registration: Arc<Registration>,
@@ -195,17 +249,75 @@ pub struct Description {
     pub plugin: PluginKey,
     /// The registration that work is routed to, if any.
     pub active: Option<Active>,
-    /// Standby registrations, in the order of takeover.
-    pub standby: Vec<Entry>,
+    /// Why it is the active one.
+    pub reason: Option<ActiveReason>,
+    /// The policy by which it is chosen.
+    pub policy: Policy,
+    /// Standby registrations, newest first.
+    pub standby: Vec<Standby>,
     /// Restored registrations that are not confirmed, newest first.
     pub provisional: Vec<Entry>,
+}
+
+/// A confirmed registration that is not active.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Standby {
+    /// The registration.
+    pub entry: Entry,
+    /// Why it is not active.
+    pub lack: Lack,
+}
+
+/// Why a confirmed registration is not active.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Lack {
+    /// A newer one is, or the policy prefers another one; it would do.
+    Other,
+    /// It has not answered whole and validly yet (R1a).
+    Unproven,
+    /// It has failed for longer than is tolerated (R1b).
+    Unfit {
+        /// The failed operation and its error.
+        reason: Arc<str>,
+    },
+    /// It failed while it was active, and must be fit until then before it is again (R1c).
+    Calm {
+        /// The end of its calm time, if it stays fit.
+        until: Timestamp,
+    },
+}
+
+/// Why work is routed to a registration, or not to its predecessor any more.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ActiveReason {
+    /// It registered, and none that is fit serves, or the policy takes the newest.
+    Registered,
+    /// Its contents changed (R3).
+    Updated,
+    /// It was restored, and is confirmed now (R8).
+    Confirmed,
+    /// It has proven to be fit, and is the newest that is.
+    Proven,
+    /// It has been fit for the whole of its calm time (R1c).
+    Calm,
+    /// Its connection ended, so another connection or process serves it.
+    Renewed,
+    /// The former one left.
+    Left(Departure),
+    /// The former one failed for longer than is tolerated (R1b).
+    Failed {
+        /// The failed operation of the former one, and its error.
+        reason: Arc<str>,
+    },
 }
 
 /// Why a registration was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Departure {
-    /// Its owner deregistered it.
+    /// Its owner deregistered it, in order.
     Deregistered,
+    /// Its owner deregistered it because it failed.
+    Failed,
     /// It was restored and not confirmed within the grace period (R8).
     NotConfirmed,
 }
@@ -217,6 +329,8 @@ pub enum RegistryNews {
     Registered(Entry),
     /// The contents of a registration changed (R3), or it was confirmed (R8).
     Updated(Entry),
+    /// Another connection or process serves a registration: it has another generation.
+    Renewed(Entry),
     /// A registration was removed.
     Deregistered(Entry, Departure),
     /// Work is routed elsewhere from now on (R1).
@@ -227,6 +341,8 @@ pub enum RegistryNews {
         from: Option<Active>,
         /// The registration from now on.
         to: Option<Active>,
+        /// Why.
+        reason: ActiveReason,
     },
 }
 

@@ -12,7 +12,7 @@
 //! ```text
 //!                Register                       Deregister
 //!   (nothing) ─────────────► confirmed ───────────────────────► (nothing)
-//!                             ▲   │ newest confirmed one: active; others stand by
+//!                             ▲   │ the best confirmed one: active (`election`); others stand by
 //!          Register again, or │   │
 //!          identity proven    │   ▼ host restarts
 //!                           provisional ──── grace over ──────► (nothing), with news
@@ -20,16 +20,20 @@
 //!
 //! Invariants:
 //!
-//! - The active registration of a plugin is the newest confirmed one, after every step (R1). The newest has the highest
-//!   number; numbers come from one counter that never goes back, also across restarts (R2).
-//! - Every change of the active registration, or of its contents, has a new generation from the same counter, and is
-//!   published as `ActiveChanged` (R1, R3, REG-05, REG-06).
+//! - The active registration of a plugin is the best confirmed one, the newest of equals, after every step (R1, R1a, R1b, R1c). The newest
+//!   has the highest number; numbers come from one counter that never goes back, also across restarts (R2).
+//! - Each registration has a generation from the same counter, another one with each change of its contents or its connection. A
+//!   generation is active at most once. Every change of the active one is published as `ActiveChanged` with its reason (R1, R3, REG-05,
+//!   REG-06).
+//! - What is said of a change by health waits for no write of its own: a crash takes it back to nobody's harm.
 //! - The changes of one message are one atomic write (R5).
 //! - A removal is published only for what existed, and names it (R4, REG-04).
 //! - Nothing polls: a waiting caller is answered by the step that makes its plugin active, or by its deadline (R7).
 
 mod behaviour;
 mod draft;
+mod election;
+mod fitness;
 mod members;
 mod messages;
 mod restored;
@@ -41,6 +45,4 @@ mod waiting;
 
 pub use behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
 pub use messages::*;
-pub use state::{
-    Activation, CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange,
-};
+pub use state::{CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange};

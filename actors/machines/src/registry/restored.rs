@@ -131,7 +131,7 @@ mod tests {
     use crate::kernel::{Effect, Input, Machine};
     use crate::registry::state::{Image, RegistryOptions, Stored};
     use crate::vocabulary::{
-        AllocationId, PluginKey, PluginName, PluginType, RunNumber, SocketPath, Timestamp,
+        AllocationId, Generation, PluginKey, PluginName, PluginType, RunNumber, SocketPath, Timestamp,
     };
 
     fn stored(number: u64) -> Stored {
@@ -148,7 +148,8 @@ mod tests {
             registration: Arc::new(registration),
             since: Timestamp::default(),
             confirmed_in: RunNumber::new(1),
-            activation: None,
+            generation: Generation::default(),
+            active_since: None,
         }
     }
 

@@ -136,12 +136,26 @@ impl Stage {
 
     fn pass(&mut self, seconds: u64, told: &mut String) {
         let until = self.now + Duration::from_secs(seconds);
-        while let Some(next) = self.timers.iter().filter(|(at, _)| *at <= until).min().copied() {
+        while let Some(next) = self.timers.iter().filter(|(at, _)| *at <= until).min().cloned() {
             self.timers.retain(|timer| *timer != next);
             self.now = self.now.max(next.0);
             self.step(&Input::Elapsed(next.1), told);
         }
         self.now = until;
+    }
+
+    /// `ALLOCATION PLUGIN [generation=N]`: the generation is the present one unless it is given.
+    fn read_watched(
+        &self,
+        args: &mut ArgumentConsumer<'_>,
+    ) -> Result<(PluginKey, AllocationId, Generation), Fault> {
+        let allocation = AllocationId::new(word(args, "allocation")?)?;
+        let plugin = read_plugin(&word(args, "plugin")?)?;
+        let is_it =
+            |row: &&Stored| row.registration.plugin == plugin && row.registration.allocation == allocation;
+        let present = self.rows.values().find(is_it).map(|row| row.generation).unwrap_or_default();
+        let generation = args.take_key("generation").map(str::parse).transpose()?.map(Generation::new);
+        Ok((plugin, allocation, generation.unwrap_or(present)))
     }
 
     fn checked(&mut self, allocation: &str, outcome: &CheckOutcome, told: &mut String) {
@@ -168,8 +182,33 @@ impl Runner for Stage {
             }
             "deregister" => {
                 let allocation = AllocationId::new(word(&mut args, "allocation")?)?;
+                let has_failed = args.take_key("failed").is_some();
+                let cause = if has_failed { LeaveCause::Failed } else { LeaveCause::Stopped };
                 let plugins = read_plugins(&mut args)?;
-                self.ask(RegistryAsk::Deregister(Deregister { plugins, allocation }), &mut told);
+                self.ask(RegistryAsk::Deregister(Deregister { plugins, allocation, cause }), &mut told);
+            }
+            "fit" | "unfit" | "unproven" => {
+                let fitness = match command.name.as_str() {
+                    "fit" => Fitness::Fit,
+                    "unfit" => {
+                        Fitness::Unfit { reason: args.take_key("reason").unwrap_or("it hangs").into() }
+                    }
+                    _ => Fitness::Unproven,
+                };
+                let (plugin, allocation, generation) = self.read_watched(&mut args)?;
+                let report = ReportFitness { plugin, allocation, generation, fitness };
+                self.ask(RegistryAsk::ReportFitness(report), &mut told);
+            }
+            "renew" => {
+                let (plugin, allocation, generation) = self.read_watched(&mut args)?;
+                self.ask(RegistryAsk::Renew(Renew { plugin, allocation, generation }), &mut told);
+            }
+            "policy" => {
+                self.registry.options.policy = match word(&mut args, "policy")?.as_str() {
+                    "newest" => Policy::Newest,
+                    "newest-healthy" => Policy::NewestHealthy,
+                    pinned => Policy::Pinned(AllocationId::new(pinned)?),
+                };
             }
             "wait" => {
                 let plugin = read_plugin(&word(&mut args, "plugin")?)?;
@@ -247,7 +286,12 @@ fn read_register(args: &mut ArgumentConsumer<'_>) -> Result<Register, Fault> {
 
 fn tell_entry(entry: &Entry) -> String {
     let Registration { plugin, allocation, socket, .. } = &*entry.registration;
-    format!("#{} {allocation} for {plugin} at {socket} {:?}", entry.number, entry.standing)
+    let (number, generation) = (entry.number, entry.generation);
+    format!("#{number} {allocation}@{generation} for {plugin} at {socket} {:?}", entry.standing)
+}
+
+fn tell_standby(standby: &Standby) -> String {
+    format!("{} ({:?})", tell_entry(&standby.entry), standby.lack)
 }
 
 fn tell_active(active: &Active) -> String {
@@ -263,9 +307,10 @@ fn tell_news(news: &RegistryNews) -> String {
     match news {
         RegistryNews::Registered(entry) => format!("registered {}", tell_entry(entry)),
         RegistryNews::Updated(entry) => format!("updated {}", tell_entry(entry)),
+        RegistryNews::Renewed(entry) => format!("renewed {}", tell_entry(entry)),
         RegistryNews::Deregistered(entry, why) => format!("left {} ({why:?})", tell_entry(entry)),
-        RegistryNews::ActiveChanged { plugin, from, to } => {
-            format!("active of {plugin}: {} -> {}", short(from), short(to))
+        RegistryNews::ActiveChanged { plugin, from, to, reason } => {
+            format!("active of {plugin}: {} -> {} ({reason:?})", short(from), short(to))
         }
     }
 }
@@ -282,12 +327,13 @@ fn tell_answer(answer: RegistryAnswer) -> String {
             }
         },
         RegistryAnswer::List(list) => format!("[{}]", entries(&list)),
-        RegistryAnswer::Describe(Description { active, standby, provisional, .. }) => format!(
-            "active {}; standby [{}]; provisional [{}]",
+        RegistryAnswer::Describe(Description { active, reason, standby, provisional, .. }) => format!(
+            "active {} ({reason:?}); standby [{}]; provisional [{}]",
             active.as_ref().map_or_else(|| "nobody".to_owned(), tell_active),
-            entries(&standby),
+            standby.iter().map(tell_standby).collect::<Vec<_>>().join(", "),
             entries(&provisional)
         ),
+        RegistryAnswer::ReportFitness(()) | RegistryAnswer::Renew(()) => "taken".to_owned(),
         RegistryAnswer::RegistrationOf(entry) => {
             entry.as_ref().map_or_else(|| "not registered".to_owned(), tell_entry)
         }

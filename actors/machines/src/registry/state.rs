@@ -10,12 +10,14 @@ use foldhash::fast::RandomState;
 use smallvec::SmallVec;
 
 use super::draft::Draft;
+use super::fitness::Fitnesses;
 use super::members::Members;
-use super::messages::{Active, Entry, RegistryView, Standing};
+use super::messages::{Active, ActiveReason, Entry, Policy, RegistryView, Standing};
 use super::restored::Restored;
 use super::waiting::Waiting;
 use crate::vocabulary::{
-    AllocationId, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
+    AllocationId, Backoff, Generation, PluginKey, PluginName, Registration, RegistrationNumber, RunNumber,
+    Timestamp,
 };
 
 /// The options of the registry.
@@ -31,6 +33,13 @@ pub struct RegistryOptions {
     pub checks_max: usize,
     /// The timeout of one identity check. 5 s by default.
     pub check_deadline: Duration,
+    /// How the active registration is chosen where [`policies`](Self::policies) does not name the plugin.
+    pub policy: Policy,
+    /// How the active registration of these plugins is chosen.
+    pub policies: BTreeMap<PluginName, Policy>,
+    /// How long a registration that failed while it was active must be fit before it is active again (R1c). 10 s by default; it
+    /// doubles with each further failure up to 10 minutes, and begins anew after 20 minutes without one.
+    pub calm: Backoff,
 }
 
 impl Default for RegistryOptions {
@@ -41,17 +50,16 @@ impl Default for RegistryOptions {
             waiting_max: 4_096,
             checks_max: 16,
             check_deadline: Duration::from_secs(5),
+            policy: Policy::default(),
+            policies: BTreeMap::new(),
+            calm: Backoff {
+                first: Duration::from_secs(10),
+                longest: Duration::from_secs(600),
+                jitter_percent: 0,
+                reset_after: Duration::from_secs(600),
+            },
         }
     }
-}
-
-/// The last activation of a registration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Activation {
-    /// The generation of the activation.
-    pub generation: Generation,
-    /// When it became active.
-    pub since: Timestamp,
 }
 
 /// A registration as it is stored.
@@ -65,8 +73,10 @@ pub struct Stored {
     pub since: Timestamp,
     /// The run of the host in which it was last confirmed. It is provisional in every other run (R8).
     pub confirmed_in: RunNumber,
-    /// Its latest activation. It is active only while no newer registration is confirmed.
-    pub activation: Option<Activation>,
+    /// Its generation; zero in rows of plugins that were never confirmed.
+    pub generation: Generation,
+    /// When it became active under this generation, if it did. The latest of these is the active one.
+    pub active_since: Option<Timestamp>,
 }
 
 impl Stored {
@@ -75,14 +85,15 @@ impl Stored {
         Entry {
             number: self.number,
             registration: Arc::clone(&self.registration),
+            generation: self.generation,
             standing,
             since: self.since,
         }
     }
 
     pub(super) fn active(&self) -> Option<Active> {
-        let Activation { generation, since } = self.activation?;
-        Some(Active { generation, registration: Arc::clone(&self.registration), since })
+        let since = self.active_since?;
+        Some(Active { generation: self.generation, registration: Arc::clone(&self.registration), since })
     }
 }
 
@@ -163,6 +174,9 @@ pub(super) struct Plugin {
     pub(super) members: Members,
     /// The active one: its number, and its contents for the news of its removal.
     pub(super) active: Option<(RegistrationNumber, Active)>,
+    /// Why it is the active one; `None` after a rebuild.
+    pub(super) reason: Option<ActiveReason>,
+    pub(super) fitness: Fitnesses,
 }
 
 impl Plugin {
@@ -171,8 +185,11 @@ impl Plugin {
         self.members.newest_first().map(|stored| stored.registration.allocation.clone())
     }
 
-    pub(super) fn newest_confirmed(&self, run: RunNumber) -> Option<RegistrationNumber> {
-        self.members.newest_first().find(|stored| stored.confirmed_in == run).map(|stored| stored.number)
+    /// The one that was active when its row was written: the latest that became active.
+    fn last_active(&self, run: RunNumber) -> Option<(RegistrationNumber, Active)> {
+        let confirmed = self.members.newest_first().filter(|stored| stored.confirmed_in == run);
+        let active = confirmed.filter_map(|stored| Some((stored.number, stored.active()?)));
+        active.max_by_key(|(number, active)| (active.since, *number))
     }
 }
 
@@ -235,8 +252,13 @@ impl Registry {
             registry.plugins.entry(key).or_default().members.insert(stored);
         }
         for plugin in registry.plugins.values_mut() {
-            let newest = plugin.newest_confirmed(image.run);
-            plugin.active = newest.and_then(|number| Some((number, plugin.members.get(number)?.active()?)));
+            plugin.active = plugin.last_active(image.run);
+            // Nobody reports the fitness of other types, so nobody would correct this.
+            if let Some((number, active)) = &plugin.active
+                && active.registration.plugin.plugin_type.is_csi()
+            {
+                plugin.fitness.presume(*number);
+            }
         }
         registry
     }
@@ -300,7 +322,8 @@ mod tests {
             registration: registration(key(PluginType::CsiNode, name)),
             since: Timestamp::default(),
             confirmed_in: RunNumber::default(),
-            activation: None,
+            generation: Generation::default(),
+            active_since: None,
         };
         let rows = [(1, "zfs"), (2, "nfs"), (3, "lvm"), (4, "ceph")];
         let shown = |rows: Vec<(u64, &str)>| {

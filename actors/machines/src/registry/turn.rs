@@ -1,18 +1,24 @@
 //! Applies one message to the plugins that it names: registrations come, change and go, and the active one is elected.
 
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::draft::Draft;
-use super::messages::{Active, Departure, RegistryNews};
+use super::messages::{Active, ActiveReason, Departure, Policy, RegistryNews};
 use super::restored::Restored;
-use super::state::{Activation, Counter, Plugin, Plugins, Registry, Stored};
+use super::state::{Counter, Plugin, Plugins, Registry, RegistryOptions, Stored};
 use super::waiting::Waiting;
 use crate::vocabulary::{
-    AllocationId, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
+    AllocationId, Fitness, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
 };
+
+/// Each activation of a plugin is at least this much later than the one before, so that the rows say which one was the last.
+const INSTANT: Duration = Duration::from_micros(1);
 
 /// The registry without its plugins, of which one is borrowed mutably.
 pub(super) struct Turn<'a> {
+    options: &'a RegistryOptions,
     run: RunNumber,
     now: Timestamp,
     counter: &'a mut Counter,
@@ -25,8 +31,8 @@ pub(super) struct Turn<'a> {
 impl Registry {
     /// The plugins, and a turn that records their changes in the draft.
     pub(super) fn turn(&mut self, now: Timestamp) -> (&mut Plugins, Turn<'_>) {
-        let Self { run, counter, plugins, held, restored, waiting, draft, .. } = self;
-        (plugins, Turn { run: *run, now, counter, held, restored, waiting, draft })
+        let Self { options, run, counter, plugins, held, restored, waiting, draft } = self;
+        (plugins, Turn { options, run: *run, now, counter, held, restored, waiting, draft })
     }
 
     /// Removes a registration, if it exists.
@@ -47,20 +53,27 @@ impl Registry {
     }
 }
 
+impl RegistryOptions {
+    pub(super) fn policy_of(&self, key: &PluginKey) -> &Policy {
+        self.policies.get(&key.name).unwrap_or(&self.policy)
+    }
+}
+
 impl Turn<'_> {
     pub(super) fn admit(&mut self, key: &PluginKey, plugin: &mut Plugin, registration: Registration) {
-        let stored = Stored {
+        let mut stored = Stored {
             number: RegistrationNumber::new(self.draft.number(self.counter)),
             registration: registration.into(),
             since: self.now,
             confirmed_in: self.run,
-            activation: None,
+            generation: Generation::default(),
+            active_since: None,
         };
+        self.renew(&mut stored);
         self.draft.tell(RegistryNews::Registered(stored.entry(self.run)));
         plugin.members.insert(stored);
         *self.held += 1;
-        // The newest confirmed one is this one, so its row is written with its activation.
-        self.elect(key, plugin, false);
+        self.elect(key, plugin, ActiveReason::Registered);
     }
 
     /// Whether a registration was confirmed in this run (R8).
@@ -77,15 +90,38 @@ impl Turn<'_> {
         contents: Option<Registration>,
     ) {
         let Some(stored) = plugin.members.get_mut(number) else { return };
-        let has_new_contents = contents.is_some();
+        let reason = if contents.is_some() { ActiveReason::Updated } else { ActiveReason::Confirmed };
         if let Some(registration) = contents {
             stored.registration = registration.into();
         }
         stored.confirmed_in = self.run;
-        self.draft.put(stored);
+        self.renew(stored);
         self.draft.tell(RegistryNews::Updated(stored.entry(self.run)));
         self.restored.settled(number);
-        self.elect(key, plugin, has_new_contents);
+        // Nobody has looked there yet. The active one stays active until somebody has.
+        if plugin.active.as_ref().is_none_or(|(active, _)| *active != number) {
+            plugin.fitness.forget(number);
+        }
+        self.elect(key, plugin, reason);
+    }
+
+    /// Gives a registration another generation, if it still has this one.
+    pub(super) fn replace_generation(
+        &mut self,
+        key: &PluginKey,
+        plugin: &mut Plugin,
+        number: RegistrationNumber,
+    ) {
+        let Some(stored) = plugin.members.get_mut(number) else { return };
+        self.renew(stored);
+        self.draft.tell(RegistryNews::Renewed(stored.entry(self.run)));
+        self.elect(key, plugin, ActiveReason::Renewed);
+    }
+
+    fn renew(&mut self, stored: &mut Stored) {
+        stored.generation = Generation::new(self.draft.number(self.counter));
+        stored.active_since = None;
+        self.draft.put(stored);
     }
 
     fn dismiss(
@@ -96,41 +132,76 @@ impl Turn<'_> {
         departure: Departure,
     ) -> bool {
         let Some(stored) = plugin.members.remove(allocation) else { return false };
+        let was_active = plugin.active.as_ref().is_some_and(|(number, _)| *number == stored.number);
         *self.held -= 1;
         self.restored.settled(stored.number);
         self.draft.delete(&stored);
         self.draft.tell(RegistryNews::Deregistered(stored.entry(self.run), departure));
-        self.elect(key, plugin, false);
+        let reason = if was_active { ActiveReason::Left(departure) } else { ActiveReason::Proven };
+        self.elect(key, plugin, reason);
+        plugin.fitness.forget(stored.number);
         true
     }
 
-    /// Makes the newest confirmed registration the active one (R1), and publishes the change if there is one.
-    fn elect(&mut self, key: &PluginKey, plugin: &mut Plugin, contents_changed: bool) {
-        let newest = plugin.newest_confirmed(self.run);
+    /// Makes the best registration the active one (R1), and publishes the change if there is one.
+    pub(super) fn elect(&mut self, key: &PluginKey, plugin: &mut Plugin, reason: ActiveReason) {
+        let policy = self.options.policy_of(key);
+        let best = plugin.best(policy, self.run, self.now);
         let current = plugin.active.as_ref().map(|(number, _)| *number);
-        if newest == current && !(contents_changed && is_outdated(plugin)) {
-            return;
+        if best != current || is_outdated(plugin) {
+            let reason = if best == current { reason } else { self.note_loss(plugin, reason) };
+            let to = best.and_then(|number| self.activate(plugin, number));
+            let former = std::mem::replace(&mut plugin.active, best.zip(to.clone()));
+            if best != current {
+                plugin.reason = Some(reason.clone());
+            }
+            if let Some(active) = &to {
+                self.draft.awaken(self.waiting.come(key), active);
+            }
+            let from = former.map(|(_, active)| active);
+            self.draft.tell(RegistryNews::ActiveChanged { plugin: key.clone(), from, to, reason });
         }
-        let to = newest.and_then(|number| self.activate(plugin, number));
-        let from = std::mem::replace(&mut plugin.active, newest.zip(to.clone())).map(|(_, active)| active);
-        if let Some(active) = &to {
-            self.draft.awaken(self.waiting.come(key), active);
+        if let Some(until) = plugin.next_calm_end(policy, self.run, self.now) {
+            self.draft.elect_again(key, until);
         }
-        self.draft.tell(RegistryNews::ActiveChanged { plugin: key.clone(), from, to });
+    }
+
+    /// Remembers that the active one loses its place by failing (R1c). Returns the reason of the change: that failure, whatever
+    /// report led to the change.
+    fn note_loss(&self, plugin: &mut Plugin, reason: ActiveReason) -> ActiveReason {
+        let Some((number, active)) = &plugin.active else { return reason };
+        let failure = match plugin.fitness.of(*number) {
+            // One that is stopped in order does not lose its place by failing.
+            Fitness::Unfit { .. } if reason == ActiveReason::Left(Departure::Deregistered) => None,
+            Fitness::Unfit { reason } => Some(Arc::clone(reason)),
+            Fitness::Fit | Fitness::Unproven => None,
+        };
+        if failure.is_some() || reason == ActiveReason::Left(Departure::Failed) {
+            plugin.fitness.lost(&active.registration.allocation, &self.options.calm, self.now);
+        }
+        match (reason, failure) {
+            (ActiveReason::Proven, Some(reason)) => ActiveReason::Failed { reason },
+            (reason, _) => reason,
+        }
     }
 
     fn activate(&mut self, plugin: &mut Plugin, number: RegistrationNumber) -> Option<Active> {
-        let generation = Generation::new(self.draft.number(self.counter));
+        let after = plugin.active.as_ref().map(|(_, active)| active.since + INSTANT);
         let stored = plugin.members.get_mut(number)?;
-        stored.activation = Some(Activation { generation, since: self.now });
+        // A generation is active at most once.
+        if stored.active_since.is_some() {
+            self.renew(stored);
+            self.draft.tell(RegistryNews::Renewed(stored.entry(self.run)));
+        }
+        stored.active_since = Some(after.map_or(self.now, |after| after.max(self.now)));
         self.draft.put(stored);
         stored.active()
     }
 }
 
-/// Whether the contents of the active registration have changed.
+/// Whether the contents or the generation of the active registration have changed.
 fn is_outdated(plugin: &Plugin) -> bool {
     plugin.active.as_ref().is_some_and(|(number, active)| {
-        plugin.members.get(*number).is_none_or(|stored| stored.registration != active.registration)
+        plugin.members.get(*number).is_none_or(|stored| stored.generation != active.generation)
     })
 }

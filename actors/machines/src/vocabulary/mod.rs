@@ -9,6 +9,7 @@ mod allowance;
 mod backoff;
 mod endpoint;
 mod fingerprint;
+mod fitness;
 mod health;
 mod hex;
 mod names;
@@ -25,6 +26,7 @@ pub use fingerprint::{
     ControllerCapability, CsiFingerprint, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability,
     Topology,
 };
+pub use fitness::Fitness;
 pub use health::Health;
 pub use hex::hex;
 pub use names::{AllocationId, DriverName, MalformedName, NAME_BYTES_MAX, PluginName, TaskName};

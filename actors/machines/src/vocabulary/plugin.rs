@@ -22,6 +22,15 @@ impl PluginType {
     /// All types, in the order in which lists show them.
     pub const ALL: [Self; 4] = [Self::CsiController, Self::CsiNode, Self::Driver, Self::Device];
 
+    /// Whether it is a half of a CSI plugin.
+    #[must_use]
+    pub const fn is_csi(self) -> bool {
+        match self {
+            Self::CsiController | Self::CsiNode => true,
+            Self::Driver | Self::Device => false,
+        }
+    }
+
     /// The word for it in configuration, rows, logs and on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -8,10 +8,11 @@ use callboard_actors::instance::{
     Half, Instance, InstanceAsk, InstanceCall, InstanceConfig, InstanceReport, InstanceTimer, Reached,
 };
 use callboard_actors::shell::{CallKey, CallLost, Effect, Input, Machine};
-use callboard_actors::vocabulary::{Health, Moment, Timestamp};
+use callboard_actors::vocabulary::{Fitness, Health, Moment, Timestamp};
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
+use super::calls::{is_declined, is_failure, publishes_unhealthy};
 
 /// Sees everything that one instance does.
 #[derive(Debug, Clone, Hash)]
@@ -28,6 +29,10 @@ pub struct InstanceLaws {
     draining: Option<CallKey>,
     /// Whether that wait is over: none is in flight, or the deadline has passed.
     is_drained: bool,
+    /// Whether its connection has ended.
+    is_lost: bool,
+    has_ended: bool,
+    was_healthy: bool,
     failures: u32,
     told: Option<InstanceReport>,
     /// What is found of it.
@@ -47,6 +52,9 @@ impl InstanceLaws {
             is_gone: false,
             draining: None,
             is_drained: false,
+            is_lost: false,
+            has_ended: false,
+            was_healthy: false,
             failures: 0,
             told: None,
             verdict: Verdict::NONE,
@@ -84,15 +92,28 @@ impl InstanceLaws {
                 }
                 None => false,
             },
+            Input::Asked { ask: InstanceAsk::ConnectionEnded(_), .. } => {
+                if self.read.take().is_some() && !self.is_retired {
+                    self.is_lost = true;
+                }
+                false
+            }
             Input::Resumed
             | Input::Asked { ask: InstanceAsk::LookNow(_), .. }
             | Input::Elapsed(InstanceTimer::Look) => false,
         }
     }
 
+    /// The end of its one connection is its end (I2).
     fn returned(&mut self, call: InstanceCall, outcome: &Result<Result<Reached, CallError>, CallLost>) {
+        let had_connection = self.read.is_some();
+        self.read_from(call, outcome);
+        self.is_lost |= had_connection && self.read.is_none() && !self.is_retired;
+    }
+
+    fn read_from(&mut self, call: InstanceCall, outcome: &Result<Result<Reached, CallError>, CallLost>) {
         match (call, outcome) {
-            (InstanceCall::Dial, Ok(Ok(Reached::Connected))) => self.read = Some(BTreeSet::new()),
+            (InstanceCall::Dial, Ok(Ok(Reached::Connected { .. }))) => self.read = Some(BTreeSet::new()),
             (InstanceCall::Ask(rpc), Ok(Ok(Reached::Answered(answer)))) if answer.rpc() == rpc => {
                 self.is_ready |= matches!(answer, Answer::Probe(Readiness::Ready));
                 if !matches!(answer, Answer::Probe(Readiness::NotReady)) && self.is_credible(answer) {
@@ -134,7 +155,7 @@ impl InstanceLaws {
     }
 
     /// Whether a node plugin may not have this call (C146).
-    fn may_decline(&self, rpc: Rpc, error: &CallError) -> bool {
+    pub(super) fn may_decline(&self, rpc: Rpc, error: &CallError) -> bool {
         error.class() == Class::Unimplemented
             && self.config.half == Half::Node
             && matches!(rpc, Rpc::NodeInfo | Rpc::ControllerCapabilities)
@@ -210,6 +231,10 @@ impl InstanceLaws {
         if report.generation != self.config.generation || report.allocation != self.config.allocation {
             self.violation(Law::I1, || "the report is of another generation".to_owned());
         }
+        if report.fitness == Fitness::Fit && report.health != Health::Healthy && !self.may_be_fit() {
+            let (health, failures) = (&report.health, self.failures);
+            self.violation(Law::R1b, || format!("it is called fit, {health} after {failures} failures"));
+        }
         match &report.health {
             Health::Healthy => self.is_called_healthy(report),
             Health::Unhealthy { reason } if reason.is_empty() => {
@@ -221,7 +246,18 @@ impl InstanceLaws {
         self.told = Some(report.clone());
     }
 
+    /// Failures are tolerated for a while after it was healthy; after the end of the former connection until the first look is over.
+    fn may_be_fit(&self) -> bool {
+        let was_fit = self.config.former.as_ref().is_some_and(|former| former.fitness == Fitness::Fit);
+        if self.was_healthy {
+            self.failures < self.config.limits.failures_until_unfit()
+        } else {
+            was_fit && self.failures == 0
+        }
+    }
+
     fn is_called_healthy(&mut self, report: &InstanceReport) {
+        self.was_healthy = true;
         if !self.has_read_all() || report.fingerprint.is_none() {
             let read = self.read.clone();
             self.violation(Law::I2, || {
@@ -253,7 +289,9 @@ impl InstanceLaws {
         self.failures += 1;
         let report = machine.view();
         let is_tolerated = self.read.is_some() && self.failures < self.config.limits.failures_until_unhealthy;
-        let is_told = matches!(report.health, Health::Unhealthy { .. });
+        // One that was healthy and has lost its connection is looked at first.
+        let is_told = matches!(report.health, Health::Unhealthy { .. })
+            || self.is_lost && self.was_healthy && report.health == Health::Starting;
         if !is_tolerated && !is_told {
             let failures = self.failures;
             self.violation(Law::I4, || format!("failure {failures} leaves it {}", report.health));
@@ -263,36 +301,6 @@ impl InstanceLaws {
 
 fn needs_readiness(rpc: Rpc) -> bool {
     matches!(rpc, Rpc::ControllerCapabilities | Rpc::NodeCapabilities | Rpc::NodeInfo)
-}
-
-/// Whether a call came to nothing. That a node plugin declines what it may decline is no failure (I7).
-fn is_failure(laws: &InstanceLaws, input: &Input<Instance>) -> bool {
-    match input {
-        Input::Returned { call: InstanceCall::Ask(rpc), outcome: Ok(Err(error)), .. } => {
-            !laws.may_decline(*rpc, error)
-        }
-        Input::Returned { outcome, .. } => !matches!(outcome, Ok(Ok(_))),
-        Input::Resumed | Input::Asked { .. } | Input::Elapsed(_) | Input::StopRequested(_) => false,
-    }
-}
-
-/// Whether a call came back that a node plugin need not have.
-fn is_declined(laws: &InstanceLaws, input: &Input<Instance>) -> bool {
-    match input {
-        Input::Returned { call: InstanceCall::Ask(rpc), outcome: Ok(Err(error)), .. } => {
-            laws.may_decline(*rpc, error)
-        }
-        Input::Returned { .. }
-        | Input::Resumed
-        | Input::Asked { .. }
-        | Input::Elapsed(_)
-        | Input::StopRequested(_) => false,
-    }
-}
-
-fn publishes_unhealthy(effects: &[Effect<Instance>]) -> bool {
-    let is_unhealthy = |effect: &Effect<Instance>| matches!(effect, Effect::Publish(report) if matches!(report.health, Health::Unhealthy { .. }));
-    effects.iter().any(is_unhealthy)
 }
 
 impl Witness<Instance> for InstanceLaws {
@@ -335,23 +343,27 @@ impl Witness<Instance> for InstanceLaws {
             }
         }
         let health = machine.view().health;
-        if health == Health::Healthy && self.read.is_none() {
+        if health == Health::Healthy && self.read.is_none() && !self.is_retired {
             self.violation(Law::I2, || "it is called healthy without a connection".to_owned());
         }
         if health == Health::Healthy && has_ended_call && !is_failure(self, input) {
             self.failures = 0;
         }
-        if has_ended_call && !has_called && !self.is_retired {
+        if self.is_lost && !ends && !self.has_ended {
+            self.violation(Law::I2, || "its connection has ended, and it does not".to_owned());
+        }
+        self.has_ended |= ends;
+        if has_ended_call && !has_called && !self.is_retired && !self.is_lost {
             self.is_ready = false;
             self.rests(moment, next_look, machine);
         }
         if self.is_retired && !was_gone && self.is_drained && !ends {
             self.violation(Law::I1, || "it retires, nothing is under way, and it does not end".to_owned());
         }
-        if ends && !self.is_drained {
+        if ends && !self.is_drained && !self.is_lost {
             self.violation(Law::A4, || "it ends without waiting for the calls in flight".to_owned());
         }
-        if self.is_retired && !ends && !self.is_gone && self.draining.is_none() {
+        if self.is_retired && !ends && !self.is_gone && !self.has_ended && self.draining.is_none() {
             self.violation(Law::I1, || "it retires, and nothing says when it ends at the latest".to_owned());
         }
     }

@@ -1,14 +1,18 @@
 //! The instances and their supervisor: their laws, and a model in which they live.
 
+mod calls;
 mod child;
+mod event;
 mod model;
 mod parent;
 mod plugins;
+mod registry;
 mod world;
 
 pub use child::InstanceLaws;
+pub use event::{InstancesBounds, InstancesEvent};
 pub(super) use model::SetOut;
 pub use model::{InFlight, InstancesModel, NoDisk};
 pub use parent::InstancesLaws;
 pub use plugins::Behaviour;
-pub use world::{InstancesBounds, InstancesEvent, InstancesWorld};
+pub use world::InstancesWorld;

@@ -4,21 +4,22 @@
 
 mod carrying;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use callboard_actors::instance::{
-    Instance, InstanceAnswer, InstanceCall, InstanceConfig, InstanceReport, LookNow, Retire,
+    ConnectionEnded, Instance, InstanceAnswer, InstanceCall, InstanceConfig, InstanceReport, LookNow, Retire,
 };
 use callboard_actors::instances::{
     ChildEnded, InstanceReported, Instances, InstancesAsk, InstancesCall, InstancesOptions, InstancesOutcome,
     RegistryItem,
 };
 use callboard_actors::inventory::InstancesItem;
+use callboard_actors::registry::RegistryAsk;
 use callboard_actors::shell::{
     AskError, Ending, FeedItem, Machine, Message, Never, StopMode, Ticket, Written,
 };
-use callboard_actors::vocabulary::{Attempt, Moment, PluginKey, Timestamp};
+use callboard_actors::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
 
 use super::super::came::Came;
 use super::super::stand_in::{Count, Disk, Left, Rules, StandIn};
@@ -26,7 +27,7 @@ use super::super::tamper::Tamper;
 use super::super::witness::Violation;
 use super::child::InstanceLaws;
 use super::parent::InstancesLaws;
-use super::plugins::{Behaviour, answer_of};
+use super::plugins::{Behaviour, CONNECTION, answer_of};
 
 /// For machines that write nothing.
 #[derive(Debug, Clone, Copy, Hash, Default)]
@@ -40,11 +41,14 @@ impl<M: Machine<Change = Never>> Disk<M> for NoDisk {
 
 type Parent = StandIn<Instances, NoDisk, InstancesLaws>;
 
+/// A registration: the plugin, and the allocation that serves it.
+pub(in super::super) type Place = (PluginKey, AllocationId);
+
 /// One instance, with its reports that its parent has not heard yet.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Child {
     pub(super) actor: StandIn<Instance, NoDisk, InstanceLaws>,
-    plugin: PluginKey,
+    place: Place,
     reports: VecDeque<InstanceReport>,
     /// The look that its parent waits for.
     look: Option<u64>,
@@ -65,7 +69,7 @@ pub enum InFlight {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in super::super) enum SetOut {
     Feed,
-    Report(PluginKey),
+    Report(Place),
     Endings,
 }
 
@@ -95,8 +99,10 @@ pub struct InstancesModel {
     endings: VecDeque<ChildEnded>,
     /// Reports of children that have ended; they arrive all the same.
     late: BTreeMap<Attempt, VecDeque<InstanceReport>>,
-    /// The latest life of each plugin's instance.
-    latest: BTreeMap<PluginKey, Attempt>,
+    /// The latest life of each registration's instance.
+    latest: BTreeMap<Place, Attempt>,
+    /// What the parent tells the registry, with the numbers of its calls; the world takes it.
+    pub(in super::super) to_registry: Vec<(u64, RegistryAsk)>,
     /// The lives at which something has changed since the world looked.
     pub(in super::super) stirred: Vec<Attempt>,
     /// What has set out since the world looked.
@@ -133,6 +139,7 @@ impl InstancesModel {
             endings: VecDeque::new(),
             late: BTreeMap::new(),
             latest: BTreeMap::new(),
+            to_registry: Vec::new(),
             stirred: Vec::new(),
             set_out: Vec::new(),
             told: Vec::new(),
@@ -276,13 +283,13 @@ impl InstancesModel {
         true
     }
 
-    /// The oldest report of any of a plugin's instances arrives. False if there is none.
-    pub fn deliver_report_of(&mut self, moment: Moment, plugin: &PluginKey) -> bool {
+    /// The oldest report of any of a registration's instances arrives. False if there is none.
+    pub fn deliver_report_of(&mut self, moment: Moment, place: &Place) -> bool {
         let is_of = |reports: &VecDeque<InstanceReport>| {
-            reports.front().is_some_and(|report| report.plugin == *plugin)
+            reports.front().is_some_and(|report| report.plugin == place.0 && report.allocation == place.1)
         };
         let late = self.late.iter().find(|(_, reports)| is_of(reports)).map(|(life, _)| *life);
-        let latest = self.latest.get(plugin).copied();
+        let latest = self.latest.get(place).copied();
         let has_said = |life: &Attempt| self.children.get(life).is_some_and(|child| is_of(&child.reports));
         let Some(life) = late.or(latest.filter(has_said)) else { return false };
         self.deliver(moment, InFlight::Report(life));
@@ -308,9 +315,9 @@ impl InstancesModel {
         self.carry_parent(moment);
     }
 
-    /// The latest instance of a plugin, while it lives.
-    pub fn life_of(&self, plugin: &PluginKey) -> Option<Attempt> {
-        self.latest.get(plugin).copied().filter(|life| self.children.contains_key(life))
+    /// The latest instance of a registration, while it lives.
+    pub fn life_of(&self, place: &Place) -> Option<Attempt> {
+        self.latest.get(place).copied().filter(|life| self.children.contains_key(life))
     }
 
     /// The call that this instance has under way.
@@ -324,9 +331,16 @@ impl InstancesModel {
         self.children.get(&life)?.actor.next_timer()
     }
 
-    /// Which plugin this is an instance of.
-    pub fn plugin_of(&self, life: Attempt) -> Option<&PluginKey> {
-        Some(&self.children.get(&life)?.plugin)
+    /// Which registration this is an instance of.
+    pub fn place_of(&self, life: Attempt) -> Option<&Place> {
+        Some(&self.children.get(&life)?.place)
+    }
+
+    /// The registrations with an instance, or with reports that have not arrived.
+    pub fn places(&self) -> BTreeSet<Place> {
+        let late = self.late.values().flatten();
+        let late = late.map(|report| (report.plugin.clone(), report.allocation.clone()));
+        self.children.values().map(|child| child.place.clone()).chain(late).collect()
     }
 
     // === Time ===

@@ -1,20 +1,21 @@
 //! The laws of the supervisor of the instances.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_actors::instance::InstanceConfig;
 use callboard_actors::instances::{
     Dispensed, InstanceReport, InstanceReported, Instances, InstancesAnswer, InstancesAsk, InstancesCall,
     InstancesNews, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,
 };
-use callboard_actors::registry::{Active, RegistryNews};
+use callboard_actors::registry::{Active, Entry, RegistryNews, ReportFitness, Standing};
 use callboard_actors::shell::{Effect, FeedItem, Input};
-use callboard_actors::vocabulary::{Attempt, Generation, Health, Moment, PluginKey};
+use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, Moment, PluginKey, Registration};
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
+use super::model::Place;
 
-/// What is known of one plugin's instance.
+/// What is known of the instance of one registration.
 #[derive(Debug, Clone, Hash)]
 struct Life {
     life: Attempt,
@@ -26,12 +27,21 @@ struct Life {
 #[derive(Debug, Clone, Hash)]
 pub struct InstancesLaws {
     options: InstancesOptions,
+    /// The confirmed registrations, as far as the supervisor was told.
+    wanted: BTreeMap<Place, Generation>,
     /// Whom the registry routes to, as far as the supervisor was told.
-    wanted: BTreeMap<PluginKey, Active>,
+    active: BTreeMap<PluginKey, Active>,
+    /// The generations that served while they were active, and are not active any more.
+    spent: BTreeSet<(PluginKey, Generation)>,
     /// The instances that were started and have not been heard to end.
-    lives: BTreeMap<PluginKey, Life>,
+    lives: BTreeMap<Place, Life>,
+    /// The generation of the last instance of each registration.
+    used: BTreeMap<Place, Generation>,
     newest: Option<Attempt>,
     shown: BTreeMap<PluginKey, InstanceReport>,
+    standby: BTreeMap<Place, InstanceReport>,
+    /// How fit each one said last that it is.
+    found: BTreeMap<Place, Fitness>,
     is_stopping: bool,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
@@ -44,9 +54,14 @@ impl InstancesLaws {
         Self {
             options,
             wanted: BTreeMap::new(),
+            active: BTreeMap::new(),
+            spent: BTreeSet::new(),
             lives: BTreeMap::new(),
+            used: BTreeMap::new(),
             newest: None,
             shown: BTreeMap::new(),
+            standby: BTreeMap::new(),
+            found: BTreeMap::new(),
             is_stopping: false,
             verdict: Verdict::NONE,
         }
@@ -79,41 +94,84 @@ impl InstancesLaws {
     fn routed(&mut self, item: &RegistryItem) {
         match item {
             FeedItem::Snapshot { view, .. } => {
-                let active =
-                    view.active.iter().map(|active| (active.registration.plugin.clone(), active.clone()));
-                self.wanted = active
-                    .filter(|(plugin, _)| callboard_actors::instance::Half::of(plugin.plugin_type).is_some())
+                self.wanted.clear();
+                view.entries.iter().for_each(|entry| self.registered(entry));
+                let active: BTreeMap<_, _> = (view.active.iter())
+                    .map(|active| (active.registration.plugin.clone(), active.clone()))
+                    .filter(|(plugin, _)| plugin.plugin_type.is_csi())
                     .collect();
+                let gone: Vec<_> = self.active.keys().cloned().collect();
+                gone.iter().chain(active.keys()).for_each(|plugin| self.routes(plugin, active.get(plugin)));
             }
-            FeedItem::Change { news: RegistryNews::ActiveChanged { plugin, to, .. }, .. } => match to {
-                Some(active) => {
-                    self.wanted.insert(plugin.clone(), active.clone());
+            FeedItem::Change { news, .. } => match news {
+                RegistryNews::ActiveChanged { plugin, to, .. } => {
+                    if plugin.plugin_type.is_csi() {
+                        self.routes(plugin, to.as_ref());
+                    }
                 }
-                None => {
-                    self.wanted.remove(plugin);
+                RegistryNews::Registered(entry)
+                | RegistryNews::Updated(entry)
+                | RegistryNews::Renewed(entry) => self.registered(entry),
+                RegistryNews::Deregistered(entry, _) => {
+                    let registration = &entry.registration;
+                    let place = (registration.plugin.clone(), registration.allocation.clone());
+                    self.found.remove(&place);
+                    self.wanted.remove(&place);
                 }
             },
-            FeedItem::Change { .. } | FeedItem::Lagged { .. } => {}
+            FeedItem::Lagged { .. } => {}
+        }
+    }
+
+    fn registered(&mut self, entry: &Entry) {
+        let Registration { plugin, allocation, .. } = &*entry.registration;
+        if entry.standing == Standing::Confirmed && plugin.plugin_type.is_csi() {
+            self.wanted.insert((plugin.clone(), allocation.clone()), entry.generation);
+        }
+    }
+
+    fn routes(&mut self, plugin: &PluginKey, to: Option<&Active>) {
+        let before = match to {
+            Some(active) => self.active.insert(plugin.clone(), active.clone()),
+            None => self.active.remove(plugin),
+        };
+        let Some(before) = before else { return };
+        let place = (plugin.clone(), before.registration.allocation.clone());
+        let is_same = |report: &&InstanceReport| report.generation == before.generation;
+        let was_read =
+            self.shown.get(plugin).filter(is_same).is_some_and(|shown| shown.fingerprint.is_some());
+        let served =
+            was_read && self.lives.get(&place).is_some_and(|life| life.generation == before.generation);
+        if served && Some(before.generation) != to.map(|to| to.generation) {
+            self.spent.insert((plugin.clone(), before.generation));
         }
     }
 
     // === What goes out ===
 
     fn starts(&mut self, life: Attempt, config: &InstanceConfig) {
-        let plugin = &config.plugin;
+        let InstanceConfig { plugin, allocation, generation, .. } = config;
+        let place = (plugin.clone(), allocation.clone());
         if self.is_stopping {
             self.verdict
                 .violation(Law::I6, || format!("an instance of {plugin} is started although all stop"));
         }
-        if let Some(old) = self.lives.get(plugin).cloned() {
+        if let Some(old) = self.lives.get(&place).cloned() {
             self.verdict.violation(Law::I1, || {
-                format!("an instance of {plugin} is started before {old:?} has ended")
+                format!("an instance of {plugin} of {allocation} is started before {old:?} has ended")
             });
         }
-        let wanted = self.wanted.get(plugin).map(|active| active.generation);
-        if wanted != Some(config.generation) {
+        let wanted = self.wanted.get(&place).copied();
+        if wanted != Some(*generation) {
             self.verdict.violation(Law::I1, || {
-                format!("generation {} of {plugin} is started, {wanted:?} is active", config.generation)
+                format!(
+                    "generation {generation} of {plugin} of {allocation} is started, {wanted:?} is registered"
+                )
+            });
+        }
+        if self.used.get(&place).is_some_and(|used| generation <= used) {
+            self.verdict.violation(Law::I2, || {
+                format!("generation {generation} of {plugin} of {allocation} gets a second connection")
             });
         }
         if self.newest.is_some_and(|newest| life <= newest) {
@@ -121,25 +179,35 @@ impl InstancesLaws {
                 .violation(Law::Reg8, || format!("{life:?} of {plugin} is a number that was used before"));
         }
         self.newest = Some(life);
-        self.lives.insert(plugin.clone(), Life { life, generation: config.generation, is_retiring: false });
+        self.used.insert(place.clone(), *generation);
+        self.lives.insert(place, Life { life, generation: *generation, is_retiring: false });
     }
 
-    fn retires(&mut self, life: Attempt, bounds: &[&PluginKey]) {
+    fn retires(&mut self, life: Attempt, bounds: &[Place]) {
         let found = self.lives.iter_mut().find(|(_, other)| other.life == life);
-        let Some((plugin, found)) = found else { return };
+        let Some((place, found)) = found else { return };
         found.is_retiring = true;
-        let plugin = plugin.clone();
-        if !bounds.contains(&&plugin) {
+        let (place, plugin) = (place.clone(), place.0.clone());
+        if !bounds.contains(&place) {
             self.verdict.violation(Law::I1, || format!("the instance of {plugin} retires without a bound"));
         }
     }
 
-    fn shows(&mut self, report: &InstanceReport) {
+    fn shows(&mut self, report: &InstanceReport, is_standby: bool) {
         let plugin = &report.plugin;
-        if self.shown.get(plugin) == Some(report) {
+        let place = (plugin.clone(), report.allocation.clone());
+        let told = if is_standby { self.standby.get(&place) } else { self.shown.get(plugin) };
+        if told == Some(report) {
             self.verdict.violation(Law::Scl5, || format!("the same is told of {plugin} twice"));
         }
-        let current = self.lives.get(plugin);
+        let is_active = self.active.get(plugin).is_some_and(|active| active.generation == report.generation);
+        if report.health == Health::Healthy && is_active == is_standby {
+            let law = if is_standby { Law::R1b } else { Law::I1 };
+            self.verdict.violation(law, || {
+                format!("generation {} of {plugin} is told as standby {is_standby}", report.generation)
+            });
+        }
+        let current = self.lives.get(&place);
         let is_current =
             current.is_some_and(|life| life.generation == report.generation && !life.is_retiring);
         match &report.health {
@@ -157,12 +225,29 @@ impl InstancesLaws {
             }
             Health::Healthy | Health::Unhealthy { .. } | Health::Starting | Health::Gone => {}
         }
-        self.shown.insert(plugin.clone(), report.clone());
+        if is_standby {
+            self.standby.insert(place, report.clone());
+        } else {
+            self.standby.remove(&place);
+            self.shown.insert(plugin.clone(), report.clone());
+        }
+    }
+
+    /// What the registry is told is what the instance found, or that its actor ended.
+    fn tells(&mut self, report: &ReportFitness) {
+        let place = (report.plugin.clone(), report.allocation.clone());
+        let found = self.found.get(&place);
+        if report.fitness == Fitness::Fit && found != Some(&Fitness::Fit) {
+            let found = found.cloned();
+            self.verdict.violation(Law::R1b, || {
+                format!("{} of {} is reported fit, and found {found:?}", report.plugin, report.allocation)
+            });
+        }
     }
 
     fn dispenses(&mut self, dispensed: &Dispensed) {
         let plugin = &dispensed.plugin;
-        let wanted = self.wanted.get(plugin).map(|active| active.generation);
+        let wanted = self.active.get(plugin).map(|active| active.generation);
         let is_shown = self.shown.get(plugin).is_some_and(|report| {
             report.health == Health::Healthy && report.generation == dispensed.generation
         });
@@ -173,13 +258,17 @@ impl InstancesLaws {
         }
     }
 
-    /// From the moment in which the registry routes elsewhere, the old instance is shown as gone.
+    /// From the moment in which its generation is not registered any more, or work is routed elsewhere, an instance is shown as gone.
     fn check_retired(&mut self) {
-        for (plugin, life) in &self.lives {
-            let is_wanted =
-                self.wanted.get(plugin).is_some_and(|active| active.generation == life.generation);
-            if !is_wanted && !life.is_retiring && !self.is_stopping {
-                let what = format!("{life:?} of {plugin} serves although it is not active any more");
+        for (place, life) in &self.lives {
+            let (plugin, _) = place;
+            let is_spent = self.spent.contains(&(plugin.clone(), life.generation));
+            let is_active =
+                self.active.get(plugin).is_some_and(|active| active.generation == life.generation);
+            // When the active one leaves, the registry says in the same breath where it routes instead.
+            let is_wanted = is_active || self.wanted.get(place) == Some(&life.generation);
+            if (!is_wanted || is_spent) && !life.is_retiring && !self.is_stopping {
+                let what = format!("{life:?} of {plugin} serves although it is not to serve any more");
                 self.verdict.violation(Law::I1, || what);
                 return;
             }
@@ -189,14 +278,15 @@ impl InstancesLaws {
 
 /// Whether a report is of a life that serves no more.
 fn is_late(laws: &InstancesLaws, reported: &InstanceReported) -> bool {
-    let current = laws.lives.get(&reported.report.plugin);
+    let InstanceReport { plugin, allocation, .. } = &reported.report;
+    let current = laws.lives.get(&(plugin.clone(), allocation.clone()));
     current.is_none_or(|life| life.life != reported.life || life.is_retiring)
 }
 
 impl Witness<Instances> for InstancesLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Instances) {
-        let verdict = std::mem::take(&mut self.verdict);
-        *self = Self { verdict, ..Self::new(self.options) };
+        let (verdict, used) = (std::mem::take(&mut self.verdict), std::mem::take(&mut self.used));
+        *self = Self { verdict, used, ..Self::new(self.options) };
     }
 
     fn stepped(
@@ -214,11 +304,17 @@ impl Witness<Instances> for InstancesLaws {
             | Input::Elapsed(_)
             | Input::StopRequested(_) => false,
         };
+        if let Input::Asked { ask: InstancesAsk::InstanceReported(reported), .. } = input
+            && !late
+        {
+            let InstanceReport { plugin, allocation, fitness, .. } = &reported.report;
+            self.found.insert((plugin.clone(), allocation.clone()), fitness.clone());
+        }
         self.hear(input);
         let mut bounds = Vec::new();
         for effect in effects {
-            if let Effect::StartTimer(InstancesTimer::Retire(plugin), _) = effect {
-                bounds.push(plugin);
+            if let Effect::StartTimer(InstancesTimer::Retire(plugin, allocation), _) = effect {
+                bounds.push((plugin.clone(), allocation.clone()));
             }
         }
         for effect in effects {
@@ -227,13 +323,16 @@ impl Witness<Instances> for InstancesLaws {
                     self.starts(*life, config)
                 }
                 Effect::Call { call: InstancesCall::Retire { life }, .. } => self.retires(*life, &bounds),
-                Effect::Publish(InstancesNews::Reported(report)) => {
+                Effect::Call { call: InstancesCall::Report(report), .. } => self.tells(report),
+                Effect::Publish(
+                    news @ (InstancesNews::Reported(report) | InstancesNews::Standby(report)),
+                ) => {
                     if late {
                         self.verdict.violation(Law::Reg8, || {
                             format!("a late report of {} is passed on", report.plugin)
                         });
                     }
-                    self.shows(report);
+                    self.shows(report, matches!(news, InstancesNews::Standby(_)));
                 }
                 Effect::Publish(InstancesNews::Left(report)) => {
                     self.shown.remove(&report.plugin);

@@ -7,8 +7,11 @@ use callboard_actors::csi::{Answer, CallError, Cause, Code, Fault, Problem, Read
 use callboard_actors::instance::{InstanceCall, InstanceConfig, Reached};
 use callboard_actors::shell::CallLost;
 use callboard_actors::vocabulary::{
-    ControllerCapability, Identity, NodeCapability, NodeInfo, PluginCapability,
+    Attempt, ControllerCapability, Identity, NodeCapability, NodeInfo, PluginCapability,
 };
+
+/// An instance has one connection.
+pub(super) const CONNECTION: Attempt = Attempt::new(1);
 
 /// How a plugin meets one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,7 +81,9 @@ pub(super) fn answer_of(
     let babbles = || Cause::Fault(Fault { rule: "C011", field: "answer", problem: Problem::Empty });
     match call {
         InstanceCall::Dial => match behaviour {
-            Behaviour::Well | Behaviour::NotReady | Behaviour::Lies => Ok(Ok(Reached::Connected)),
+            Behaviour::Well | Behaviour::NotReady | Behaviour::Lies => {
+                Ok(Ok(Reached::Connected { connection: CONNECTION }))
+            }
             Behaviour::Mistakes => Ok(Ok(Reached::Answered(Answer::Probe(Readiness::Ready)))),
             Behaviour::Dies => failed(Step::Dial, Cause::Refused),
             Behaviour::Fails | Behaviour::Declines => failed(Step::Dial, Cause::Absent),
@@ -98,7 +103,7 @@ pub(super) fn answer_of(
                 (Behaviour::Well | Behaviour::NotReady | Behaviour::Lies, rpc) => {
                     Ok(Ok(Reached::Answered(well(config, rpc))))
                 }
-                (Behaviour::Mistakes, _) => Ok(Ok(Reached::Connected)),
+                (Behaviour::Mistakes, _) => Ok(Ok(Reached::Connected { connection: CONNECTION })),
                 (Behaviour::Dies, _) => failed(Cause::Disconnected { detail: "reset".into() }),
                 (Behaviour::Fails, _) => status(Code::Unavailable),
                 (Behaviour::Declines, _) => status(Code::Unimplemented),

@@ -1,80 +1,25 @@
 //! One plugin, its registrations, its instance and the instance's supervisor: small enough to try every order.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::instance::Instance;
 use callboard_actors::instances::{
-    AwaitRetired, CheckNow, Dispense, Instances, InstancesAnswer, InstancesOptions,
+    AwaitRetired, CheckNow, Dispense, InstanceReport, Instances, InstancesAnswer, InstancesOptions,
 };
-use callboard_actors::registry::{Active, RegistryNews, RegistryView};
+use callboard_actors::registry::RegistryNews;
 use callboard_actors::shell::{FeedItem, Message};
-use callboard_actors::vocabulary::{
-    AllocationId, Attempt, Generation, Health, Moment, PluginKey, PluginName, PluginType, Registration,
-    SocketPath, Timestamp,
-};
+use callboard_actors::vocabulary::{Health, Moment, PluginKey, PluginName, PluginType, Timestamp};
 
 use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
 use super::super::witness::{Violation, found, violation};
-use super::model::{InFlight, InstancesModel, Tampers};
+use super::event::{InstancesBounds, InstancesEvent};
+use super::model::{InstancesModel, Tampers};
 use super::plugins::Behaviour;
-
-/// How much may happen, of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct InstancesBounds {
-    /// How often the registry routes the plugin elsewhere or nowhere.
-    pub routes: u8,
-    /// How many calls the plugin meets in another way than well, in each of these ways.
-    pub faults: u8,
-    /// Which ways there are.
-    pub behaviours: &'static [Behaviour],
-    /// How often somebody wants the plugin, or a look at it, or to know when it is let go.
-    pub asks: u8,
-    /// How often time passes until something is due.
-    pub pauses: u8,
-    /// How many steps crash, or instances fall.
-    pub crashes: u8,
-    /// Whether all are told to stop at some instant.
-    pub stops: bool,
-}
-
-impl InstancesBounds {
-    /// Nothing happens.
-    pub const NONE: Self =
-        Self { routes: 0, faults: 0, behaviours: &[], asks: 0, pauses: 0, crashes: 0, stops: false };
-}
-
-/// What can happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum InstancesEvent {
-    /// The registry routes to a new generation, or to nobody.
-    Route(bool),
-    /// Something arrives.
-    Deliver(InFlight),
-    /// The plugin meets a call.
-    Answer(Attempt, u64, Behaviour),
-    /// Somebody wants the plugin.
-    Dispense,
-    /// Somebody wants a look at it.
-    Check,
-    /// Somebody wants to know when it is let go.
-    AwaitRetired,
-    /// Time passes until something is due.
-    Pass,
-    /// The next step of the supervisor crashes.
-    CrashParent,
-    /// The next step of an instance crashes.
-    CrashChild(Attempt),
-    /// An instance falls.
-    Fall(Attempt),
-    /// All are told to stop.
-    Stop,
-}
+use super::registry::SmallRegistry;
 
 /// The world, with what may still happen.
 #[derive(Debug, Clone, Hash)]
@@ -82,8 +27,7 @@ pub struct InstancesWorld {
     model: InstancesModel,
     now: Timestamp,
     left: InstancesBounds,
-    routed: Option<Active>,
-    generations: u64,
+    registry: SmallRegistry,
     published: u64,
     lives: u64,
     askers: u64,
@@ -104,8 +48,7 @@ impl InstancesWorld {
             model,
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
-            routed: None,
-            generations: 0,
+            registry: SmallRegistry::default(),
             published: 0,
             lives: 1,
             askers: 100,
@@ -125,20 +68,25 @@ impl InstancesWorld {
     fn give_snapshot(&mut self) {
         if self.model.wants_snapshot() {
             self.model.forget_inbox();
-            let view = RegistryView { entries: Vec::new(), active: self.routed.iter().cloned().collect() };
+            let view = self.registry.view(self.now);
             self.model.registry_says(FeedItem::Snapshot { number: self.published, view });
         }
     }
 
-    fn route(&mut self, is_served: bool) {
-        let from = self.routed.take();
-        if is_served {
-            self.generations += 1;
-            self.routed = Some(active(self.generations, self.now));
+    fn publish(&mut self, news: Vec<RegistryNews>) {
+        for news in news {
+            self.published += 1;
+            self.model.registry_says(FeedItem::Change { number: self.published, news });
         }
-        self.published += 1;
-        let news = RegistryNews::ActiveChanged { plugin: plugin(), from, to: self.routed.clone() };
-        self.model.registry_says(FeedItem::Change { number: self.published, news });
+    }
+
+    /// The registry takes what the supervisor tells it.
+    fn tell_registry(&mut self) {
+        for (call, ask) in std::mem::take(&mut self.model.to_registry) {
+            let news = self.registry.take(&ask, self.now);
+            self.publish(news);
+            self.model.registry_answers(self.moment(), call, Ok(()));
+        }
     }
 
     fn ask<Q: Message<Instances>>(&mut self, message: Q) {
@@ -153,6 +101,9 @@ impl InstancesWorld {
     }
 
     fn hear(&mut self) -> Result<(), Violation> {
+        while !self.model.to_registry.is_empty() {
+            self.tell_registry();
+        }
         self.give_snapshot();
         self.model.told.clear();
         self.model.stirred.clear();
@@ -187,22 +138,26 @@ impl InstancesWorld {
             return violation(Law::Shell4, "the supervisor of the instances does not live");
         };
         let view = callboard_actors::shell::Machine::view(machine);
-        let reports = view.reports;
-        match (&self.routed, reports.as_slice()) {
-            (None, []) if lives == 0 => Ok(()),
-            (Some(active), [report])
-                if report.generation == active.generation
-                    && report.health == Health::Healthy
-                    && lives == 1 =>
-            {
-                Ok(())
+        let all: Vec<_> = view.reports.iter().chain(&view.standby).collect();
+        let serves = |report: &&InstanceReport| {
+            report.health == Health::Healthy && self.registry.has(&report.allocation, report.generation)
+        };
+        let active = view.reports.first().map(|report| (&report.allocation, report.generation));
+        let is_so = lives == self.registry.count()
+            && all.len() == lives
+            && all.iter().all(serves)
+            && active == self.registry.active().as_ref().map(|(of, generation)| (of, *generation));
+        if !is_so {
+            let registry = &self.registry;
+            let what =
+                format!("when all was calm, {registry:?} was known and {all:?} of {lives} instances shown");
+            return violation(Law::I4, what);
+        }
+        match self.registry.not_told_fit() {
+            Some(who) => {
+                violation(Law::R1b, format!("when all was calm, {who} was healthy, and not told fit"))
             }
-            (active, reports) => violation(
-                Law::I4,
-                format!(
-                    "when all was calm, {active:?} was active and shown were {reports:?} of {lives} instances"
-                ),
-            ),
+            None => Ok(()),
         }
     }
 }
@@ -216,7 +171,14 @@ impl World for InstancesWorld {
             self.model.in_flight().into_iter().map(InstancesEvent::Deliver).collect();
         if self.left.routes > 0 {
             events.push(InstancesEvent::Route(true));
-            events.extend(self.routed.as_ref().map(|_| InstancesEvent::Route(false)));
+            events.extend(self.registry.active().map(|_| InstancesEvent::Route(false)));
+        }
+        if self.left.standbys > 0 && self.registry.active().is_some() {
+            events.push(InstancesEvent::Join);
+            events.extend(self.registry.next().map(|_| InstancesEvent::TakeOver));
+        }
+        if self.left.hangups > 0 {
+            events.extend(self.model.children.keys().map(|life| InstancesEvent::HangUp(*life)));
         }
         for (life, number, _) in self.model.plugin_calls() {
             events.push(InstancesEvent::Answer(life, number, Behaviour::Well));
@@ -255,7 +217,23 @@ impl Play for InstancesWorld {
         match *event {
             InstancesEvent::Route(is_served) => {
                 self.left.routes = self.left.routes.saturating_sub(1);
-                self.route(is_served);
+                let now = self.now;
+                let news = if is_served { self.registry.replace(now) } else { self.registry.leave(now) };
+                self.publish(news);
+            }
+            InstancesEvent::Join => {
+                self.left.standbys -= 1;
+                let news = self.registry.join(self.now);
+                self.publish(news);
+            }
+            InstancesEvent::TakeOver => {
+                self.left.standbys -= 1;
+                let news = self.registry.take_over(self.now);
+                self.publish(news);
+            }
+            InstancesEvent::HangUp(life) => {
+                self.left.hangups -= 1;
+                self.model.hang_up(self.moment(), life);
             }
             InstancesEvent::Deliver(in_flight) => {
                 self.model.deliver(self.moment(), in_flight);
@@ -274,7 +252,7 @@ impl Play for InstancesWorld {
             }
             InstancesEvent::AwaitRetired => {
                 self.left.asks -= 1;
-                self.ask(AwaitRetired { allocation: allocation(self.generations) });
+                self.ask(AwaitRetired { allocation: self.registry.latest() });
             }
             InstancesEvent::Pass => {
                 self.left.pauses = self.left.pauses.saturating_sub(1);
@@ -321,46 +299,6 @@ impl Play for InstancesWorld {
     }
 }
 
-fn plugin() -> PluginKey {
+pub(super) fn plugin() -> PluginKey {
     PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").expect("it is a name"))
-}
-
-fn allocation(generation: u64) -> AllocationId {
-    AllocationId::new(format!("a{generation}")).expect("it is a name")
-}
-
-fn active(generation: u64, since: Timestamp) -> Active {
-    let registration = Registration {
-        plugin: plugin(),
-        allocation: allocation(generation),
-        socket: SocketPath::new(format!("/run/a{generation}.sock")).expect("it is short and absolute"),
-        provider: Some("zfs.example".into()),
-        version: None,
-        options: Arc::default(),
-    };
-    Active { generation: Generation::new(generation), registration: Arc::new(registration), since }
-}
-
-/// As a line of a history.
-impl fmt::Display for InstancesEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Route(true) => f.write_str("route next"),
-            Self::Route(false) => f.write_str("route nobody"),
-            Self::Deliver(InFlight::Feed) => f.write_str("deliver feed"),
-            Self::Deliver(InFlight::Report(life)) => write!(f, "deliver report life={life}"),
-            Self::Deliver(InFlight::Endings) => f.write_str("deliver endings"),
-            Self::Answer(life, number, behaviour) => {
-                write!(f, "answer life={life} call={number} {}", behaviour.as_str())
-            }
-            Self::Dispense => f.write_str("dispense csi-node/zfs 20"),
-            Self::Check => f.write_str("check csi-node/zfs"),
-            Self::AwaitRetired => f.write_str("await-retired"),
-            Self::Pass => f.write_str("pass-until-due"),
-            Self::CrashParent => f.write_str("crash-next instances"),
-            Self::CrashChild(life) => write!(f, "crash-next instance life={life}"),
-            Self::Fall(life) => write!(f, "kill instance life={life}"),
-            Self::Stop => f.write_str("stop"),
-        }
-    }
 }

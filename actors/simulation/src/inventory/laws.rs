@@ -55,6 +55,7 @@ impl InventoryLaws {
                 FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
                     self.heard_of(moment, report, is_first_told);
                 }
+                FeedItem::Change { news: InstancesNews::Standby(_), .. } => {}
                 FeedItem::Change { news: InstancesNews::Left(report), .. } => {
                     self.away.entry(report.plugin.clone()).or_insert(moment.now);
                 }

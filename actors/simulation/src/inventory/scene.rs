@@ -10,7 +10,9 @@ use callboard_actors::inventory::{
     TakeInventory,
 };
 use callboard_actors::shell::{AskError, FeedItem, Machine, Message, StopMode};
-use callboard_actors::vocabulary::{AllocationId, DriverName, Generation, Health, SocketPath, Timestamp};
+use callboard_actors::vocabulary::{
+    AllocationId, DriverName, Fitness, Generation, Health, SocketPath, Timestamp,
+};
 
 use super::super::instances::NoDisk;
 use super::super::law::Law;
@@ -86,6 +88,7 @@ impl InventoryScene {
         let expected = (!self.is_settled && self.reports[0].is_none()).then(|| plugin(0));
         let view = InstancesView {
             reports: self.reports.iter().flatten().cloned().collect(),
+            standby: Vec::new(),
             expected: expected.into_iter().collect(),
             settled: self.is_settled,
         };
@@ -271,6 +274,7 @@ fn report(place: usize, generation: u64) -> InstanceReport {
         generation: Generation::new(generation),
         health: Health::Starting,
         since: Timestamp::from_epoch(Duration::ZERO),
+        fitness: Fitness::Unproven,
         fingerprint: None,
         remarks: Vec::new(),
     }

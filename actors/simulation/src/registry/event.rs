@@ -15,6 +15,10 @@ pub struct RegistryBounds {
     pub has_monolith: bool,
     /// Whether plugins say their name, so that they can be proven after a restart.
     pub are_provable: bool,
+    /// How often somebody reports how fit one is. Then allocations leave by failing, too.
+    pub reports: u8,
+    /// How often one gets a new generation.
+    pub renewals: u8,
     /// How often somebody waits for the plugin.
     pub waits: u8,
     /// How many writes fail, in any of three ways.
@@ -36,6 +40,8 @@ impl RegistryBounds {
         orders_each: 0,
         has_monolith: false,
         are_provable: false,
+        reports: 0,
+        renewals: 0,
         waits: 0,
         failures: 0,
         crashes: 0,
@@ -52,6 +58,12 @@ pub enum RegistryEvent {
     Register(u8, u8),
     /// An allocation says goodbye.
     Deregister(u8),
+    /// An allocation leaves because it failed.
+    Fail(u8),
+    /// An allocation is reported fit or not.
+    Report(u8, bool),
+    /// An allocation gets a new generation.
+    Renew(u8),
     /// Somebody waits for the plugin.
     Wait,
     /// So many of the waiting writes settle in this way.
@@ -86,6 +98,10 @@ impl fmt::Display for RegistryEvent {
                 write!(f, "register {0} csi-node/zfs socket=\"/run/{0}{socket}.sock\"", name(*who))
             }
             Self::Deregister(who) => write!(f, "deregister {} csi-node/zfs", name(*who)),
+            Self::Fail(who) => write!(f, "deregister {} csi-node/zfs failed=yes", name(*who)),
+            Self::Report(who, true) => write!(f, "fit {} csi-node/zfs", name(*who)),
+            Self::Report(who, false) => write!(f, "unfit {} csi-node/zfs", name(*who)),
+            Self::Renew(who) => write!(f, "renew {} csi-node/zfs", name(*who)),
             Self::Wait => f.write_str("wait csi-node/zfs 3"),
             Self::Settle(count, Outcome::Written) => write!(f, "settle {count}"),
             Self::Settle(_, Outcome::Failed) => f.write_str("write-fails"),

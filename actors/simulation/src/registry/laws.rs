@@ -13,13 +13,15 @@ use super::super::law::Law;
 use super::super::stand_in::Left;
 use super::super::witness::{Verdict, Witness};
 use super::disk::{Rows, has_had};
-use super::model::{Model, Sentence};
+use super::model::{Model, Scene, Sentence};
 use super::reading::{Picture, Reading};
 
 /// Sees everything that the registry does. It remembers what was told across all lives and runs.
 #[derive(Debug, Clone, Hash)]
 pub struct RegistryLaws {
-    options: RegistryOptions,
+    pub(super) options: RegistryOptions,
+    /// The time of the present step.
+    pub(super) now: Timestamp,
     is_thorough: bool,
     pub(super) model: Model,
     pub(super) run: RunNumber,
@@ -32,6 +34,8 @@ pub struct RegistryLaws {
     told_number: RegistrationNumber,
     told_generation: Generation,
     told: u64,
+    /// Whether something was told whose write may not have reached the disk yet.
+    is_told_ahead: bool,
     picture: Picture,
     /// What is found of it.
     pub verdict: Verdict,
@@ -44,6 +48,7 @@ impl RegistryLaws {
     pub fn new(options: RegistryOptions, is_thorough: bool) -> Self {
         Self {
             options,
+            now: Timestamp::default(),
             is_thorough,
             model: Model::default(),
             run: RunNumber::default(),
@@ -55,6 +60,7 @@ impl RegistryLaws {
             told_number: RegistrationNumber::default(),
             told_generation: Generation::default(),
             told: 0,
+            is_told_ahead: false,
             picture: Picture::default(),
             verdict: Verdict::NONE,
         }
@@ -67,8 +73,9 @@ impl RegistryLaws {
     }
 
     /// What subscribers were told must be what is on disk, whenever nothing is under way between the two.
-    pub fn compare_told(&mut self, rows: &Rows) {
-        if self.is_thorough && !self.picture.is_of(rows, self.run) {
+    pub fn compare_told(&mut self, rows: &Rows, is_anything_waiting: bool) {
+        self.is_told_ahead &= is_anything_waiting;
+        if self.is_thorough && !self.is_told_ahead && !self.picture.is_of(rows, self.run) {
             self.verdict.violation(Law::Shell1, || {
                 "what subscribers were told is not what the disk holds".to_owned()
             });
@@ -95,15 +102,29 @@ impl RegistryLaws {
         let mut tales = Vec::new();
         match ask {
             RegistryAsk::Register(message) => {
-                let sentence = self.model.register(message, &self.options, &mut tales);
+                let scene = Scene { options: &self.options, now: moment.now };
+                let sentence = self.model.register(message, &scene, &mut tales);
                 let law = if sentence == Sentence::Refused { Law::R9 } else { Law::R3 };
                 self.check_sentence(id, &sentence, law, reading);
                 self.check_tales(tales, law, message.plugins.len() > 1, reading);
             }
             RegistryAsk::Deregister(message) => {
-                let sentence = self.model.deregister(message, &mut tales);
+                let scene = Scene { options: &self.options, now: moment.now };
+                let sentence = self.model.deregister(message, &scene, &mut tales);
                 self.check_sentence(id, &sentence, Law::R4, reading);
                 self.check_tales(tales, Law::R4, message.plugins.len() > 1, reading);
+            }
+            RegistryAsk::ReportFitness(report) => {
+                let scene = Scene { options: &self.options, now: moment.now };
+                self.model.report(report, &scene, &mut tales);
+                self.check_taken(id, reading);
+                self.check_tales(tales, Law::R1b, false, reading);
+            }
+            RegistryAsk::Renew(renew) => {
+                let scene = Scene { options: &self.options, now: moment.now };
+                self.model.renew(renew, &scene, &mut tales);
+                self.check_taken(id, reading);
+                self.check_tales(tales, Law::R1, false, reading);
             }
             RegistryAsk::WaitForPlugin(question) => {
                 self.wait(moment, id, &question.plugin, asked_at + question.within, reading);
@@ -136,6 +157,12 @@ impl RegistryLaws {
             self.verdict.violation(law, || {
                 format!("{:?} was answered; expected {sentence:?}", reading.answer_to(id))
             });
+        }
+    }
+
+    fn check_taken(&mut self, id: AskId, reading: &Reading<'_>) {
+        if reading.answer_to(id).is_none() {
+            self.verdict.violation(Law::Shell7, || format!("{id:?} was not answered"));
         }
     }
 
@@ -239,13 +266,11 @@ impl RegistryLaws {
 
     fn note_told(&mut self, news: &RegistryNews) {
         match news {
-            RegistryNews::Registered(entry) => self.told_number = self.told_number.max(entry.number),
-            RegistryNews::ActiveChanged { to: Some(to), .. } => {
-                self.told_generation = self.told_generation.max(to.generation);
+            RegistryNews::Registered(entry) | RegistryNews::Updated(entry) | RegistryNews::Renewed(entry) => {
+                self.told_number = self.told_number.max(entry.number);
+                self.told_generation = self.told_generation.max(entry.generation);
             }
-            RegistryNews::Updated(_)
-            | RegistryNews::Deregistered(..)
-            | RegistryNews::ActiveChanged { to: None, .. } => {}
+            RegistryNews::Deregistered(..) | RegistryNews::ActiveChanged { .. } => {}
         }
     }
 
@@ -292,20 +317,31 @@ impl Witness<Registry> for RegistryLaws {
         effects: &[Effect<Registry>],
         _machine: &Registry,
     ) {
+        self.now = moment.now;
         let current = match input {
             Input::Asked { id, .. } | Input::Elapsed(RegistryTimer::Waited(id)) => Some(*id),
             Input::Resumed
             | Input::Returned { .. }
-            | Input::Elapsed(RegistryTimer::GraceOver | RegistryTimer::CheckAgain)
+            | Input::Elapsed(RegistryTimer::GraceOver | RegistryTimer::CheckAgain | RegistryTimer::Calm(_))
             | Input::StopRequested(_) => None,
         };
-        let reading = Reading::of(effects, current);
+        let is_ungated = matches!(
+            input,
+            Input::Asked { ask: RegistryAsk::ReportFitness(_) | RegistryAsk::Renew(_), .. }
+                | Input::Elapsed(RegistryTimer::Calm(_))
+        );
+        // But a number beyond those that are reserved on disk waits for the disk.
+        let reserves =
+            |effect: &Effect<Registry>| matches!(effect, Effect::Persist(change) if change.ceiling.is_some());
+        let reading = Reading::of(effects, current, is_ungated && !effects.iter().any(reserves));
+        self.is_told_ahead |= reading.is_told_ahead();
         let mut tales = Vec::new();
         match input {
             Input::Asked { id, asked_at, ask } => self.asked(moment, *id, *asked_at, ask, &reading),
             Input::Returned { call, outcome, .. } => {
                 if matches!(outcome, Ok(CheckOutcome::Proven)) {
-                    self.model.prove(&call.registration, call.number, &mut tales);
+                    let scene = Scene { options: &self.options, now: moment.now };
+                    self.model.prove(&call.registration, call.number, &scene, &mut tales);
                 }
                 self.check_tales(tales, Law::R8, false, &reading);
             }
@@ -317,6 +353,11 @@ impl Witness<Registry> for RegistryLaws {
                 self.check_tales(tales, Law::R8, false, &reading);
             }
             Input::Elapsed(RegistryTimer::Waited(id)) => self.waited(moment, *id, &reading),
+            Input::Elapsed(RegistryTimer::Calm(plugin)) => {
+                let scene = Scene { options: &self.options, now: moment.now };
+                self.model.calm_ended(plugin, &scene, &mut tales);
+                self.check_tales(tales, Law::R1c, false, &reading);
+            }
             Input::Resumed | Input::Elapsed(RegistryTimer::CheckAgain) | Input::StopRequested(_) => {
                 self.check_tales(tales, Law::R8, false, &reading);
             }

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use callboard_actors::registry::{Departure, Deregister, Register, Registered, RegistryOptions};
+use callboard_actors::registry::{
+    Departure, Deregister, LeaveCause, Register, Registered, RegistryOptions, Renew, ReportFitness,
+};
 use callboard_actors::vocabulary::{
-    AllocationId, Generation, PluginKey, Registration, RegistrationNumber, RunNumber,
+    AllocationId, Fitness, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
 };
 
 use super::disk::Rows;
@@ -16,6 +19,25 @@ pub(super) struct Held {
     pub(super) number: RegistrationNumber,
     pub(super) registration: Arc<Registration>,
     pub(super) is_confirmed: bool,
+    pub(super) generation: Generation,
+    /// Whether it was active under this generation.
+    pub(super) was_active: bool,
+    pub(super) fitness: Fitness,
+    pub(super) fit_since: Timestamp,
+}
+
+impl Held {
+    pub(super) const fn new(registration: Arc<Registration>) -> Self {
+        Self {
+            number: UNTOLD,
+            registration,
+            is_confirmed: true,
+            generation: Generation::new(0),
+            was_active: false,
+            fitness: Fitness::Unproven,
+            fit_since: Timestamp::from_epoch(Duration::ZERO),
+        }
+    }
 }
 
 /// Whom work is routed to.
@@ -31,6 +53,8 @@ pub(super) struct Served {
 pub(super) struct Board {
     pub(super) held: Vec<Held>,
     pub(super) active: Option<Served>,
+    /// How often each allocation failed while it was active, and when it did last.
+    pub(super) losses: BTreeMap<AllocationId, (u32, Timestamp)>,
 }
 
 /// What must be told of a message, in this order. Numbers that the machine gives are not known beforehand.
@@ -38,6 +62,7 @@ pub(super) struct Board {
 pub(super) enum Tale {
     Came(Arc<Registration>),
     Changed(RegistrationNumber, Arc<Registration>),
+    Renewed(RegistrationNumber, Arc<Registration>),
     Left(RegistrationNumber, Departure),
     Routed { plugin: PluginKey, from: Option<Generation>, to: Option<Arc<Registration>> },
 }
@@ -64,20 +89,37 @@ impl Model {
     /// What a disk holds.
     pub(super) fn of(rows: &Rows, run: RunNumber) -> Self {
         let mut model = Self { count: rows.len(), ..Self::default() };
+        let mut last: BTreeMap<PluginKey, Timestamp> = BTreeMap::new();
         for stored in rows.values() {
             let is_confirmed = stored.confirmed_in == run;
             let registration = Arc::clone(&stored.registration);
             let board = model.boards.entry(registration.plugin.clone()).or_default();
-            if is_confirmed && let Some(activation) = stored.activation {
-                let (number, generation) = (stored.number, activation.generation);
+            // Others were active before; the one that became active last is.
+            if is_confirmed
+                && let Some(since) = stored.active_since
+                && last.get(&registration.plugin).is_none_or(|last| since >= *last)
+            {
+                last.insert(registration.plugin.clone(), since);
+                let (number, generation) = (stored.number, stored.generation);
                 board.active = Some(Served { number, generation, registration: Arc::clone(&registration) });
             }
-            board.held.push(Held { number: stored.number, registration, is_confirmed });
+            board.held.push(Held {
+                number: stored.number,
+                is_confirmed,
+                generation: stored.generation,
+                was_active: stored.active_since.is_some(),
+                ..Held::new(registration)
+            });
         }
-        // Older ones were active once; only the newest confirmed one is.
+        // What was reported is forgotten; the active one of a CSI plugin stays active until it is reported unfit.
         for board in model.boards.values_mut() {
-            let newest = board.newest_confirmed().map(|held| held.number);
-            board.active = board.active.take().filter(|active| Some(active.number) == newest);
+            let Some(active) = board.active.as_ref().map(|active| active.number) else { continue };
+            let active = board.held.iter_mut().find(|held| held.number == active);
+            active.into_iter().filter(|held| held.registration.plugin.plugin_type.is_csi()).for_each(
+                |held| {
+                    held.fitness = Fitness::Fit;
+                },
+            );
         }
         model
     }
@@ -86,13 +128,14 @@ impl Model {
     pub(super) fn register(
         &mut self,
         message: &Register,
-        options: &RegistryOptions,
+        scene: &Scene<'_>,
         tales: &mut Vec<Tale>,
     ) -> Sentence {
-        if self.must_refuse(message, options) {
+        if self.must_refuse(message, scene.options) {
             return Sentence::Refused;
         }
         let mut summary = Registered::Unchanged;
+        let mut routed = Vec::new();
         for plugin in &message.plugins {
             let registration = contents(message, plugin);
             let board = self.boards.entry(plugin.clone()).or_default();
@@ -101,7 +144,7 @@ impl Model {
                 None => {
                     summary = Registered::New;
                     tales.push(Tale::Came(Arc::clone(&registration)));
-                    board.held.push(Held { number: UNTOLD, registration, is_confirmed: true });
+                    board.held.push(Held::new(registration));
                     self.count += 1;
                 }
                 Some(held) if *held.registration != *registration => {
@@ -109,17 +152,17 @@ impl Model {
                         summary = Registered::Updated;
                     }
                     held.registration = Arc::clone(&registration);
-                    held.is_confirmed = true;
-                    tales.push(Tale::Changed(held.number, registration));
+                    if board.active.as_ref().is_none_or(|active| active.number != held.number) {
+                        held.fitness = Fitness::Unproven;
+                    }
+                    tales.push(held.confirm());
                 }
-                Some(held) if !held.is_confirmed => {
-                    held.is_confirmed = true;
-                    tales.push(Tale::Changed(held.number, Arc::clone(&held.registration)));
-                }
-                Some(_) => {}
+                Some(held) if !held.is_confirmed => tales.push(held.confirm()),
+                Some(_) => continue,
             }
+            self.elect(plugin, scene, false, tales, &mut routed);
         }
-        self.elect(&message.plugins, tales);
+        tales.extend(routed);
         Sentence::Registered(summary)
     }
 
@@ -136,30 +179,86 @@ impl Model {
     }
 
     /// A goodbye, and what must be told of it.
-    pub(super) fn deregister(&mut self, message: &Deregister, tales: &mut Vec<Tale>) -> Sentence {
-        let mut removed = Vec::new();
+    pub(super) fn deregister(
+        &mut self,
+        message: &Deregister,
+        scene: &Scene<'_>,
+        tales: &mut Vec<Tale>,
+    ) -> Sentence {
+        let has_failed = message.cause == LeaveCause::Failed;
+        let departure = if has_failed { Departure::Failed } else { Departure::Deregistered };
+        let (mut removed, mut routed) = (Vec::new(), Vec::new());
         for plugin in &message.plugins {
             let Some(board) = self.boards.get_mut(plugin) else { continue };
             let is_theirs = |held: &Held| held.registration.allocation == message.allocation;
             let Some(place) = board.held.iter().position(is_theirs) else { continue };
             let held = board.held.remove(place);
+            let was_active = board.active.as_ref().is_some_and(|active| active.number == held.number);
             self.count -= 1;
-            tales.push(Tale::Left(held.number, Departure::Deregistered));
+            tales.push(Tale::Left(held.number, departure));
             removed.push(plugin.clone());
+            self.elect(plugin, scene, has_failed && was_active, tales, &mut routed);
         }
-        self.elect(&message.plugins, tales);
+        tales.extend(routed);
         Sentence::Deregistered(removed)
     }
 
     /// An identity check proved this one. Nothing comes of it unless it is still waited for with the same contents.
-    pub(super) fn prove(&mut self, proven: &Registration, number: RegistrationNumber, tales: &mut Vec<Tale>) {
+    pub(super) fn prove(
+        &mut self,
+        proven: &Registration,
+        number: RegistrationNumber,
+        scene: &Scene<'_>,
+        tales: &mut Vec<Tale>,
+    ) {
         let Some(board) = self.boards.get_mut(&proven.plugin) else { return };
         let is_it =
             |held: &&mut Held| held.number == number && !held.is_confirmed && *held.registration == *proven;
         let Some(held) = board.held.iter_mut().find(is_it) else { return };
-        held.is_confirmed = true;
-        tales.push(Tale::Changed(number, Arc::clone(&held.registration)));
-        self.elect(std::slice::from_ref(&proven.plugin), tales);
+        tales.push(held.confirm());
+        let mut routed = Vec::new();
+        self.elect(&proven.plugin, scene, false, tales, &mut routed);
+        tales.extend(routed);
+    }
+
+    /// What was found of a registration, and what must be told of it.
+    pub(super) fn report(&mut self, report: &ReportFitness, scene: &Scene<'_>, tales: &mut Vec<Tale>) {
+        let Some(held) = self.watched(&report.plugin, &report.allocation, report.generation) else { return };
+        if held.fitness == report.fitness {
+            return;
+        }
+        held.fitness = report.fitness.clone();
+        held.fit_since = scene.now;
+        let mut routed = Vec::new();
+        self.elect(&report.plugin, scene, false, tales, &mut routed);
+        tales.extend(routed);
+    }
+
+    /// Another connection serves a registration.
+    pub(super) fn renew(&mut self, renew: &Renew, scene: &Scene<'_>, tales: &mut Vec<Tale>) {
+        let Some(held) = self.watched(&renew.plugin, &renew.allocation, renew.generation) else { return };
+        tales.push(held.renew());
+        let mut routed = Vec::new();
+        self.elect(&renew.plugin, scene, false, tales, &mut routed);
+        tales.extend(routed);
+    }
+
+    /// A calm time has ended.
+    pub(super) fn calm_ended(&mut self, plugin: &PluginKey, scene: &Scene<'_>, tales: &mut Vec<Tale>) {
+        let mut routed = Vec::new();
+        self.elect(plugin, scene, false, tales, &mut routed);
+        tales.extend(routed);
+    }
+
+    fn watched(
+        &mut self,
+        plugin: &PluginKey,
+        allocation: &AllocationId,
+        generation: Generation,
+    ) -> Option<&mut Held> {
+        let held = self.boards.get_mut(plugin)?.held.iter_mut();
+        let mut of = held.filter(|held| held.registration.allocation == *allocation);
+        of.next().filter(|held| held.generation == generation)
     }
 
     /// Whoever is not confirmed leaves.
@@ -172,30 +271,47 @@ impl Model {
                 }
                 held.is_confirmed
             });
+            if board.held.is_empty() {
+                board.losses.clear();
+            }
         }
         self.count -= left.len();
         left.sort_unstable();
         tales.extend(left.into_iter().map(|number| Tale::Left(number, Departure::NotConfirmed)));
     }
 
-    /// The newest confirmed one is active, and a change of it is told after everything else.
-    fn elect(&mut self, plugins: &[PluginKey], tales: &mut Vec<Tale>) {
-        for plugin in plugins {
-            let Some(board) = self.boards.get(plugin) else { continue };
-            let newest = board.newest_confirmed();
-            let is_same = match (&board.active, newest) {
-                (None, None) => true,
-                (Some(active), Some(newest)) => {
-                    active.number == newest.number && active.registration == newest.registration
-                }
-                (Some(_), None) | (None, Some(_)) => false,
-            };
-            if !is_same {
-                let from = board.active.as_ref().map(|active| active.generation);
-                let to = newest.map(|held| Arc::clone(&held.registration));
-                tales.push(Tale::Routed { plugin: plugin.clone(), from, to });
-            }
+    /// The best confirmed one is active, and a change of it is told after everything else.
+    fn elect(
+        &mut self,
+        plugin: &PluginKey,
+        scene: &Scene<'_>,
+        has_failed: bool,
+        tales: &mut Vec<Tale>,
+        routed: &mut Vec<Tale>,
+    ) {
+        let Some(board) = self.boards.get_mut(plugin) else { return };
+        let is_left = board.held.is_empty();
+        let best = board.best(scene).map(|held| (held.number, held.generation, held.was_active));
+        let active = board.active.as_ref().map(|active| (active.number, active.generation));
+        if best.map(|(number, generation, _)| (number, generation)) == active {
+            return;
         }
+        if best.map(|(number, _, _)| number) != active.map(|(number, _)| number) {
+            board.note_loss(has_failed, scene);
+        }
+        let to = best.and_then(|(number, _, was_active)| {
+            let held = board.held.iter_mut().find(|held| held.number == number)?;
+            if was_active {
+                tales.push(held.renew());
+            }
+            Some(Arc::clone(&held.registration))
+        });
+        // Nobody is remembered of whom nobody is left.
+        if is_left {
+            board.losses.clear();
+        }
+        let from = active.map(|(_, generation)| generation);
+        routed.push(Tale::Routed { plugin: plugin.clone(), from, to });
     }
 
     pub(super) fn find(&self, plugin: &PluginKey, allocation: &AllocationId) -> Option<&Held> {
@@ -208,9 +324,61 @@ impl Model {
     }
 }
 
+/// What an election depends on beside the list.
+pub(super) struct Scene<'a> {
+    pub(super) options: &'a RegistryOptions,
+    pub(super) now: Timestamp,
+}
+
+impl Held {
+    /// It is confirmed, or its contents change.
+    fn confirm(&mut self) -> Tale {
+        self.is_confirmed = true;
+        self.renew();
+        Tale::Changed(self.number, Arc::clone(&self.registration))
+    }
+
+    /// It has another generation, which is told with that.
+    fn renew(&mut self) -> Tale {
+        self.was_active = false;
+        self.generation = Generation::new(0);
+        Tale::Renewed(self.number, Arc::clone(&self.registration))
+    }
+}
+
 impl Board {
-    pub(super) fn newest_confirmed(&self) -> Option<&Held> {
-        self.held.iter().rev().find(|held| held.is_confirmed)
+    /// Whom work should be routed to (R1, R1a, R1b, R1c).
+    pub(super) fn best(&self, scene: &Scene<'_>) -> Option<&Held> {
+        let newest = |is_it: &dyn Fn(&Held) -> bool| {
+            self.held.iter().rev().find(|held| held.is_confirmed && is_it(held))
+        };
+        let is_active = |held: &Held| self.active.as_ref().is_some_and(|active| active.number == held.number);
+        let is_fit = |held: &Held| held.fitness == Fitness::Fit;
+        newest(&|held| is_fit(held) && (is_active(held) || self.is_calm(held, scene)))
+            .or_else(|| newest(&is_fit))
+            .or_else(|| newest(&|held| held.fitness == Fitness::Unproven))
+            .or_else(|| newest(&is_active))
+            .or_else(|| newest(&|_| true))
+    }
+
+    /// Whether a fit one is fit for as long as it must be after it failed while it was active.
+    pub(super) fn is_calm(&self, held: &Held, scene: &Scene<'_>) -> bool {
+        let Some((count, _)) = self.losses.get(&held.registration.allocation) else { return true };
+        let calm = &scene.options.calm;
+        let due = calm.first.saturating_mul(1 << (count - 1).min(20)).min(calm.longest);
+        scene.now >= held.fit_since + due
+    }
+
+    fn note_loss(&mut self, has_failed: bool, scene: &Scene<'_>) {
+        let Some(active) = &self.active else { return };
+        let held = self.held.iter().find(|held| held.number == active.number);
+        if !has_failed && !held.is_some_and(|held| matches!(held.fitness, Fitness::Unfit { .. })) {
+            return;
+        }
+        let loss = self.losses.entry(active.registration.allocation.clone()).or_insert((0, scene.now));
+        let calm = &scene.options.calm;
+        let is_forgotten = scene.now.since(loss.1) >= calm.reset_after + calm.longest;
+        *loss = (if is_forgotten { 1 } else { loss.0 + 1 }, scene.now);
     }
 }
 

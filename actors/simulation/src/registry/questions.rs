@@ -41,8 +41,9 @@ impl Model {
             let held = board.into_iter().flat_map(|board| board.held.iter().rev());
             held.filter(move |held| held.is_confirmed == is_confirmed)
         };
-        let standby = of(true).skip(usize::from(active.is_some()));
-        is_same_active && are_said(standby, &said.standby) && are_said(of(false), &said.provisional)
+        let standby = of(true).filter(|held| active.is_none_or(|active| active.number != held.number));
+        let said_standby: Vec<Entry> = said.standby.iter().map(|standby| standby.entry.clone()).collect();
+        is_same_active && are_said(standby, &said_standby) && are_said(of(false), &said.provisional)
     }
 }
 

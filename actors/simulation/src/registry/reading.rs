@@ -7,24 +7,27 @@ use callboard_actors::registry::{
     Active, Departure, Entry, Registry, RegistryAnswer, RegistryNews, RegistryView, Standing, StoredChange,
 };
 use callboard_actors::shell::{AskId, Effect};
-use callboard_actors::vocabulary::{Generation, PluginKey, RegistrationNumber, RunNumber};
+use callboard_actors::vocabulary::{Fitness, Generation, PluginKey, RegistrationNumber, RunNumber};
 
 use super::super::law::Law;
 use super::disk::Rows;
 use super::laws::RegistryLaws;
-use super::model::{Served, Tale, UNTOLD};
+use super::model::{Held, Scene, Served, Tale, UNTOLD};
 
 /// The effects of one step, by kind, each with its place.
 pub(super) struct Reading<'a> {
     current: Option<AskId>,
+    /// Whether what is said waits for no write: a crash takes it back to nobody's harm.
+    is_ungated: bool,
     changes: Vec<(usize, &'a StoredChange)>,
     answers: Vec<(usize, AskId, &'a RegistryAnswer)>,
     news: Vec<(usize, &'a RegistryNews)>,
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn of(effects: &'a [Effect<Registry>], current: Option<AskId>) -> Self {
-        let mut reading = Self { current, changes: Vec::new(), answers: Vec::new(), news: Vec::new() };
+    pub(super) fn of(effects: &'a [Effect<Registry>], current: Option<AskId>, is_ungated: bool) -> Self {
+        let mut reading =
+            Self { current, is_ungated, changes: Vec::new(), answers: Vec::new(), news: Vec::new() };
         for (place, effect) in effects.iter().enumerate() {
             match effect {
                 Effect::Persist(change) => reading.changes.push((place, change)),
@@ -34,6 +37,11 @@ impl<'a> Reading<'a> {
             }
         }
         reading
+    }
+
+    /// Whether it says something before its write.
+    pub(super) fn is_told_ahead(&self) -> bool {
+        self.is_ungated && !self.changes.is_empty()
     }
 
     pub(super) fn answer_to(&self, id: AskId) -> Option<&'a RegistryAnswer> {
@@ -48,6 +56,9 @@ impl<'a> Reading<'a> {
 
     /// Whether something is said before all of this step's writes have been handed over, though it rests on them.
     fn is_ahead_of_its_write(&self) -> bool {
+        if self.is_ungated {
+            return false;
+        }
         let Some((last, _)) = self.changes.last() else { return false };
         let answers = self.answers.iter().map(|(place, _, _)| place);
         let first_said = answers.chain(self.news.iter().map(|(place, _)| place)).min();
@@ -67,6 +78,9 @@ impl RegistryLaws {
     /// Holds what was told and written in a step against what must have been. `law` is the one that forbids whatever is too
     /// much.
     pub(super) fn check_tales(&mut self, tales: Vec<Tale>, law: Law, has_roles: bool, reading: &Reading<'_>) {
+        for (_, news) in &reading.news {
+            self.check_election(news);
+        }
         let mut written = Written::default();
         let mut came = Vec::new();
         for place in 0..tales.len().max(reading.news.len()) {
@@ -84,6 +98,29 @@ impl RegistryLaws {
         self.check_awakened(&came, reading);
     }
 
+    /// As long as the active one is fit and stays, only one that is fit and calm takes over.
+    fn check_election(&mut self, news: &RegistryNews) {
+        let RegistryNews::ActiveChanged { plugin, to: Some(to), .. } = news else { return };
+        let Some(board) = self.model.boards.get(plugin) else { return };
+        let active = board.active.as_ref().map(|active| active.number);
+        let mut held = board.held.iter().filter(|held| held.is_confirmed);
+        let is_fit = |held: &&Held| held.fitness == Fitness::Fit;
+        let former = held.clone().find(|held| Some(held.number) == active).filter(is_fit);
+        let next = held.find(|held| held.registration.allocation == to.registration.allocation);
+        let (Some(former), Some(next)) = (former, next) else { return };
+        let scene = Scene { options: &self.options, now: self.now };
+        if former.number == next.number {
+            return;
+        }
+        if !is_fit(&next) {
+            let fitness = next.fitness.clone();
+            self.verdict
+                .violation(Law::R1a, || format!("{to:?} takes over from a fit one and is {fitness:?}"));
+        } else if !board.is_calm(next, &scene) {
+            self.verdict.violation(Law::R1c, || format!("{to:?} takes over from a fit one in its calm time"));
+        }
+    }
+
     fn is_tale_of(
         &mut self,
         tale: &Tale,
@@ -97,8 +134,10 @@ impl RegistryLaws {
                 self.number_came(entry);
                 is_confirmed(entry) && entry.registration == *registration
             }
-            (Tale::Changed(number, registration), RegistryNews::Updated(entry)) => {
+            (Tale::Changed(number, registration), RegistryNews::Updated(entry))
+            | (Tale::Renewed(number, registration), RegistryNews::Renewed(entry)) => {
                 written.put.push(*number);
+                self.generation_came(entry);
                 if entry.number != *number {
                     self.verdict.violation(Law::R2, || format!("{entry:?} had number {number}"));
                 }
@@ -106,12 +145,12 @@ impl RegistryLaws {
             }
             (Tale::Left(number, why), RegistryNews::Deregistered(entry, said)) => {
                 written.delete.push(*number);
-                let was_allowed = *why == Departure::Deregistered || !is_confirmed(entry);
+                let was_allowed = *why != Departure::NotConfirmed || !is_confirmed(entry);
                 entry.number == *number && why == said && was_allowed
             }
             (
                 Tale::Routed { plugin, from, to },
-                RegistryNews::ActiveChanged { plugin: said, from: was, to: is },
+                RegistryNews::ActiveChanged { plugin: said, from: was, to: is, reason: _ },
             ) => {
                 let generation = |active: &Option<Active>| active.as_ref().map(|active| active.generation);
                 plugin == said
@@ -124,7 +163,10 @@ impl RegistryLaws {
                         came,
                     )
             }
-            (Tale::Came(_) | Tale::Changed(..) | Tale::Left(..) | Tale::Routed { .. }, _) => false,
+            (
+                Tale::Came(_) | Tale::Changed(..) | Tale::Renewed(..) | Tale::Left(..) | Tale::Routed { .. },
+                _,
+            ) => false,
         }
     }
 
@@ -138,6 +180,19 @@ impl RegistryLaws {
         if let Some(held) = board.held.iter_mut().find(|held| held.number == UNTOLD) {
             held.number = entry.number;
         }
+        self.generation_came(entry);
+    }
+
+    /// A generation is given once.
+    fn generation_came(&mut self, entry: &Entry) {
+        if entry.generation <= self.newest_generation {
+            self.verdict.violation(Law::R1, || format!("{entry:?} has an old generation"));
+        }
+        self.newest_generation = self.newest_generation.max(entry.generation);
+        let board = self.model.board_mut(&entry.registration.plugin);
+        if let Some(held) = board.held.iter_mut().find(|held| held.number == entry.number) {
+            held.generation = entry.generation;
+        }
     }
 
     fn is_routed(
@@ -149,19 +204,26 @@ impl RegistryLaws {
         came: &mut Vec<(PluginKey, Generation)>,
     ) -> bool {
         let board = self.model.board_mut(plugin);
-        let newest = board.newest_confirmed().map(|held| held.number);
-        board.active = newest.zip(to).map(|(number, (registration, active))| Served {
-            number,
+        let Some((registration, active)) = to else {
+            board.active = None;
+            return is_same_kind;
+        };
+        let is_it = |held: &&mut Held| held.registration.allocation == registration.allocation;
+        let Some(held) = board.held.iter_mut().find(is_it) else { return false };
+        let (is_given, was_active) = (held.generation == active.generation, held.was_active);
+        held.was_active = true;
+        written.put.push(held.number);
+        came.push((plugin.clone(), active.generation));
+        board.active = Some(Served {
+            number: held.number,
             generation: active.generation,
             registration: Arc::clone(registration),
         });
-        let Some((registration, active)) = to else { return is_same_kind };
-        written.put.extend(newest);
-        came.push((plugin.clone(), active.generation));
-        if active.generation <= self.newest_generation {
-            self.verdict.violation(Law::R1, || format!("{active:?} has an old generation"));
+        if was_active || !is_given {
+            self.verdict.violation(Law::R1, || {
+                format!("{active:?} is not of its registration, or was active before")
+            });
         }
-        self.newest_generation = self.newest_generation.max(active.generation);
         active.registration == *registration
     }
 
@@ -215,6 +277,7 @@ fn blame(tale: Option<&Tale>, told: Option<&RegistryNews>, before: Option<&Regis
             RegistryNews::ActiveChanged { to: None, .. }
             | RegistryNews::Registered(_)
             | RegistryNews::Updated(_)
+            | RegistryNews::Renewed(_)
             | RegistryNews::Deregistered(..),
         )
         | None => None,
@@ -224,6 +287,7 @@ fn blame(tale: Option<&Tale>, told: Option<&RegistryNews>, before: Option<&Regis
         (Some(Tale::Routed { to: None, .. }), _) if to.is_some() => Law::R8,
         (Some(Tale::Routed { .. }), _) => Law::R1,
         (Some(Tale::Changed(..)), _) => Law::R3,
+        (Some(Tale::Renewed(..)), _) => Law::R1,
         (Some(Tale::Came(_) | Tale::Left(..)), _) => Law::R6,
         (None, Some(RegistryNews::ActiveChanged { .. })) => Law::R1,
         (None, _) => law,
@@ -247,7 +311,7 @@ impl Picture {
 
     pub(super) fn hear(&mut self, news: &RegistryNews) {
         match news {
-            RegistryNews::Registered(entry) | RegistryNews::Updated(entry) => {
+            RegistryNews::Registered(entry) | RegistryNews::Updated(entry) | RegistryNews::Renewed(entry) => {
                 self.entries.insert(entry.number, entry.clone());
             }
             RegistryNews::Deregistered(entry, _) => {
@@ -271,13 +335,16 @@ impl Picture {
                 && entry.registration == row.registration
                 && is_confirmed(entry) == (row.confirmed_in == run)
         };
-        let mut newest = BTreeMap::new();
+        let mut last = BTreeMap::new();
         for row in rows.values().filter(|row| row.confirmed_in == run) {
-            newest.insert(&row.registration.plugin, row.activation.map(|activation| activation.generation));
+            let Some(since) = row.active_since else { continue };
+            let last = last.entry(&row.registration.plugin).or_insert((since, row.generation));
+            *last = (*last).max((since, row.generation));
         }
-        let active = self.active.iter().map(|(plugin, active)| (plugin, Some(active.generation)));
+        let last = last.into_iter().map(|(plugin, (_, generation))| (plugin, generation));
+        let active = self.active.iter().map(|(plugin, active)| (plugin, active.generation));
         let is_whole =
             self.entries.len() == rows.len() && self.entries.values().zip(rows.values()).all(is_same);
-        !self.has_heard || is_whole && active.eq(newest)
+        !self.has_heard || is_whole && active.eq(last)
     }
 }

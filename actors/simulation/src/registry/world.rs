@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::registry::{
-    CheckOutcome, Deregister, Register, Registry, RegistryAsk, RegistryOptions, Standing, WaitForPlugin,
+    CheckOutcome, Deregister, Entry, LeaveCause, Register, Registry, RegistryAsk, RegistryOptions, Renew,
+    ReportFitness, Standing, WaitForPlugin,
 };
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{
-    AllocationId, Moment, PluginKey, PluginName, PluginType, SocketPath, Timestamp,
+    AllocationId, Fitness, Generation, Moment, PluginKey, PluginName, PluginType, SocketPath, Timestamp,
 };
 
 use super::super::law::Law;
@@ -50,6 +51,7 @@ impl RegistryWorld {
             waiting_max: 2,
             checks_max: 2,
             check_deadline: Duration::from_secs(1),
+            ..RegistryOptions::default()
         };
         let disk = RegistryDisk::new(now);
         let laws = RegistryLaws::new(options.clone(), true);
@@ -80,6 +82,17 @@ impl RegistryWorld {
             return vec![PluginKey::new(PluginType::CsiController, name()), node];
         }
         vec![node]
+    }
+
+    /// The node plugin of an allocation, with its generation.
+    fn node_of(&self, who: u8) -> Option<(PluginKey, Generation)> {
+        let plugin = self.plugins(u8::MAX).remove(0);
+        let entries = self.registry.machine()?.view().entries;
+        let is_it = |entry: &&Entry| {
+            entry.registration.plugin == plugin && entry.registration.allocation == allocation(who)
+        };
+        let generation = entries.iter().find(is_it)?.generation;
+        Some((plugin, generation))
     }
 
     fn say(&mut self, ask: RegistryAsk) {
@@ -136,11 +149,12 @@ impl RegistryWorld {
             }
         }
         let has_ended = self.registry.has_ended();
+        let is_rebuilt = self.registry.is_loading() || self.registry.pauses_until().is_some();
         let StandIn { books, witness, .. } = &mut self.registry;
         // What was handed over before the end is on disk afterwards, and nobody is there to tell of it.
         if !books.is_ahead() && !has_ended {
             let rows = books.rows();
-            witness.compare_told(rows);
+            witness.compare_told(rows, books.waiting() > 0 || is_rebuilt);
         }
         self.verdict.heard_of(self.registry.witness.verdict.broken());
     }
@@ -150,6 +164,15 @@ impl RegistryWorld {
             if *left > 0 {
                 events.extend([0, 1].map(|kind| RegistryEvent::Register(who, kind)));
                 events.push(RegistryEvent::Deregister(who));
+                events.extend((self.left.reports > 0).then_some(RegistryEvent::Fail(who)));
+            }
+        }
+        for who in (0..self.left.allocations).filter(|who| self.node_of(*who).is_some()) {
+            if self.left.reports > 0 {
+                events.extend([true, false].map(|is_fit| RegistryEvent::Report(who, is_fit)));
+            }
+            if self.left.renewals > 0 {
+                events.push(RegistryEvent::Renew(who));
             }
         }
         if self.left.waits > 0 {
@@ -223,8 +246,36 @@ impl Play for RegistryWorld {
             }
             RegistryEvent::Deregister(who) => {
                 self.orders[usize::from(who)] -= 1;
-                let message = Deregister { plugins: self.plugins(who), allocation: allocation(who) };
+                let (plugins, cause) = (self.plugins(who), LeaveCause::Stopped);
+                let message = Deregister { plugins, allocation: allocation(who), cause };
                 self.say(RegistryAsk::Deregister(message));
+            }
+            RegistryEvent::Fail(who) => {
+                self.orders[usize::from(who)] -= 1;
+                let (plugins, cause) = (self.plugins(who), LeaveCause::Failed);
+                let message = Deregister { plugins, allocation: allocation(who), cause };
+                self.say(RegistryAsk::Deregister(message));
+            }
+            RegistryEvent::Report(who, is_fit) => {
+                self.left.reports -= 1;
+                if let Some((plugin, generation)) = self.node_of(who) {
+                    let fitness =
+                        if is_fit { Fitness::Fit } else { Fitness::Unfit { reason: "it hangs".into() } };
+                    let allocation = allocation(who);
+                    self.say(RegistryAsk::ReportFitness(ReportFitness {
+                        plugin,
+                        allocation,
+                        generation,
+                        fitness,
+                    }));
+                }
+            }
+            RegistryEvent::Renew(who) => {
+                self.left.renewals -= 1;
+                if let Some((plugin, generation)) = self.node_of(who) {
+                    let allocation = allocation(who);
+                    self.say(RegistryAsk::Renew(Renew { plugin, allocation, generation }));
+                }
             }
             RegistryEvent::Wait => {
                 self.left.waits -= 1;

@@ -192,20 +192,18 @@ impl fmt::Display for Happening {
             Self::Checked(false) => f.write_str("not-proven"),
             Self::Feed => f.write_str("deliver registry-news"),
             Self::InventoryFeed => f.write_str("deliver instances-news"),
-            Self::Report(plugin) => write!(f, "deliver report {}", plugin_text(*plugin)),
+            Self::Report(instance) => write!(f, "deliver report i{instance}"),
             Self::Endings => f.write_str("deliver endings"),
-            Self::Answer(plugin, behaviour) => {
-                write!(f, "answer {} {}", plugin_text(*plugin), behaviour.as_str())
-            }
+            Self::Answer(instance, behaviour) => write!(f, "answer i{instance} {}", behaviour.as_str()),
             Self::RegistryTimers => f.write_str("due registry"),
             Self::InstancesTimers => f.write_str("due instances"),
-            Self::InstanceTimers(plugin) => write!(f, "due {}", plugin_text(*plugin)),
+            Self::InstanceTimers(instance) => write!(f, "due i{instance}"),
             Self::InventoryTimers => f.write_str("due inventory"),
             Self::CrashRegistry => f.write_str("crash registry"),
             Self::CrashInstances => f.write_str("crash instances"),
-            Self::CrashInstance(plugin) => write!(f, "crash {}", plugin_text(*plugin)),
+            Self::CrashInstance(instance) => write!(f, "crash i{instance}"),
             Self::CrashInventory => f.write_str("crash inventory"),
-            Self::Fall(plugin) => write!(f, "kill {}", plugin_text(*plugin)),
+            Self::Fall(instance) => write!(f, "kill i{instance}"),
             Self::KillHost(reached, 0) => write!(f, "kill-host written={reached}"),
             Self::KillHost(reached, processes) => {
                 write!(f, "kill-host written={reached} processes={processes}")

@@ -1,6 +1,7 @@
 //! What leaves the registry and the instances, and to whom it goes.
 
-use callboard_actors::shell::FeedItem;
+use callboard_actors::registry::Registry;
+use callboard_actors::shell::{FeedItem, Machine};
 
 use super::super::came::{Answer, Came};
 use super::super::law::Law;
@@ -25,11 +26,15 @@ impl HostModel {
             match left {
                 Left::Answer(Some(asker), answer) => {
                     self.answered(asker);
-                    self.registry_told(asker, Ok(&answer));
+                    if !self.instances_heard(asker, None) {
+                        self.registry_told(asker, Ok(&answer));
+                    }
                 }
                 Left::Refused(asker, refusal) => {
                     self.answered(asker);
-                    self.registry_told(asker, Err(refusal));
+                    if !self.instances_heard(asker, Some(refusal)) {
+                        self.registry_told(asker, Err(refusal));
+                    }
                 }
                 Left::News(number, news) if !self.is_owed => {
                     self.feed(FeedItem::Change { number, news });
@@ -47,6 +52,14 @@ impl HostModel {
                 Left::News(..) => {}
             }
         }
+    }
+
+    /// The supervisor of the instances hears whether the registry took what it was told. False if somebody else asked.
+    fn instances_heard(&mut self, asker: u64, refusal: Option<Refusal>) -> bool {
+        let Some(call) = self.registry_calls.remove(&asker) else { return false };
+        let answer = refusal.map_or(Ok(()), |refusal| Err(refusal.into_error(Registry::KIND)));
+        self.instances_model.registry_answers(self.moment(), call, answer);
+        true
     }
 
     fn feed(&mut self, item: callboard_actors::instances::RegistryItem) {
@@ -74,6 +87,11 @@ impl HostModel {
             self.instances_model.forget_inbox();
             (self.inbox, self.is_owed) = (0, true);
             self.registry.subscribe();
+            self.hear_registry();
+        }
+        let told = std::mem::take(&mut self.instances_model.to_registry);
+        if !told.is_empty() {
+            told.into_iter().for_each(|(call, ask)| self.instances_tell(call, ask));
             self.hear_registry();
         }
         for (asker, answer) in std::mem::take(&mut self.instances_model.answered) {

@@ -3,13 +3,13 @@
 //! It does one thing after another as it is told, and after each looks whether a law was broken. It knows no chance: the same
 //! events come to the same.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::instances::InstancesOptions;
 use callboard_actors::inventory::{InstancesItem, Inventory};
-use callboard_actors::registry::{Registry, RegistryOptions};
+use callboard_actors::registry::{Registry, RegistryAsk, RegistryOptions};
 use callboard_actors::shell::{Message, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
@@ -81,6 +81,8 @@ pub(super) struct HostModel {
     pub(super) inventory_is_owed: bool,
     pub(super) inbox: usize,
     pub(super) is_owed: bool,
+    /// The calls of the supervisor of the instances to the registry, by the number under which it asks.
+    pub(super) registry_calls: BTreeMap<u64, u64>,
     pub(super) curtain: Curtain,
     pub(super) now: Timestamp,
     askers: u64,
@@ -123,6 +125,7 @@ impl HostModel {
             inventory_is_owed: false,
             inbox: 0,
             is_owed: false,
+            registry_calls: BTreeMap::new(),
             curtain: Curtain::Up,
             now,
             askers: 0,
@@ -190,6 +193,7 @@ impl HostModel {
         (self.inventory_follow, self.inventory_is_owed) = (None, false);
         self.inventory_inbox.clear();
         (self.inbox, self.is_owed) = (0, false);
+        self.registry_calls.clear();
         self.unanswered.clear();
         self.signals.clear();
         self.curtain = Curtain::Down;
@@ -260,6 +264,14 @@ impl HostModel {
         self.unanswered.insert(self.askers);
         self.registry.ask(self.moment(), self.askers, message.into_ask());
         self.askers
+    }
+
+    /// What the supervisor of the instances tells the registry.
+    pub(super) fn instances_tell(&mut self, call: u64, ask: RegistryAsk) {
+        self.askers += 2;
+        self.unanswered.insert(self.askers);
+        self.registry_calls.insert(self.askers, call);
+        self.registry.ask(self.moment(), self.askers, ask);
     }
 
     pub(super) fn ask_instances<Q: Message<callboard_actors::instances::Instances>>(&mut self, message: Q) {

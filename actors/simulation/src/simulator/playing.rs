@@ -64,27 +64,27 @@ impl HostModel {
             Happening::Checked(is_proven) => self.checked(is_proven),
             Happening::Feed => self.feed_instances(),
             Happening::InventoryFeed => self.feed_inventory(),
-            Happening::Report(plugin) => {
-                self.instances_model.deliver_report_of(moment, &self.cast.plugin(plugin));
+            Happening::Report(instance) => {
+                self.instances_model.deliver_report_of(moment, &self.cast.place(instance));
             }
             Happening::Endings => {
                 self.instances_model.deliver(moment, InFlight::Endings);
             }
-            Happening::Answer(plugin, behaviour) => self.answer(plugin, behaviour),
+            Happening::Answer(instance, behaviour) => self.answer(instance, behaviour),
             Happening::RegistryTimers => self.registry.timers_due(moment),
             Happening::InstancesTimers => self.instances_model.parent_timers_due(moment),
-            Happening::InstanceTimers(plugin) => {
-                self.at_instance(plugin, |instances_model, life| {
+            Happening::InstanceTimers(instance) => {
+                self.at_instance(instance, |instances_model, life| {
                     instances_model.child_timers_due(moment, life)
                 });
             }
             Happening::InventoryTimers => self.inventory.timers_due(moment),
             Happening::CrashRegistry => self.registry.light_fuse(),
             Happening::CrashInstances => self.instances_model.crash_parent(),
-            Happening::CrashInstance(plugin) => self.at_instance(plugin, InstancesModel::crash_child),
+            Happening::CrashInstance(instance) => self.at_instance(instance, InstancesModel::crash_child),
             Happening::CrashInventory => self.inventory.light_fuse(),
-            Happening::Fall(plugin) => {
-                self.at_instance(plugin, |instances_model, life| instances_model.fell(moment, life))
+            Happening::Fall(instance) => {
+                self.at_instance(instance, |instances_model, life| instances_model.fell(moment, life))
             }
             Happening::KillHost(_, of_processes) if self.database.is_some() => {
                 self.database_does(DatabaseDoing::Kill {
@@ -114,8 +114,8 @@ impl HostModel {
         }
     }
 
-    fn at_instance(&mut self, plugin: u32, act: impl FnOnce(&mut InstancesModel, Attempt)) {
-        if let Some(life) = self.instances_model.life_of(&self.cast.plugin(plugin)) {
+    fn at_instance(&mut self, instance: u32, act: impl FnOnce(&mut InstancesModel, Attempt)) {
+        if let Some(life) = self.instances_model.life_of(&self.cast.place(instance)) {
             act(&mut self.instances_model, life);
         }
     }
@@ -200,8 +200,8 @@ impl HostModel {
         }
     }
 
-    fn answer(&mut self, plugin: u32, behaviour: Behaviour) {
-        let Some(life) = self.instances_model.life_of(&self.cast.plugin(plugin)) else { return };
+    fn answer(&mut self, instance: u32, behaviour: Behaviour) {
+        let Some(life) = self.instances_model.life_of(&self.cast.place(instance)) else { return };
         if let Some((call, _)) = self.instances_model.call_of(life) {
             self.instances_model.plugin_answers(self.moment(), life, call, behaviour);
         }
@@ -235,22 +235,20 @@ impl HostModel {
     /// What can go on, and what is due.
     pub(super) fn plan(&mut self) {
         for life in std::mem::take(&mut self.instances_model.stirred) {
-            let Some(plugin) = self.instances_model.plugin_of(life).map(|plugin| self.cast.number_of(plugin))
-            else {
-                continue;
-            };
+            let place = self.instances_model.place_of(life);
+            let Some(instance) = place.map(|place| self.cast.number_of(place)) else { continue };
             if self.instances_model.call_of(life).is_some() {
-                self.signals.push(Signal::Called(plugin));
+                self.signals.push(Signal::Called(instance));
             }
             if let Some(at) = self.instances_model.timer_of(life) {
-                self.signals.push(Signal::Due(Happening::InstanceTimers(plugin), at));
+                self.signals.push(Signal::Due(Happening::InstanceTimers(instance), at));
             }
         }
         for set_out in std::mem::take(&mut self.instances_model.set_out) {
             self.signals.push(Signal::Ready(match set_out {
                 SetOut::Feed => Happening::Feed,
                 SetOut::Endings => Happening::Endings,
-                SetOut::Report(plugin) => Happening::Report(self.cast.number_of(&plugin)),
+                SetOut::Report(place) => Happening::Report(self.cast.number_of(&place)),
             }));
         }
         let due = [
@@ -322,22 +320,18 @@ impl HostModel {
         while self.registry.calls().next().is_some() {
             self.take(&Event { at, what: Happening::Checked(false) })?;
         }
-        for plugin in 0..self.cast.halves() {
-            let key = self.cast.plugin(plugin);
-            let Some(life) = self.instances_model.life_of(&key) else { continue };
+        for place in self.instances_model.places() {
+            let instance = self.cast.number_of(&place);
+            let Some(life) = self.instances_model.life_of(&place) else { continue };
             if self.instances_model.timer_of(life).is_some_and(|due| due <= at) {
-                self.take(&Event { at, what: Happening::InstanceTimers(plugin) })?;
+                self.take(&Event { at, what: Happening::InstanceTimers(instance) })?;
             }
             for _ in 0..8 {
-                if self
-                    .instances_model
-                    .life_of(&key)
-                    .and_then(|life| self.instances_model.call_of(life))
-                    .is_none()
-                {
+                let life = self.instances_model.life_of(&place);
+                if life.and_then(|life| self.instances_model.call_of(life)).is_none() {
                     break;
                 }
-                self.take(&Event { at, what: Happening::Answer(plugin, Behaviour::Well) })?;
+                self.take(&Event { at, what: Happening::Answer(instance, Behaviour::Well) })?;
             }
         }
         self.calm_drivers();
@@ -350,10 +344,9 @@ impl HostModel {
     }
 
     fn deliver_reports(&mut self, at: Timestamp) -> Result<(), Violation> {
-        for plugin in 0..self.cast.halves() {
-            let key = self.cast.plugin(plugin);
+        for place in self.instances_model.places() {
             let moment = self.moment();
-            while self.instances_model.deliver_report_of(moment, &key) {}
+            while self.instances_model.deliver_report_of(moment, &place) {}
         }
         self.take(&Event { at, what: Happening::Endings })
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_actors::registry::{Deregister, Register};
+use callboard_actors::registry::{Deregister, LeaveCause, Register};
 use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, SocketPath};
 
 /// Plugins come in pairs: the controller half has an even number, the node half the next odd one.
@@ -44,8 +44,20 @@ impl Cast {
         self.plugins[number as usize % self.plugins.len()].clone()
     }
 
-    pub(super) fn number_of(&self, plugin: &PluginKey) -> u32 {
+    pub(super) fn plugin_number(&self, plugin: &PluginKey) -> u32 {
         self.numbers.get(plugin).copied().unwrap_or(0)
+    }
+
+    /// The number of a registration: that of its plugin and that of its allocation.
+    pub(super) fn number_of(&self, (plugin, allocation): &(PluginKey, AllocationId)) -> u32 {
+        let plugin = self.plugin_number(plugin);
+        let digits = allocation.as_str().trim_start_matches('a');
+        plugin * self.allocations() + digits.parse::<u32>().unwrap_or(0)
+    }
+
+    /// The registration of this number.
+    pub(super) fn place(&self, number: u32) -> (PluginKey, AllocationId) {
+        (self.plugin(number / self.allocations().max(1)), self.allocation(number % self.allocations().max(1)))
     }
 
     pub(super) fn allocation(&self, number: u32) -> AllocationId {
@@ -77,6 +89,10 @@ impl Cast {
     }
 
     pub(super) fn deregistering(&self, number: u32) -> Deregister {
-        Deregister { plugins: self.served_by(number), allocation: self.allocation(number) }
+        Deregister {
+            plugins: self.served_by(number),
+            allocation: self.allocation(number),
+            cause: LeaveCause::Stopped,
+        }
     }
 }

@@ -9,7 +9,7 @@ use callboard_actors::driver::TaskEventItem;
 use callboard_actors::eventor::EventorCall;
 use callboard_actors::process::{Executable, ProcessSpec};
 use callboard_actors::processes::{Processes, ProcessesCall, ProcessesChange};
-use callboard_actors::registry::{Registry, RegistryAnswer, RegistryNews};
+use callboard_actors::registry::{Registry, RegistryAnswer, RegistryAsk, RegistryNews};
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::supervisor::{Call, Supervisor, SupervisorNews};
 
@@ -40,8 +40,10 @@ impl Tampers {
     /// A registry that tells nobody of updates, for a simulation that must fail.
     #[must_use]
     pub fn drop_updates() -> Self {
-        let told = Spoils(|_, mut effects| {
-            effects.retain(|effect| !matches!(effect, Effect::Publish(RegistryNews::Updated(_))));
+        let told = Spoils(|input, mut effects: Vec<Effect<Registry>>| {
+            if matches!(input, Input::Asked { ask: RegistryAsk::Register(_), .. }) {
+                effects.retain(|effect| !matches!(effect, Effect::Publish(RegistryNews::Updated(_))));
+            }
             effects
         });
         Self { registry: Some(Rc::new(told)), ..Self::default() }

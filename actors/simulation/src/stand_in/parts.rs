@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::kernel::{Ending, Limits, Machine, Ticket, Written};
+use callboard_actors::shell::AskError;
 use callboard_actors::vocabulary::{Backoff, RestartBudget};
 
 /// Where the changes of a machine go.
@@ -30,6 +31,17 @@ pub enum Refusal {
     Crashed,
     /// The write in front of its answer failed.
     NotDurable,
+}
+
+impl Refusal {
+    /// The error that the asker of this actor gets.
+    pub(crate) fn into_error(self, kind: &str) -> AskError {
+        let actor = kind.to_owned();
+        match self {
+            Self::Crashed => AskError::Crashed { actor, message: "a step crashed".to_owned() },
+            Self::NotDurable => AskError::NotDurable { actor, error: "the disk failed".to_owned() },
+        }
+    }
 }
 
 /// Something that left, for the world to hear.

@@ -4,10 +4,13 @@
 use std::rc::Rc;
 
 use callboard_actors::csi::Rpc;
-use callboard_actors::instance::{Instance, InstanceAsk, InstanceCall, InstanceReport, InstanceTimer};
+use callboard_actors::instance::{
+    Half, Instance, InstanceAsk, InstanceCall, InstanceConfig, InstanceLimits, InstanceReport, InstanceTimer,
+};
 use callboard_actors::instances::{Instances, InstancesAsk, InstancesCall, InstancesNews, InstancesTimer};
+use callboard_actors::registry::Renew;
 use callboard_actors::shell::{CallKey, Effect, Ending, Input, Machine};
-use callboard_actors::vocabulary::{Attempt, Generation, Health};
+use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, SocketPath};
 use callboard_simulation::{
     Behaviour, InstancesBounds, InstancesWorld, Law, Mishears, Spoil, Spoils, Tamper,
 };
@@ -150,7 +153,7 @@ fn a_supervisor_that_retires_nobody_on_a_takeover_breaks_i1() {
 #[test]
 fn a_supervisor_that_waits_for_a_retirement_without_bound_breaks_i1() {
     parent(Law::I1, TWO, |_, effects| {
-        let is_bound = |effect: &_| matches!(effect, Effect::StartTimer(InstancesTimer::Retire(_), _));
+        let is_bound = |effect: &_| matches!(effect, Effect::StartTimer(InstancesTimer::Retire(..), _));
         effects.into_iter().filter(|effect| !is_bound(effect)).collect()
     });
 }
@@ -209,6 +212,95 @@ fn a_supervisor_that_shows_a_plugin_twice_the_same_breaks_scl_05() {
             other => vec![other],
         });
         twice.collect()
+    });
+}
+
+const LOST: InstancesBounds = InstancesBounds { hangups: 1, ..ONE };
+const STANDBY: InstancesBounds = InstancesBounds { standbys: 1, ..ONE };
+
+#[test]
+fn an_instance_that_stays_when_its_connection_has_ended_breaks_i2() {
+    child(Law::I2, LOST, |input, effects| {
+        let is_end = matches!(input, Input::Asked { ask: InstanceAsk::ConnectionEnded(_), .. });
+        effects.into_iter().filter(|effect| !(is_end && matches!(effect, Effect::Stop(_)))).collect()
+    });
+}
+
+#[test]
+fn an_instance_that_calls_itself_fit_whatever_it_finds_breaks_r1b() {
+    child(Law::R1b, DYING, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(report) = effect {
+                report.fitness = Fitness::Fit;
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_supervisor_that_reports_everyone_as_fit_breaks_r1b() {
+    parent(Law::R1b, DYING, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: InstancesCall::Report(report), .. } = effect {
+                report.fitness = Fitness::Fit;
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_supervisor_that_tells_the_registry_nothing_breaks_r1b() {
+    parent(Law::R1b, ONE, |_, effects| {
+        let is_report = |effect: &_| matches!(effect, Effect::Call { call: InstancesCall::Report(_), .. });
+        effects.into_iter().filter(|effect| !is_report(effect)).collect()
+    });
+}
+
+#[test]
+fn a_supervisor_that_connects_twice_under_one_generation_breaks_i2() {
+    parent(Law::I2, LOST, |_, mut effects| {
+        let lost = effects.iter().find_map(|effect| match effect {
+            Effect::Call { call: InstancesCall::Renew(renew), key, deadline } => {
+                Some((renew.clone(), *key, *deadline))
+            }
+            _ => None,
+        });
+        if let Some((renew, key, deadline)) = lost {
+            let config = started_anew(&renew);
+            let start = InstancesCall::Start { life: Attempt::new(1 << 40), config: Box::new(config) };
+            effects.push(Effect::Call { key, deadline, call: start });
+        }
+        effects
+    });
+}
+
+/// What an instance starts with that is started again without a new generation.
+fn started_anew(renew: &Renew) -> InstanceConfig {
+    InstanceConfig {
+        plugin: renew.plugin.clone(),
+        half: Half::Node,
+        allocation: renew.allocation.clone(),
+        socket: SocketPath::new("/run/a1.sock").expect("it is short and absolute"),
+        generation: renew.generation,
+        expected_provider: None,
+        predecessor: None,
+        former: None,
+        limits: InstanceLimits::default(),
+    }
+}
+
+#[test]
+fn a_supervisor_that_shows_a_standby_as_the_active_one_breaks_i1() {
+    parent(Law::I1, STANDBY, |_, effects| {
+        let shown = effects.into_iter().map(|effect| match effect {
+            Effect::Publish(InstancesNews::Standby(report)) => {
+                Effect::Publish(InstancesNews::Reported(report))
+            }
+            other => other,
+        });
+        shown.collect()
     });
 }
 

@@ -1,11 +1,12 @@
 //! Registries that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
 use callboard_actors::registry::{
-    Image, Registered, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryTimer, StoredChange,
+    Active, ActiveReason, Describe, Entry, Image, Lack, Registered, Registry, RegistryAnswer, RegistryAsk,
+    RegistryNews, RegistryTimer, Standby, StoredChange,
 };
-use callboard_actors::shell::{Effect, Input};
-use callboard_actors::vocabulary::{Generation, RegistrationNumber, RunNumber};
-use callboard_simulation::{Law, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils};
+use callboard_actors::shell::{Effect, Effects, Input, Machine};
+use callboard_actors::vocabulary::{Generation, Moment, RegistrationNumber, RunNumber};
+use callboard_simulation::{Law, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils, Tamper};
 
 use crate::{tampered_is_found_out, without};
 
@@ -30,6 +31,74 @@ fn a_registry_that_forgets_the_takeover_breaks_r1() {
         let is_takeover = |effect: &_| matches!(effect, Effect::Publish(RegistryNews::ActiveChanged { .. }));
         if is_goodbye(input) { without(effects, is_takeover) } else { effects }
     });
+}
+
+/// A registry that routes to a registration as soon as something happens to it.
+fn rashly(mut effects: Vec<Effect<Registry>>, entry: &Entry) -> Vec<Effect<Registry>> {
+    let Entry { registration, generation, since, .. } = entry.clone();
+    let (plugin, reason) = (registration.plugin.clone(), ActiveReason::Registered);
+    let to = Some(Active { generation, registration, since });
+    effects.push(Effect::Publish(RegistryNews::ActiveChanged { plugin, from: None, to, reason }));
+    effects
+}
+
+#[test]
+fn a_registry_that_routes_to_whoever_registers_breaks_r1a() {
+    let bounds = RegistryBounds { reports: 1, orders_each: 1, ..SMALL };
+    spoiled(Law::R1a, bounds, |input, effects| {
+        let is_report = matches!(input, Input::Asked { ask: RegistryAsk::Register(_), .. });
+        let came = effects.iter().find_map(|effect| match effect {
+            Effect::Publish(RegistryNews::Registered(entry)) if is_report => Some(entry.clone()),
+            _ => None,
+        });
+        let is_routed =
+            |effect: &Effect<Registry>| matches!(effect, Effect::Publish(RegistryNews::ActiveChanged { .. }));
+        match came.filter(|_| !effects.iter().any(is_routed)) {
+            Some(entry) => rashly(effects, &entry),
+            None => effects,
+        }
+    });
+}
+
+#[test]
+fn a_registry_that_does_not_let_a_failed_one_wait_breaks_r1c() {
+    let bounds = RegistryBounds { reports: 5, orders_each: 1, ..SMALL };
+    tampered_is_found_out(Law::R1c, bounds, RegistryWorld::new, Impatient);
+}
+
+/// Routes to one in its calm time as soon as it is fit again.
+#[derive(Debug)]
+struct Impatient;
+
+impl Tamper<Registry> for Impatient {
+    fn effects(
+        &self,
+        machine: &Registry,
+        input: &Input<Registry>,
+        effects: Vec<Effect<Registry>>,
+    ) -> Vec<Effect<Registry>> {
+        let Input::Asked { id, asked_at, ask: RegistryAsk::ReportFitness(report) } = input else {
+            return effects;
+        };
+        let ask = RegistryAsk::Describe(Describe { plugin: report.plugin.clone() });
+        let mut described = Effects::default();
+        let moment = Moment { now: *asked_at, random: 0 };
+        machine.clone().step(moment, &Input::Asked { id: *id, asked_at: *asked_at, ask }, &mut described);
+        let waits = described.drain().find_map(|effect| match effect {
+            Effect::Reply(_, RegistryAnswer::Describe(description)) => {
+                let is_it = |standby: &Standby| {
+                    matches!(standby.lack, Lack::Calm { .. })
+                        && standby.entry.registration.allocation == report.allocation
+                };
+                description.standby.into_iter().find(is_it)
+            }
+            _ => None,
+        });
+        match waits {
+            Some(standby) => rashly(effects, &standby.entry),
+            None => effects,
+        }
+    }
 }
 
 #[test]

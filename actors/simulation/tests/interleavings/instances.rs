@@ -65,3 +65,28 @@ fn every_order_of_questions_is_answered_once_with_what_is_shown_i2() {
         InstancesBounds { asks: 2, stops: true, pauses: 1, ..ONE },
     );
 }
+
+#[test]
+fn every_order_of_lost_connections_ends_with_another_generation_i2() {
+    let small = InstancesBounds { hangups: 1, ..ONE };
+    holds("a lost connection", small, InstancesBounds { hangups: 2, pauses: 1, ..small });
+    let takeover = InstancesBounds { hangups: 1, pauses: 1, ..ONE };
+    holds("a lost connection and a takeover", takeover, InstancesBounds { routes: 2, ..takeover });
+    holds(
+        "a lost connection and a stop",
+        InstancesBounds { stops: true, ..small },
+        InstancesBounds { stops: true, pauses: 1, ..small },
+    );
+}
+
+#[test]
+fn every_order_of_standbys_leaves_one_instance_of_each_registration_r1d() {
+    let small = InstancesBounds { standbys: 2, ..ONE };
+    holds("standbys", small, InstancesBounds { routes: 2, ..small });
+    if is_full() {
+        let lost = InstancesBounds { standbys: 2, hangups: 1, ..ONE };
+        try_all("a standby and a lost connection", &InstancesWorld::new(lost, None, None));
+        let bad = InstancesBounds { standbys: 1, faults: 1, behaviours: &[Behaviour::Dies], ..ONE };
+        try_all("a standby that dies", &InstancesWorld::new(bad, None, None));
+    }
+}

@@ -79,3 +79,30 @@ fn every_order_with_a_shutdown_answers_whoever_it_owes_shell_7() {
     let small = RegistryBounds { stops: true, failures: 1, crashes: 1, ..BRIEF };
     holds("shutdown in trouble", small, RegistryBounds { restarts: 1, ..small });
 }
+
+#[test]
+fn every_order_of_reports_routes_to_the_newest_that_is_fit_r1a_r1b_r1c() {
+    let small = RegistryBounds { reports: 3, ..BRIEF };
+    holds("reports", small, RegistryBounds { reports: 4, pauses: 1, ..BRIEF });
+    holds(
+        "reports and calm times",
+        RegistryBounds { reports: 3, pauses: 2, ..BRIEF },
+        RegistryBounds { reports: 4, pauses: 2, ..TWO },
+    );
+    holds(
+        "reports in trouble",
+        RegistryBounds { reports: 2, failures: 1, crashes: 1, ..BRIEF },
+        RegistryBounds { reports: 3, failures: 1, crashes: 1, ..BRIEF },
+    );
+}
+
+#[test]
+fn every_order_of_new_generations_gives_none_twice_r1() {
+    let small = RegistryBounds { reports: 1, renewals: 2, ..BRIEF };
+    holds("new generations", small, RegistryBounds { reports: 2, ..small });
+    holds(
+        "new generations in trouble",
+        RegistryBounds { failures: 1, crashes: 1, renewals: 1, reports: 0, ..BRIEF },
+        RegistryBounds { failures: 1, crashes: 1, restarts: 1, ..small },
+    );
+}

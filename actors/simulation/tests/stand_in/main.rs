@@ -88,6 +88,7 @@ fn told(answer: &RegistryAnswer) -> String {
 fn item_text(item: &FeedItem<RegistryNews, RegistryView>) -> String {
     let news = |news: &RegistryNews| match news {
         RegistryNews::Registered(entry) => format!("registered {}", entry.number),
+        RegistryNews::Renewed(entry) => format!("renewed {}", entry.number),
         RegistryNews::Updated(entry) => format!("updated {} {}", entry.number, entry.registration.socket),
         RegistryNews::Deregistered(entry, why) => format!("left {} {why:?}", entry.number),
         RegistryNews::ActiveChanged { from, to, .. } => {

@@ -5,6 +5,10 @@ use super::super::super::law::Law;
 use super::super::super::witness::NOBODY_WAITS;
 use super::*;
 
+fn name((plugin, allocation): &Place) -> String {
+    format!("instance {plugin} of {allocation}")
+}
+
 impl InstancesModel {
     pub(super) fn carry_parent(&mut self, moment: Moment) {
         let mut left = Vec::new();
@@ -66,7 +70,20 @@ impl InstancesModel {
                 self.parent.returned(moment, number, Ok(outcome));
                 return;
             }
-            InstancesCall::Sweep => self.kill_all(),
+            InstancesCall::Report(report) => {
+                self.to_registry.push((number, RegistryAsk::ReportFitness(report)));
+                return;
+            }
+            InstancesCall::Renew(renew) => {
+                self.to_registry.push((number, RegistryAsk::Renew(renew)));
+                return;
+            }
+            InstancesCall::Sweep => {
+                let had_instances = !self.children.is_empty();
+                self.kill_all();
+                self.parent.returned(moment, number, Ok(InstancesOutcome::Swept(had_instances)));
+                return;
+            }
             InstancesCall::Start { life, config } => self.start(moment, life, *config),
             InstancesCall::Retire { life } => {
                 if let Some(child) = self.children.get_mut(&life) {
@@ -80,13 +97,13 @@ impl InstancesModel {
     }
 
     fn start(&mut self, moment: Moment, life: Attempt, config: InstanceConfig) {
-        let plugin = config.plugin.clone();
+        let place = (config.plugin.clone(), config.allocation.clone());
         let laws = InstanceLaws::new(config.clone());
         let mut actor =
             StandIn::begin(config, NoDisk, laws, Rules::default()).tampered_with(self.tampers.child.clone());
         actor.loaded(moment, ());
-        self.latest.insert(plugin.clone(), life);
-        self.children.insert(life, Child { actor, plugin, reports: VecDeque::new(), look: None });
+        self.latest.insert(place.clone(), life);
+        self.children.insert(life, Child { actor, place, reports: VecDeque::new(), look: None });
         self.carry_child(moment, life);
     }
 
@@ -111,14 +128,14 @@ impl InstancesModel {
         self.stirred.push(life);
         let left = child.actor.leaving(moment);
         if let Some(noted) = &mut self.noted {
-            noted.extend(Came::noted(&format!("instance {}", child.plugin), &mut child.actor));
+            noted.extend(Came::noted(&name(&child.place), &mut child.actor));
         }
         self.parent.witness.verdict.heard_of(child.actor.witness.verdict.broken());
         for left in left {
             match left {
                 Left::News(_, report) => {
                     if let Some(child) = self.children.get_mut(&life) {
-                        self.set_out.push(SetOut::Report(report.plugin.clone()));
+                        self.set_out.push(SetOut::Report(child.place.clone()));
                         child.reports.push_back(report);
                     }
                 }
@@ -128,9 +145,12 @@ impl InstancesModel {
                         self.deliver_one(moment, life);
                     }
                     let report = match &*answer {
-                        InstanceAnswer::LookNow(report) | InstanceAnswer::Retire(report) => report.clone(),
+                        InstanceAnswer::LookNow(report) | InstanceAnswer::Retire(report) => {
+                            Some(report.clone())
+                        }
+                        InstanceAnswer::ConnectionEnded(()) => None,
                     };
-                    self.looked(moment, asker - LOOKS, Some(report));
+                    self.looked(moment, asker - LOOKS, report);
                 }
                 Left::Refused(asker, _) if asker >= LOOKS => self.looked(moment, asker - LOOKS, None),
                 Left::Ended(ending) => self.end_child(life, ending),
@@ -148,13 +168,14 @@ impl InstancesModel {
     }
 
     pub(super) fn end_child(&mut self, life: Attempt, ending: Ending) {
-        let Some(Child { plugin, reports, actor, .. }) = self.children.remove(&life) else { return };
+        let Some(Child { place, reports, actor, .. }) = self.children.remove(&life) else { return };
         self.steps_before.0 += actor.steps();
         self.late.insert(life, reports);
         if let Some(noted) = self.noted.as_mut().filter(|_| ending == Ending::Killed) {
-            noted.push(Came::killed(format!("instance {plugin}")));
+            noted.push(Came::killed(name(&place)));
         }
-        self.endings.push_back(ChildEnded { plugin, life, ending });
+        let (plugin, allocation) = place;
+        self.endings.push_back(ChildEnded { plugin, allocation, life, ending });
         self.set_out.push(SetOut::Endings);
     }
 
@@ -163,5 +184,27 @@ impl InstancesModel {
         for life in lives {
             self.end_child(life, Ending::Killed);
         }
+    }
+
+    // === Who else speaks ===
+
+    /// What the registry answers to the parent, or that it does not.
+    pub(in super::super::super) fn registry_answers(
+        &mut self,
+        moment: Moment,
+        call: u64,
+        answer: Result<(), AskError>,
+    ) {
+        self.parent.returned(moment, call, Ok(InstancesOutcome::Sent(answer)));
+        self.carry_parent(moment);
+    }
+
+    /// The connection of this instance ends.
+    pub(in super::super) fn hang_up(&mut self, moment: Moment, life: Attempt) {
+        if let Some(child) = self.children.get_mut(&life) {
+            child.actor.ask(moment, NOBODY, ConnectionEnded { connection: CONNECTION }.into_ask());
+        }
+        self.carry_child(moment, life);
+        self.carry_parent(moment);
     }
 }

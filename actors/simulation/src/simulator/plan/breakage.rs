@@ -32,7 +32,6 @@ impl Plan {
         if let Some(end) = self.host_ends(host_model) {
             return Some(end);
         }
-        let plugin = self.chance.place(host_model.cast.halves());
         let drivers = host_model.drivers_model.drivers();
         let driver = self.chance.place(drivers);
         if drivers > 0
@@ -58,8 +57,8 @@ impl Plan {
                 0..=1 => Happening::CrashRegistry,
                 2 => Happening::CrashInstances,
                 3 => Happening::CrashInventory,
-                4 => Happening::CrashInstance(plugin),
-                5 => Happening::Fall(plugin),
+                4 => Happening::CrashInstance(self.instance(host_model)),
+                5 => Happening::Fall(self.instance(host_model)),
                 6 => Happening::CrashDrivers,
                 7 => Happening::Driver(driver, DriverDoing::Crash),
                 8 => Happening::Driver(driver, DriverDoing::CrashEventor),
@@ -71,6 +70,13 @@ impl Plan {
             let number = u8::try_from(self.chance.below(host_model.family.len() as u64)).unwrap_or(0);
             Happening::Family(number, FamilyDoing::Crash)
         })
+    }
+
+    /// One of the instances there are.
+    fn instance(&mut self, host_model: &HostModel) -> u32 {
+        let places = host_model.instances_model.places();
+        let place = places.iter().nth(self.chance.below(places.len().max(1) as u64) as usize);
+        place.map_or(0, |place| host_model.cast.number_of(place))
     }
 
     /// The host is killed, or told to stop.

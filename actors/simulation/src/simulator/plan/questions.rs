@@ -40,6 +40,6 @@ impl Plan {
         let who = self.chance.place(host_model.cast.allocations());
         let served = host_model.cast.served_by(who);
         let meant = served.first().filter(|_| !self.chance.once_in(8));
-        Happening::RegistrationOf(meant.map_or(plugin, |meant| host_model.cast.number_of(meant)), who)
+        Happening::RegistrationOf(meant.map_or(plugin, |meant| host_model.cast.plugin_number(meant)), who)
     }
 }

@@ -3,7 +3,7 @@
 use callboard_actors::allocation::healths;
 use callboard_actors::instances::{AwaitRetired, HealthOf, InstanceReport, Instances, InstancesAnswer};
 use callboard_actors::registry::{Describe, Description, Registry, RegistryAnswer};
-use callboard_actors::shell::{AskError, Ending, Machine, Message};
+use callboard_actors::shell::{Ending, Machine, Message};
 
 use super::super::super::came::Came;
 use super::super::super::law::Law;
@@ -88,7 +88,7 @@ impl HostModel {
             Left::Answer(Some(call), answer) => self.supervisor_answers(place, call, &answer),
             // Its crash ends it, and its owner hears first who asked.
             Left::Refused(call, refusal) => {
-                self.supervisor_fails(place, call, error_of(Allocation::KIND, refusal));
+                self.supervisor_fails(place, call, refusal.into_error(Allocation::KIND));
             }
             Left::News(_, news) => {
                 let workload = &mut self.workloads.all[place];
@@ -270,20 +270,12 @@ impl Workload {
 impl What {
     /// What comes of it when it is refused.
     fn refused(self, kind: &str, refusal: Refusal) -> AllocationOutcome {
-        let error = error_of(kind, refusal);
+        let error = refusal.into_error(kind);
         match self {
             Self::Register => AllocationOutcome::Registered(Err(error)),
             Self::Deregister => AllocationOutcome::Deregistered(Err(error)),
             Self::Health => AllocationOutcome::Health(Err(error)),
             Self::Retirement => AllocationOutcome::Retired(Err(error)),
         }
-    }
-}
-
-fn error_of(kind: &str, refusal: Refusal) -> AskError {
-    let actor = kind.to_owned();
-    match refusal {
-        Refusal::Crashed => AskError::Crashed { actor, message: "a step crashed".to_owned() },
-        Refusal::NotDurable => AskError::NotDurable { actor, error: "the disk failed".to_owned() },
     }
 }

@@ -1,0 +1,93 @@
+//! How an instance begins, and how it ends when its connection does: it has one connection.
+
+use super::messages::InstanceReport;
+use super::state::{Instance, InstanceConfig, InstanceTimer, Link, Phase};
+use crate::kernel::Effects;
+use crate::vocabulary::{Attempt, Fitness, Health, Moment};
+
+/// What is known before the first look is over: of the former instance, if there was one.
+pub(super) fn first_report(config: &InstanceConfig, moment: Moment) -> InstanceReport {
+    let report = InstanceReport {
+        plugin: config.plugin.clone(),
+        allocation: config.allocation.clone(),
+        socket: config.socket.clone(),
+        generation: config.generation,
+        health: Health::Starting,
+        since: moment.now,
+        fitness: Fitness::Unproven,
+        fingerprint: None,
+        remarks: Vec::new(),
+    };
+    match &config.former {
+        Some(former) => report.after(former),
+        None => report,
+    }
+}
+
+impl InstanceReport {
+    /// The first report of an instance whose predecessor served the same registration: a failure is known until the first look is over.
+    #[must_use]
+    pub fn after(self, former: &Self) -> Self {
+        let (health, since) = match &former.health {
+            Health::Unhealthy { .. } => (former.health.clone(), former.since),
+            Health::Starting | Health::Healthy | Health::Gone => (self.health, self.since),
+        };
+        let Self { fitness, fingerprint, remarks, .. } = former.clone();
+        Self { health, since, fitness, fingerprint, remarks, ..self }
+    }
+
+    /// Whether it differs at most in its fitness, which is the registry's business and no news for subscribers (SCL-05).
+    pub(crate) fn looks_like(&self, other: &Self) -> bool {
+        let Self { plugin, allocation, socket, generation, health, since, fitness: _, fingerprint, remarks } =
+            self;
+        (plugin, allocation, socket, generation, health, since)
+            == (
+                &other.plugin,
+                &other.allocation,
+                &other.socket,
+                &other.generation,
+                &other.health,
+                &other.since,
+            )
+            && (fingerprint, remarks) == (&other.fingerprint, &other.remarks)
+    }
+
+    /// Whether it knows something of a former instance.
+    pub(crate) fn is_continued(&self) -> bool {
+        self.fitness != Fitness::Unproven || self.fingerprint.is_some()
+    }
+}
+
+impl Instance {
+    pub(super) fn connection_ended(&mut self, moment: Moment, ended: Attempt, effects: &mut Effects<Self>) {
+        match (&self.phase, &self.link) {
+            (Phase::Asked(_) | Phase::Resting, Link::Up { connection, .. }) if *connection == ended => {
+                let reason = format!("the connection to {} has ended", self.config.socket);
+                self.connection_lost(moment, reason, effects);
+            }
+            // A former connection, or the end is known.
+            (
+                Phase::Asked(_) | Phase::Resting | Phase::Retiring | Phase::Gone,
+                Link::Up { .. } | Link::Down,
+            ) => {}
+        }
+    }
+
+    /// Ends, since another connection is another generation: its supervisor starts the next instance at once. Until that has looked, the
+    /// plugin is not given out; whether work is still to be routed to it is decided by that look.
+    pub(super) fn connection_lost(&mut self, moment: Moment, reason: String, effects: &mut Effects<Self>) {
+        self.link = Link::Down;
+        if !self.was_healthy {
+            self.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
+        }
+        let health = match &self.report.health {
+            Health::Healthy => Health::Starting,
+            Health::Starting | Health::Unhealthy { .. } | Health::Gone => Health::Unhealthy { reason },
+        };
+        self.set_health(moment, health);
+        self.phase = Phase::Gone;
+        effects.cancel_timer(InstanceTimer::Look);
+        self.tell(effects);
+        effects.stop();
+    }
+}

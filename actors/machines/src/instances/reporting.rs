@@ -1,0 +1,86 @@
+//! What the registry is told: which registrations are fit, and which need a new generation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::shown::first_report;
+use super::state::{Child, Entry, Instances, InstancesCall, InstancesTimer, Place};
+use crate::kernel::Effects;
+use crate::registry::{Renew, ReportFitness};
+use crate::vocabulary::{BackoffState, Fitness, Generation, Moment, RestartHistory};
+
+/// The pause before the registry is told again what it did not take; spread, since many may be told again at once.
+const RESEND_PAUSE: Duration = Duration::from_millis(500);
+const RESEND_JITTER_PERCENT: u32 = 50;
+
+impl Instances {
+    /// Reports the fitness of a registration, if the registry was told otherwise or nothing.
+    pub(super) fn report_fitness(&mut self, place: &Place, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(place) else { return };
+        let fitness = &entry.report.fitness;
+        let is_retiring = matches!(entry.child, Child::Retiring { .. }) || !self.wanted.contains_key(place);
+        if self.is_stopping || is_retiring || entry.told.as_ref() == Some(fitness) {
+            return;
+        }
+        entry.told = Some(fitness.clone());
+        let report = ReportFitness {
+            plugin: place.0.clone(),
+            allocation: place.1.clone(),
+            generation: entry.report.generation,
+            fitness: fitness.clone(),
+        };
+        self.call(InstancesCall::Report(report), effects);
+    }
+
+    /// Asks for a new generation; the next instance starts with it.
+    pub(super) fn renew(&mut self, place: &Place, effects: &mut Effects<Self>) {
+        let (Some(wanted), Some(entry)) = (self.wanted.get(place), self.entries.get_mut(place)) else {
+            return;
+        };
+        entry.child = Child::Renewing { after: wanted.generation };
+        let renew =
+            Renew { plugin: place.0.clone(), allocation: place.1.clone(), generation: wanted.generation };
+        self.call(InstancesCall::Renew(renew), effects);
+    }
+
+    /// Each confirmed registration begins with a new generation: its present one may have had a connection.
+    pub(super) fn take_over_generations(&mut self) {
+        for (place, wanted) in &self.wanted {
+            let used = Generation::default();
+            let entry = Entry {
+                child: Child::Renewing { after: used },
+                number: wanted.number,
+                registration: Arc::clone(&wanted.registration),
+                report: first_report(&wanted.registration, wanted.generation, wanted.since),
+                is_spent: false,
+                has_crashed: false,
+                told: Some(Fitness::Unproven),
+                restarts: RestartHistory::default(),
+                backoff: BackoffState::default(),
+            };
+            self.entries.insert(place.clone(), entry);
+        }
+    }
+
+    /// The registry did not take a message, or nobody knows whether it did.
+    pub(super) fn not_told(&mut self, moment: Moment, place: Place, effects: &mut Effects<Self>) {
+        if let Some(entry) = self.entries.get_mut(&place) {
+            entry.told = None;
+            let (plugin, allocation) = place;
+            let pause = moment.spread(RESEND_PAUSE, RESEND_JITTER_PERCENT);
+            effects.start_timer(InstancesTimer::Resend(plugin, allocation), moment.now + pause);
+        }
+    }
+
+    pub(super) fn resend(&mut self, place: &Place, effects: &mut Effects<Self>) {
+        if self.is_stopping {
+            return;
+        }
+        match self.entries.get(place).map(|entry| entry.child) {
+            Some(Child::Renewing { .. }) => self.renew(place, effects),
+            Some(Child::Serving { .. }) => self.report_fitness(place, effects),
+            // Its successor reports.
+            Some(Child::Retiring { .. } | Child::Pausing | Child::GivenUp) | None => {}
+        }
+    }
+}

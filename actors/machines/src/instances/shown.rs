@@ -1,0 +1,158 @@
+//! What is shown of a plugin: the report of the registration that work is routed to.
+
+use std::sync::Arc;
+
+use super::messages::{InstanceReport, InstancesNews};
+use super::state::{Child, Entry, Instances, Place};
+use crate::kernel::Effects;
+use crate::registry::Active;
+use crate::vocabulary::{Fitness, Generation, Health, Moment, PluginKey, Registration, Timestamp};
+
+impl Instances {
+    /// Whether work is routed to this instance, or was until it began to retire.
+    pub(super) fn is_active(&self, entry: &Entry) -> bool {
+        let active = self.active.get(&entry.report.plugin);
+        active.is_some_and(|active| active.generation == entry.report.generation)
+    }
+
+    pub(super) fn active_place(&self, plugin: &PluginKey) -> Option<Place> {
+        let active = self.active.get(plugin)?;
+        Some((plugin.clone(), active.registration.allocation.clone()))
+    }
+
+    /// The instance of the active registration, also one of its former generation.
+    pub(super) fn active_entry(&self, plugin: &PluginKey) -> Option<&Entry> {
+        self.entries.get(&self.active_place(plugin)?)
+    }
+
+    /// Whether work is routed to another registration than this, and its plugin is shown by another one.
+    pub(super) fn is_standby(&self, place: &Place) -> bool {
+        let (plugin, allocation) = place;
+        let is_shown = self.shown.get(plugin).is_some_and(|shown| shown.allocation == *allocation);
+        !is_shown && self.active_place(plugin).as_ref() != Some(place)
+    }
+
+    /// Publishes what has changed for a registration that stands by, or does not any more.
+    pub(super) fn show_standby(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        let present = self.entries.get(place).filter(|_| self.is_standby(place)).map(|entry| &entry.report);
+        match (present, self.shown_standby.get(place)) {
+            (Some(report), Some(shown)) if report.looks_like(shown) => {}
+            (Some(report), _) => {
+                effects.publish(InstancesNews::Standby(report.clone()));
+                self.shown_standby.insert(place.clone(), report.clone());
+            }
+            // It is the active one now; that is told of the plugin.
+            (None, Some(_)) if self.entries.contains_key(place) => {
+                self.shown_standby.remove(place);
+            }
+            (None, Some(shown)) => {
+                if shown.health != Health::Gone {
+                    effects.publish(InstancesNews::Standby(gone(shown.clone(), moment)));
+                }
+                self.shown_standby.remove(place);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// The registrations of a plugin that are confirmed or have an instance.
+    pub(super) fn places_of(&self, plugin: &PluginKey) -> Vec<Place> {
+        let allocations = self.allocations.get(plugin).into_iter().flatten();
+        allocations.map(|allocation| (plugin.clone(), allocation.clone())).collect()
+    }
+
+    /// Forgets the registrations of a plugin that have left and have no instance any more.
+    fn forget_places(&mut self, plugin: &PluginKey) {
+        let Some(allocations) = self.allocations.get_mut(plugin) else { return };
+        allocations.retain(|allocation| {
+            let place = (plugin.clone(), allocation.clone());
+            self.wanted.contains_key(&place) || self.entries.contains_key(&place)
+        });
+        if allocations.is_empty() {
+            self.allocations.remove(plugin);
+        }
+    }
+
+    /// Publishes what has changed for a plugin (SCL-05), and answers those who waited for it.
+    pub(super) fn show(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        self.forget_places(plugin);
+        let before = self.shown.get(plugin).map(|shown| shown.allocation.clone());
+        match self.present_report(moment, plugin) {
+            Some(report) if self.shown.get(plugin).is_some_and(|shown| shown.looks_like(&report)) => {
+                self.shown.insert(plugin.clone(), report);
+            }
+            Some(report) => {
+                effects.publish(InstancesNews::Reported(report.clone()));
+                if let Some(fingerprint) = &report.fingerprint {
+                    self.known.insert(plugin.clone(), Arc::clone(fingerprint));
+                }
+                self.shown.insert(plugin.clone(), report);
+            }
+            None => {
+                self.known.remove(plugin);
+                if let Some(report) = self.shown.remove(plugin) {
+                    effects.publish(InstancesNews::Left(gone(report, moment)));
+                }
+            }
+        }
+        let now = self.shown.get(plugin).map(|shown| shown.allocation.clone());
+        if now != before {
+            for allocation in [before, now].into_iter().flatten() {
+                self.show_standby(moment, &(plugin.clone(), allocation), effects);
+            }
+        }
+        self.serve_waiting(plugin, effects);
+        self.settle(plugin, effects);
+    }
+
+    fn present_report(&self, moment: Moment, plugin: &PluginKey) -> Option<InstanceReport> {
+        let shown = self.shown.get(plugin);
+        // A host that is stopping hears of no change any more.
+        let active = self.active.get(plugin).filter(|_| !self.is_stopping);
+        let Some(active) = active else {
+            // What was shown is shown until its instance has ended.
+            let shown = shown?;
+            let entry = self.entries.get(&(plugin.clone(), shown.allocation.clone()))?;
+            return Some(entry.report.clone()).filter(|report| report.generation == shown.generation);
+        };
+        let entry = self.active_entry(plugin);
+        let is_of_it = |entry: &&Entry| match entry.child {
+            // Its successor cannot start before it has ended.
+            Child::Retiring { .. } => true,
+            Child::Serving { .. } | Child::Renewing { .. } | Child::Pausing | Child::GivenUp => {
+                entry.report.generation == active.generation
+            }
+        };
+        let is_shown = |shown: &&InstanceReport| shown.generation == active.generation;
+        let report = entry.filter(is_of_it).map(|entry| entry.report.clone());
+        report.or_else(|| shown.filter(is_shown).cloned()).or_else(|| Some(starting(active, moment)))
+    }
+}
+
+/// The first report of a generation.
+pub(super) fn first_report(
+    registration: &Registration,
+    generation: Generation,
+    since: Timestamp,
+) -> InstanceReport {
+    InstanceReport {
+        plugin: registration.plugin.clone(),
+        allocation: registration.allocation.clone(),
+        socket: registration.socket.clone(),
+        generation,
+        health: Health::Starting,
+        since,
+        fitness: Fitness::Unproven,
+        fingerprint: None,
+        remarks: Vec::new(),
+    }
+}
+
+fn starting(active: &Active, moment: Moment) -> InstanceReport {
+    first_report(&active.registration, active.generation, moment.now)
+}
+
+fn gone(report: InstanceReport, moment: Moment) -> InstanceReport {
+    let since = if report.health == Health::Gone { report.since } else { moment.now };
+    InstanceReport { health: Health::Gone, since, ..report }
+}

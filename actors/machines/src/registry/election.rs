@@ -1,0 +1,91 @@
+//! Which registration of a plugin is active (R1, R1a, R1b, R1c).
+//!
+//! ```text
+//!   registered ──► unproven ── first whole fingerprint ──► fit ◄────────────────────┐
+//!                     │                                     │ failed for too long   │ fit for the whole calm time,
+//!                     └── active only while none is fit     ▼                       │ or none else is fit
+//!                                                         unfit ── fit again ──► in its calm time
+//! ```
+//!
+//! Of those in the best of these ranks the newest is active:
+//!
+//! 1. the pinned one;
+//! 2. fit: outside its calm time, or active already;
+//! 3. fit, in its calm time after it failed while it was active;
+//! 4. unproven: nobody serves, so the newest is waited for;
+//! 5. unfit: the active one stays, since no other is better.
+
+use super::messages::{Lack, Policy};
+use super::state::{Plugin, Stored};
+use crate::vocabulary::{Fitness, RegistrationNumber, RunNumber, Timestamp};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Unfit,
+    Unproven,
+    InCalmTime,
+    Fit,
+    Pinned,
+}
+
+impl Plugin {
+    /// The registration that should be active.
+    pub(super) fn best(&self, policy: &Policy, run: RunNumber, now: Timestamp) -> Option<RegistrationNumber> {
+        let mut confirmed = self.members.newest_first().filter(|stored| stored.confirmed_in == run);
+        if *policy == Policy::Newest {
+            return confirmed.next().map(|stored| stored.number);
+        }
+        let merit = |stored: &Stored| {
+            let rank = self.rank(stored, policy, now);
+            (rank, rank == Rank::Unfit && self.is_active(stored), stored.number)
+        };
+        confirmed.max_by_key(|stored| merit(stored)).map(|stored| stored.number)
+    }
+
+    fn is_active(&self, stored: &Stored) -> bool {
+        self.active.as_ref().is_some_and(|(number, _)| *number == stored.number)
+    }
+
+    fn rank(&self, stored: &Stored, policy: &Policy, now: Timestamp) -> Rank {
+        if matches!(policy, Policy::Pinned(pinned) if *pinned == stored.registration.allocation) {
+            return Rank::Pinned;
+        }
+        match self.fitness.of(stored.number) {
+            Fitness::Unfit { .. } => Rank::Unfit,
+            Fitness::Unproven => Rank::Unproven,
+            Fitness::Fit if self.is_active(stored) || self.calm_until(stored, now).is_none() => Rank::Fit,
+            Fitness::Fit => Rank::InCalmTime,
+        }
+    }
+
+    /// When the calm time of a fit registration ends, if it has not yet.
+    fn calm_until(&self, stored: &Stored, now: Timestamp) -> Option<Timestamp> {
+        let until = self.fitness.calm_until(stored.number, &stored.registration.allocation)?;
+        Some(until).filter(|until| *until > now)
+    }
+
+    /// When the next calm time ends of a registration that is newer than the active one.
+    pub(super) fn next_calm_end(&self, policy: &Policy, run: RunNumber, now: Timestamp) -> Option<Timestamp> {
+        let (active, _) = self.active.as_ref()?;
+        if *policy == Policy::Newest {
+            return None;
+        }
+        let newer = self.members.newest_first().take_while(|stored| stored.number > *active);
+        newer.filter(|stored| stored.confirmed_in == run).filter_map(|s| self.calm_until(s, now)).min()
+    }
+
+    /// Why a confirmed registration is not active.
+    pub(super) fn lack(&self, stored: &Stored, policy: &Policy, now: Timestamp) -> Lack {
+        let is_pinned = self.active.as_ref().is_some_and(|(_, active)| {
+            matches!(policy, Policy::Pinned(pinned) if *pinned == active.registration.allocation)
+        });
+        if *policy == Policy::Newest || is_pinned {
+            return Lack::Other;
+        }
+        match self.fitness.of(stored.number) {
+            Fitness::Unproven => Lack::Unproven,
+            Fitness::Unfit { reason } => Lack::Unfit { reason: reason.clone() },
+            Fitness::Fit => self.calm_until(stored, now).map_or(Lack::Other, |until| Lack::Calm { until }),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What can happen to the instances of one plugin, and how much of it.
+
+use std::fmt;
+
+use callboard_actors::vocabulary::Attempt;
+
+use super::model::InFlight;
+use super::plugins::Behaviour;
+
+/// How much may happen, of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct InstancesBounds {
+    /// How often the registry routes the plugin elsewhere or nowhere.
+    pub routes: u8,
+    /// How often another allocation registers and stands by, or one that stands by takes over.
+    pub standbys: u8,
+    /// How many connections end.
+    pub hangups: u8,
+    /// How many calls the plugin meets in another way than well, in each of these ways.
+    pub faults: u8,
+    /// Which ways there are.
+    pub behaviours: &'static [Behaviour],
+    /// How often somebody wants the plugin, or a look at it, or to know when it is let go.
+    pub asks: u8,
+    /// How often time passes until something is due.
+    pub pauses: u8,
+    /// How many steps crash, or instances fall.
+    pub crashes: u8,
+    /// Whether all are told to stop at some instant.
+    pub stops: bool,
+}
+
+impl InstancesBounds {
+    /// Nothing happens.
+    pub const NONE: Self = Self {
+        routes: 0,
+        standbys: 0,
+        hangups: 0,
+        faults: 0,
+        behaviours: &[],
+        asks: 0,
+        pauses: 0,
+        crashes: 0,
+        stops: false,
+    };
+}
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InstancesEvent {
+    /// Another allocation takes the place of the active one, or the active one leaves and one that stands by takes over.
+    Route(bool),
+    /// Another allocation registers, and stands by.
+    Join,
+    /// One that stands by takes over, and the active one stands by.
+    TakeOver,
+    /// The connection of an instance ends.
+    HangUp(Attempt),
+    /// Something arrives.
+    Deliver(InFlight),
+    /// The plugin meets a call.
+    Answer(Attempt, u64, Behaviour),
+    /// Somebody wants the plugin.
+    Dispense,
+    /// Somebody wants a look at it.
+    Check,
+    /// Somebody wants to know when it is let go.
+    AwaitRetired,
+    /// Time passes until something is due.
+    Pass,
+    /// The next step of the supervisor crashes.
+    CrashParent,
+    /// The next step of an instance crashes.
+    CrashChild(Attempt),
+    /// An instance falls.
+    Fall(Attempt),
+    /// All are told to stop.
+    Stop,
+}
+
+/// As a line of a history.
+impl fmt::Display for InstancesEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Route(true) => f.write_str("route next"),
+            Self::Route(false) => f.write_str("route nobody"),
+            Self::Join => f.write_str("join"),
+            Self::TakeOver => f.write_str("take-over"),
+            Self::HangUp(life) => write!(f, "hang-up life={life}"),
+            Self::Deliver(InFlight::Feed) => f.write_str("deliver feed"),
+            Self::Deliver(InFlight::Report(life)) => write!(f, "deliver report life={life}"),
+            Self::Deliver(InFlight::Endings) => f.write_str("deliver endings"),
+            Self::Answer(life, number, behaviour) => {
+                write!(f, "answer life={life} call={number} {}", behaviour.as_str())
+            }
+            Self::Dispense => f.write_str("dispense csi-node/zfs 20"),
+            Self::Check => f.write_str("check csi-node/zfs"),
+            Self::AwaitRetired => f.write_str("await-retired"),
+            Self::Pass => f.write_str("pass-until-due"),
+            Self::CrashParent => f.write_str("crash-next instances"),
+            Self::CrashChild(life) => write!(f, "crash-next instance life={life}"),
+            Self::Fall(life) => write!(f, "kill instance life={life}"),
+            Self::Stop => f.write_str("stop"),
+        }
+    }
+}
