@@ -11,7 +11,6 @@ use super::state::{
     Settling,
 };
 use super::waiters::Waiters;
-use crate::instance::Half;
 use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never, Vitals};
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Standing};
@@ -122,15 +121,9 @@ impl Instances {
     fn elapsed(&mut self, moment: Moment, timer: &InstancesTimer, effects: &mut Effects<Self>) {
         match timer {
             InstancesTimer::Refollow => self.follow(true, effects),
-            InstancesTimer::Retire(plugin, allocation) => {
-                self.retired_too_slowly(moment, &(plugin.clone(), allocation.clone()), effects);
-            }
-            InstancesTimer::Restart(plugin, allocation) => {
-                self.restart_due(moment, &(plugin.clone(), allocation.clone()), effects);
-            }
-            InstancesTimer::Resend(plugin, allocation) => {
-                self.resend(&(plugin.clone(), allocation.clone()), effects);
-            }
+            InstancesTimer::Retire(place) => self.retired_too_slowly(moment, place, effects),
+            InstancesTimer::Restart(place) => self.restart_due(moment, place, effects),
+            InstancesTimer::Resend(place) => self.resend(place, effects),
             InstancesTimer::Dispense(plugin, id) => self.dispense_ended(moment, plugin, *id, effects),
             InstancesTimer::AwaitRetired(allocation, id) => {
                 self.retirement_overdue(moment, allocation, *id, effects);
@@ -317,7 +310,9 @@ impl Instances {
 
     /// Records the active registration of a plugin. The generation that was active before has to be replaced.
     fn route(&mut self, plugin: &PluginKey, to: Option<&Active>) -> Option<PluginKey> {
-        Half::of(plugin.plugin_type)?;
+        if !plugin.plugin_type.is_csi() {
+            return None;
+        }
         let before = match to {
             Some(active) => self.active.insert(plugin.clone(), active.clone()),
             None => self.active.remove(plugin),
@@ -329,13 +324,13 @@ impl Instances {
                 entry.report.generation == before.generation && entry.report.fingerprint.is_some()
             };
             if let Some(entry) = former.filter(was_given_out) {
-                entry.is_spent = true;
+                entry.needs_successor = true;
             }
         }
         if let Some(active) = to {
             let place = (plugin.clone(), active.registration.allocation.clone());
             let given_up = self.entries.get_mut(&place).filter(|entry| entry.child == Child::GivenUp);
-            given_up.into_iter().for_each(|entry| entry.is_spent = true);
+            given_up.into_iter().for_each(|entry| entry.needs_successor = true);
         }
         Some(plugin.clone())
     }

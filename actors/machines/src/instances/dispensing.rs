@@ -156,7 +156,7 @@ impl Instances {
         }
     }
 
-    /// Whoever waits for a look waits for that of the instance that serves now, or is told that there is none.
+    /// Callers that wait for a look wait for that of the instance that serves now, or are told that there is none.
     pub(super) fn move_checks(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
         if !self.checking.waits_for(plugin) {
             return;

@@ -1,24 +1,58 @@
 //! What is known of the instance of one registration.
 
+use std::sync::Arc;
+
 use super::messages::InstanceReport;
-use super::state::Entry;
+use super::shown::first_report;
+use super::state::{Child, Entry};
 use crate::csi::check_same_provider;
-use crate::vocabulary::{CsiFingerprint, Fitness, Health, Moment};
+use crate::registry::Entry as Registered;
+use crate::vocabulary::{BackoffState, CsiFingerprint, Fitness, Health, Moment, RestartHistory, Timestamp};
 
 impl Entry {
-    /// Stores a report. False means that it contains nothing new (SCL-05).
-    pub(super) fn accept(&mut self, report: &InstanceReport) -> bool {
-        let since = if self.report.health.as_str() == report.health.as_str() {
-            self.report.since
-        } else {
-            report.since
-        };
-        let report = InstanceReport { since, ..report.clone() };
-        if report == self.report {
-            return false;
+    /// A registration whose instance is not started yet.
+    pub(super) fn new(wanted: &Registered, since: Timestamp) -> Self {
+        Self {
+            child: Child::GivenUp,
+            number: wanted.number,
+            registration: Arc::clone(&wanted.registration),
+            report: first_report(&wanted.registration, wanted.generation, since),
+            needs_successor: false,
+            has_crashed: false,
+            told: Some(Fitness::Unproven),
+            restarts: RestartHistory::default(),
+            backoff: BackoffState::default(),
         }
+    }
+
+    /// The successor of a former instance. What was found of another registration, or at another socket, says nothing of this one.
+    /// But an active registration with other contents stays active until its first look.
+    pub(super) fn after(self, former: Self, is_active: bool) -> Self {
+        let is_same = former.number == self.number && former.registration == self.registration;
+        let is_continued = is_same || former.number == self.number && is_active;
+        let mut next = self;
+        if is_continued {
+            let first = next.report.clone();
+            next.report = next.report.after(&former.report);
+            if former.has_crashed {
+                (next.report.health, next.report.since) = (first.health, first.since);
+            }
+            next.told = None;
+        }
+        if is_same {
+            (next.restarts, next.backoff) = (former.restarts, former.backoff);
+        }
+        next
+    }
+
+    /// Stores a report. False means that it looks like the one before (SCL-05).
+    pub(super) fn accept(&mut self, report: InstanceReport) -> bool {
+        let is_same_health = self.report.health.as_str() == report.health.as_str();
+        let since = if is_same_health { self.report.since } else { report.since };
+        let report = InstanceReport { since, ..report };
+        let is_new = !report.looks_like(&self.report);
         self.report = report;
-        true
+        is_new
     }
 
     /// Sets the health to gone. False means that it was set before.

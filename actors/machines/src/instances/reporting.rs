@@ -1,13 +1,11 @@
 //! What the registry is told: which registrations are fit, and which need a new generation.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::shown::first_report;
 use super::state::{Child, Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::kernel::Effects;
 use crate::registry::{Renew, ReportFitness};
-use crate::vocabulary::{BackoffState, Fitness, Generation, Moment, RestartHistory};
+use crate::vocabulary::{Generation, Moment};
 
 /// The pause before the registry is told again what it did not take; spread, since many may be told again at once.
 const RESEND_PAUSE: Duration = Duration::from_millis(500);
@@ -46,29 +44,18 @@ impl Instances {
     /// Each confirmed registration begins with a new generation: its present one may have had a connection.
     pub(super) fn take_over_generations(&mut self) {
         for (place, wanted) in &self.wanted {
-            let used = Generation::default();
-            let entry = Entry {
-                child: Child::Renewing { after: used },
-                number: wanted.number,
-                registration: Arc::clone(&wanted.registration),
-                report: first_report(&wanted.registration, wanted.generation, wanted.since),
-                is_spent: false,
-                has_crashed: false,
-                told: Some(Fitness::Unproven),
-                restarts: RestartHistory::default(),
-                backoff: BackoffState::default(),
-            };
-            self.entries.insert(place.clone(), entry);
+            let entry = Entry::new(wanted, wanted.since);
+            let renewing = Entry { child: Child::Renewing { after: Generation::default() }, ..entry };
+            self.entries.insert(place.clone(), renewing);
         }
     }
 
-    /// The registry did not take a message, or nobody knows whether it did.
+    /// The registry did not take a message, or it is not known whether it did.
     pub(super) fn not_told(&mut self, moment: Moment, place: Place, effects: &mut Effects<Self>) {
         if let Some(entry) = self.entries.get_mut(&place) {
             entry.told = None;
-            let (plugin, allocation) = place;
             let pause = moment.spread(RESEND_PAUSE, RESEND_JITTER_PERCENT);
-            effects.start_timer(InstancesTimer::Resend(plugin, allocation), moment.now + pause);
+            effects.start_timer(InstancesTimer::Resend(place), moment.now + pause);
         }
     }
 

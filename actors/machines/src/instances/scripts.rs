@@ -289,10 +289,10 @@ fn tell(effect: &Effect<Instances>, now: Timestamp) -> String {
         Effect::Reply(_, InstancesAnswer::InstanceReported(())) => String::new(),
         Effect::Reply(id, answer) => format!("answer {}: {}", number(*id), tell_answer(answer)),
         Effect::StartTimer(timer, at) => match timer {
-            InstancesTimer::Restart(plugin, allocation) => {
+            InstancesTimer::Restart((plugin, allocation)) => {
                 format!("{plugin} of {allocation} starts again in {:?}", at.since(now))
             }
-            InstancesTimer::Resend(plugin, allocation) => {
+            InstancesTimer::Resend((plugin, allocation)) => {
                 format!("the registry is told again of {plugin} of {allocation} in {:?}", at.since(now))
             }
             InstancesTimer::Refollow => format!("the registry is followed again in {:?}", at.since(now)),

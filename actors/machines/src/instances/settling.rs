@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::messages::InstancesNews;
 use super::state::{Child, Instances, Settling};
-use crate::instance::Half;
 use crate::kernel::Effects;
 use crate::registry::Entry;
 use crate::vocabulary::{AllocationId, Health, PluginKey};
@@ -20,7 +19,7 @@ impl Instances {
         let mut present: BTreeMap<PluginKey, BTreeSet<AllocationId>> = BTreeMap::new();
         for entry in entries {
             let registration = &entry.registration;
-            if Half::of(registration.plugin.plugin_type).is_some() {
+            if registration.plugin.plugin_type.is_csi() {
                 let allocations = present.entry(registration.plugin.clone()).or_default();
                 allocations.insert(registration.allocation.clone());
             }

@@ -25,11 +25,16 @@ impl Instances {
         self.entries.get(&self.active_place(plugin)?)
     }
 
+    /// Whether work is routed to this registration.
+    pub(super) fn is_active_place(&self, (plugin, allocation): &Place) -> bool {
+        self.active.get(plugin).is_some_and(|active| active.registration.allocation == *allocation)
+    }
+
     /// Whether work is routed to another registration than this, and its plugin is shown by another one.
     pub(super) fn is_standby(&self, place: &Place) -> bool {
         let (plugin, allocation) = place;
         let is_shown = self.shown.get(plugin).is_some_and(|shown| shown.allocation == *allocation);
-        !is_shown && self.active_place(plugin).as_ref() != Some(place)
+        !is_shown && !self.is_active_place(place)
     }
 
     /// Publishes what has changed for a registration that stands by, or does not any more.

@@ -144,11 +144,11 @@ pub enum InstancesTimer {
     /// The registry is followed again.
     Refollow,
     /// The retire deadline of the instance of this registration.
-    Retire(PluginKey, AllocationId),
+    Retire(Place),
     /// The restart of the instance of this registration after its pause.
-    Restart(PluginKey, AllocationId),
+    Restart(Place),
     /// The registry is told again what it could not be told of this registration.
-    Resend(PluginKey, AllocationId),
+    Resend(Place),
     /// The timeout of a caller that waits for this plugin.
     Dispense(PluginKey, AskId),
     /// The timeout of a caller that waits for the retirement of this allocation's instances.
@@ -199,9 +199,9 @@ pub(super) struct Entry {
     pub(super) registration: Arc<Registration>,
     /// The last report of the present child, not of a pending successor.
     pub(super) report: InstanceReport,
-    /// Whether its generation was given out while it was active, and is not active any more: it has to be replaced. Of one that was
-    /// given up: whether it has become active.
-    pub(super) is_spent: bool,
+    /// Whether another instance has to replace this one, although its registration is the same: its generation was given out and is
+    /// not active any more, or it was given up before its registration became the active one.
+    pub(super) needs_successor: bool,
     /// Whether its actor crashed last: that says nothing of the plugin.
     pub(super) has_crashed: bool,
     /// What the registry was told last; `None` if it must be told again.

@@ -3,7 +3,6 @@
 use super::behaviour::HAND_OVER_DEADLINE;
 use super::entry::contradicted;
 use super::messages::{DispenseError, InstanceReport, InstancesAnswer};
-use super::shown::first_report;
 use super::state::{Child, ChildEnded, Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::instance::{Half, InstanceConfig};
 use crate::kernel::{CallKey, CallLost, Effects, Ending};
@@ -34,7 +33,7 @@ impl Instances {
         let Some(entry) = self.entries.get(place) else { return self.start(moment, place, effects) };
         let used = entry.report.generation;
         match (entry.child, wanted) {
-            (Child::Serving { .. }, Some(wanted)) if used == wanted && !entry.is_spent => {}
+            (Child::Serving { .. }, Some(wanted)) if used == wanted && !entry.needs_successor => {}
             // The registry says next where it routes instead.
             (Child::Serving { .. }, None) if self.is_active(entry) => {}
             (Child::Serving { life }, Some(_) | None) => self.retire(moment, place, life, effects),
@@ -47,7 +46,7 @@ impl Instances {
                 self.start(moment, place, effects);
             }
             // It was given up, and has become the active one.
-            (Child::GivenUp, Some(_)) if entry.is_spent => self.revive(moment, place, effects),
+            (Child::GivenUp, Some(_)) if entry.needs_successor => self.revive(moment, place, effects),
             (Child::Renewing { after }, Some(wanted)) if after != wanted => self.renew(place, effects),
             // A timer restarts it, it was given up, or the registry has not answered yet.
             (Child::Renewing { .. } | Child::Pausing | Child::GivenUp, Some(_)) => {}
@@ -56,47 +55,13 @@ impl Instances {
 
     /// Starts the instance of a registration. Its restarts are counted on as long as the registration has the same contents.
     fn start(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        let Some(wanted) = self.wanted.get(place).cloned() else { return };
-        let (plugin, allocation) = place.clone();
-        effects.cancel_timer(InstancesTimer::Restart(plugin, allocation));
-        let former = self.entries.remove(place);
-        let first = first_report(&wanted.registration, wanted.generation, moment.now);
-        let entry = match former {
-            None => Entry {
-                child: Child::GivenUp,
-                number: wanted.number,
-                registration: wanted.registration,
-                report: first,
-                is_spent: false,
-                has_crashed: false,
-                told: Some(Fitness::Unproven),
-                restarts: RestartHistory::default(),
-                backoff: BackoffState::default(),
-            },
-            Some(former) => {
-                let is_same = former.number == wanted.number && former.registration == wanted.registration;
-                let is_active = self.active_place(&place.0).as_ref() == Some(place);
-                // What was found of another registration, or at another socket, says nothing of this one. But a registration with other
-                // contents stays active until its first look.
-                let is_continued = is_same || former.number == wanted.number && is_active;
-                let (health, since) = (first.health.clone(), first.since);
-                let report = if is_continued { first.after(&former.report) } else { first };
-                let report =
-                    if former.has_crashed { InstanceReport { health, since, ..report } } else { report };
-                let (restarts, backoff) =
-                    if is_same { (former.restarts, former.backoff) } else { Default::default() };
-                Entry {
-                    child: Child::GivenUp,
-                    number: wanted.number,
-                    registration: wanted.registration,
-                    report,
-                    is_spent: false,
-                    has_crashed: false,
-                    told: if is_continued { None } else { Some(Fitness::Unproven) },
-                    restarts,
-                    backoff,
-                }
-            }
+        let Some(wanted) = self.wanted.get(place) else { return };
+        effects.cancel_timer(InstancesTimer::Restart(place.clone()));
+        let is_active = self.is_active_place(place);
+        let first = Entry::new(wanted, moment.now);
+        let entry = match self.entries.remove(place) {
+            Some(former) => first.after(former, is_active),
+            None => first,
         };
         self.entries.insert(place.clone(), entry);
         self.start_child(place, effects);
@@ -136,8 +101,7 @@ impl Instances {
         effects: &mut Effects<Self>,
     ) {
         let place = (report.plugin.clone(), report.allocation.clone());
-        let is_active = self.active_place(&place.0).as_ref() == Some(&place);
-        let served = self.known.get(&place.0).filter(|_| !is_active);
+        let served = self.known.get(&place.0).filter(|_| !self.is_active_place(&place));
         let report = served.and_then(|served| contradicted(report, served)).unwrap_or_else(|| report.clone());
         let Some(entry) = self.entries.get_mut(&place) else { return };
         match entry.child {
@@ -148,8 +112,7 @@ impl Instances {
             | Child::Pausing
             | Child::GivenUp => return,
         }
-        let before = entry.report.clone();
-        if entry.accept(&report) && !entry.report.looks_like(&before) {
+        if entry.accept(report) {
             self.changed(moment, &place, effects);
         }
         self.report_fitness(&place, effects);
@@ -167,9 +130,8 @@ impl Instances {
     fn retire(&mut self, moment: Moment, place: &Place, life: Attempt, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         entry.child = Child::Retiring { life };
-        let (plugin, allocation) = place;
         let deadline = moment.now + self.options.retire_bound();
-        effects.start_timer(InstancesTimer::Retire(plugin.clone(), allocation.clone()), deadline);
+        effects.start_timer(InstancesTimer::Retire(place.clone()), deadline);
         effects.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life });
         if entry.say_goodbye(moment) {
             self.changed(moment, place, effects);
@@ -180,8 +142,7 @@ impl Instances {
         match self.entries.get(place).map(|entry| entry.child) {
             Some(Child::Retiring { life }) => {
                 let again = moment.now + self.options.retire_bound();
-                let (plugin, allocation) = place.clone();
-                effects.start_timer(InstancesTimer::Retire(plugin, allocation), again);
+                effects.start_timer(InstancesTimer::Retire(place.clone()), again);
                 self.call(InstancesCall::Kill { life }, effects);
             }
             // It ended in time.
@@ -195,7 +156,7 @@ impl Instances {
         let place = (plugin.clone(), allocation.clone());
         match self.entries.get(&place).map(|entry| entry.child) {
             Some(Child::Retiring { life: current }) if current == *life => {
-                effects.cancel_timer(InstancesTimer::Retire(plugin.clone(), allocation.clone()));
+                effects.cancel_timer(InstancesTimer::Retire(place.clone()));
                 self.succeed(moment, &place, effects);
             }
             Some(Child::Serving { life: current }) if current == *life => match ending {
@@ -230,19 +191,18 @@ impl Instances {
 
     /// The next instance of a registration starts, or there is none any more.
     fn succeed(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        let (plugin, allocation) = place;
         if self.wanted.contains_key(place) && !self.is_stopping {
             self.start_again(moment, place, effects);
         } else {
-            effects.cancel_timer(InstancesTimer::Restart(plugin.clone(), allocation.clone()));
+            effects.cancel_timer(InstancesTimer::Restart(place.clone()));
             if self.entries.get_mut(place).is_some_and(|entry| entry.say_goodbye(moment)) {
                 self.changed(moment, place, effects);
             }
             self.entries.remove(place);
             self.show_standby(moment, place, effects);
         }
-        self.show(moment, plugin, effects);
-        self.move_checks(plugin, effects);
+        self.show(moment, &place.0, effects);
+        self.move_checks(&place.0, effects);
         self.answer_retirement(effects);
         self.end_if_empty(effects);
     }
@@ -276,8 +236,7 @@ impl Instances {
                 "its connection ended {times} times in a row; it is connected to again after {pause:?}"
             );
             entry.report.fitness = Fitness::Unfit { reason: reason.into() };
-            let (plugin, allocation) = place.clone();
-            effects.start_timer(InstancesTimer::Restart(plugin, allocation), moment.now + pause);
+            effects.start_timer(InstancesTimer::Restart(place.clone()), moment.now + pause);
         } else {
             self.start_again(moment, place, effects);
         }
@@ -288,10 +247,9 @@ impl Instances {
 
     fn fell(&mut self, moment: Moment, place: &Place, ending: &Ending, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
-        let (plugin, allocation) = place.clone();
         let next = if entry.restarts.charge(&self.options.restart_budget, moment.now) {
             let pause = entry.backoff.failed(&self.options.restart_backoff, moment);
-            effects.start_timer(InstancesTimer::Restart(plugin, allocation), moment.now + pause);
+            effects.start_timer(InstancesTimer::Restart(place.clone()), moment.now + pause);
             entry.child = Child::Pausing;
             "it is started again"
         } else {
@@ -325,7 +283,7 @@ impl Instances {
 
     pub(super) fn revive(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
         if let Some(entry) = self.entries.get_mut(place) {
-            entry.is_spent = false;
+            entry.needs_successor = false;
             entry.restarts = RestartHistory::default();
             entry.backoff = BackoffState::default();
         }

@@ -13,7 +13,7 @@ use super::state::{
 };
 use crate::kernel::{AskId, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{
-    AllocationId, Fitness, Generation, Moment, PluginKey, Registration, RegistrationNumber, Timestamp,
+    AllocationId, Generation, Moment, PluginKey, Registration, RegistrationNumber, Timestamp,
 };
 
 const OPTIONS_MAX: usize = 64;
@@ -195,14 +195,9 @@ impl Registry {
         else {
             return;
         };
-        let is_active = plugin.active.as_ref().is_some_and(|(active, _)| *active == number);
         if plugin.fitness.report(number, &report.fitness, now) {
-            let reason = match &report.fitness {
-                Fitness::Unfit { reason } if is_active => ActiveReason::Failed { reason: Arc::clone(reason) },
-                Fitness::Fit => ActiveReason::Proven,
-                Fitness::Unproven | Fitness::Unfit { .. } => ActiveReason::Registered,
-            };
-            turn.elect(&report.plugin, plugin, reason);
+            // If the active one has failed, the election gives that as the reason.
+            turn.elect(&report.plugin, plugin, ActiveReason::Proven);
         }
     }
 
@@ -224,30 +219,29 @@ impl Registry {
     // === Queries ===
 
     fn describe(&self, question: &Describe, now: Timestamp) -> Description {
-        let plugin = self.plugins.get(&question.plugin);
-        let active = plugin.and_then(|plugin| plugin.active.as_ref());
         let policy = self.options.policy_of(&question.plugin);
-        let (mut standby, mut provisional) = (Vec::new(), Vec::new());
-        for (plugin, stored) in
-            plugin.iter().flat_map(|plugin| plugin.members.newest_first().map(move |s| (plugin, s)))
-        {
+        let mut description = Description {
+            plugin: question.plugin.clone(),
+            active: None,
+            reason: None,
+            policy: policy.clone(),
+            standby: Vec::new(),
+            provisional: Vec::new(),
+        };
+        let Some(plugin) = self.plugins.get(&question.plugin) else { return description };
+        description.active = plugin.active.as_ref().map(|(_, active)| active.clone());
+        description.reason.clone_from(&plugin.reason);
+        for stored in plugin.members.newest_first().filter(|stored| !plugin.is_active(stored.number)) {
             let entry = stored.entry(self.run);
             match entry.standing {
-                Standing::Confirmed if active.is_some_and(|(number, _)| *number == stored.number) => {}
                 Standing::Confirmed => {
-                    standby.push(Standby { lack: plugin.lack(stored, policy, now), entry })
+                    let lack = plugin.lack(stored, policy, now);
+                    description.standby.push(Standby { entry, lack });
                 }
-                Standing::Provisional => provisional.push(entry),
+                Standing::Provisional => description.provisional.push(entry),
             }
         }
-        Description {
-            plugin: question.plugin.clone(),
-            active: active.map(|(_, active)| active.clone()),
-            reason: plugin.and_then(|plugin| plugin.reason.clone()),
-            policy: policy.clone(),
-            standby,
-            provisional,
-        }
+        description
     }
 
     fn registration_of(&self, question: &RegistrationOf) -> Option<Entry> {

@@ -1,7 +1,7 @@
 //! A draft of what one message changes: rows to write, news to publish, askers to answer. It becomes effects in one step, so
 //! that no change is published before it is on disk. The registry reuses one draft for all messages.
 
-use super::behaviour::RegistryAnswer;
+use super::behaviour::{RegistryAnswer, RegistryTimer};
 use super::messages::{Active, RegistryNews};
 use super::state::{Counter, Registry, Stored, StoredChange};
 use crate::kernel::{AskId, Effects};
@@ -97,10 +97,10 @@ impl Draft {
             effects.publish(news);
         }
         for (plugin, at) in self.elections_due.drain(..) {
-            effects.start_timer(super::behaviour::RegistryTimer::Calm(plugin), at);
+            effects.start_timer(RegistryTimer::Calm(plugin), at);
         }
         for (waiter, active) in self.awakened.drain(..) {
-            effects.cancel_timer(super::behaviour::RegistryTimer::Waited(waiter));
+            effects.cancel_timer(RegistryTimer::Waited(waiter));
             effects.reply(waiter, RegistryAnswer::WaitForPlugin(Ok(active)));
         }
     }

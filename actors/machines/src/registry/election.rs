@@ -12,7 +12,7 @@
 //! 1. the pinned one;
 //! 2. fit: outside its calm time, or active already;
 //! 3. fit, in its calm time after it failed while it was active;
-//! 4. unproven: nobody serves, so the newest is waited for;
+//! 4. unproven: none serves, so the newest is waited for;
 //! 5. unfit: the active one stays, since no other is better.
 
 use super::messages::{Lack, Policy};
@@ -37,13 +37,14 @@ impl Plugin {
         }
         let merit = |stored: &Stored| {
             let rank = self.rank(stored, policy, now);
-            (rank, rank == Rank::Unfit && self.is_active(stored), stored.number)
+            (rank, rank == Rank::Unfit && self.is_active(stored.number), stored.number)
         };
         confirmed.max_by_key(|stored| merit(stored)).map(|stored| stored.number)
     }
 
-    fn is_active(&self, stored: &Stored) -> bool {
-        self.active.as_ref().is_some_and(|(number, _)| *number == stored.number)
+    /// Whether this registration is the active one.
+    pub(super) fn is_active(&self, number: RegistrationNumber) -> bool {
+        self.active.as_ref().is_some_and(|(active, _)| *active == number)
     }
 
     fn rank(&self, stored: &Stored, policy: &Policy, now: Timestamp) -> Rank {
@@ -53,7 +54,9 @@ impl Plugin {
         match self.fitness.of(stored.number) {
             Fitness::Unfit { .. } => Rank::Unfit,
             Fitness::Unproven => Rank::Unproven,
-            Fitness::Fit if self.is_active(stored) || self.calm_until(stored, now).is_none() => Rank::Fit,
+            Fitness::Fit if self.is_active(stored.number) || self.calm_until(stored, now).is_none() => {
+                Rank::Fit
+            }
             Fitness::Fit => Rank::InCalmTime,
         }
     }

@@ -98,8 +98,8 @@ impl Turn<'_> {
         self.renew(stored);
         self.draft.tell(RegistryNews::Updated(stored.entry(self.run)));
         self.restored.settled(number);
-        // Nobody has looked there yet. The active one stays active until somebody has.
-        if plugin.active.as_ref().is_none_or(|(active, _)| *active != number) {
+        // It was not probed with these contents yet. The active one stays active until it was.
+        if !plugin.is_active(number) {
             plugin.fitness.forget(number);
         }
         self.elect(key, plugin, reason);
@@ -132,7 +132,7 @@ impl Turn<'_> {
         departure: Departure,
     ) -> bool {
         let Some(stored) = plugin.members.remove(allocation) else { return false };
-        let was_active = plugin.active.as_ref().is_some_and(|(number, _)| *number == stored.number);
+        let was_active = plugin.is_active(stored.number);
         *self.held -= 1;
         self.restored.settled(stored.number);
         self.draft.delete(&stored);

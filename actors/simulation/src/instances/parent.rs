@@ -313,7 +313,7 @@ impl Witness<Instances> for InstancesLaws {
         self.hear(input);
         let mut bounds = Vec::new();
         for effect in effects {
-            if let Effect::StartTimer(InstancesTimer::Retire(plugin, allocation), _) = effect {
+            if let Effect::StartTimer(InstancesTimer::Retire((plugin, allocation)), _) = effect {
                 bounds.push((plugin.clone(), allocation.clone()));
             }
         }
