@@ -273,10 +273,12 @@ fn what_json_shows_has_the_keys_that_are_promised() {
         set("version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups")
     );
     let plugin_keys = "type name health reason since_unix_ms generation provider version capabilities node_id \
-        max_volumes topology requires_controller requires_topology active standby provisional restarting remarks";
+        max_volumes topology requires_controller requires_topology active standby provisional restarting expected \
+        registered healthy remarks";
     assert_eq!(keys(&node), set(plugin_keys));
     assert_eq!(keys(&node["capabilities"]), set("plugin controller node expansion"));
-    let allocation_keys = "name plugin type task pid restarts state health reason last_event socket";
+    let allocation_keys = "name plugin type task pid restarts state health reason since_unix_ms exit \
+        last_event socket";
     assert_eq!(keys(task(&status, "a")), set(allocation_keys));
     let tree = host.json(&["tree"]);
     assert_eq!(keys(&tree), set("name kind state restarts crashes mailbox_depth message children"));

@@ -28,6 +28,7 @@ mod watch;
 mod compose;
 mod convert;
 mod driven;
+mod plugins;
 mod tree;
 
 pub use client::{AdminClient, Told};

@@ -15,6 +15,7 @@ use tonic::{Request, Response, Status};
 use super::compose::{self, Views};
 use super::convert::{self, refused, task_refused, unanswered};
 use super::driven;
+use super::plugins;
 use super::server::{ShutdownOrder, Sources};
 use super::tree::{self, DESCRIBE_DEADLINE, answered};
 use super::watch;
@@ -118,7 +119,7 @@ pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
     let views = Views { logs: logs.borrow().clone(), usage: usage.borrow().clone(), ..views };
     wire::GetStatusResponse {
         host: Some(host_status(sources)),
-        plugins: compose::plugins(&views),
+        plugins: plugins::plugins(&views),
         allocations: compose::allocations(&views),
         drivers: driven::drivers(&views),
         tasks: driven::tasks(&views),

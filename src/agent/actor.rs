@@ -1,5 +1,6 @@
 //! What the agent does in the world: it talks to the allocations and holds the processes.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 
@@ -7,13 +8,15 @@ use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
 };
+use callboard_actors::process::EndedBy;
 use callboard_actors::shell::{self, Address, EffectHandler, FeedItem, Running, Settings};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 use futures_util::future::LocalBoxFuture;
 
 use super::memory::{AgentMemory, Endings, Processes};
+use super::messages::{AgentNews, TaskPhase, TaskReport};
 use super::state::{Agent, AgentCall, AgentOptions, AgentOutcome, Answered, Ended, LaunchOrder, Living};
-use crate::process::{Binder, LogSpec, ProcessSpec, launch};
+use crate::process::{Binder, LogSpec, ProcessEnding, ProcessSpec, launch};
 
 /// Calls that are under way all the time: for endings, and for what the allocations say.
 const LISTENING_CALLS: usize = 2;
@@ -78,7 +81,7 @@ pub fn start(
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
     let (processes, endings) = (Rc::clone(&memory.processes), Rc::clone(&memory.endings));
-    let handler = Handler { books, home, processes, endings };
+    let handler = Handler { books, home, processes, endings, told: BTreeMap::new() };
     shell::start(address, options, handler, memory.remembered(), settings)
 }
 
@@ -87,6 +90,8 @@ struct Handler<B> {
     home: ProcessHome,
     processes: Rc<Processes>,
     endings: Rc<Endings>,
+    /// What was logged last of each allocation.
+    told: BTreeMap<AllocationId, (TaskPhase, u64)>,
 }
 
 impl<B: Books> EffectHandler<Agent> for Handler<B> {
@@ -116,9 +121,39 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
             }
         }
     }
+
+    fn published(&mut self, news: &AgentNews) {
+        let AgentNews::TaskChanged(task) = news;
+        self.log_decision(task);
+    }
 }
 
 impl<B: Books> Handler<B> {
+    /// Logs what was decided for an allocation: that it is started again, was given up, or has stopped.
+    fn log_decision(&mut self, task: &TaskReport) {
+        let TaskReport { allocation, attempt, restarts, last_event, .. } = task;
+        let told = self.told.insert(allocation.clone(), (task.phase, *restarts));
+        let exit = task.exit.as_ref().map(|exit| exit.how.as_str()).unwrap_or_default();
+        let is_new = told.is_some_and(|(phase, _)| phase != task.phase);
+        match task.phase {
+            TaskPhase::Waiting if told.is_some_and(|(_, before)| before < *restarts) => {
+                tracing::warn!(%allocation, %attempt, restarts, exit, error = last_event, "an allocation is started again");
+            }
+            TaskPhase::Failed if is_new => {
+                tracing::error!(%allocation, %attempt, restarts, exit, error = last_event, "an allocation was given up");
+            }
+            TaskPhase::Stopped if is_new => {
+                tracing::info!(%allocation, %attempt, restarts, exit, "an allocation has stopped");
+            }
+            TaskPhase::Waiting
+            | TaskPhase::Failed
+            | TaskPhase::Stopped
+            | TaskPhase::Starting
+            | TaskPhase::Running
+            | TaskPhase::Stopping => {}
+        }
+    }
+
     fn living(&self) -> Vec<Living> {
         let processes = self.processes.borrow();
         let living = processes.iter().filter(|(_, (_, process))| !process.has_ended());
@@ -137,20 +172,38 @@ impl<B: Books> Handler<B> {
         let spec = ProcessSpec { name: allocation.to_string(), program, arguments, environment, log };
         let process = launch(&spec, &self.home.binder).map_err(|error| error.to_string())?;
         let pid = process.pid();
-        tracing::info!(%allocation, %attempt, pid, program = %spec.program.display(), "started a process");
+        tracing::info!(%allocation, %attempt, pid, program = %spec.program.display(), "the process of an allocation started");
         let ended = process.ended();
         self.processes.borrow_mut().insert(allocation.clone(), (attempt, process));
         // Weak, so that the process is killed when the agent ends and nobody holds it any more.
         let processes = Rc::downgrade(&self.processes);
         let endings = Rc::clone(&self.endings);
         actix_rt::spawn(async move {
-            let how = ended.await.to_string();
-            tracing::info!(%allocation, %attempt, pid, how, "a process ended");
+            let ending = ended.await;
+            log_end(&allocation, attempt, pid, &ending);
             forget(&processes, &allocation, attempt);
-            endings.queue.borrow_mut().push_back(Ended { allocation, attempt, how });
+            let how = ending.to_string();
+            endings.queue.borrow_mut().push_back(Ended { allocation, attempt, exit: ending.exit, how });
             endings.arrived.notify_one();
         });
         Ok(pid)
+    }
+}
+
+/// An end that nobody asked for is a warning, and so is one that took force.
+fn log_end(allocation: &AllocationId, attempt: Attempt, pid: u32, ending: &ProcessEnding) {
+    let exit = ending.exit;
+    match ending.by {
+        EndedBy::Request => {
+            tracing::info!(%allocation, %attempt, pid, %exit, "the process of an allocation ended when asked to");
+        }
+        EndedBy::Force => {
+            tracing::warn!(%allocation, %attempt, pid, %exit, "the process of an allocation was killed after its grace");
+        }
+        EndedBy::Itself => {
+            let last_output = ending.last_words.as_deref().unwrap_or_default();
+            tracing::warn!(%allocation, %attempt, pid, %exit, last_output, "the process of an allocation ended by itself");
+        }
     }
 }
 

@@ -257,7 +257,7 @@ impl Agent {
         if let Some(task) = self.task(&ended.allocation)
             && task.memory.attempt == ended.attempt
         {
-            task.process_ended(moment, &ended.how, effects);
+            task.process_ended(moment, ended, effects);
         }
     }
 

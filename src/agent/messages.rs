@@ -1,7 +1,9 @@
 //! What can be said to the agent, and what it says.
 
 use callboard_actors::shell::StopStep;
-use callboard_actors::vocabulary::{AllocationId, PluginName, Role, Timestamp};
+use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Role, Timestamp};
+
+use crate::process::ProcessExit;
 
 /// Starts the task of an allocation. One that failed, or that waits to be started again, begins anew with its whole budget of
 /// restarts.
@@ -119,6 +121,23 @@ pub struct TaskReport {
     pub restarts: u64,
     /// The last thing that happened to it, in words.
     pub last_event: String,
+    /// Whether it is meant to run: it was started, and nobody has stopped it. One that was given up still is.
+    pub is_wanted: bool,
+    /// The number of its latest start.
+    pub attempt: Attempt,
+    /// The end of its last process, if one has ended.
+    pub exit: Option<LastExit>,
+}
+
+/// How the last process of a task ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastExit {
+    /// Its exit status; `None` if nobody saw it.
+    pub exit: Option<ProcessExit>,
+    /// How it ended, in words.
+    pub how: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// What subscribers are told.

@@ -18,6 +18,7 @@ use super::behaviour::{AgentAnswer, AgentAsk};
 use super::messages::*;
 use super::state::*;
 use crate::config::{AllocationConfig, RestartPolicy};
+use crate::process::ProcessExit;
 use crate::stage::{Surroundings, begun, play_all};
 
 #[test]
@@ -167,7 +168,8 @@ impl Stage {
         // It may end before anybody has heard that it was born.
         let born = self.processes.remove(&name).map(|(attempt, _)| attempt);
         let attempt = born.or(launched).expect("it has a process");
-        let outcome = AgentOutcome::Endings(vec![Ended { allocation: name, attempt, how }]);
+        let outcome =
+            AgentOutcome::Endings(vec![Ended { allocation: name, attempt, exit: ProcessExit::Code(1), how }]);
         self.come_back(|call| matches!(call, AgentCall::AwaitEndings), outcome, told);
     }
 

@@ -12,8 +12,9 @@ use callboard_actors::shell::{AskError, AskId, FeedItem, StopMode, StopStep};
 use callboard_actors::vocabulary::{AllocationId, Attempt, BackoffState, RestartHistory, Timestamp};
 
 use super::behaviour::AgentAsk;
-use super::messages::{TaskPhase, TaskReport};
+use super::messages::{LastExit, TaskPhase, TaskReport};
 use crate::config::{AllocationConfig, RestartPolicy};
+use crate::process::ProcessExit;
 
 /// What the agent is born with.
 #[derive(Debug, Clone)]
@@ -75,6 +76,8 @@ pub struct Memory {
     pub(super) attempt: Attempt,
     /// How often it was restarted in all.
     pub(super) restarts: u64,
+    /// The end of its last process.
+    pub(super) exit: Option<LastExit>,
     pub(super) history: RestartHistory,
     pub(super) backoff: BackoffState,
 }
@@ -169,6 +172,15 @@ impl Phase {
 }
 
 impl Task {
+    /// Whether it is meant to run; one that nobody has decided about is when its configuration starts it.
+    fn is_wanted(&self) -> bool {
+        match self.memory.wanted {
+            Some(Wanted::Running | Wanted::Returning | Wanted::Failed) => true,
+            Some(Wanted::Stopped | Wanted::Left) => false,
+            None => self.config.start,
+        }
+    }
+
     pub(super) fn report(&self) -> TaskReport {
         TaskReport {
             allocation: self.config.name.clone(),
@@ -179,6 +191,9 @@ impl Task {
             pid: self.phase.pid(),
             restarts: self.memory.restarts,
             last_event: self.last_event.clone(),
+            is_wanted: self.is_wanted(),
+            attempt: self.memory.attempt,
+            exit: self.memory.exit.clone(),
         }
     }
 }
@@ -254,6 +269,8 @@ pub struct Ended {
     pub allocation: AllocationId,
     /// Which start of it this was.
     pub attempt: Attempt,
+    /// Its exit status.
+    pub exit: ProcessExit,
     /// How it ended, in words.
     pub how: String,
 }

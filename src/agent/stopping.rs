@@ -7,7 +7,7 @@ use callboard_actors::shell::{AskId, CallLost, Effects, StopStep};
 use callboard_actors::vocabulary::Moment;
 
 use super::behaviour::AgentAnswer;
-use super::messages::{TaskError, TaskStopped};
+use super::messages::{LastExit, TaskError, TaskStopped};
 use super::state::*;
 use super::task::UNDER_WAY_TIMEOUT;
 
@@ -130,11 +130,14 @@ impl Task {
     }
 
     /// Its process is gone.
-    pub(super) fn process_ended(&mut self, moment: Moment, how: &str, effects: &mut Effects<Agent>) {
+    pub(super) fn process_ended(&mut self, moment: Moment, ended: &Ended, effects: &mut Effects<Agent>) {
+        let how = &ended.how;
+        self.memory.exit = Some(LastExit { exit: Some(ended.exit), how: how.clone(), at: moment.now });
+        self.remember(effects);
         match self.phase.clone() {
-            Phase::Running { .. } | Phase::Launching => self.report_exit(moment, how.to_owned(), effects),
+            Phase::Running { .. } | Phase::Launching => self.report_exit(moment, how.clone(), effects),
             Phase::Withdrawing { then, .. } => {
-                self.finish_step(moment, "process", how.to_owned(), false);
+                self.finish_step(moment, "process", how.clone(), false);
                 self.phase = Phase::Withdrawing { pid: None, then };
                 self.note(&format!("deregistering; process ended: {how}"), effects);
             }

@@ -8,7 +8,7 @@ use callboard_actors::shell::{CallKey, CallLost, Effects};
 use callboard_actors::vocabulary::{Moment, RestartHistory, TaskName};
 
 use super::behaviour::RETRY_PAUSE;
-use super::messages::{AgentNews, TaskError};
+use super::messages::{AgentNews, LastExit, TaskError};
 use super::state::*;
 use crate::config::AllocationConfig;
 
@@ -73,7 +73,9 @@ impl Task {
             // Its process was ended on purpose.
             (Some(Wanted::Returning), None) => self.begin(moment, effects),
             (Some(Wanted::Running), None) => {
-                self.report_exit(moment, "nobody saw how".to_owned(), effects);
+                let how = "nobody saw how".to_owned();
+                self.memory.exit = Some(LastExit { exit: None, how: how.clone(), at: moment.now });
+                self.report_exit(moment, how, effects);
             }
             (Some(Wanted::Failed), None) => self.enter(moment, Phase::Failed, "given up before", effects),
             (Some(Wanted::Stopped | Wanted::Left | Wanted::Failed), _) => {

@@ -70,6 +70,9 @@ fn plugin(plugin: &wire::PluginStatus) -> Value {
         "standby": plugin.standby_allocations,
         "provisional": plugin.provisional_allocations,
         "restarting": plugin.restarting,
+        "expected": plugin.expected,
+        "registered": plugin.registered,
+        "healthy": plugin.healthy,
         "remarks": plugin.remarks,
     })
 }
@@ -85,6 +88,8 @@ fn allocation(allocation: &wire::AllocationStatus) -> Value {
         "state": known(&allocation.state),
         "health": known(&allocation.health),
         "reason": known(&allocation.reason),
+        "since_unix_ms": (allocation.since_unix_ms > 0).then_some(allocation.since_unix_ms),
+        "exit": allocation.exit.as_ref().map(exit),
         "last_event": allocation.last_event,
         "socket": known(&allocation.socket),
     })

@@ -53,15 +53,15 @@ fn head(host: &wire::HostStatus, palette: Palette) -> String {
 
 fn plugins(plugins: &[wire::PluginStatus]) -> Table {
     let mut table =
-        Table::new(&["PLUGIN", "TYPE", "HEALTH", "FOR", "GENERATION", "PROVIDER", "ACTIVE", "STANDBY"]);
+        Table::new(&["PLUGIN", "TYPE", "HEALTH", "FOR", "UP", "GENERATION", "PROVIDER", "ACTIVE", "STANDBY"]);
     for plugin in plugins {
-        let health = if plugin.restarting { "restarting" } else { &plugin.health };
         let provider = format!("{} {}", plugin.provider, plugin.version);
         let cells = vec![
             Cell::plain(&plugin.name),
             Cell::plain(&plugin.r#type),
-            Cell::toned(tone(health), health),
+            Cell::toned(tone(&plugin.health), &plugin.health),
             Cell::plain(ago(plugin.since_unix_ms)),
+            Cell::plain(format!("{}/{}", plugin.healthy, plugin.expected.max(plugin.registered))),
             Cell::plain(plugin.generation.to_string()),
             Cell::plain(provider.trim()),
             Cell::plain(&plugin.active_allocation),
@@ -85,6 +85,7 @@ fn allocations(allocations: &[wire::AllocationStatus]) -> Table {
         "PLUGIN",
         "TYPE",
         "TASK",
+        "FOR",
         "PID",
         "RESTARTS",
         "SIGNED IN",
@@ -98,6 +99,7 @@ fn allocations(allocations: &[wire::AllocationStatus]) -> Table {
             Cell::plain(&allocation.plugin),
             Cell::plain(&allocation.role),
             Cell::toned(tone(&allocation.task_state), &allocation.task_state),
+            Cell::plain(ago(allocation.since_unix_ms)),
             Cell::plain(pid),
             Cell::plain(allocation.restarts.to_string()),
             Cell::toned(tone(&allocation.state), &allocation.state),
@@ -216,12 +218,11 @@ fn does_not_answer(gone: &wire::GoneActor, palette: Palette) -> String {
 }
 
 fn plugin_line(plugin: &wire::PluginStatus, palette: Palette) -> String {
-    let health = if plugin.restarting { "restarting" } else { &plugin.health };
     let mut line = format!(
         "plugin {}/{}  {}  generation {}",
         plugin.r#type,
         harmless(&plugin.name),
-        palette.paint(tone(health), health),
+        palette.paint(tone(&plugin.health), &plugin.health),
         plugin.generation
     );
     for (what, who) in [("active", plugin.active_allocation.clone()), ("standby", standby(plugin))] {

@@ -71,7 +71,7 @@ fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
 
 #[cfg(test)]
 mod tests {
-    use callboard_actors::vocabulary::{PluginName, Role, Timestamp};
+    use callboard_actors::vocabulary::{Attempt, PluginName, Role, Timestamp};
 
     use super::*;
 
@@ -85,6 +85,9 @@ mod tests {
             pid,
             restarts: 0,
             last_event: event.to_owned(),
+            is_wanted: true,
+            attempt: Attempt::default(),
+            exit: None,
         }
     }
 

@@ -1,0 +1,493 @@
+//! The rows of plugins: what each was told to be, and what is known of it now.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::instances::InstanceReport;
+use callboard_actors::inventory::Offer;
+use callboard_actors::registry::{Active, Entry, Standing};
+use callboard_actors::vocabulary::{AllocationId, CsiFingerprint, Health, PluginKey, Timestamp};
+use callboard_proto::admin::v1 as wire;
+
+use super::compose::{Views, reason};
+use super::convert::unix_ms;
+use crate::agent::{TaskPhase, TaskReport};
+
+/// A plugin that nothing serves now, while something is meant to.
+const RESTARTING: &str = "restarting";
+
+/// All that is known of one plugin.
+#[derive(Default)]
+struct Known<'v> {
+    /// Oldest first.
+    entries: Vec<&'v Entry>,
+    active: Option<&'v Active>,
+    report: Option<&'v InstanceReport>,
+    offer: Option<&'v Offer>,
+    /// Of the allocations of the configuration that serve it, each with what keeps it from being ready.
+    tasks: Vec<(&'v TaskReport, Option<&'v str>)>,
+    /// How many of its registrations are healthy, active or standby.
+    healthy: u32,
+}
+
+/// What is known of a plugin's health now.
+struct Condition {
+    health: &'static str,
+    reason: String,
+    since: Timestamp,
+}
+
+/// Every plugin that is configured, registered, has an instance or is offered, in order of type and name.
+pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
+    let mut known: BTreeMap<PluginKey, Known<'_>> = BTreeMap::new();
+    let books: BTreeMap<&AllocationId, _> = views
+        .allocations
+        .allocations
+        .iter()
+        .map(|book| (&book.allocation, reason(book, &book.health)))
+        .collect();
+    for task in &views.tasks {
+        let waits_for = books.get(&task.allocation).copied().flatten();
+        for plugin_type in task.role.plugin_types() {
+            let plugin = PluginKey::new(*plugin_type, task.plugin.clone());
+            known.entry(plugin).or_default().tasks.push((task, waits_for));
+        }
+    }
+    for entry in &views.registry.entries {
+        known.entry(entry.registration.plugin.clone()).or_default().entries.push(entry);
+    }
+    for active in &views.registry.active {
+        known.entry(active.registration.plugin.clone()).or_default().active = Some(active);
+    }
+    for report in &views.instances.reports {
+        known.entry(report.plugin.clone()).or_default().report = Some(report);
+    }
+    for report in views.instances.reports.iter().chain(&views.instances.standby) {
+        let of = known.entry(report.plugin.clone()).or_default();
+        let is_of_it = |entry: &&Entry| entry.generation == report.generation;
+        if report.health == Health::Healthy && of.entries.iter().any(is_of_it) {
+            of.healthy += 1;
+        }
+    }
+    for offer in &views.inventory.offers {
+        known.entry(offer.plugin.clone()).or_default().offer = Some(offer);
+    }
+    known.iter_mut().map(|(plugin, known)| known.of_the_active_one().status(plugin)).collect()
+}
+
+impl Known<'_> {
+    fn status(&self, plugin: &PluginKey) -> wire::PluginStatus {
+        let Condition { health, reason, since } = self.condition();
+        let meant = self.tasks.iter().filter(|(task, _)| task.is_wanted).count();
+        let mut status = wire::PluginStatus {
+            r#type: plugin.plugin_type.to_string(),
+            name: plugin.name.to_string(),
+            health: health.to_owned(),
+            reason,
+            since_unix_ms: unix_ms(since),
+            generation: self.generation(),
+            active_allocation: self
+                .active
+                .map_or_else(String::new, |a| a.registration.allocation.to_string()),
+            standby_allocations: self.names(Standing::Confirmed),
+            provisional_allocations: self.names(Standing::Provisional),
+            restarting: health == RESTARTING && self.offer.is_some_and(|offer| offer.restarting),
+            remarks: self.remarks(),
+            expected: u32::try_from(meant).unwrap_or(u32::MAX),
+            registered: u32::try_from(self.confirmed().count()).unwrap_or(u32::MAX),
+            healthy: self.healthy,
+            ..wire::PluginStatus::default()
+        };
+        if let Some(registration) = self.active.map(|active| &active.registration) {
+            status.provider = registration.provider.as_deref().unwrap_or_default().to_owned();
+            status.version = registration.version.as_deref().unwrap_or_default().to_owned();
+        }
+        if let Some(fingerprint) = self.fingerprint() {
+            describe(fingerprint, &mut status);
+        }
+        status
+    }
+
+    /// Without what the instances and the inventory still know of another generation than the active one, or of a process that is
+    /// not expected back: a row never mixes two processes.
+    fn of_the_active_one(&mut self) -> &Self {
+        if let Some(active) = self.active {
+            self.report = self.report.filter(|report| report.generation == active.generation);
+            self.offer = self.offer.filter(|offer| offer.generation == active.generation);
+        } else if !self.tasks.is_empty() && !self.tasks.iter().any(|(task, _)| is_expected(task)) {
+            (self.report, self.offer) = (None, None);
+        }
+        self
+    }
+
+    fn confirmed(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().copied().filter(|entry| entry.standing == Standing::Confirmed)
+    }
+
+    /// What the instance says is what routes, so it is what is shown (HLT-03), unless its process is known to have ended.
+    fn condition(&self) -> Condition {
+        if let Some(active) = self.active.filter(|active| !self.has_ended(active)) {
+            let (health, since) = match self.report {
+                Some(report) => (&report.health, report.since),
+                // Its instance is about to begin.
+                None => (&Health::Starting, active.since),
+            };
+            let reason = health.reason().unwrap_or_default().to_owned();
+            return Condition { health: health.as_str(), reason, since };
+        }
+        let names = self.names(Standing::Provisional).join(", ");
+        if let Some(entry) = self.entries.last().filter(|_| self.active.is_none() && !names.is_empty()) {
+            let reason = format!("restored; waits for {names} to register again");
+            return Condition { health: Health::Starting.as_str(), reason, since: entry.since };
+        }
+        self.absent()
+    }
+
+    /// Whether the process of the active allocation has ended, and its registration is about to follow.
+    fn has_ended(&self, active: &Active) -> bool {
+        let of_it = self.tasks.iter().find(|(task, _)| task.allocation == active.registration.allocation);
+        of_it.is_some_and(|(task, _)| match task.phase {
+            TaskPhase::Stopped | TaskPhase::Waiting | TaskPhase::Failed => true,
+            TaskPhase::Starting | TaskPhase::Running | TaskPhase::Stopping => false,
+        })
+    }
+
+    /// Nothing serves it: whether that is about to change, and why it is so.
+    fn absent(&self) -> Condition {
+        let expected: Vec<_> = self.tasks.iter().filter(|(task, _)| is_expected(task)).collect();
+        let was_there = self.offer.is_some() || self.tasks.iter().any(|(task, _)| task.exit.is_some());
+        let health = match (expected.is_empty(), was_there) {
+            (false, false) => Health::Starting.as_str(),
+            (false, true) => RESTARTING,
+            (true, _) if self.tasks.is_empty() && self.offer.is_some() => RESTARTING,
+            (true, _) => Health::Gone.as_str(),
+        };
+        let shown = if expected.is_empty() { self.tasks.iter().collect() } else { expected };
+        let reasons: Vec<_> = shown.iter().map(|(task, waits_for)| why(task, *waits_for)).collect();
+        let left = self.tasks.iter().filter_map(|(task, _)| task.exit.as_ref().map(|exit| exit.at)).max();
+        let left = left.or_else(|| shown.iter().map(|(task, _)| task.since).min());
+        let since = left.or(self.offer.map(|offer| offer.since)).unwrap_or_default();
+        Condition { health, reason: reasons.join("; "), since }
+    }
+
+    fn generation(&self) -> u64 {
+        let shown = self.report.map(|report| report.generation);
+        let routed = self.active.map(|active| active.generation);
+        let offered = self.offer.map(|offer| offer.generation);
+        shown.or(routed).or(offered).map_or(0, |generation| generation.get())
+    }
+
+    fn fingerprint(&self) -> Option<&CsiFingerprint> {
+        let shown = self.report.and_then(|report| report.fingerprint.as_deref());
+        shown.or_else(|| self.offer.and_then(|offer| offer.fingerprint.as_deref()))
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let shown = self.report.map(|report| &report.remarks);
+        shown.or_else(|| self.offer.map(|offer| &offer.remarks)).cloned().unwrap_or_default()
+    }
+
+    /// The allocations of this standing other than the active one, newest first.
+    fn names(&self, standing: Standing) -> Vec<String> {
+        let active = self.active.map(|active| &active.registration.allocation);
+        let others = self.entries.iter().rev().filter(|entry| entry.standing == standing);
+        let names = others.map(|entry| &entry.registration.allocation).filter(|name| Some(*name) != active);
+        names.map(ToString::to_string).collect()
+    }
+}
+
+/// Whether its process is there or will be.
+fn is_expected(task: &TaskReport) -> bool {
+    task.is_wanted && task.phase != TaskPhase::Failed
+}
+
+/// Why an allocation does not serve its plugin.
+fn why(task: &TaskReport, waits_for: Option<&str>) -> String {
+    let running = waits_for.filter(|_| task.phase == TaskPhase::Running);
+    format!("{}: {}", task.allocation, running.unwrap_or(&task.last_event))
+}
+
+fn describe(fingerprint: &CsiFingerprint, status: &mut wire::PluginStatus) {
+    fn names<C: ToString>(capabilities: &[C]) -> Vec<String> {
+        capabilities.iter().map(ToString::to_string).collect()
+    }
+    status.provider = fingerprint.identity.provider.to_string();
+    status.version = fingerprint.identity.version.to_string();
+    status.plugin_capabilities = names(&fingerprint.plugin);
+    status.controller_capabilities = names(fingerprint.controller.as_deref().unwrap_or_default());
+    status.node_capabilities = names(fingerprint.node.as_deref().unwrap_or_default());
+    status.expansion = names(&fingerprint.expansion);
+    status.requires_controller = fingerprint.requires_controller();
+    status.requires_topology = fingerprint.requires_topology();
+    if let Some(info) = &fingerprint.node_info {
+        status.node_id = info.node_id.clone();
+        status.max_volumes = info.max_volumes.unwrap_or_default();
+        status.topology = info.topology.clone().unwrap_or_default().into_iter().collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use callboard_actors::instances::InstancesView;
+    use callboard_actors::inventory::InventoryView;
+    use callboard_actors::registry::RegistryView;
+    use callboard_actors::vocabulary::{
+        Attempt, Fitness, Generation, Identity, NodeInfo, PluginCapability, PluginName, PluginType,
+        Registration, RegistrationNumber, Role, SocketPath,
+    };
+
+    use super::*;
+    use crate::agent::LastExit;
+
+    fn key(name: &str) -> PluginKey {
+        PluginKey::new(PluginType::CsiNode, PluginName::new(name).expect("a good name"))
+    }
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_epoch(Duration::from_secs(seconds))
+    }
+
+    fn entry(plugin: &str, allocation: &str, number: u64, standing: Standing) -> Entry {
+        let registration = Arc::new(Registration {
+            plugin: key(plugin),
+            allocation: AllocationId::new(allocation).expect("a good name"),
+            socket: SocketPath::new("/s.sock").expect("a good path"),
+            provider: Some("zfs.example".into()),
+            version: None,
+            options: Arc::default(),
+        });
+        Entry {
+            number: RegistrationNumber::new(number),
+            registration,
+            generation: Generation::new(number),
+            standing,
+            since: at(number),
+        }
+    }
+
+    fn active(entry: &Entry, generation: u64) -> Active {
+        let registration = Arc::clone(&entry.registration);
+        Active { generation: Generation::new(generation), registration, since: entry.since }
+    }
+
+    fn report(entry: &Entry, generation: u64, health: Health) -> InstanceReport {
+        InstanceReport {
+            plugin: entry.registration.plugin.clone(),
+            allocation: entry.registration.allocation.clone(),
+            socket: entry.registration.socket.clone(),
+            generation: Generation::new(generation),
+            health,
+            fitness: Fitness::Unproven,
+            since: at(50),
+            fingerprint: None,
+            remarks: vec!["odd".to_owned()],
+        }
+    }
+
+    #[test]
+    fn standby_comes_newest_first_and_what_is_not_confirmed_stands_apart_r1_r8() {
+        let entries = vec![
+            entry("zfs", "a", 1, Standing::Provisional),
+            entry("zfs", "b", 2, Standing::Confirmed),
+            entry("zfs", "c", 3, Standing::Provisional),
+            entry("zfs", "d", 4, Standing::Confirmed),
+            entry("zfs", "e", 5, Standing::Confirmed),
+        ];
+        let registry = RegistryView { active: vec![active(&entries[4], 9)], entries };
+        let plugins = plugins(&Views { registry, ..Views::default() });
+        let [zfs] = &plugins[..] else { panic!("one plugin") };
+        assert_eq!(zfs.active_allocation, "e");
+        assert_eq!(zfs.standby_allocations, ["d", "b"]);
+        assert_eq!(zfs.provisional_allocations, ["c", "a"]);
+        assert_eq!((&*zfs.health, zfs.generation, &*zfs.provider), ("starting", 9, "zfs.example"));
+        assert_eq!(zfs.reason, "", "its instance is about to begin");
+    }
+
+    #[test]
+    fn what_the_instance_says_is_what_is_shown_hlt_03() {
+        let entry = entry("zfs", "a", 1, Standing::Confirmed);
+        let unhealthy = Health::Unhealthy { reason: "no pool".to_owned() };
+        let views = Views {
+            registry: RegistryView { active: vec![active(&entry, 9)], entries: vec![entry.clone()] },
+            instances: InstancesView {
+                reports: vec![report(&entry, 9, unhealthy)],
+                ..InstancesView::default()
+            },
+            ..Views::default()
+        };
+        let plugins = plugins(&views);
+        let [zfs] = &plugins[..] else { panic!("one plugin") };
+        assert_eq!((&*zfs.health, &*zfs.reason), ("unhealthy", "no pool"));
+        assert_eq!((zfs.since_unix_ms, &zfs.remarks[..]), (50_000, &["odd".to_owned()][..]));
+    }
+
+    #[test]
+    fn a_plugin_shows_who_it_said_it_is_also_from_the_books_hlt_08() {
+        let entry = entry("zfs", "a", 1, Standing::Confirmed);
+        let fingerprint = Arc::new(CsiFingerprint {
+            identity: Identity {
+                provider: "zfs.example".into(),
+                version: "3".into(),
+                manifest: BTreeMap::new(),
+            },
+            plugin: vec![PluginCapability::ControllerService],
+            controller: None,
+            node: None,
+            expansion: vec![],
+            node_info: Some(NodeInfo { node_id: "n1".to_owned(), max_volumes: Some(8), topology: None }),
+        });
+        let offer = Offer {
+            plugin: key("zfs"),
+            allocation: entry.registration.allocation.clone(),
+            generation: Generation::new(9),
+            health: Health::Healthy,
+            since: at(60),
+            fingerprint: Some(fingerprint),
+            restarting: false,
+            remarks: vec!["odd".to_owned()],
+        };
+        let inventory = InventoryView { offers: vec![offer], first: None };
+        let expected = wire::PluginStatus {
+            r#type: "csi-node".to_owned(),
+            name: "zfs".to_owned(),
+            health: "restarting".to_owned(),
+            since_unix_ms: 60_000,
+            generation: 9,
+            remarks: vec!["odd".to_owned()],
+            provider: "zfs.example".to_owned(),
+            version: "3".to_owned(),
+            plugin_capabilities: vec!["CONTROLLER_SERVICE".to_owned()],
+            requires_controller: true,
+            node_id: "n1".to_owned(),
+            max_volumes: 8,
+            ..wire::PluginStatus::default()
+        };
+        assert_eq!(plugins(&Views { inventory, ..Views::default() }), [expected]);
+    }
+
+    #[test]
+    fn a_row_never_mixes_the_active_allocation_with_the_one_before_it() {
+        let entries =
+            vec![entry("zfs", "a", 1, Standing::Confirmed), entry("zfs", "b", 2, Standing::Confirmed)];
+        let registration = Arc::clone(&entries[1].registration);
+        let active = Active { generation: Generation::new(10), registration, since: at(70) };
+        let offer = Offer {
+            plugin: key("zfs"),
+            allocation: entries[0].registration.allocation.clone(),
+            generation: Generation::new(9),
+            health: Health::Healthy,
+            since: at(60),
+            fingerprint: None,
+            restarting: false,
+            remarks: vec!["odd".to_owned()],
+        };
+        let registry = RegistryView { entries, active: vec![active] };
+        let inventory = InventoryView { offers: vec![offer], first: None };
+        let plugins = plugins(&Views { registry, inventory, ..Views::default() });
+        let [zfs] = &plugins[..] else { panic!("one plugin") };
+        assert_eq!((&*zfs.active_allocation, &*zfs.health, zfs.generation), ("b", "starting", 10));
+        assert_eq!((zfs.since_unix_ms, zfs.remarks.len()), (70_000, 0));
+    }
+
+    #[test]
+    fn what_waits_to_be_confirmed_says_for_whom_r8() {
+        let entries = vec![entry("zfs", "a", 1, Standing::Provisional)];
+        let registry = RegistryView { entries, active: vec![] };
+        let plugins = plugins(&Views { registry, ..Views::default() });
+        let [zfs] = &plugins[..] else { panic!("one plugin") };
+        assert_eq!((&*zfs.health, &*zfs.reason), ("starting", "restored; waits for a to register again"));
+    }
+
+    #[test]
+    fn a_plugin_whose_successor_is_awaited_is_shown_from_the_books_hlt_08() {
+        let entry = entry("zfs", "a", 1, Standing::Confirmed);
+        let offer = Offer {
+            plugin: key("zfs"),
+            allocation: entry.registration.allocation.clone(),
+            generation: Generation::new(9),
+            health: Health::Gone,
+            since: at(60),
+            fingerprint: None,
+            restarting: true,
+            remarks: vec![],
+        };
+        let inventory = InventoryView { offers: vec![offer], first: None };
+        let plugins = plugins(&Views { inventory, ..Views::default() });
+        let [zfs] = &plugins[..] else { panic!("one plugin") };
+        assert_eq!((&*zfs.health, zfs.restarting, zfs.generation), ("restarting", true, 9));
+        assert_eq!((&*zfs.active_allocation, &*zfs.reason), ("", ""));
+    }
+
+    fn task(name: &str, phase: TaskPhase, last_event: &str) -> TaskReport {
+        TaskReport {
+            allocation: AllocationId::new(name).expect("a good name"),
+            plugin: PluginName::new("zfs").expect("a good name"),
+            role: Role::Node,
+            phase,
+            since: at(70),
+            pid: None,
+            restarts: 0,
+            last_event: last_event.to_owned(),
+            is_wanted: phase != TaskPhase::Stopped,
+            attempt: Attempt::new(1),
+            exit: None,
+        }
+    }
+
+    fn row(views: &Views) -> wire::PluginStatus {
+        let plugins = plugins(views);
+        let [zfs] = &plugins[..] else { panic!("one plugin: {plugins:?}") };
+        zfs.clone()
+    }
+
+    #[test]
+    fn a_plugin_that_never_came_is_listed_with_its_reason() {
+        let waits = task("a", TaskPhase::Running, "process 7 runs");
+        let shown = row(&Views { tasks: vec![waits], ..Views::default() });
+        assert_eq!((&*shown.health, &*shown.reason), ("starting", "a: process 7 runs"));
+        assert_eq!((shown.expected, shown.registered, shown.healthy), (1, 0, 0));
+        let off = task("a", TaskPhase::Stopped, "not started");
+        let shown = row(&Views { tasks: vec![off], ..Views::default() });
+        assert_eq!((&*shown.health, &*shown.reason, shown.expected), ("gone", "a: not started", 0));
+    }
+
+    #[test]
+    fn a_plugin_without_a_process_is_never_called_healthy_hlt_08() {
+        let entry = entry("zfs", "a", 1, Standing::Confirmed);
+        let offer = Offer { restarting: true, ..Offer::of(&report(&entry, 1, Health::Healthy)) };
+        let exit = LastExit { exit: None, how: "killed".to_owned(), at: at(80) };
+        let ended = |phase, event: &str| TaskReport { exit: Some(exit.clone()), ..task("a", phase, event) };
+        let inventory = InventoryView { offers: vec![offer], first: None };
+        let views = |task| Views { tasks: vec![task], inventory: inventory.clone(), ..Views::default() };
+        let shown = row(&views(ended(TaskPhase::Waiting, "killed; starts again in 1.0 s")));
+        assert_eq!((&*shown.health, shown.restarting, shown.since_unix_ms), ("restarting", true, 80_000));
+        assert_eq!(shown.reason, "a: killed; starts again in 1.0 s");
+        for (phase, event) in [(TaskPhase::Stopped, "stopped"), (TaskPhase::Failed, "given up")] {
+            let shown = row(&views(ended(phase, event)));
+            assert_eq!((&*shown.health, shown.restarting, shown.generation), ("gone", false, 0), "{event}");
+            assert_eq!((shown.reason, shown.remarks.len()), (format!("a: {event}"), 0));
+        }
+    }
+
+    #[test]
+    fn a_process_that_has_ended_makes_its_plugin_restart_before_the_registry_knows() {
+        let entry = entry("zfs", "a", 1, Standing::Confirmed);
+        let views = Views {
+            registry: RegistryView { active: vec![active(&entry, 1)], entries: vec![entry.clone()] },
+            instances: InstancesView {
+                reports: vec![report(&entry, 1, Health::Healthy)],
+                ..InstancesView::default()
+            },
+            tasks: vec![task("a", TaskPhase::Running, "healthy")],
+            ..Views::default()
+        };
+        let shown = row(&views);
+        assert_eq!((&*shown.health, shown.expected, shown.registered, shown.healthy), ("healthy", 1, 1, 1));
+        let exit = Some(LastExit { exit: None, how: "killed".to_owned(), at: at(80) });
+        let ended = TaskReport { exit, ..task("a", TaskPhase::Waiting, "killed") };
+        let shown = row(&Views { tasks: vec![ended], ..views });
+        assert_eq!((&*shown.health, &*shown.reason), ("restarting", "a: killed"));
+    }
+}

@@ -1,0 +1,67 @@
+//! What a running host says of itself is what is so, at every moment.
+
+mod program;
+
+use program::{Stage, allocation, pid_of, plugin, task};
+use serde_json::{Value, json};
+
+/// What is shown of the node half of a plugin.
+fn shown<'v>(status: &'v Value, name: &str) -> &'v Value {
+    plugin(status, "csi-node", name)
+}
+
+#[test]
+fn a_plugin_is_shown_as_what_is_known_of_it_now_hlt_08() {
+    let serves = allocation("serves", "zfs", "node", &[], "");
+    let falls = "[[allocation]]\nname = \"falls\"\nplugin = \"bad\"\ntype = \"node\"\ncommand = [\"/bin/sh\", \"-c\", \"exit 3\"]\n";
+    let idle = allocation("idle", "off", "node", &[], "start = false");
+    let stage = Stage::new(&format!("[restart]\nattempts = 1\ndelay = \"10ms\"\n{serves}{falls}{idle}"));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "serves");
+    let status = host.until("a task that is given up", |status| task(status, "falls")["task"] == "failed");
+    let counts = |plugin: &Value| {
+        json!([plugin["health"], plugin["expected"], plugin["registered"], plugin["healthy"]])
+    };
+    assert_eq!(counts(shown(&status, "zfs")), json!(["healthy", 1, 1, 1]));
+    assert_eq!(task(&status, "serves")["health"], "healthy", "as its plugin");
+    assert_eq!(counts(shown(&status, "bad")), json!(["gone", 1, 0, 0]), "it never came, and is listed");
+    let reason = shown(&status, "bad")["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("falls: process ended: exit code 3; given up"), "{reason}");
+    let exit = &task(&status, "falls")["exit"];
+    assert_eq!((&exit["how"], &exit["code"]), (&json!("exited"), &json!(3)));
+    assert!(task(&status, "falls")["since_unix_ms"].as_u64() >= exit["at_unix_ms"].as_u64());
+    assert_eq!(counts(shown(&status, "off")), json!(["gone", 0, 0, 0]));
+    assert_eq!(shown(&status, "off")["reason"], "idle: not started");
+
+    assert!(host.ask(&["stop", "serves"]).status.success());
+    let status = host.json(&["status"]);
+    assert_eq!(counts(shown(&status, "zfs")), json!(["gone", 0, 0, 0]), "nobody expects it back");
+    assert_eq!(shown(&status, "zfs")["restarting"], false);
+    let text = String::from_utf8(host.ask(&["status"]).stdout).expect("text");
+    let row = text.lines().find(|line| line.starts_with("zfs ")).expect("it is listed");
+    assert!(row.contains(" gone "), "text and JSON agree: {row}");
+}
+
+#[test]
+fn a_plugin_whose_process_was_killed_is_not_healthy_from_the_first_look_on() {
+    let stage =
+        Stage::new(&("[restart]\ndelay = \"1h\"\n".to_owned() + &allocation("a", "zfs", "node", &[], "")));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "a");
+    let pid = pid_of(&host.json(&["status"]), "a");
+    program::left::kill_if_there(pid);
+    let status = host.until("its end", |status| task(status, "a")["task"] == "waiting");
+    let row = shown(&status, "zfs");
+    assert_eq!((&row["health"], &row["healthy"]), (&json!("restarting"), &json!(0)));
+    let reason = row["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("a: process ended: signal 9 (SIGKILL)"), "{reason}");
+    for line in ["the process of an allocation ended by itself", "an allocation is started again"] {
+        let log = host.log();
+        let said = log.lines().find(|one| one.contains(line)).unwrap_or_else(|| panic!("{line}: {log}"));
+        assert!(said.contains(" WARN ") && said.contains("allocation=a attempt=1"), "{said}");
+        assert!(
+            said.contains("exit=signal 9 (SIGKILL)") || said.contains("exit=\"signal 9 (SIGKILL)\""),
+            "{said}"
+        );
+    }
+}
