@@ -270,7 +270,9 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     assert_eq!(keys(&status), set("host plugins allocations drivers tasks gone"));
     assert_eq!(
         keys(&status["host"]),
-        set("version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups")
+        set(
+            "version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups stopping"
+        )
     );
     let plugin_keys = "type name health reason since_unix_ms generation provider version capabilities node_id \
         max_volumes topology requires_controller requires_topology active standby provisional restarting expected \
@@ -281,13 +283,16 @@ fn what_json_shows_has_the_keys_that_are_promised() {
         last_event socket";
     assert_eq!(keys(task(&status, "a")), set(allocation_keys));
     let tree = host.json(&["tree"]);
-    assert_eq!(keys(&tree), set("name kind state restarts crashes mailbox_depth message children"));
+    assert_eq!(
+        keys(&tree),
+        set("name kind state restarts crashes mailbox_depth message stops_within_ms children")
+    );
     assert_eq!(node["topology"], serde_json::json!({ "zone": "z1" }));
     assert_eq!(node["provider"], "hostpath.callboard.example");
     assert_eq!(plugin(&status, "csi-controller", "zfs")["node_id"], Value::Null, "a controller has no node");
     let documented = include_str!("../docs/command-line.md");
     for key in set(&format!(
-        "{plugin_keys} {allocation_keys} version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups plugin controller node expansion kind crashes mailbox_depth message children child ending took_ms number at_unix_ms news about missed"
+        "{plugin_keys} {allocation_keys} version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups stopping stops_within_ms plugin controller node expansion kind crashes mailbox_depth message children child ending took_ms number at_unix_ms news about missed"
     )) {
         assert!(documented.contains(&format!("`{key}`")), "docs/command-line.md does not describe {key}");
     }

@@ -3,6 +3,7 @@
 mod program;
 
 use program::{Stage, allocation, pid_of, plugin, task};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// What is shown of the node half of a plugin.
@@ -64,4 +65,51 @@ fn a_plugin_whose_process_was_killed_is_not_healthy_from_the_first_look_on() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() {
+    let stubborn = allocation("a", "zfs", "node", &["--ignore-sigterm"], "stop_grace = \"4s\"");
+    let quick = allocation("b", "nfs", "node", &[], "");
+    let stage = Stage::new(&(stubborn + &quick));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "a");
+    host.until_active("csi-node", "nfs", "b");
+    assert_eq!(host.json(&["status"])["host"]["stopping"], Value::Null);
+    host.signal(Signal::TERM);
+    let status = host.until("the end of b", |status| {
+        status["host"]["stopping"].is_object() && task(status, "b")["task"] == "stopped"
+    });
+    let stopping = &status["host"]["stopping"];
+    let names = |list: &Value, key: &str| -> Vec<String> {
+        let all = list.as_array().expect("a list").iter();
+        all.map(|one| one[key].as_str().expect("a text").to_owned()).collect()
+    };
+    assert_eq!(names(&stopping["waits_for"], "name"), ["host/agent", "task/a"]);
+    let until = stopping["waits_for"][0]["until_unix_ms"].as_u64().expect("a time");
+    assert!(until > stopping["since_unix_ms"].as_u64().expect("a time"));
+    assert_eq!(names(&stopping["ended"], "child"), ["host/tasks"]);
+    let gone = &status["gone"][0];
+    assert_eq!((&gone["name"], &gone["ended"]), (&json!("tasks"), &json!(true)));
+    assert_eq!(shown(&status, "nfs")["health"], "gone", "nothing comes back to a host that stops");
+    let text = String::from_utf8(host.ask(&["status"]).stdout).expect("text");
+    assert!(
+        text.contains("waits for host/agent") && text.contains("waits for task/a: ending process"),
+        "{text}"
+    );
+    assert!(!text.contains("does not answer"), "{text}");
+    let tree = host.json(&["tree"]);
+    let agent = tree["children"][0]["children"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|node| node["name"] == "agent");
+    assert!(agent.expect("it is there")["stops_within_ms"].is_u64(), "{tree}");
+    assert_eq!(
+        host.refusal(&["start", "b"]),
+        (1, "callboard: b is not started: the host is stopping".to_owned())
+    );
+    let report = host.json(&["stop", "a"]);
+    assert_eq!(names(&report["report"], "child"), ["allocation/a", "process/a"]);
+    assert_eq!(host.ended().0.code(), Some(0));
 }

@@ -35,6 +35,8 @@ pub(super) struct Views {
     pub(super) logs: LogsView,
     /// What they use.
     pub(super) usage: UsageView,
+    /// Whether the host is being stopped, so that nothing is expected back.
+    pub(super) is_stopping: bool,
 }
 
 /// Every allocation of the configuration, in its order.

@@ -32,6 +32,7 @@ pub(super) fn tree(node: TreeNode) -> wire::TreeNode {
         mailbox_depth: node.mailbox_depth.map(|depth| depth as u64),
         message: node.message,
         children: node.children.into_iter().map(tree).collect(),
+        stops_within_ms: node.stops_within.map(milliseconds),
     }
 }
 

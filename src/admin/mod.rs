@@ -29,6 +29,7 @@ mod compose;
 mod convert;
 mod driven;
 mod plugins;
+mod stopping;
 mod tree;
 
 pub use client::{AdminClient, Told};
@@ -36,3 +37,5 @@ pub use convert::stopped;
 pub use error::{AdminError, SocketError};
 pub use place::{SOCKET_FILE, find_socket, socket_path};
 pub use server::{AdminServer, AdminSocket, ShutdownOrder, Sources};
+pub use stopping::{Stopping, awaited};
+pub use tree::host as host_tree;

@@ -27,6 +27,7 @@ struct Known<'v> {
     tasks: Vec<(&'v TaskReport, Option<&'v str>)>,
     /// How many of its registrations are healthy, active or standby.
     healthy: u32,
+    is_host_stopping: bool,
 }
 
 /// What is known of a plugin's health now.
@@ -71,7 +72,11 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
     for offer in &views.inventory.offers {
         known.entry(offer.plugin.clone()).or_default().offer = Some(offer);
     }
-    known.iter_mut().map(|(plugin, known)| known.of_the_active_one().status(plugin)).collect()
+    let row = |(plugin, known): (&PluginKey, &mut Known<'_>)| {
+        known.is_host_stopping = views.is_stopping;
+        known.of_the_active_one().status(plugin)
+    };
+    known.iter_mut().map(row).collect()
 }
 
 impl Known<'_> {
@@ -153,6 +158,15 @@ impl Known<'_> {
 
     /// Nothing serves it: whether that is about to change, and why it is so.
     fn absent(&self) -> Condition {
+        if self.is_host_stopping {
+            let left = self.tasks.iter().filter_map(|(task, _)| task.exit.as_ref().map(|exit| exit.at)).max();
+            let since = left.or(self.offer.map(|offer| offer.since)).unwrap_or_default();
+            return Condition {
+                health: Health::Gone.as_str(),
+                reason: "the host is stopping".to_owned(),
+                since,
+            };
+        }
         let expected: Vec<_> = self.tasks.iter().filter(|(task, _)| is_expected(task)).collect();
         let was_there = self.offer.is_some() || self.tasks.iter().any(|(task, _)| task.exit.is_some());
         let health = match (expected.is_empty(), was_there) {

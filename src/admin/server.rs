@@ -21,6 +21,7 @@ use super::connections::connections;
 use super::error::SocketError;
 use super::service::{Service, check_peer};
 use super::socket::SocketFile;
+use super::stopping::Stopping;
 use crate::agent::Agent;
 use crate::host::Host;
 use crate::tasks::Tasks;
@@ -50,6 +51,8 @@ pub struct Sources {
     pub usage: watch::Receiver<UsageView>,
     /// When this run of the host began.
     pub started_at: Timestamp,
+    /// The progress of a stop of the host.
+    pub stopping: watch::Receiver<Option<Stopping>>,
     /// Where a request to stop the host goes.
     pub shutdown: mpsc::Sender<ShutdownOrder>,
 }

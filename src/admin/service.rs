@@ -2,9 +2,10 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use callboard_actors::shell::{Address, AskError, FeedItem, Machine, StopMode};
-use callboard_actors::vocabulary::AllocationId;
+use callboard_actors::vocabulary::{AllocationId, Timestamp};
 use callboard_proto::admin::v1 as wire;
 use futures_util::{Stream, StreamExt};
 use tokio::sync::oneshot;
@@ -17,9 +18,10 @@ use super::convert::{self, refused, task_refused, unanswered};
 use super::driven;
 use super::plugins;
 use super::server::{ShutdownOrder, Sources};
+use super::stopping::Stopping;
 use super::tree::{self, DESCRIBE_DEADLINE, answered};
 use super::watch;
-use crate::agent::{Agent, StartTask, StopTask, TaskError};
+use crate::agent::{Agent, StartTask, StopTask, TaskError, TaskStopped};
 use crate::host::Host;
 use crate::tasks::{self, Tasks};
 use crate::timeline;
@@ -62,7 +64,8 @@ async fn shown<M: Machine<View: Default>>(address: &Address<M>) -> (M::View, Opt
     match answered(DESCRIBE_DEADLINE, view(address)).await {
         Ok(view) => (view, None),
         Err((_, reason)) => {
-            (M::View::default(), Some(wire::GoneActor { name: address.name().to_owned(), reason }))
+            let name = address.name().to_owned();
+            (M::View::default(), Some(wire::GoneActor { name, reason, ended: false }))
         }
     }
 }
@@ -115,10 +118,21 @@ async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (
 /// The status of the whole program. Actors that are gone are named, and the others are shown.
 pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
     let Sources { host, agent, tasks, logs, usage, .. } = sources;
-    let (views, gone) = views(host, agent, tasks).await;
-    let views = Views { logs: logs.borrow().clone(), usage: usage.borrow().clone(), ..views };
+    let stopping = sources.stopping.borrow().clone();
+    let (views, mut gone) = views(host, agent, tasks).await;
+    let (logs, usage) = (logs.borrow().clone(), usage.borrow().clone());
+    let views = Views { logs, usage, is_stopping: stopping.is_some(), ..views };
+    for actor in &mut gone {
+        if let Some(ended) = stopping.as_ref().and_then(|stopping| stopping.end_of(&actor.name)) {
+            (actor.ended, actor.reason) = (true, ended);
+        }
+    }
+    let stopping = match stopping {
+        Some(stopping) => Some(stopping.status(&tree::host(host).await, now())),
+        None => None,
+    };
     wire::GetStatusResponse {
-        host: Some(host_status(sources)),
+        host: Some(wire::HostStatus { stopping, ..host_status(sources) }),
         plugins: plugins::plugins(&views),
         allocations: compose::allocations(&views),
         drivers: driven::drivers(&views),
@@ -138,7 +152,12 @@ fn host_status(sources: &Sources) -> wire::HostStatus {
         cpu_mhz: sources.topology.usable_mhz(),
         cpu_speed_guessed: sources.topology.is_guessed(),
         control_groups: sources.control_groups.clone(),
+        stopping: None,
     }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_epoch(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// Whether a name is nobody's among the allocations; then it is a task's, or nobody's at all.
@@ -148,6 +167,22 @@ const fn is_unknown<T>(answer: &Result<T, TaskError>) -> bool {
 
 fn allocation_id(name: &str) -> Result<AllocationId, Status> {
     AllocationId::new(name).map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+impl Service {
+    fn stopping(&self) -> Option<Stopping> {
+        self.sources.stopping.borrow().clone()
+    }
+
+    /// Stops an allocation, or a task where no allocation has this name.
+    async fn stop(&self, name: &AllocationId) -> Result<Result<TaskStopped, Status>, AskError> {
+        let stopped = self.sources.agent.ask(StopTask { allocation: name.clone() }).await?;
+        if is_unknown(&stopped) {
+            let stopped = self.sources.tasks.ask(tasks::StopTask { name: name.clone() }).await?;
+            return Ok(stopped.map_err(|error| task_refused(&error)));
+        }
+        Ok(stopped.map_err(|error| refused(&error)))
+    }
 }
 
 #[tonic::async_trait]
@@ -172,6 +207,10 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::StartAllocationRequest>,
     ) -> Result<Response<wire::StartAllocationResponse>, Status> {
         let allocation = allocation_id(&request.into_inner().name)?;
+        if self.stopping().is_some() {
+            let text = format!("{allocation} is not started: the host is stopping");
+            return Err(Status::failed_precondition(text));
+        }
         let answer = self.sources.agent.ask(StartTask { allocation: allocation.clone() }).await;
         let started = answer.map_err(|error| unanswered(&error))?;
         if is_unknown(&started) {
@@ -188,15 +227,13 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::StopAllocationRequest>,
     ) -> Result<Response<wire::StopAllocationResponse>, Status> {
         let allocation = allocation_id(&request.into_inner().name)?;
-        let answer = self.sources.agent.ask(StopTask { allocation: allocation.clone() }).await;
-        let stopped = answer.map_err(|error| unanswered(&error))?;
-        let stopped = if is_unknown(&stopped) {
-            let answer = self.sources.tasks.ask(tasks::StopTask { name: allocation }).await;
-            answer.map_err(|error| unanswered(&error))?.map_err(|error| task_refused(&error))?
-        } else {
-            stopped.map_err(|error| refused(&error))?
+        let answer = self.stop(&allocation).await;
+        // An actor that has ended with the host has stopped what it ran.
+        let report = match (answer, self.stopping()) {
+            (Ok(stopped), _) => stopped?.steps.iter().map(convert::step).collect(),
+            (Err(AskError::NotRunning { .. }), Some(stopping)) => stopping.stopped(&allocation)?,
+            (Err(error), _) => return Err(unanswered(&error)),
         };
-        let report = stopped.steps.iter().map(convert::step).collect();
         Ok(Response::new(wire::StopAllocationResponse { report }))
     }
 

@@ -15,16 +15,7 @@ const HOST_DEADLINE: Duration = Duration::from_secs(4);
 
 /// All actors of the program, with what they do as far as they say so.
 pub(super) async fn tree(host: &Host) -> TreeNode {
-    let actors = match answered(HOST_DEADLINE, host.tree()).await {
-        Ok(tree) => tree,
-        Err((state, message)) => TreeNode {
-            name: host.supervisor().name().to_owned(),
-            kind: Supervisor::KIND.to_owned(),
-            state: state.to_owned(),
-            message,
-            ..TreeNode::default()
-        },
-    };
+    let actors = self::host(host).await;
     TreeNode {
         name: "callboard".to_owned(),
         kind: "program".to_owned(),
@@ -33,6 +24,20 @@ pub(super) async fn tree(host: &Host) -> TreeNode {
         message: format!("pid {}", std::process::id()),
         children: vec![actors],
         ..TreeNode::default()
+    }
+}
+
+/// The actors of the host.
+pub async fn host(host: &Host) -> TreeNode {
+    match answered(HOST_DEADLINE, host.tree()).await {
+        Ok(tree) => tree,
+        Err((state, message)) => TreeNode {
+            name: host.supervisor().name().to_owned(),
+            kind: Supervisor::KIND.to_owned(),
+            state: state.to_owned(),
+            message,
+            ..TreeNode::default()
+        },
     }
 }
 

@@ -207,7 +207,21 @@ fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse
     let allocations = after.allocations.iter().filter(|allocation| !before.allocations.contains(allocation));
     let allocations = allocations.cloned().map(News::AllocationChanged);
     let changes = allocations.chain(plugins).chain(left).chain(differences_of_drivers(before, after));
-    differences_of_actors(before, after).into_iter().chain(changes).collect()
+    let host =
+        after.host.iter().filter(|host| !before.host.as_ref().is_some_and(|other| is_same(other, host)));
+    let host = host.cloned().map(News::HostChanged);
+    host.chain(differences_of_actors(before, after)).chain(changes).collect()
+}
+
+/// Whether nothing is new about a host but how long it still waits for the same.
+fn is_same(before: &wire::HostStatus, after: &wire::HostStatus) -> bool {
+    let without_times = |host: &wire::HostStatus| {
+        let mut host = host.clone();
+        let awaited = host.stopping.iter_mut().flat_map(|stopping| &mut stopping.waits_for);
+        awaited.for_each(|awaited| awaited.until_unix_ms = 0);
+        host
+    };
+    without_times(before) == without_times(after)
 }
 
 /// The actors that do not answer any more, and those that do again.
@@ -296,7 +310,11 @@ mod tests {
 
     #[test]
     fn an_actor_that_is_gone_is_named_once_and_what_it_knew_stays_as_it_was() {
-        let gone = || wire::GoneActor { name: "inventory".to_owned(), reason: "it ended".to_owned() };
+        let gone = || wire::GoneActor {
+            name: "inventory".to_owned(),
+            reason: "it ended".to_owned(),
+            ..Default::default()
+        };
         let before = status(vec![plugin("a", "healthy")]);
         let look = |before: &wire::GetStatusResponse, mut after: wire::GetStatusResponse| {
             keep_unknown(before, &mut after);
@@ -352,6 +370,7 @@ mod tests {
                 logs: watch::channel(LogsView::default()).1,
                 usage: watch::channel(crate::usage::UsageView::default()).1,
                 started_at: Timestamp::default(),
+                stopping: watch::channel(None).1,
                 shutdown: tokio::sync::mpsc::channel(1).0,
             };
             let mut stream = Box::pin(Watching::begin(Arc::new(sources)).into_stream());

@@ -133,7 +133,8 @@ impl<B: Books> Handler<B> {
     fn log_decision(&mut self, task: &TaskReport) {
         let TaskReport { allocation, attempt, restarts, last_event, .. } = task;
         let told = self.told.insert(allocation.clone(), (task.phase, *restarts));
-        let exit = task.exit.as_ref().map(|exit| exit.how.as_str()).unwrap_or_default();
+        let exit = task.exit.as_ref().and_then(|last| last.exit);
+        let exit = exit.map_or_else(|| "unknown".to_owned(), |exit| exit.to_string());
         let is_new = told.is_some_and(|(phase, _)| phase != task.phase);
         match task.phase {
             TaskPhase::Waiting if told.is_some_and(|(_, before)| before < *restarts) => {

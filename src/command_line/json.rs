@@ -25,7 +25,7 @@ pub(super) fn status(status: &wire::GetStatusResponse) -> Value {
 }
 
 fn gone(actor: &wire::GoneActor) -> Value {
-    json!({ "name": actor.name, "reason": actor.reason })
+    json!({ "name": actor.name, "reason": actor.reason, "ended": actor.ended })
 }
 
 fn host(host: &wire::HostStatus) -> Value {
@@ -39,7 +39,28 @@ fn host(host: &wire::HostStatus) -> Value {
         "cpu_mhz": host.cpu_mhz,
         "cpu_speed_guessed": host.cpu_speed_guessed,
         "control_groups": known(&host.control_groups),
+        "stopping": host.stopping.as_ref().map(stopping),
     })
+}
+
+fn stopping(stopping: &wire::Stopping) -> Value {
+    let awaited = |awaited: &wire::Awaited| {
+        json!({
+            "name": awaited.name,
+            "message": known(&awaited.message),
+            "until_unix_ms": (awaited.until_unix_ms > 0).then_some(awaited.until_unix_ms),
+        })
+    };
+    json!({
+        "since_unix_ms": stopping.since_unix_ms,
+        "detach": stopping.detach,
+        "ended": stopping.ended.iter().map(ending).collect::<Vec<_>>(),
+        "waits_for": stopping.waits_for.iter().map(awaited).collect::<Vec<_>>(),
+    })
+}
+
+fn ending(child: &wire::ChildEnding) -> Value {
+    json!({ "child": child.child, "ending": child.ending, "took_ms": child.took_ms, "left": child.left })
 }
 
 fn plugin(plugin: &wire::PluginStatus) -> Value {
@@ -180,13 +201,13 @@ pub(super) fn tree(node: &wire::TreeNode) -> Value {
         "crashes": node.crashes,
         "mailbox_depth": node.mailbox_depth,
         "message": known(&node.message),
+        "stops_within_ms": node.stops_within_ms,
         "children": node.children.iter().map(tree).collect::<Vec<_>>(),
     })
 }
 
 /// `stop --json` and `shutdown --json`
 pub(super) fn report(report: &[wire::ChildEnding]) -> Value {
-    let ending = |child: &wire::ChildEnding| json!({ "child": child.child, "ending": child.ending, "took_ms": child.took_ms, "left": child.left });
     json!({ "report": report.iter().map(ending).collect::<Vec<_>>() })
 }
 
@@ -203,6 +224,7 @@ pub(super) fn watched(response: &wire::WatchResponse) -> Value {
         Some(News::TaskLeft(name)) => ("task_left", json!({ "name": name })),
         Some(News::ActorGone(actor)) => ("actor_gone", gone(actor)),
         Some(News::ActorBack(name)) => ("actor_back", json!({ "name": name })),
+        Some(News::HostChanged(changed)) => ("host_changed", host(changed)),
         Some(News::Lagged(lagged)) => ("lagged", json!({ "missed": lagged.missed })),
         None => ("unknown", Value::Null),
     };

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
@@ -15,11 +15,14 @@ use callboard_actors::users::MACHINE_USERS;
 use callboard_actors::vocabulary::Timestamp;
 use clap::Args;
 use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, interval_at};
 
 use super::left::Left;
 use super::signals::Signals;
 use super::{show, told};
-use crate::admin::{self, AdminServer, AdminSocket, ShutdownOrder, SocketError, Sources, socket_path};
+use crate::admin::{
+    self, AdminServer, AdminSocket, ShutdownOrder, SocketError, Sources, Stopping, socket_path,
+};
 use crate::agent::{self, AgentOptions, ProcessHome};
 use crate::config::Config;
 use crate::host::{Host, StartError};
@@ -33,6 +36,8 @@ use crate::usage::{UsageCollector, UsageView};
 pub(super) const LOGMON_DIRECTORY: &str = "logmon";
 /// How many wishes to stop may wait; the first one is all it takes.
 const ORDERS_MAX: usize = 16;
+/// How often the log tells what a stop waits for.
+const TELL_PAUSE: Duration = Duration::from_secs(5);
 
 /// What can be said to `run`.
 #[derive(Debug, Args)]
@@ -91,6 +96,7 @@ struct Program {
     signals: Signals,
     keeper: Keeper,
     orders: mpsc::Receiver<ShutdownOrder>,
+    stopping: watch::Sender<Option<Stopping>>,
 }
 
 /// What is made before the first actor starts: if some of it cannot be had, no process was started.
@@ -148,7 +154,7 @@ impl Program {
         let signals = Signals::listen().map_err(RunError::Signals)?;
         let outputs = std::path::absolute(&config.data_dir).map_err(RunError::Keeper)?.join("processes");
         let keeper = Keeper::start_with_outputs(&outputs).map_err(RunError::Keeper)?;
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started_at = now();
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
         let builder = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).binder(binder.clone());
@@ -179,6 +185,7 @@ impl Program {
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
         let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
+        let (stopping, stop_progress) = watch::channel(None);
         let (tell_usage, usage) = watch::channel(UsageView::new());
         // Tasks that have ended already use nothing.
         let collector = UsageCollector::start(&tasks, host.drivers().clone(), tell_usage).ok();
@@ -190,10 +197,11 @@ impl Program {
             control_groups: ground.control_groups(),
             logs: logs.view(),
             usage,
-            started_at: Timestamp::from_epoch(since_epoch),
+            started_at,
+            stopping: stop_progress,
             shutdown,
         });
-        Ok(Self { host, logs, usage: collector, server, signals, keeper, orders })
+        Ok(Self { host, logs, usage: collector, server, signals, keeper, orders, stopping })
     }
 
     async fn until_told(&mut self) -> Cause {
@@ -213,8 +221,12 @@ impl Program {
     /// Ends everything: the host with its tasks, then the admin socket; and says how. Being told again meanwhile changes nothing.
     /// It is an error if something is left.
     async fn stop(self, mode: StopMode, mut replies: Vec<ShutdownOrder>) -> Result<(), Left> {
-        let Self { host, logs, usage, server, mut signals, keeper, mut orders } = self;
+        let Self { host, logs, usage, server, mut signals, keeper, mut orders, stopping: progress } = self;
         usage.iter().for_each(UsageCollector::stop);
+        let began = Stopping { since: now(), mode, ended: vec![] };
+        let noted = host.clone();
+        actix_rt::spawn(async move { began.follow(&noted, &progress).await });
+        let mut telling = interval_at(Instant::now() + TELL_PAUSE, TELL_PAUSE);
         let stopping = async {
             let report = match mode {
                 StopMode::Stop => host.stop().await,
@@ -230,6 +242,7 @@ impl Program {
                 stopped = &mut stopping => break stopped,
                 name = signals.next() => tracing::info!(signal = name, "stopping already"),
                 Some(order) = orders.recv() => replies.push(order),
+                _ = telling.tick() => tell_progress(&host).await,
             }
         };
         let report = admin::stopped(&stopped);
@@ -244,6 +257,21 @@ impl Program {
         }
         Left::check(&report)
     }
+}
+
+/// Logs what a stop waits for.
+async fn tell_progress(host: &Host) {
+    let now = now();
+    for awaited in admin::awaited(&admin::host_tree(host).await, now) {
+        let until = Duration::from_millis(awaited.until_unix_ms);
+        let at_most_s = until.saturating_sub(now.since_epoch()).as_secs();
+        let (waits_for, state) = (awaited.name, awaited.message);
+        tracing::info!(waits_for, state, at_most_s, "stopping still");
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_epoch(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// The log writer: this program. It outlives the host, but not whoever holds the host itself on a leash.

@@ -16,9 +16,14 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
     if groups.starts_with("none") && !status.tasks.is_empty() {
         text.push_str(&format!("control groups of tasks: {groups}\n"));
     }
+    if let Some(stopping) = status.host.as_ref().and_then(|host| host.stopping.as_ref()) {
+        text.push_str(&self::stopping(stopping, palette));
+    }
     for gone in &status.gone {
-        let name = does_not_answer(gone, palette);
-        text.push_str(&format!("{name}, and what it knows is not shown: {}\n", harmless(&gone.reason)));
+        if !gone.ended {
+            let name = does_not_answer(gone, palette);
+            text.push_str(&format!("{name}, and what it knows is not shown: {}\n", harmless(&gone.reason)));
+        }
     }
     text.push('\n');
     if status.plugins.is_empty() {
@@ -49,6 +54,29 @@ fn head(host: &wire::HostStatus, palette: Palette) -> String {
         false => String::new(),
     };
     format!("callboard {}  pid {}  run {}  up {up}  {data_dir}\n{guess}", host.version, host.pid, host.run)
+}
+
+/// How far a stop of the host has got.
+fn stopping(stopping: &wire::Stopping, palette: Palette) -> String {
+    let word = palette.paint(Tone::Doubtful, if stopping.detach { "detaching" } else { "stopping" });
+    let mut text = format!("{word} for {}\n", ago(stopping.since_unix_ms));
+    for awaited in &stopping.waits_for {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let until = Duration::from_millis(awaited.until_unix_ms).saturating_sub(now);
+        let until = match awaited.until_unix_ms {
+            0 => String::new(),
+            _ => format!(", at most {} longer", span(until)),
+        };
+        let message = match &*awaited.message {
+            "" => String::new(),
+            message => format!(": {}", harmless(message)),
+        };
+        text.push_str(&format!("  waits for {}{message}{until}\n", harmless(&awaited.name)));
+    }
+    for ended in &stopping.ended {
+        text.push_str(&format!("  {}: {}\n", harmless(&ended.child), harmless(&ended.ending)));
+    }
+    text
 }
 
 fn plugins(plugins: &[wire::PluginStatus]) -> Table {
@@ -153,6 +181,8 @@ fn branch(node: &wire::TreeNode, here: &str, below: &str, palette: Palette, text
     details.extend(node.crashes.filter(|crashes| *crashes > 0).map(|crashes| format!("{crashes} crashes")));
     details
         .extend(node.mailbox_depth.filter(|depth| *depth > 0).map(|depth| format!("{depth} in its mailbox")));
+    details
+        .extend(node.stops_within_ms.map(|ms| format!("at most {} longer", span(Duration::from_millis(ms)))));
     if !node.message.is_empty() {
         details.push(harmless(&node.message));
     }
@@ -204,6 +234,10 @@ pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> Strin
         Some(News::ActorGone(gone)) => {
             format!("{at}  {}: {}\n", does_not_answer(gone, palette), harmless(&gone.reason))
         }
+        Some(News::HostChanged(host)) => match &host.stopping {
+            Some(stopping) => format!("{at}  the host is {}", self::stopping(stopping, palette)),
+            None => format!("{at}  {}", head(host, palette)),
+        },
         Some(News::ActorBack(name)) => {
             format!("{at}  {} {}\n", harmless(name), palette.paint(Tone::Good, "answers again"))
         }
@@ -214,7 +248,10 @@ pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> Strin
 }
 
 fn does_not_answer(gone: &wire::GoneActor, palette: Palette) -> String {
-    palette.paint(Tone::Bad, &format!("{} does not answer", harmless(&gone.name)))
+    match gone.ended {
+        true => palette.paint(Tone::Faint, &format!("{} has ended", harmless(&gone.name))),
+        false => palette.paint(Tone::Bad, &format!("{} does not answer", harmless(&gone.name))),
+    }
 }
 
 fn plugin_line(plugin: &wire::PluginStatus, palette: Palette) -> String {
@@ -272,7 +309,11 @@ mod tests {
 
     #[test]
     fn an_actor_that_does_not_answer_is_named_above_what_the_others_know() {
-        let gone = wire::GoneActor { name: "agent".to_owned(), reason: "agent is not running".to_owned() };
+        let gone = wire::GoneActor {
+            name: "agent".to_owned(),
+            reason: "agent is not running".to_owned(),
+            ..Default::default()
+        };
         let plugin = wire::PluginStatus { name: "zfs".to_owned(), ..Default::default() };
         let shown = wire::GetStatusResponse { gone: vec![gone], plugins: vec![plugin], ..Default::default() };
         let text = status(&shown, Palette::plain());

@@ -49,7 +49,7 @@ impl Board {
             // A snapshot follows, and replaces everything.
             News::Lagged(_) => {}
             // What it knew stays as it was.
-            News::ActorGone(_) | News::ActorBack(_) => {}
+            News::ActorGone(_) | News::ActorBack(_) | News::HostChanged(_) => {}
         }
     }
 

@@ -48,6 +48,7 @@ fn allocation_node(description: AllocationDescription) -> TreeNode {
         crashes: vitals.map(|vitals| vitals.crashes),
         mailbox_depth: vitals.map(|vitals| vitals.mailbox_depth),
         message: given_up.unwrap_or(status.last_event),
+        stops_within: None,
         children: Vec::new(),
     }
 }

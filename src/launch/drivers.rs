@@ -45,6 +45,7 @@ fn driver_node(report: DriverReport) -> TreeNode {
         crashes: None,
         mailbox_depth: None,
         message,
+        stops_within: None,
         children: Vec::new(),
     }
 }

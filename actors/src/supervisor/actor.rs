@@ -74,6 +74,8 @@ struct Held {
     has_run: bool,
     /// Whether its last stop was not in order.
     is_disorderly: bool,
+    /// When it was asked to stop, and its own deadline.
+    stopping: Option<(Instant, Duration)>,
 }
 
 impl EffectHandler<Supervisor> for Handler {
@@ -208,10 +210,12 @@ impl Slot {
             let outcome = if has_run { before() } else { StopOutcome::NotStarted };
             return Box::pin(with_rest(outcome, vec![], end_rest, mode));
         };
+        held.borrow_mut().stopping = Some((Instant::now(), deadline));
         Box::pin(async move {
             let outcome = end(&running, mode, deadline, longest).await;
             {
                 let mut held = held.borrow_mut();
+                held.stopping = None;
                 held.is_disorderly = !outcome.is_in_order();
                 if !matches!(outcome, StopOutcome::Stuck { .. }) {
                     held.running = None;
@@ -228,7 +232,20 @@ impl Slot {
             return Box::pin(std::future::ready(None));
         };
         let described = tokio::time::timeout(within, AssertUnwindSafe(described).catch_unwind());
-        Box::pin(described.map(|outcome| outcome.ok()?.ok()?))
+        let (held, longest) = (Rc::clone(&self.held), self.stop_longest);
+        Box::pin(described.map(move |outcome| {
+            let stops_within = held.borrow().stops_within(longest);
+            Some(ChildDescription { stops_within, ..outcome.ok()?.ok()?? })
+        }))
+    }
+}
+
+impl Held {
+    /// How long its stop may still take before it is killed.
+    fn stops_within(&self, longest: Duration) -> Option<Duration> {
+        let ((began, deadline), running) = (self.stopping?, self.running.as_ref()?);
+        let waited = longest_wait(deadline, longest, running.stop_bound(began));
+        Some(waited.saturating_sub(began.elapsed()))
     }
 }
 

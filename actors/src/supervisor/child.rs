@@ -98,7 +98,11 @@ impl Child {
         .described_by(move || {
             let vitals = described.vitals();
             described.ask(DescribeTree).map(move |tree| {
-                Some(ChildDescription { vitals, children: tree.ok()?.children, silence: None })
+                Some(ChildDescription {
+                    vitals,
+                    children: tree.ok()?.children,
+                    ..ChildDescription::default()
+                })
             })
         })
     }

@@ -96,6 +96,8 @@ pub struct TreeNode {
     pub mailbox_depth: Option<usize>,
     /// The reason for its state; may be empty.
     pub message: String,
+    /// How long its stop may still take before it is killed; `None` if it is not being stopped.
+    pub stops_within: Option<Duration>,
     /// Its children, in the order of their start.
     pub children: Vec<TreeNode>,
 }
@@ -109,6 +111,8 @@ pub struct ChildDescription {
     pub children: Vec<TreeNode>,
     /// Why it does not list its children, although it was asked to.
     pub silence: Option<String>,
+    /// How long its stop may still take before it is killed; `None` if it is not being stopped.
+    pub stops_within: Option<Duration>,
 }
 
 /// Stops every child in reverse order, each within its own deadline, and then the supervisor itself, after this has been

@@ -62,6 +62,7 @@ impl Supervisor {
             crashes: own.map(|vitals| vitals.crashes),
             mailbox_depth: own.map(|vitals| vitals.mailbox_depth),
             message,
+            stops_within: None,
             children: (0..self.children.len()).map(child).collect(),
         }
     }
@@ -107,6 +108,7 @@ impl Supervisor {
                     silence.or(fall).cloned().unwrap_or_default()
                 }
             },
+            stops_within: described.and_then(|description| description.stops_within),
             children: described.map_or_else(Vec::new, |description| description.children.clone()),
         }
     }
