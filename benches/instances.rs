@@ -80,6 +80,7 @@ async fn grow(stage: &Stage, socket: &SocketPath, from: usize, to: usize) {
 fn register(number: usize, socket: &SocketPath) -> Register {
     let name = PluginName::new(format!("plugin-{number}")).expect("it is a name");
     Register {
+        policy: None,
         plugins: vec![PluginKey::new(PluginType::CsiNode, name)],
         allocation: AllocationId::new(format!("allocation-{number}")).expect("it is an id"),
         socket: socket.clone(),

@@ -62,6 +62,7 @@ async fn measure(pace: Pace) {
 
 fn register(plugin: &PluginKey, socket: &SocketPath) -> Register {
     Register {
+        policy: None,
         plugins: vec![plugin.clone()],
         allocation: AllocationId::new("allocation").expect("it is an id"),
         socket: socket.clone(),

@@ -109,6 +109,7 @@ fn allocation(name: &str, script: &str) -> AllocationConfig {
         arguments: vec!["-c".to_owned(), script.to_owned(), "sh".to_owned(), "${CSI_ENDPOINT}".to_owned()],
         environment: BTreeMap::new(),
         health_timeout: Duration::from_secs(30),
+        failover: None,
         start: true,
         stop_grace: Duration::from_secs(5),
     }

@@ -77,6 +77,7 @@ async fn use_directory(stage: &Stage) {
     let host = stage.host().await;
     for number in 0..50 {
         let register = Register {
+            policy: None,
             plugins: vec![node("zfs")],
             allocation: id(&format!("a{number}")),
             socket: SocketPath::new("/nowhere/csi.sock").unwrap(),

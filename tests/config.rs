@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard::config::{Config, ConfigError, DriverProgram, TaskRestart};
 use callboard_actors::driver::NetworkMode;
 use callboard_actors::task_config::MemoryMax;
-use callboard_actors::vocabulary::Role;
+use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, Role};
 
 fn parse(text: &str) -> Result<Config, Vec<String>> {
     Config::parse(Path::new("host.toml"), text).map_err(|error| {
@@ -63,6 +63,44 @@ fn a_whole_configuration_is_read() {
     assert_eq!((second.role, second.start), (Role::Node, true));
     assert_eq!(second.health_timeout, Duration::from_secs(30));
     assert!(second.program.is_absolute(), "a bare name was found in PATH: {}", second.program.display());
+}
+
+const TWO_OF_A_PLUGIN: &str = "data_dir = '/d'
+    failover = { policy = 'newest', plugins = { zfs = 'POLICY' }, tolerance = 5, calm = '30s' }
+    [[allocation]]
+    name = 'zfs-1'
+    plugin = 'zfs'
+    type = 'node'
+    command = 'sh'
+    failover = 'pinned'
+    [[allocation]]
+    name = 'nfs-1'
+    plugin = 'nfs'
+    type = 'node'
+    command = 'sh'";
+
+#[test]
+fn the_policy_of_failover_is_read_for_all_plugins_for_one_and_of_an_allocation_r1() {
+    let config =
+        parse(&TWO_OF_A_PLUGIN.replace("POLICY", "newest-healthy")).expect("nothing is wrong with it");
+    let zfs_1 = AllocationId::new("zfs-1").expect("a good name");
+    assert_eq!(config.allocations[0].failover, Some(FailoverPolicy::Pinned(zfs_1)));
+    let registry = config.failover.registry();
+    assert_eq!(registry.policy, FailoverPolicy::Newest);
+    assert_eq!(registry.policies.values().collect::<Vec<_>>(), [&FailoverPolicy::NewestHealthy]);
+    assert_eq!(registry.calm.first, Duration::from_secs(30));
+    assert_eq!(config.failover.instances().limits.failures_until_unfit(), 5);
+}
+
+#[test]
+fn an_allocation_is_pinned_only_for_the_plugin_that_it_serves_r9() {
+    let text = TWO_OF_A_PLUGIN.replace("POLICY", "pinned:nfs-1");
+    let expected =
+        "host.toml:2:49: `zfs` pins the allocation \"nfs-1\", which does not serve it; known here: zfs-1";
+    assert_eq!(complaints(&text), [expected]);
+    let text = TWO_OF_A_PLUGIN.replace("POLICY", "newest").replace("'pinned'", "'pinned:nfs-1'");
+    let [told] = &complaints(&text)[..] else { panic!("one fault") };
+    assert!(told.contains("`failover` of an allocation pins no other one"), "{told}");
 }
 
 #[test]
@@ -261,7 +299,7 @@ fn everything_that_is_wrong_is_told_at_once_and_in_the_order_of_the_file() {
         "host.toml:23:8: a second allocation is named \"b\"; each needs a name of its own",
         "host.toml:26:11: `command` of the allocation is an empty list",
         "host.toml:27:1: unknown key `colour` in the allocation; known here: name, plugin, type, command, args, env, \
-         health_timeout, start, stop_grace",
+         health_timeout, failover, start, stop_grace",
     ];
     assert_eq!(complaints(WRONG), expected);
 }
@@ -281,6 +319,14 @@ const SINGLE: &[(&str, &str)] = &[
     ),
     ("data_dir = '/d'\nrestart = { attempts = -1 }", "2:24: `attempts` is -1; give a number from 0 to 10000"),
     ("data_dir = '/d'\nrestart = { window = '0s' }", "2:22: `window` is \"0s\"; give at least 1ms"),
+    (
+        "data_dir = '/d'\nfailover = { policy = 'oldest' }",
+        "2:23: `policy`: \"oldest\" is no policy; write `newest-healthy`, `newest` or `pinned:ALLOCATION`",
+    ),
+    (
+        "data_dir = '/d'\nfailover.plugins = { zfs = 'newest' }",
+        "2:22: no allocation serves a plugin \"zfs\"; known here: ",
+    ),
     ("data_dir = '/d'\nrestart = { window = '721h' }", "2:22: `window` is \"721h\"; give at most 720h"),
     (
         "data_dir = '/d'\n[[driver]]\nname = 'exek'",

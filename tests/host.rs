@@ -22,6 +22,7 @@ fn plugin() -> PluginKey {
 
 fn register(allocation: &str) -> Register {
     Register {
+        policy: None,
         plugins: vec![plugin()],
         allocation: AllocationId::new(allocation).unwrap(),
         socket: SocketPath::new("/nowhere/csi.sock").unwrap(),

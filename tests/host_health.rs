@@ -66,6 +66,7 @@ async fn offer(host: &Host, plugin: &PluginKey) -> Option<Offer> {
 
 fn register(plugin: &PluginKey, socket: &SocketPath) -> Register {
     Register {
+        policy: None,
         plugins: vec![plugin.clone()],
         allocation: id("by-hand"),
         socket: socket.clone(),

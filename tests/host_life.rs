@@ -214,6 +214,7 @@ async fn when_the_active_one_is_killed_the_older_one_takes_over_and_is_handed_ou
 
 fn register(plugin: &PluginKey, allocation: &str, socket: &SocketPath) -> Register {
     Register {
+        policy: None,
         plugins: vec![plugin.clone()],
         allocation: id(allocation),
         socket: socket.clone(),

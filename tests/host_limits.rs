@@ -174,6 +174,7 @@ async fn ten_thousand_registrations_that_came_and_went_leave_nothing_behind_scl_
     let host = stage.host().await;
     let plugin = node("zfs");
     let register = |number: u32| Register {
+        policy: None,
         plugins: vec![plugin.clone()],
         allocation: id(&format!("a{number}")),
         socket: callboard::actors::vocabulary::SocketPath::new("/nowhere/csi.sock").unwrap(),

@@ -154,6 +154,7 @@ fn ask(host: &Host, question: Question) -> Asked {
     match question {
         Question::Register { plugins, allocation: number, socket: place } => {
             Asked::Register(host.registry().ask(Register {
+                policy: None,
                 plugins: plugins.iter().map(|number| plugin(*number)).collect(),
                 allocation: allocation(number),
                 socket: socket(place),

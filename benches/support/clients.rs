@@ -21,6 +21,7 @@ pub(crate) fn plugin(name: impl AsRef<str>) -> PluginKey {
 /// A registration like that of a CSI plugin's allocation.
 pub(crate) fn registration(plugin: PluginKey, allocation: &str) -> Register {
     Register {
+        policy: None,
         plugins: vec![plugin],
         allocation: AllocationId::new(allocation).expect("the benches choose good ids"),
         socket: SocketPath::new(format!("/var/lib/callboard/csi/plugins/{allocation}/csi.sock"))

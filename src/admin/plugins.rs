@@ -265,6 +265,7 @@ mod tests {
 
     fn entry(plugin: &str, allocation: &str, number: u64, standing: Standing) -> Entry {
         let registration = Arc::new(Registration {
+            policy: None,
             plugin: key(plugin),
             allocation: AllocationId::new(allocation).expect("a good name"),
             socket: SocketPath::new("/s.sock").expect("a good path"),

@@ -379,6 +379,7 @@ mod tests {
             let gone: Vec<_> = status.gone.iter().map(|gone| gone.name.as_str()).collect();
             assert_eq!(gone, ["agent", "tasks"]);
             let register = Register {
+                policy: None,
                 plugins: vec![PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").expect("a name"))],
                 allocation: AllocationId::new("red").expect("a name"),
                 socket: SocketPath::new("/run/red.sock").expect("a path"),

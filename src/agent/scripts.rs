@@ -67,6 +67,7 @@ fn allocation(name: &str, start: bool) -> AllocationConfig {
         arguments: vec!["--listen=${CSI_ENDPOINT}".to_owned()],
         environment: BTreeMap::from([("POOL".to_owned(), "tank".to_owned())]),
         health_timeout: Duration::from_secs(30),
+        failover: None,
         start,
         stop_grace: Duration::from_secs(5),
     }

@@ -121,11 +121,12 @@ impl Task {
 
     /// What the allocations are told of it.
     fn spec(&self) -> AllocationSpec {
-        let AllocationConfig { name, plugin, role, environment, health_timeout, .. } = &self.config;
+        let AllocationConfig { name, plugin, role, environment, health_timeout, failover, .. } = &self.config;
         let task = TaskName::new("plugin").expect("a word is a name");
         AllocationSpec {
             health_timeout: *health_timeout,
             environment: environment.clone(),
+            policy: failover.clone(),
             ..AllocationSpec::new(name.clone(), task, plugin.clone(), *role)
         }
     }

@@ -159,6 +159,7 @@ impl Program {
         let binder = Binder::this_program().kept_by(&keeper);
         let builder = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).binder(binder.clone());
         let builder = builder.drivers(drivers_options(&config)).catalog(catalog_options(&config));
+        let builder = builder.registry(config.failover.registry()).instances(config.failover.instances());
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let home = ProcessHome { binder, log_dir: config.data_dir.join("logs") };

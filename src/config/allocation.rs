@@ -5,16 +5,27 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_actors::vocabulary::{AllocationId, PluginName, Role, SocketPath};
+use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, PluginName, Role, SocketPath};
 use toml::de::DeTable;
 
+use super::failover::read_policy;
 use super::problem::Faults;
 use super::table::Table;
 use super::words::{self, Names};
 use super::{AllocationConfig, program, read::span_of_time, suggest};
 
-const KEYS: &[&str] =
-    &["name", "plugin", "type", "command", "args", "env", "health_timeout", "start", "stop_grace"];
+const KEYS: &[&str] = &[
+    "name",
+    "plugin",
+    "type",
+    "command",
+    "args",
+    "env",
+    "health_timeout",
+    "failover",
+    "start",
+    "stop_grace",
+];
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
@@ -33,6 +44,7 @@ pub(super) fn read(
     let environment = environment(&table, faults);
     let health_timeout = span_of_time(&table, "health_timeout", Duration::from_millis(1), faults);
     let stop_grace = span_of_time(&table, "stop_grace", Duration::ZERO, faults);
+    let failover = failover(&table, name.as_ref(), faults);
     let start = table.boolean("start", faults);
     let (program, arguments) = command?;
     Some(AllocationConfig {
@@ -43,6 +55,7 @@ pub(super) fn read(
         arguments,
         environment,
         health_timeout: health_timeout.unwrap_or(HEALTH_TIMEOUT),
+        failover,
         start: start.unwrap_or(true),
         stop_grace: stop_grace.unwrap_or(STOP_GRACE),
     })
@@ -62,6 +75,21 @@ fn role(table: &Table<'_>, faults: &mut Faults) -> Option<Role> {
         faults.add(found.at, format!("`type` {:?} is no type of allocation; {advice}", found.value));
     }
     role
+}
+
+fn failover(table: &Table<'_>, name: Option<&AllocationId>, faults: &mut Faults) -> Option<FailoverPolicy> {
+    let found = table.text("failover", faults)?;
+    if found.value == "pinned" {
+        return Some(FailoverPolicy::Pinned(name?.clone()));
+    }
+    match read_policy("failover", &found, faults)? {
+        FailoverPolicy::Pinned(pinned) if Some(&pinned) != name => {
+            let text = "`failover` of an allocation pins no other one; write `pinned`, or name the plugin in `failover.plugins`";
+            faults.add(found.at, text);
+            None
+        }
+        policy => Some(policy),
+    }
 }
 
 fn command(table: &Table<'_>, faults: &mut Faults) -> Option<(PathBuf, Vec<String>)> {

@@ -14,6 +14,7 @@
 
 mod allocation;
 mod driver;
+mod failover;
 mod host;
 mod logs;
 mod places;
@@ -39,10 +40,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_actors::vocabulary::{
-    AllocationId, Backoff, DriverName, PluginName, RestartBudget, Role, SocketPath,
+    AllocationId, Backoff, DriverName, FailoverPolicy, PluginName, RestartBudget, Role, SocketPath,
 };
 
 pub use config_places::ConfigPlaces;
+pub use failover::FailoverConfig;
 pub use host::HostConfig;
 pub use logs::TaskLogs;
 pub use problem::{ConfigError, Place, Problem};
@@ -77,6 +79,8 @@ pub struct Config {
     pub runtime_dir: Option<PathBuf>,
     /// The restart policy of tasks. Table `restart`.
     pub restart: RestartPolicy,
+    /// Which allocation of a plugin is active, and when it is left. Table `failover`.
+    pub failover: FailoverConfig,
     /// The policy for plugins.
     pub plugins: PluginPolicy,
     /// The allocations, in the order of the file. Tables `allocation`.
@@ -151,6 +155,8 @@ pub struct AllocationConfig {
     pub environment: BTreeMap<String, String>,
     /// The timeout from its start to its first ready answer. Key `health_timeout`, 30 s by default.
     pub health_timeout: Duration,
+    /// How the active allocation of its plugin is chosen, if it says so. Key `failover`. `pinned` means this allocation.
+    pub failover: Option<FailoverPolicy>,
     /// Whether it starts with the host. Key `start`, true by default.
     pub start: bool,
     /// The time between SIGTERM and SIGKILL. Key `stop_grace`, 5 s by default.

@@ -13,7 +13,7 @@ use super::table::{Found, Table};
 use super::words::Names;
 use super::{
     ALLOCATIONS_MAX, AllocationConfig, Config, DRIVERS_MAX, DriverConfig, PluginPolicy, RestartPolicy,
-    TASKS_MAX, TaskConfig, allocation, driver, host, task,
+    TASKS_MAX, TaskConfig, allocation, driver, failover, host, task,
 };
 use crate::duration::parse_duration;
 
@@ -28,6 +28,7 @@ const ROOT_KEYS: &[&str] = &[
     "allow_plugins",
     "block_plugins",
     "restart",
+    "failover",
     "allocation",
     "driver",
     "task",
@@ -63,6 +64,7 @@ pub(super) fn config(text: &str) -> Result<Config, Faults> {
             .text("runtime_dir", &mut faults)
             .and_then(|found| absolute("runtime_dir", found, &mut faults)),
         restart: restart(&root, &mut faults),
+        failover: failover::read(&root, &allocations, &mut faults),
         plugins,
         allocations,
         drivers,

@@ -399,6 +399,7 @@ mod tests {
     #[test]
     fn what_a_host_found_on_disk_is_drawn_when_its_registry_begins() {
         let registration = Registration {
+            policy: None,
             plugin: plugin(),
             allocation: AllocationId::new("red").unwrap(),
             socket: SocketPath::new("/run/red.sock").unwrap(),

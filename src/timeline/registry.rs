@@ -196,6 +196,7 @@ mod tests {
 
     fn registration(allocation: &str) -> Arc<Registration> {
         Arc::new(Registration {
+            policy: None,
             plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
             allocation: AllocationId::new(allocation).unwrap(),
             socket: SocketPath::new("/run/a.sock").unwrap(),

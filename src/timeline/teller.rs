@@ -142,6 +142,7 @@ mod tests {
             number: RegistrationNumber::new(1),
             generation: callboard_actors::vocabulary::Generation::new(2),
             registration: Arc::new(Registration {
+                policy: None,
                 plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
                 allocation: AllocationId::new("a").unwrap(),
                 socket: SocketPath::new("/run/a.sock").unwrap(),

@@ -9,10 +9,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Stored;
-use crate::persister::{Record, Table};
+use crate::persister::{DecodeError, Record, Table, decode_payload};
 use crate::vocabulary::{
-    AllocationId, Generation, PluginKey, PluginName, PluginType, Registration, RegistrationNumber, RunNumber,
-    SocketPath, Timestamp,
+    AllocationId, FailoverPolicy, Generation, PluginKey, PluginName, PluginType, Registration,
+    RegistrationNumber, RunNumber, SocketPath, Timestamp,
 };
 
 /// Registrations, by their number in big-endian order. New ones are appended, and loading returns them in order.
@@ -30,7 +30,16 @@ pub struct RegistrationRow(pub(super) Stored);
 
 impl Record for RegistrationRow {
     const TABLE: Table = REGISTRATION_TABLE;
-    const SCHEMA: u16 = 1;
+    const SCHEMA: u16 = 2;
+
+    /// Schema 1 had no policy.
+    fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
+        if schema != 1 {
+            return Err(DecodeError::UnknownSchema { schema });
+        }
+        let former = decode_payload::<Layout<String, BTreeMap<String, String>>>(payload)?;
+        read(former, None).map_err(|reason| DecodeError::Malformed { reason })
+    }
 }
 
 /// The row of [`COUNTER_TABLE`].
@@ -48,7 +57,7 @@ pub(super) fn key(number: RegistrationNumber) -> Vec<u8> {
     number.get().to_be_bytes().to_vec()
 }
 
-/// The layout of a row. Times are microseconds since the Unix epoch; generation 0 means never confirmed, and 0 in
+/// The layout of a row, up to its policy, which is a text. Times are microseconds since the Unix epoch; generation 0 means never confirmed, and 0 in
 /// `active_since_us` means not active under this generation.
 #[derive(Serialize, Deserialize)]
 struct Layout<S, O> {
@@ -77,7 +86,7 @@ const fn timestamp(micros: u64) -> Timestamp {
 impl Serialize for RegistrationRow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Stored { number, registration, since, confirmed_in, generation, active_since } = &self.0;
-        let Registration { plugin, allocation, socket, provider, version, options } = &**registration;
+        let Registration { plugin, allocation, socket, provider, version, options, policy } = &**registration;
         let layout: Layout<&str, &BTreeMap<String, String>> = Layout {
             number: number.get(),
             plugin_type: plugin.plugin_type.as_str(),
@@ -92,32 +101,41 @@ impl Serialize for RegistrationRow {
             generation: generation.get(),
             active_since_us: active_since.map_or(0, micros),
         };
-        layout.serialize(serializer)
+        (layout, policy.as_ref().map(ToString::to_string)).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for RegistrationRow {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let layout = Layout::<String, BTreeMap<String, String>>::deserialize(deserializer)?;
-        let plugin_type = PluginType::from_str(&layout.plugin_type).map_err(D::Error::custom)?;
-        let plugin = PluginName::new(&layout.plugin).map_err(D::Error::custom)?;
-        let registration = Registration {
-            plugin: PluginKey::new(plugin_type, plugin),
-            allocation: AllocationId::new(&layout.allocation).map_err(D::Error::custom)?,
-            socket: SocketPath::new(&layout.socket).map_err(D::Error::custom)?,
-            provider: layout.provider.map(Arc::from),
-            version: layout.version.map(Arc::from),
-            options: Arc::new(layout.options),
-        };
-        Ok(Self(Stored {
-            number: RegistrationNumber::new(layout.number),
-            registration: Arc::new(registration),
-            since: timestamp(layout.since_us),
-            confirmed_in: RunNumber::new(layout.confirmed_in),
-            generation: Generation::new(layout.generation),
-            active_since: Some(layout.active_since_us).filter(|since| *since != 0).map(timestamp),
-        }))
+        let (layout, policy) =
+            <(Layout<String, BTreeMap<String, String>>, Option<String>)>::deserialize(deserializer)?;
+        read(layout, policy.as_deref()).map_err(D::Error::custom)
     }
+}
+
+fn read(
+    layout: Layout<String, BTreeMap<String, String>>,
+    policy: Option<&str>,
+) -> Result<RegistrationRow, String> {
+    let plugin_type = PluginType::from_str(&layout.plugin_type).map_err(|error| error.to_string())?;
+    let plugin = PluginName::new(&layout.plugin).map_err(|error| error.to_string())?;
+    let registration = Registration {
+        plugin: PluginKey::new(plugin_type, plugin),
+        allocation: AllocationId::new(&layout.allocation).map_err(|error| error.to_string())?,
+        socket: SocketPath::new(&layout.socket).map_err(|error| error.to_string())?,
+        provider: layout.provider.map(Arc::from),
+        version: layout.version.map(Arc::from),
+        options: Arc::new(layout.options),
+        policy: policy.map(FailoverPolicy::from_str).transpose().map_err(|error| error.to_string())?,
+    };
+    Ok(RegistrationRow(Stored {
+        number: RegistrationNumber::new(layout.number),
+        registration: Arc::new(registration),
+        since: timestamp(layout.since_us),
+        confirmed_in: RunNumber::new(layout.confirmed_in),
+        generation: Generation::new(layout.generation),
+        active_since: Some(layout.active_since_us).filter(|since| *since != 0).map(timestamp),
+    }))
 }
 
 #[cfg(test)]
@@ -129,6 +147,7 @@ mod tests {
         Stored {
             number: RegistrationNumber::new(7),
             registration: Arc::new(Registration {
+                policy: None,
                 plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
                 allocation: AllocationId::new("a1").unwrap(),
                 socket: SocketPath::new("/run/csi.sock").unwrap(),
@@ -149,6 +168,10 @@ mod tests {
         assert_eq!(decode::<RegistrationRow>(&encode(&row)).unwrap(), row);
         let never_active = RegistrationRow(Stored { active_since: None, ..stored() });
         assert_eq!(decode::<RegistrationRow>(&encode(&never_active)).unwrap(), never_active);
+        let mut with_policy = stored();
+        Arc::make_mut(&mut with_policy.registration).policy = Some(FailoverPolicy::Newest);
+        let with_policy = RegistrationRow(with_policy);
+        assert_eq!(decode::<RegistrationRow>(&encode(&with_policy)).unwrap(), with_policy);
     }
 
     /// The encoding of this version. It must stay readable: a change of these bytes, in our code or in a library, needs a
@@ -157,11 +180,14 @@ mod tests {
     fn p2_registrations_have_these_bytes_whatever_library_writes_them() {
         let (row, bytes) = (
             RegistrationRow(stored()),
-            b"\x01\x00\x07\x08csi-node\x03zfs\x02a1\r/run/cs\
-            i.sock\x01\x0bzfs.example\x00\x01\x04rack\x017\xfcAB\x0f\x00\x03\t\x02",
+            b"\x02\x00\x07\x08csi-node\x03zfs\x02a1\r/run/cs\
+            i.sock\x01\x0bzfs.example\x00\x01\x04rack\x017\xfcAB\x0f\x00\x03\t\x02\x00",
         );
         assert_eq!(encode(&row).escape_ascii().to_string(), bytes.escape_ascii().to_string());
         assert_eq!(decode::<RegistrationRow>(bytes).unwrap(), row);
+        let of_schema_1 = b"\x01\x00\x07\x08csi-node\x03zfs\x02a1\r/run/cs\
+            i.sock\x01\x0bzfs.example\x00\x01\x04rack\x017\xfcAB\x0f\x00\x03\t\x02";
+        assert_eq!(decode::<RegistrationRow>(of_schema_1).unwrap(), row);
         let (row, bytes) = (CounterRow { ceiling: 70_000 }, b"\x01\x00\xfcp\x11\x01\x00");
         assert_eq!(encode(&row).escape_ascii().to_string(), bytes.escape_ascii().to_string());
         assert_eq!(decode::<CounterRow>(bytes).unwrap(), row);
@@ -191,7 +217,7 @@ mod tests {
         struct Forged<'a>(Layout<&'a str, &'a BTreeMap<String, String>>);
         impl Serialize for Forged<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                self.0.serialize(serializer)
+                (&self.0, None::<String>).serialize(serializer)
             }
         }
         impl<'de> Deserialize<'de> for Forged<'_> {
@@ -201,7 +227,7 @@ mod tests {
         }
         impl Record for Forged<'_> {
             const TABLE: Table = REGISTRATION_TABLE;
-            const SCHEMA: u16 = 1;
+            const SCHEMA: u16 = RegistrationRow::SCHEMA;
         }
         let error = decode::<RegistrationRow>(&encode(&Forged(layout))).unwrap_err();
         assert!(error.to_string().contains("would leave its directory"), "{error}");

@@ -11,11 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::registry::{
-    Active, Describe, Description, Entry, List, Policy, Register, RegistrationOf, RegistryOptions, WaitError,
+    Active, Describe, Description, Entry, List, Register, RegistrationOf, RegistryOptions, WaitError,
     WaitForPlugin,
 };
 use callboard_actors::shell::{Address, AskError, Asking, Message, Running, Settings, StopMode, start};
-use callboard_actors::vocabulary::{AllocationId, PluginKey, RestartBudget, SocketPath, Timestamp};
+use callboard_actors::vocabulary::{
+    AllocationId, FailoverPolicy, PluginKey, RestartBudget, SocketPath, Timestamp,
+};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use proptest::prelude::*;
@@ -145,7 +147,7 @@ impl Told {
             checks_max: 2,
             check_deadline: Duration::from_secs(1),
             // Nobody looks at plugins here, so none proves to be fit.
-            policy: Policy::Newest,
+            policy: FailoverPolicy::Newest,
             ..RegistryOptions::default()
         };
         let birth = Birth { options, fuse: Rc::new(Cell::new(0)) };

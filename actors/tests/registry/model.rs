@@ -168,6 +168,6 @@ pub(crate) fn may_leave(entry: &Entry, why: Departure) -> bool {
 }
 
 fn contents(message: &Register, plugin: &PluginKey) -> Arc<Registration> {
-    let Register { allocation, socket, provider, version, options, .. } = message.clone();
-    Arc::new(Registration { plugin: plugin.clone(), allocation, socket, provider, version, options })
+    let Register { allocation, socket, provider, version, options, policy, .. } = message.clone();
+    Arc::new(Registration { plugin: plugin.clone(), allocation, socket, provider, version, options, policy })
 }

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use callboard_actors::registry::{
     self, Active, CheckOutcome, Deregister, Deregistered, Describe, Description, IdentityCheck, LeaveCause,
-    List, MemoryStore, Policy, Register, Registered, Registry, RegistryNews, RegistryOptions, RegistryView,
+    List, MemoryStore, Register, Registered, Registry, RegistryNews, RegistryOptions, RegistryView,
 };
 use callboard_actors::shell::{Address, FeedItem, Running, Settings, Store, Subscription};
-use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, Registration, SocketPath};
+use callboard_actors::vocabulary::{
+    AllocationId, FailoverPolicy, PluginKey, PluginName, Registration, SocketPath,
+};
 use futures_util::future::LocalBoxFuture;
 
 /// How long the stories let a restored registration wait for its owner.
@@ -31,6 +33,7 @@ pub(crate) fn allocation(id: &str) -> AllocationId {
 /// An allocation signs in for these plugins, at its own socket.
 pub(crate) fn register(id: &str, plugins: &[&str]) -> Register {
     Register {
+        policy: None,
         plugins: plugins.iter().copied().map(plugin).collect(),
         allocation: allocation(id),
         socket: SocketPath::new(format!("/run/{id}/csi.sock")).expect("a path"),
@@ -86,7 +89,7 @@ impl Fixture {
         let registry = Address::vacant("registry", limit);
         let settings = Settings { seed: Some(7), ..Settings::default() };
         // Nobody looks at plugins here, so none proves to be fit.
-        let policy = Policy::Newest;
+        let policy = FailoverPolicy::Newest;
         let options = RegistryOptions { restore_grace: GRACE, policy, ..RegistryOptions::default() };
         let running = registry::start(&registry, options, living.clone(), store, settings.clone());
         Self { registry, running, settings, living }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use callboard_actors::registry::Policy;
 use callboard_actors::shell::{Drill, StopMode};
 use callboard_actors::supervisor::{DescribeTree, RestartChild, Shutdown};
-use callboard_actors::vocabulary::{DriverName, PluginKey};
+use callboard_actors::vocabulary::{DriverName, MalformedPolicy, PluginKey};
 
 use super::{Entry, Mistake, Stage, Words};
 use crate::launch::AnyPart;
@@ -14,7 +13,7 @@ use crate::timeline::answers;
 pub(super) const VERBS: &[Entry] = &[
     ("host start|start-beside|stop|detach|kill", host),
     (
-        "options [restore-grace=DURATION] [round=DURATION] [call-deadline=DURATION] [failures=NUMBER] [first-wait=DURATION] [restart-grace=DURATION] [policy=newest|newest-healthy] [registrations=NUMBER] [waiting=NUMBER] [messages=NUMBER] [restarts=NUMBER] [blocked=DRIVER]",
+        "options [restore-grace=DURATION] [round=DURATION] [call-deadline=DURATION] [failures=NUMBER] [first-wait=DURATION] [restart-grace=DURATION] [policy=POLICY] [registrations=NUMBER] [waiting=NUMBER] [messages=NUMBER] [restarts=NUMBER] [blocked=DRIVER]",
         options,
     ),
     (
@@ -88,13 +87,8 @@ fn options(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         options.instances.limits.failures_until_unhealthy = failures;
     }
     if let Some(policy) = words.key("policy") {
-        options.registry.policy = match policy {
-            "newest" => Policy::Newest,
-            "newest-healthy" => Policy::NewestHealthy,
-            other => {
-                return Err(Mistake::new(format!("no such policy: {other}; write newest or newest-healthy")));
-            }
-        };
+        options.registry.policy =
+            policy.parse().map_err(|error: MalformedPolicy| Mistake::new(error.to_string()))?;
     }
     if let Some(registrations) = words.number("registrations")? {
         options.registry.registrations_max = registrations as usize;

@@ -6,17 +6,20 @@ use std::sync::Arc;
 use callboard_actors::registry::{
     Deregister, Describe, LeaveCause, List, Register, RegistrationOf, WaitForPlugin,
 };
-use callboard_actors::vocabulary::SocketPath;
+use callboard_actors::vocabulary::{MalformedPolicy, SocketPath};
 
 use super::{Entry, Mistake, Stage, Words};
 use crate::timeline::answers;
 
 pub(super) const VERBS: &[Entry] = &[
     (
-        "register ALLOCATION PLUGIN... [provider=TEXT] [version=TEXT] [socket=PATH] [option.NAME=TEXT]...",
+        "register ALLOCATION PLUGIN... [provider=TEXT] [version=TEXT] [socket=PATH] [policy=POLICY] [option.NAME=TEXT]...",
         register,
     ),
-    ("update ALLOCATION [provider=TEXT] [version=TEXT] [socket=PATH] [option.NAME=TEXT]...", update),
+    (
+        "update ALLOCATION [provider=TEXT] [version=TEXT] [socket=PATH] [policy=POLICY] [option.NAME=TEXT]...",
+        update,
+    ),
     ("deregister ALLOCATION [PLUGIN]...", deregister),
     ("list", list),
     ("describe PLUGIN", describe),
@@ -33,8 +36,15 @@ fn register(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let Some(socket) = socket else {
         return Err(Mistake::new("the script's directory has no readable name"));
     };
-    let message =
-        Register { plugins, allocation, socket, provider: None, version: None, options: Arc::default() };
+    let message = Register {
+        policy: None,
+        plugins,
+        allocation,
+        socket,
+        provider: None,
+        version: None,
+        options: Arc::default(),
+    };
     say_register(stage, words, message)
 }
 
@@ -52,6 +62,10 @@ fn update(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
 fn say_register(stage: &mut Stage, words: &mut Words<'_>, mut message: Register) -> Result<(), Mistake> {
     if let Some(socket) = words.key("socket") {
         message.socket = SocketPath::new(socket).map_err(|error| Mistake::new(error.to_string()))?;
+    }
+    if let Some(policy) = words.key("policy") {
+        let policy = policy.parse().map_err(|error: MalformedPolicy| Mistake::new(error.to_string()))?;
+        message.policy = Some(policy);
     }
     message.provider = words.key("provider").map(Arc::from).or(message.provider);
     message.version = words.key("version").map(Arc::from).or(message.version);

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::state::Allocation;
 use crate::conversation;
-use crate::vocabulary::{AllocationId, Health, PluginKey, PluginName, Role, SocketPath, TaskName, Timestamp};
+use crate::vocabulary::{
+    AllocationId, FailoverPolicy, Health, PluginKey, PluginName, Role, SocketPath, TaskName, Timestamp,
+};
 
 /// The file system isolation of a workload: decides which path `CSI_ENDPOINT` names (A1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,6 +42,8 @@ pub struct AllocationSpec {
     pub isolation: Isolation,
     /// The user's own environment: a `CSI_ENDPOINT` in it takes precedence (SEC-04), and the socket is expected there.
     pub environment: BTreeMap<String, String>,
+    /// How the active allocation of its plugin is chosen, if it says so; see [`Register::policy`](crate::registry::Register::policy).
+    pub policy: Option<FailoverPolicy>,
 }
 
 impl AllocationSpec {
@@ -56,6 +60,7 @@ impl AllocationSpec {
             health_timeout: Duration::from_secs(30),
             isolation: Isolation::None,
             environment: BTreeMap::new(),
+            policy: None,
         }
     }
 

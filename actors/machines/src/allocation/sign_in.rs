@@ -84,6 +84,7 @@ impl Allocation {
             provider: Some(Arc::clone(&identity.provider)),
             version: Some(Arc::clone(&identity.version)),
             options: Arc::default(),
+            policy: self.config.spec.policy.clone(),
         }
     }
 

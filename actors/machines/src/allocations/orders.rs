@@ -259,6 +259,7 @@ fn difference(known: &AllocationSpec, given: &AllocationSpec) -> Option<&'static
         ("health timeout", known.health_timeout != given.health_timeout),
         ("isolation", known.isolation != given.isolation),
         ("environment", known.environment != given.environment),
+        ("failover policy", known.policy != given.policy),
     ];
     fields.into_iter().find_map(|(field, differs)| differs.then_some(field))
 }

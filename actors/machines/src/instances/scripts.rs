@@ -122,6 +122,7 @@ fn read_active(text: &str) -> Result<Active, Fault> {
 
 fn registration(plugin: &str, allocation: &str) -> Result<Arc<Registration>, Fault> {
     Ok(Arc::new(Registration {
+        policy: None,
         plugin: read_plugin(plugin)?,
         allocation: AllocationId::new(allocation)?,
         socket: SocketPath::new(format!("/run/{allocation}.sock"))?,

@@ -219,23 +219,22 @@ impl Registry {
     // === Queries ===
 
     fn describe(&self, question: &Describe, now: Timestamp) -> Description {
-        let policy = self.options.policy_of(&question.plugin);
+        let nothing = Plugin::default();
+        let plugin = self.plugins.get(&question.plugin).unwrap_or(&nothing);
+        let policy = self.options.policy_of(&question.plugin, plugin, self.run);
         let mut description = Description {
             plugin: question.plugin.clone(),
-            active: None,
-            reason: None,
+            active: plugin.active.as_ref().map(|(_, active)| active.clone()),
+            reason: plugin.reason.clone(),
             policy: policy.clone(),
             standby: Vec::new(),
             provisional: Vec::new(),
         };
-        let Some(plugin) = self.plugins.get(&question.plugin) else { return description };
-        description.active = plugin.active.as_ref().map(|(_, active)| active.clone());
-        description.reason.clone_from(&plugin.reason);
         for stored in plugin.members.newest_first().filter(|stored| !plugin.is_active(stored.number)) {
             let entry = stored.entry(self.run);
             match entry.standing {
                 Standing::Confirmed => {
-                    let lack = plugin.lack(stored, policy, now);
+                    let lack = plugin.lack(stored, &policy, now);
                     description.standby.push(Standby { entry, lack });
                 }
                 Standing::Provisional => description.provisional.push(entry),
@@ -303,6 +302,7 @@ fn registration(message: &Register, key: &PluginKey) -> Registration {
         provider: message.provider.clone(),
         version: message.version.clone(),
         options: Arc::clone(&message.options),
+        policy: message.policy.clone(),
     }
 }
 

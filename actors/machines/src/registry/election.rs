@@ -15,9 +15,9 @@
 //! 4. unproven: none serves, so the newest is waited for;
 //! 5. unfit: the active one stays, since no other is better.
 
-use super::messages::{Lack, Policy};
+use super::messages::Lack;
 use super::state::{Plugin, Stored};
-use crate::vocabulary::{Fitness, RegistrationNumber, RunNumber, Timestamp};
+use crate::vocabulary::{FailoverPolicy, Fitness, RegistrationNumber, RunNumber, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
@@ -30,9 +30,14 @@ enum Rank {
 
 impl Plugin {
     /// The registration that should be active.
-    pub(super) fn best(&self, policy: &Policy, run: RunNumber, now: Timestamp) -> Option<RegistrationNumber> {
+    pub(super) fn best(
+        &self,
+        policy: &FailoverPolicy,
+        run: RunNumber,
+        now: Timestamp,
+    ) -> Option<RegistrationNumber> {
         let mut confirmed = self.members.newest_first().filter(|stored| stored.confirmed_in == run);
-        if *policy == Policy::Newest {
+        if *policy == FailoverPolicy::Newest {
             return confirmed.next().map(|stored| stored.number);
         }
         let merit = |stored: &Stored| {
@@ -47,8 +52,8 @@ impl Plugin {
         self.active.as_ref().is_some_and(|(active, _)| *active == number)
     }
 
-    fn rank(&self, stored: &Stored, policy: &Policy, now: Timestamp) -> Rank {
-        if matches!(policy, Policy::Pinned(pinned) if *pinned == stored.registration.allocation) {
+    fn rank(&self, stored: &Stored, policy: &FailoverPolicy, now: Timestamp) -> Rank {
+        if matches!(policy, FailoverPolicy::Pinned(pinned) if *pinned == stored.registration.allocation) {
             return Rank::Pinned;
         }
         match self.fitness.of(stored.number) {
@@ -68,9 +73,14 @@ impl Plugin {
     }
 
     /// When the next calm time ends of a registration that is newer than the active one.
-    pub(super) fn next_calm_end(&self, policy: &Policy, run: RunNumber, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn next_calm_end(
+        &self,
+        policy: &FailoverPolicy,
+        run: RunNumber,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let (active, _) = self.active.as_ref()?;
-        if *policy == Policy::Newest {
+        if *policy == FailoverPolicy::Newest {
             return None;
         }
         let newer = self.members.newest_first().take_while(|stored| stored.number > *active);
@@ -78,11 +88,11 @@ impl Plugin {
     }
 
     /// Why a confirmed registration is not active.
-    pub(super) fn lack(&self, stored: &Stored, policy: &Policy, now: Timestamp) -> Lack {
+    pub(super) fn lack(&self, stored: &Stored, policy: &FailoverPolicy, now: Timestamp) -> Lack {
         let is_pinned = self.active.as_ref().is_some_and(|(_, active)| {
-            matches!(policy, Policy::Pinned(pinned) if *pinned == active.registration.allocation)
+            matches!(policy, FailoverPolicy::Pinned(pinned) if *pinned == active.registration.allocation)
         });
-        if *policy == Policy::Newest || is_pinned {
+        if *policy == FailoverPolicy::Newest || is_pinned {
             return Lack::Other;
         }
         match self.fitness.of(stored.number) {

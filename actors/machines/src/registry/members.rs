@@ -117,6 +117,7 @@ mod tests {
 
     fn stored(number: u64) -> Stored {
         let registration = Registration {
+            policy: None,
             plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
             allocation: AllocationId::new(format!("a{number}")).unwrap(),
             socket: SocketPath::new("/run/csi.sock").unwrap(),

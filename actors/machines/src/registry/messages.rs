@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::vocabulary::{
-    AllocationId, Fitness, Generation, PluginKey, Registration, RegistrationNumber, SocketPath, Timestamp,
+    AllocationId, FailoverPolicy, Fitness, Generation, PluginKey, Registration, RegistrationNumber,
+    SocketPath, Timestamp,
 };
 
 /// Registers one or more plugins of an allocation at a socket (R1). It is atomic: with several plugins (a monolith is
@@ -25,6 +26,9 @@ pub struct Register {
     pub version: Option<Arc<str>>,
     /// Data of the host. At most 64 entries and 4 KiB in total. Stored in the clear: no secrets (P6).
     pub options: Arc<BTreeMap<String, String>>,
+    /// How the active registration of these plugins is chosen, unless the [options](super::RegistryOptions::policies) of the registry
+    /// name them. Of several registrations of a plugin the newest that says a policy decides. `None` for the policy of the options.
+    pub policy: Option<FailoverPolicy>,
 }
 
 /// The result of a [`Register`]. Its effects are on disk when this arrives.
@@ -129,18 +133,6 @@ pub struct Renew {
     pub allocation: AllocationId,
     /// The generation that has ended.
     pub generation: Generation,
-}
-
-/// How the active registration of a plugin is chosen.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub enum Policy {
-    /// The newest that has proven to be fit (R1a, R1b, R1c). While none is fit, the newest that has not failed.
-    #[default]
-    NewestHealthy,
-    /// The newest, fit or not.
-    Newest,
-    /// This allocation while it is registered, fit or not; otherwise as [`Policy::NewestHealthy`].
-    Pinned(AllocationId),
 }
 
 /// Lists all registrations.
@@ -252,7 +244,7 @@ pub struct Description {
     /// Why it is the active one.
     pub reason: Option<ActiveReason>,
     /// The policy by which it is chosen.
-    pub policy: Policy,
+    pub policy: FailoverPolicy,
     /// Standby registrations, newest first.
     pub standby: Vec<Standby>,
     /// Restored registrations that are not confirmed, newest first.

@@ -204,11 +204,7 @@ impl Runner for Stage {
                 self.ask(RegistryAsk::Renew(Renew { plugin, allocation, generation }), &mut told);
             }
             "policy" => {
-                self.registry.options.policy = match word(&mut args, "policy")?.as_str() {
-                    "newest" => Policy::Newest,
-                    "newest-healthy" => Policy::NewestHealthy,
-                    pinned => Policy::Pinned(AllocationId::new(pinned)?),
-                };
+                self.registry.options.policy = word(&mut args, "policy")?.parse()?;
             }
             "wait" => {
                 let plugin = read_plugin(&word(&mut args, "plugin")?)?;
@@ -278,6 +274,7 @@ fn read_register(args: &mut ArgumentConsumer<'_>) -> Result<Register, Fault> {
         socket: SocketPath::new(socket)?,
         provider: args.take_key("provider").map(Arc::from),
         version: args.take_key("version").map(Arc::from),
+        policy: args.take_key("policy").map(str::parse).transpose()?,
         options: Arc::new((0..options).map(|n| (n.to_string(), value.clone())).collect()),
         plugins: read_plugins(args)?,
         allocation,
@@ -327,12 +324,14 @@ fn tell_answer(answer: RegistryAnswer) -> String {
             }
         },
         RegistryAnswer::List(list) => format!("[{}]", entries(&list)),
-        RegistryAnswer::Describe(Description { active, reason, standby, provisional, .. }) => format!(
-            "active {} ({reason:?}); standby [{}]; provisional [{}]",
-            active.as_ref().map_or_else(|| "nobody".to_owned(), tell_active),
-            standby.iter().map(tell_standby).collect::<Vec<_>>().join(", "),
-            entries(&provisional)
-        ),
+        RegistryAnswer::Describe(Description { active, reason, policy, standby, provisional, .. }) => {
+            format!(
+                "{policy}: active {} ({reason:?}); standby [{}]; provisional [{}]",
+                active.as_ref().map_or_else(|| "nobody".to_owned(), tell_active),
+                standby.iter().map(tell_standby).collect::<Vec<_>>().join(", "),
+                entries(&provisional)
+            )
+        }
         RegistryAnswer::ReportFitness(()) | RegistryAnswer::Renew(()) => "taken".to_owned(),
         RegistryAnswer::RegistrationOf(entry) => {
             entry.as_ref().map_or_else(|| "not registered".to_owned(), tell_entry)

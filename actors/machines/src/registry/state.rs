@@ -12,12 +12,12 @@ use smallvec::SmallVec;
 use super::draft::Draft;
 use super::fitness::Fitnesses;
 use super::members::Members;
-use super::messages::{Active, ActiveReason, Entry, Policy, RegistryView, Standing};
+use super::messages::{Active, ActiveReason, Entry, RegistryView, Standing};
 use super::restored::Restored;
 use super::waiting::Waiting;
 use crate::vocabulary::{
-    AllocationId, Backoff, Generation, PluginKey, PluginName, Registration, RegistrationNumber, RunNumber,
-    Timestamp,
+    AllocationId, Backoff, FailoverPolicy, Generation, PluginKey, PluginName, Registration,
+    RegistrationNumber, RunNumber, Timestamp,
 };
 
 /// The options of the registry.
@@ -33,10 +33,10 @@ pub struct RegistryOptions {
     pub checks_max: usize,
     /// The timeout of one identity check. 5 s by default.
     pub check_deadline: Duration,
-    /// How the active registration is chosen where [`policies`](Self::policies) does not name the plugin.
-    pub policy: Policy,
-    /// How the active registration of these plugins is chosen.
-    pub policies: BTreeMap<PluginName, Policy>,
+    /// How the active registration is chosen where neither [`policies`](Self::policies) nor a registration says it.
+    pub policy: FailoverPolicy,
+    /// How the active registration of these plugins is chosen, whatever their registrations say.
+    pub policies: BTreeMap<PluginName, FailoverPolicy>,
     /// How long a registration that failed while it was active must be fit before it is active again (R1c). 10 s by default; it
     /// doubles with each further failure up to 10 minutes, and begins anew after 20 minutes without one.
     pub calm: Backoff,
@@ -50,7 +50,7 @@ impl Default for RegistryOptions {
             waiting_max: 4_096,
             checks_max: 16,
             check_deadline: Duration::from_secs(5),
-            policy: Policy::default(),
+            policy: FailoverPolicy::default(),
             policies: BTreeMap::new(),
             calm: Backoff {
                 first: Duration::from_secs(10),
@@ -185,6 +185,12 @@ impl Plugin {
         self.members.newest_first().map(|stored| stored.registration.allocation.clone())
     }
 
+    /// What its newest confirmed registration with a policy says.
+    pub(super) fn policy(&self, run: RunNumber) -> Option<&FailoverPolicy> {
+        let confirmed = self.members.newest_first().filter(|stored| stored.confirmed_in == run);
+        confirmed.filter_map(|stored| stored.registration.policy.as_ref()).next()
+    }
+
     /// The one that was active when its row was written: the latest that became active.
     fn last_active(&self, run: RunNumber) -> Option<(RegistrationNumber, Active)> {
         let confirmed = self.members.newest_first().filter(|stored| stored.confirmed_in == run);
@@ -306,6 +312,7 @@ mod tests {
 
     fn registration(plugin: PluginKey) -> Arc<Registration> {
         Arc::new(Registration {
+            policy: None,
             plugin,
             allocation: AllocationId::new("a1").unwrap(),
             socket: SocketPath::new("/run/csi.sock").unwrap(),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::draft::Draft;
-use super::messages::{Active, ActiveReason, Departure, Policy, RegistryNews};
+use super::messages::{Active, ActiveReason, Departure, RegistryNews};
 use super::restored::Restored;
 use super::state::{Counter, Plugin, Plugins, Registry, RegistryOptions, Stored};
 use super::waiting::Waiting;
 use crate::vocabulary::{
-    AllocationId, Fitness, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
+    AllocationId, FailoverPolicy, Fitness, Generation, PluginKey, Registration, RegistrationNumber,
+    RunNumber, Timestamp,
 };
 
 /// Each activation of a plugin is at least this much later than the one before, so that the rows say which one was the last.
@@ -54,8 +55,10 @@ impl Registry {
 }
 
 impl RegistryOptions {
-    pub(super) fn policy_of(&self, key: &PluginKey) -> &Policy {
-        self.policies.get(&key.name).unwrap_or(&self.policy)
+    /// How the active registration of a plugin is chosen: as configured for it, else as its newest registration with a policy says.
+    pub(super) fn policy_of(&self, key: &PluginKey, plugin: &Plugin, run: RunNumber) -> FailoverPolicy {
+        let configured = self.policies.get(&key.name);
+        configured.or_else(|| plugin.policy(run)).unwrap_or(&self.policy).clone()
     }
 }
 
@@ -145,7 +148,7 @@ impl Turn<'_> {
 
     /// Makes the best registration the active one (R1), and publishes the change if there is one.
     pub(super) fn elect(&mut self, key: &PluginKey, plugin: &mut Plugin, reason: ActiveReason) {
-        let policy = self.options.policy_of(key);
+        let policy = &self.options.policy_of(key, plugin, self.run);
         let best = plugin.best(policy, self.run, self.now);
         let current = plugin.active.as_ref().map(|(number, _)| *number);
         if best != current || is_outdated(plugin) {

@@ -8,6 +8,7 @@
 mod allowance;
 mod backoff;
 mod endpoint;
+mod failover;
 mod fingerprint;
 mod fitness;
 mod health;
@@ -22,6 +23,7 @@ mod time;
 pub use allowance::{Allowance, Rate};
 pub use backoff::{Backoff, BackoffState, RestartBudget, RestartHistory};
 pub use endpoint::{MalformedEndpoint, SOCKET_PATH_BYTES_MAX, SocketPath};
+pub use failover::{FailoverPolicy, MalformedPolicy};
 pub use fingerprint::{
     ControllerCapability, CsiFingerprint, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability,
     Topology,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::endpoint::SocketPath;
+use super::failover::FailoverPolicy;
 use super::names::AllocationId;
 use super::plugin::PluginKey;
 
@@ -23,4 +24,6 @@ pub struct Registration {
     pub version: Option<Arc<str>>,
     /// What the host wants to find again beside it; Callboard does not look inside.
     pub options: Arc<BTreeMap<String, String>>,
+    /// How the active registration of its plugin is chosen, if it says so.
+    pub policy: Option<FailoverPolicy>,
 }

@@ -160,6 +160,7 @@ fn allocation(who: u64) -> AllocationId {
 
 fn registration(who: u64) -> Arc<Registration> {
     Arc::new(Registration {
+        policy: None,
         plugin: plugin(),
         allocation: allocation(who),
         socket: SocketPath::new(format!("/run/a{who}.sock")).expect("it is short and absolute"),

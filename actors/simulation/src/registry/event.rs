@@ -15,6 +15,8 @@ pub struct RegistryBounds {
     pub has_monolith: bool,
     /// Whether plugins say their name, so that they can be proven after a restart.
     pub are_provable: bool,
+    /// Whether a changed registration says a policy: that of the first allocation `newest`, that of the others to pin the first one.
+    pub has_policies: bool,
     /// How often somebody reports how fit one is. Then allocations leave by failing, too.
     pub reports: u8,
     /// How often one gets a new generation.
@@ -40,6 +42,7 @@ impl RegistryBounds {
         orders_each: 0,
         has_monolith: false,
         are_provable: false,
+        has_policies: false,
         reports: 0,
         renewals: 0,
         waits: 0,

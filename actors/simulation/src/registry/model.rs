@@ -8,7 +8,8 @@ use callboard_actors::registry::{
     Departure, Deregister, LeaveCause, Register, Registered, RegistryOptions, Renew, ReportFitness,
 };
 use callboard_actors::vocabulary::{
-    AllocationId, Fitness, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
+    AllocationId, FailoverPolicy, Fitness, Generation, PluginKey, Registration, RegistrationNumber,
+    RunNumber, Timestamp,
 };
 
 use super::disk::Rows;
@@ -114,12 +115,11 @@ impl Model {
         // What was reported is forgotten; the active one of a CSI plugin stays active until it is reported unfit.
         for board in model.boards.values_mut() {
             let Some(active) = board.active.as_ref().map(|active| active.number) else { continue };
-            let active = board.held.iter_mut().find(|held| held.number == active);
-            active.into_iter().filter(|held| held.registration.plugin.plugin_type.is_csi()).for_each(
-                |held| {
-                    held.fitness = Fitness::Fit;
-                },
-            );
+            let mut of_csi =
+                board.held.iter_mut().filter(|held| held.registration.plugin.plugin_type.is_csi());
+            if let Some(held) = of_csi.find(|held| held.number == active) {
+                held.fitness = Fitness::Fit;
+            }
         }
         model
     }
@@ -354,11 +354,23 @@ impl Board {
         };
         let is_active = |held: &Held| self.active.as_ref().is_some_and(|active| active.number == held.number);
         let is_fit = |held: &Held| held.fitness == Fitness::Fit;
-        newest(&|held| is_fit(held) && (is_active(held) || self.is_calm(held, scene)))
+        newest(&|held| self.is_chosen(held, scene))
+            .or_else(|| newest(&|held| is_fit(held) && (is_active(held) || self.is_calm(held, scene))))
             .or_else(|| newest(&is_fit))
             .or_else(|| newest(&|held| held.fitness == Fitness::Unproven))
             .or_else(|| newest(&is_active))
             .or_else(|| newest(&|_| true))
+    }
+
+    /// Whether the policy of this plugin chooses this one whatever its fitness, unless it chooses a newer one.
+    pub(super) fn is_chosen(&self, held: &Held, scene: &Scene<'_>) -> bool {
+        let mut confirmed = self.held.iter().rev().filter(|held| held.is_confirmed);
+        let policy = confirmed.find_map(|held| held.registration.policy.as_ref());
+        match policy.unwrap_or(&scene.options.policy) {
+            FailoverPolicy::Newest => true,
+            FailoverPolicy::Pinned(pinned) => held.registration.allocation == *pinned,
+            FailoverPolicy::NewestHealthy => false,
+        }
     }
 
     /// Whether a fit one is fit for as long as it must be after it failed while it was active.
@@ -383,6 +395,6 @@ impl Board {
 }
 
 fn contents(message: &Register, plugin: &PluginKey) -> Arc<Registration> {
-    let Register { allocation, socket, provider, version, options, .. } = message.clone();
-    Arc::new(Registration { plugin: plugin.clone(), allocation, socket, provider, version, options })
+    let Register { allocation, socket, provider, version, options, policy, .. } = message.clone();
+    Arc::new(Registration { plugin: plugin.clone(), allocation, socket, provider, version, options, policy })
 }

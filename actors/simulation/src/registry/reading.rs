@@ -98,7 +98,7 @@ impl RegistryLaws {
         self.check_awakened(&came, reading);
     }
 
-    /// As long as the active one is fit and stays, only one that is fit and calm takes over.
+    /// As long as the active one is fit and stays, only one that is fit and calm takes over, unless the policy chooses another.
     fn check_election(&mut self, news: &RegistryNews) {
         let RegistryNews::ActiveChanged { plugin, to: Some(to), .. } = news else { return };
         let Some(board) = self.model.boards.get(plugin) else { return };
@@ -109,7 +109,7 @@ impl RegistryLaws {
         let next = held.find(|held| held.registration.allocation == to.registration.allocation);
         let (Some(former), Some(next)) = (former, next) else { return };
         let scene = Scene { options: &self.options, now: self.now };
-        if former.number == next.number {
+        if former.number == next.number || board.is_chosen(next, &scene) {
             return;
         }
         if !is_fit(&next) {

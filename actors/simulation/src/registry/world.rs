@@ -11,7 +11,8 @@ use callboard_actors::registry::{
 };
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{
-    AllocationId, Fitness, Generation, Moment, PluginKey, PluginName, PluginType, SocketPath, Timestamp,
+    AllocationId, FailoverPolicy, Fitness, Generation, Moment, PluginKey, PluginName, PluginType, SocketPath,
+    Timestamp,
 };
 
 use super::super::law::Law;
@@ -242,7 +243,8 @@ impl Play for RegistryWorld {
             RegistryEvent::Register(who, kind) => {
                 self.orders[usize::from(who)] -= 1;
                 let message = registering(who, kind, self.plugins(who), self.left.are_provable);
-                self.say(RegistryAsk::Register(message));
+                let policy = policy(who).filter(|_| self.left.has_policies && kind == 1);
+                self.say(RegistryAsk::Register(Register { policy, ..message }));
             }
             RegistryEvent::Deregister(who) => {
                 self.orders[usize::from(who)] -= 1;
@@ -357,10 +359,15 @@ fn allocation(who: u8) -> AllocationId {
     AllocationId::new(name(who)).expect("a letter is a name")
 }
 
+fn policy(who: u8) -> Option<FailoverPolicy> {
+    Some(if who == 0 { FailoverPolicy::Newest } else { FailoverPolicy::Pinned(allocation(0)) })
+}
+
 fn registering(who: u8, kind: u8, plugins: Vec<PluginKey>, is_provable: bool) -> Register {
     let socket =
         if kind == 0 { format!("/run/{}.sock", name(who)) } else { format!("/run/{}-new.sock", name(who)) };
     Register {
+        policy: None,
         plugins,
         allocation: allocation(who),
         socket: SocketPath::new(socket).expect("it is short and absolute"),

@@ -78,6 +78,7 @@ impl Cast {
     pub(super) fn registering(&self, number: u32, kind: u8) -> Register {
         let provider = format!("p{}.example", number % (self.halves() / 2));
         Register {
+            policy: None,
             plugins: self.served_by(number),
             allocation: self.allocation(number),
             socket: SocketPath::new(format!("/run/a{number}-{kind}.sock")).expect("it is short and absolute"),

@@ -58,6 +58,7 @@ impl Tamper<Allocation> for TakesSocketsForReady {
         let plugins = status.role.plugin_types().iter();
         let plugins = plugins.map(|kind| PluginKey::new(*kind, status.plugin.clone()));
         let register = Register {
+            policy: None,
             plugins: plugins.collect(),
             allocation: status.allocation,
             socket: status.socket,

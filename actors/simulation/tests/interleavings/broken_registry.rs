@@ -1,8 +1,8 @@
 //! Registries that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
 use callboard_actors::registry::{
-    Active, ActiveReason, Describe, Entry, Image, Lack, Registered, Registry, RegistryAnswer, RegistryAsk,
-    RegistryNews, RegistryTimer, Standby, StoredChange,
+    Active, ActiveReason, Describe, Entry, Image, Lack, Register, Registered, Registry, RegistryAnswer,
+    RegistryAsk, RegistryNews, RegistryTimer, Standby, StoredChange,
 };
 use callboard_actors::shell::{Effect, Effects, Input, Machine};
 use callboard_actors::vocabulary::{Generation, Moment, RegistrationNumber, RunNumber};
@@ -30,6 +30,20 @@ fn a_registry_that_forgets_the_takeover_breaks_r1() {
     spoiled(Law::R1, SMALL, |input, effects| {
         let is_takeover = |effect: &_| matches!(effect, Effect::Publish(RegistryNews::ActiveChanged { .. }));
         if is_goodbye(input) { without(effects, is_takeover) } else { effects }
+    });
+}
+
+#[test]
+fn a_registry_that_does_not_heed_the_policy_of_a_registration_breaks_r1() {
+    let bounds = RegistryBounds { has_policies: true, reports: 1, orders_each: 1, ..SMALL };
+    spoiled(Law::R1, bounds, |input, effects| {
+        let is_routed = |effect: &_| matches!(effect, Effect::Publish(RegistryNews::ActiveChanged { .. }));
+        match input {
+            Input::Asked { ask: RegistryAsk::Register(Register { policy: Some(_), .. }), .. } => {
+                without(effects, is_routed)
+            }
+            _ => effects,
+        }
     });
 }
 

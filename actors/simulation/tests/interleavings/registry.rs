@@ -97,6 +97,14 @@ fn every_order_of_reports_routes_to_the_newest_that_is_fit_r1a_r1b_r1c() {
 }
 
 #[test]
+fn every_order_of_policies_that_registrations_say_routes_as_the_newest_of_them_says_r1() {
+    let small = RegistryBounds { has_policies: true, reports: 2, ..BRIEF };
+    holds("policies", small, RegistryBounds { has_policies: true, reports: 2, ..TWO });
+    let in_trouble = RegistryBounds { reports: 1, failures: 1, crashes: 1, ..small };
+    holds("policies in trouble", in_trouble, RegistryBounds { restarts: 1, ..in_trouble });
+}
+
+#[test]
 fn every_order_of_new_generations_gives_none_twice_r1() {
     let small = RegistryBounds { reports: 1, renewals: 2, ..BRIEF };
     holds("new generations", small, RegistryBounds { reports: 2, ..small });
