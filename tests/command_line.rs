@@ -276,7 +276,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     );
     let plugin_keys = "type name health reason since_unix_ms generation provider version capabilities node_id \
         max_volumes topology requires_controller requires_topology active standby provisional restarting expected \
-        registered healthy remarks";
+        registered healthy remarks policy active_reason registrations";
     assert_eq!(keys(&node), set(plugin_keys));
     assert_eq!(keys(&node["capabilities"]), set("plugin controller node expansion"));
     let allocation_keys = "name plugin type task pid restarts state health reason since_unix_ms exit \

@@ -8,7 +8,7 @@ use callboard_actors::instances::InstancesView;
 use callboard_actors::inventory::InventoryView;
 use callboard_actors::logmon::LogsView;
 use callboard_actors::processes::ProcessesView;
-use callboard_actors::registry::RegistryView;
+use callboard_actors::registry::{Description, RegistryView};
 use callboard_actors::vocabulary::Health;
 use callboard_proto::admin::v1 as wire;
 
@@ -22,6 +22,8 @@ use crate::usage::UsageView;
 #[derive(Debug, Default)]
 pub(super) struct Views {
     pub(super) registry: RegistryView,
+    /// Of each registered plugin, why the active one is active, and what each other one lacks.
+    pub(super) elections: Vec<Description>,
     pub(super) instances: InstancesView,
     pub(super) inventory: InventoryView,
     pub(super) allocations: AllocationsView,

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use callboard_actors::instances::InstanceReport;
 use callboard_actors::inventory::Offer;
-use callboard_actors::registry::{Active, Entry, Standing};
-use callboard_actors::vocabulary::{AllocationId, CsiFingerprint, Health, PluginKey, Timestamp};
+use callboard_actors::registry::{Active, Description, Entry, Lack, Standby, Standing};
+use callboard_actors::vocabulary::{
+    AllocationId, CsiFingerprint, Health, PluginKey, Registration, Timestamp,
+};
 use callboard_proto::admin::v1 as wire;
 
 use super::compose::{Views, reason};
 use super::convert::unix_ms;
 use crate::agent::{TaskPhase, TaskReport};
+use crate::timeline;
 
 /// A plugin that nothing serves now, while something is meant to.
 const RESTARTING: &str = "restarting";
@@ -23,6 +26,7 @@ struct Known<'v> {
     active: Option<&'v Active>,
     report: Option<&'v InstanceReport>,
     offer: Option<&'v Offer>,
+    election: Option<&'v Description>,
     /// Of the allocations of the configuration that serve it, each with what keeps it from being ready.
     tasks: Vec<(&'v TaskReport, Option<&'v str>)>,
     /// How many of its registrations are healthy, active or standby.
@@ -58,6 +62,9 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
     }
     for active in &views.registry.active {
         known.entry(active.registration.plugin.clone()).or_default().active = Some(active);
+    }
+    for election in &views.elections {
+        known.entry(election.plugin.clone()).or_default().election = Some(election);
     }
     for report in &views.instances.reports {
         known.entry(report.plugin.clone()).or_default().report = Some(report);
@@ -105,6 +112,9 @@ impl Known<'_> {
         if let Some(registration) = self.active.map(|active| &active.registration) {
             status.provider = registration.provider.as_deref().unwrap_or_default().to_owned();
             status.version = registration.version.as_deref().unwrap_or_default().to_owned();
+        }
+        if let Some(election) = self.election {
+            elected(election, &mut status);
         }
         if let Some(fingerprint) = self.fingerprint() {
             describe(fingerprint, &mut status);
@@ -220,6 +230,35 @@ fn why(task: &TaskReport, waits_for: Option<&str>) -> String {
     format!("{}: {}", task.allocation, running.unwrap_or(&task.last_event))
 }
 
+/// Why the active registration is active, and what each other one lacks.
+fn elected(election: &Description, status: &mut wire::PluginStatus) {
+    let registration =
+        |registration: &Registration, standing: &str, since: Timestamp, lacks: Option<&Lack>| {
+            wire::RegistrationStatus {
+                allocation: registration.allocation.to_string(),
+                standing: standing.to_owned(),
+                version: registration.version.as_deref().unwrap_or_default().to_owned(),
+                since_unix_ms: unix_ms(since),
+                lacks: lacks.map(timeline::lacks).unwrap_or_default(),
+                ready: lacks.is_none_or(|lack| *lack == Lack::Other),
+            }
+        };
+    status.policy = election.policy.to_string();
+    status.active_reason = election.reason.as_ref().map(timeline::why).unwrap_or_default();
+    let active = election.active.iter();
+    let active = active.map(|active| registration(&active.registration, "active", active.since, None));
+    let standby = election
+        .standby
+        .iter()
+        .map(|Standby { entry, lack }| registration(&entry.registration, "standby", entry.since, Some(lack)));
+    let provisional = election.provisional.iter().map(|entry| {
+        let status = registration(&entry.registration, "provisional", entry.since, None);
+        let lacks = "it was restored, and has not registered again".to_owned();
+        wire::RegistrationStatus { lacks, ready: false, ..status }
+    });
+    status.registrations = active.chain(standby).chain(provisional).collect();
+}
+
 fn describe(fingerprint: &CsiFingerprint, status: &mut wire::PluginStatus) {
     fn names<C: ToString>(capabilities: &[C]) -> Vec<String> {
         capabilities.iter().map(ToString::to_string).collect()
@@ -246,10 +285,10 @@ mod tests {
 
     use callboard_actors::instances::InstancesView;
     use callboard_actors::inventory::InventoryView;
-    use callboard_actors::registry::RegistryView;
+    use callboard_actors::registry::{ActiveReason, RegistryView};
     use callboard_actors::vocabulary::{
-        Attempt, Fitness, Generation, Identity, NodeInfo, PluginCapability, PluginName, PluginType,
-        Registration, RegistrationNumber, Role, SocketPath,
+        Attempt, FailoverPolicy, Fitness, Generation, Identity, NodeInfo, PluginCapability, PluginName,
+        PluginType, RegistrationNumber, Role, SocketPath,
     };
 
     use super::*;
@@ -318,6 +357,38 @@ mod tests {
         assert_eq!(zfs.provisional_allocations, ["c", "a"]);
         assert_eq!((&*zfs.health, zfs.generation, &*zfs.provider), ("starting", 9, "zfs.example"));
         assert_eq!(zfs.reason, "", "its instance is about to begin");
+    }
+
+    #[test]
+    fn a_row_says_why_the_active_one_is_and_what_each_other_one_lacks_r1b() {
+        let [a, b, c] = [("a", 1), ("b", 2), ("c", 3)].map(|(name, number)| {
+            let standing = if name == "c" { Standing::Provisional } else { Standing::Confirmed };
+            entry("zfs", name, number, standing)
+        });
+        let lack = Lack::Unfit { reason: "no pool".into() };
+        let election = Description {
+            plugin: key("zfs"),
+            active: Some(active(&a, 9)),
+            reason: Some(ActiveReason::Failed { reason: "no pool".into() }),
+            policy: FailoverPolicy::NewestHealthy,
+            standby: vec![Standby { entry: b.clone(), lack }],
+            provisional: vec![c.clone()],
+        };
+        let registry = RegistryView { active: vec![active(&a, 9)], entries: vec![a, b, c] };
+        let shown = row(&Views { registry, elections: vec![election], ..Views::default() });
+        assert_eq!(shown.policy, "newest-healthy");
+        assert!(shown.active_reason.contains("no pool"), "{}", shown.active_reason);
+        let told: Vec<_> = shown
+            .registrations
+            .iter()
+            .map(|told| (&*told.allocation, &*told.standing, &*told.lacks, told.ready))
+            .collect();
+        let expected = [
+            ("a", "active", "", true),
+            ("b", "standby", "unhealthy: no pool", false),
+            ("c", "provisional", "it was restored, and has not registered again", false),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

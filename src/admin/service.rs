@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use callboard_actors::registry::{DescribePlugins, Description, Registry};
 use callboard_actors::shell::{Address, AskError, FeedItem, Machine, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 use callboard_proto::admin::v1 as wire;
@@ -70,10 +71,16 @@ async fn shown<M: Machine<View: Default>>(address: &Address<M>) -> (M::View, Opt
     }
 }
 
+/// How the active registration of each plugin was chosen; nothing if the registry does not answer.
+async fn elections(registry: &Address<Registry>) -> Vec<Description> {
+    answered(DESCRIBE_DEADLINE, registry.ask(DescribePlugins)).await.unwrap_or_default()
+}
+
 /// Asks every actor at once what it shows, and notes which did not answer.
 async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (Views, Vec<wire::GoneActor>) {
     let (
         (registry, no_registry),
+        elections,
         (instances, no_instances),
         (inventory, no_inventory),
         (allocations, no_allocations),
@@ -83,6 +90,7 @@ async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (
         (driven, no_tasks),
     ) = tokio::join!(
         shown(host.registry()),
+        elections(host.registry()),
         shown(host.instances()),
         shown(host.inventory()),
         shown(host.allocations()),
@@ -93,6 +101,7 @@ async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (
     );
     let views = Views {
         registry,
+        elections,
         instances,
         inventory,
         allocations,
@@ -275,7 +284,7 @@ impl wire::admin_server::Admin for Service {
 mod tests {
     use callboard_actors::inventory::AwaitFirst;
     use callboard_actors::persister::Settled;
-    use callboard_actors::registry::{self, Registry, RegistryOptions, SocketCheck};
+    use callboard_actors::registry::{self, RegistryOptions, SocketCheck};
     use callboard_actors::shell::{Settings, Store, Ticket, Written};
     use futures_util::future::{LocalBoxFuture, pending};
 

@@ -90,11 +90,25 @@ fn plugin(plugin: &wire::PluginStatus) -> Value {
         "active": known(&plugin.active_allocation),
         "standby": plugin.standby_allocations,
         "provisional": plugin.provisional_allocations,
+        "policy": known(&plugin.policy),
+        "active_reason": known(&plugin.active_reason),
+        "registrations": plugin.registrations.iter().map(registration).collect::<Vec<_>>(),
         "restarting": plugin.restarting,
         "expected": plugin.expected,
         "registered": plugin.registered,
         "healthy": plugin.healthy,
         "remarks": plugin.remarks,
+    })
+}
+
+fn registration(registration: &wire::RegistrationStatus) -> Value {
+    json!({
+        "allocation": registration.allocation,
+        "standing": registration.standing,
+        "version": known(&registration.version),
+        "since_unix_ms": registration.since_unix_ms,
+        "lacks": known(&registration.lacks),
+        "ready": registration.ready,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use callboard_actors::vocabulary::FailoverPolicy;
 use callboard_proto::admin::v1 as wire;
 use wire::watch_response::News;
 
@@ -96,9 +97,26 @@ fn plugins(plugins: &[wire::PluginStatus]) -> Table {
             Cell::plain(standby(plugin)),
         ];
         let reason = (!plugin.reason.is_empty()).then(|| plugin.reason.clone());
-        table.row(cells, reason.into_iter().chain(plugin.remarks.iter().cloned()).collect());
+        let notes = reason.into_iter().chain(plugin.remarks.iter().cloned()).chain(standbys(plugin));
+        table.row(cells, notes.collect());
     }
     table
+}
+
+/// What is to be known of an election that is not plain: a policy other than the usual one, standbys that would not take over, and
+/// versions that run beside each other.
+fn standbys(plugin: &wire::PluginStatus) -> impl Iterator<Item = String> + '_ {
+    let usual = FailoverPolicy::default().to_string();
+    let policy = Some(&plugin.policy).filter(|policy| !policy.is_empty() && **policy != usual);
+    let policy = policy.map(|policy| format!("policy {policy}"));
+    let standbys = plugin.registrations.iter().filter(|registration| registration.standing == "standby");
+    let lacking = standbys.filter_map(|standby| {
+        let is_other = !standby.version.is_empty() && standby.version != plugin.version;
+        let version = if is_other { format!(", version {}", standby.version) } else { String::new() };
+        (is_other || !standby.ready)
+            .then(|| format!("standby {}{version}: {}", standby.allocation, standby.lacks))
+    });
+    policy.into_iter().chain(lacking)
 }
 
 /// Who would take over, and who is known from before.

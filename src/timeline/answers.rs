@@ -16,6 +16,7 @@ use callboard_actors::registry::{
     Active, Deregistered, Description, Entry, RegisterError, Registered, RegistryAnswer, Standby, WaitError,
 };
 use callboard_actors::supervisor::{SupervisorAnswer, TreeNode};
+use callboard_actors::vocabulary::FailoverPolicy;
 
 use super::allocations::status;
 use super::drivers::driver;
@@ -73,6 +74,7 @@ fn registry(answer: &RegistryAnswer) -> String {
         RegistryAnswer::ReportFitness(()) | RegistryAnswer::Renew(()) => "noted".to_owned(),
         RegistryAnswer::List(entries) => listed(entries),
         RegistryAnswer::Describe(description) => described(description),
+        RegistryAnswer::DescribePlugins(all) => lines(all.iter().map(described), "no plugin is registered"),
         RegistryAnswer::RegistrationOf(entry) => registration_of(entry.as_ref()),
         RegistryAnswer::WaitForPlugin(answer) => waited(answer),
     }
@@ -100,6 +102,9 @@ pub(crate) fn listed(entries: &[Entry]) -> String {
 
 pub(crate) fn described(description: &Description) -> String {
     let mut text = format!("active {}", active(description.active.as_ref()));
+    if description.active.is_some() && description.policy != FailoverPolicy::default() {
+        text.push_str(&format!(" by policy {}", description.policy));
+    }
     if let Some(reason) = description.active.as_ref().and(description.reason.as_ref()) {
         text.push_str(&format!(", {}", why(reason)));
     }

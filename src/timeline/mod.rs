@@ -39,4 +39,5 @@ pub(crate) use drawn::Drawer;
 pub(crate) use follow::follow;
 pub(crate) use page::Page;
 pub(crate) use played::{Played, message};
+pub(crate) use registry::{lacks, why};
 pub(crate) use teller::{news_sentence, sentence};

@@ -72,6 +72,7 @@ fn same(input: &Input<Fragile>) -> Input<Registry> {
                 RegistryAsk::Renew(message) => RegistryAsk::Renew(message.clone()),
                 RegistryAsk::List(message) => RegistryAsk::List(*message),
                 RegistryAsk::Describe(message) => RegistryAsk::Describe(message.clone()),
+                RegistryAsk::DescribePlugins(message) => RegistryAsk::DescribePlugins(*message),
                 RegistryAsk::RegistrationOf(message) => RegistryAsk::RegistrationOf(message.clone()),
                 RegistryAsk::WaitForPlugin(message) => RegistryAsk::WaitForPlugin(message.clone()),
             };

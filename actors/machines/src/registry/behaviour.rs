@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::messages::{
-    Active, ActiveReason, Departure, Deregister, Deregistered, Describe, Description, Entry, LeaveCause,
-    List, Register, RegisterError, Registered, RegistrationOf, RegistryNews, RegistryView, Renew,
+    Active, ActiveReason, Departure, Deregister, Deregistered, Describe, DescribePlugins, Description, Entry,
+    LeaveCause, List, Register, RegisterError, Registered, RegistrationOf, RegistryNews, RegistryView, Renew,
     ReportFitness, Standby, Standing, WaitError, WaitForPlugin,
 };
 use super::state::{
@@ -30,6 +30,7 @@ crate::conversation! {
         Renew => (),
         List => Vec<Entry>,
         Describe => Description,
+        DescribePlugins => Vec<Description>,
         RegistrationOf => Option<Entry>,
         WaitForPlugin => Result<Active, WaitError>,
     }
@@ -111,7 +112,10 @@ impl Registry {
             }
             RegistryAsk::List(List) => effects.reply(id, RegistryAnswer::List(self.entries())),
             RegistryAsk::Describe(question) => {
-                effects.reply(id, RegistryAnswer::Describe(self.describe(question, now)));
+                effects.reply(id, RegistryAnswer::Describe(self.describe(&question.plugin, now)));
+            }
+            RegistryAsk::DescribePlugins(DescribePlugins) => {
+                effects.reply(id, RegistryAnswer::DescribePlugins(self.describe_plugins(now)));
             }
             RegistryAsk::RegistrationOf(question) => {
                 effects.reply(id, RegistryAnswer::RegistrationOf(self.registration_of(question)));
@@ -218,12 +222,18 @@ impl Registry {
 
     // === Queries ===
 
-    fn describe(&self, question: &Describe, now: Timestamp) -> Description {
+    fn describe_plugins(&self, now: Timestamp) -> Vec<Description> {
+        let mut plugins: Vec<_> = self.plugins.keys().collect();
+        plugins.sort_unstable();
+        plugins.into_iter().map(|plugin| self.describe(plugin, now)).collect()
+    }
+
+    fn describe(&self, key: &PluginKey, now: Timestamp) -> Description {
         let nothing = Plugin::default();
-        let plugin = self.plugins.get(&question.plugin).unwrap_or(&nothing);
-        let policy = self.options.policy_of(&question.plugin, plugin, self.run);
+        let plugin = self.plugins.get(key).unwrap_or(&nothing);
+        let policy = self.options.policy_of(key, plugin, self.run);
         let mut description = Description {
-            plugin: question.plugin.clone(),
+            plugin: key.clone(),
             active: plugin.active.as_ref().map(|(_, active)| active.clone()),
             reason: plugin.reason.clone(),
             policy: policy.clone(),

@@ -146,6 +146,10 @@ pub struct Describe {
     pub plugin: PluginKey,
 }
 
+/// Describes every plugin that is registered, in order of type and name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DescribePlugins;
+
 /// Queries the registration of one allocation for one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RegistrationOf {

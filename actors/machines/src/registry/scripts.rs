@@ -212,6 +212,7 @@ impl Runner for Stage {
                 self.ask(RegistryAsk::WaitForPlugin(WaitForPlugin { plugin, within }), &mut told);
             }
             "list" => self.ask(RegistryAsk::List(List), &mut told),
+            "describe-all" => self.ask(RegistryAsk::DescribePlugins(DescribePlugins), &mut told),
             "describe" => {
                 let plugin = read_plugin(&word(&mut args, "plugin")?)?;
                 self.ask(RegistryAsk::Describe(Describe { plugin }), &mut told);
@@ -291,6 +292,20 @@ fn tell_standby(standby: &Standby) -> String {
     format!("{} ({:?})", tell_entry(&standby.entry), standby.lack)
 }
 
+fn tell_entries(entries: &[Entry]) -> String {
+    entries.iter().map(tell_entry).collect::<Vec<_>>().join(", ")
+}
+
+fn tell_description(description: &Description) -> String {
+    let Description { active, reason, policy, standby, provisional, .. } = description;
+    format!(
+        "{policy}: active {} ({reason:?}); standby [{}]; provisional [{}]",
+        active.as_ref().map_or_else(|| "nobody".to_owned(), tell_active),
+        standby.iter().map(tell_standby).collect::<Vec<_>>().join(", "),
+        tell_entries(provisional)
+    )
+}
+
 fn tell_active(active: &Active) -> String {
     let Registration { plugin, allocation, .. } = &*active.registration;
     format!("{allocation} for {plugin} generation {}", active.generation)
@@ -313,7 +328,6 @@ fn tell_news(news: &RegistryNews) -> String {
 }
 
 fn tell_answer(answer: RegistryAnswer) -> String {
-    let entries = |entries: &[Entry]| entries.iter().map(tell_entry).collect::<Vec<_>>().join(", ");
     match answer {
         RegistryAnswer::Register(Ok(registered)) => format!("{registered:?}"),
         RegistryAnswer::Register(Err(error)) => format!("refused: {error}"),
@@ -323,14 +337,10 @@ fn tell_answer(answer: RegistryAnswer) -> String {
                 format!("removed {}", plugins.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
             }
         },
-        RegistryAnswer::List(list) => format!("[{}]", entries(&list)),
-        RegistryAnswer::Describe(Description { active, reason, policy, standby, provisional, .. }) => {
-            format!(
-                "{policy}: active {} ({reason:?}); standby [{}]; provisional [{}]",
-                active.as_ref().map_or_else(|| "nobody".to_owned(), tell_active),
-                standby.iter().map(tell_standby).collect::<Vec<_>>().join(", "),
-                entries(&provisional)
-            )
+        RegistryAnswer::List(list) => format!("[{}]", tell_entries(&list)),
+        RegistryAnswer::Describe(description) => tell_description(&description),
+        RegistryAnswer::DescribePlugins(all) => {
+            all.iter().map(tell_description).collect::<Vec<_>>().join(" | ")
         }
         RegistryAnswer::ReportFitness(()) | RegistryAnswer::Renew(()) => "taken".to_owned(),
         RegistryAnswer::RegistrationOf(entry) => {

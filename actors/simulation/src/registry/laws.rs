@@ -76,9 +76,7 @@ impl RegistryLaws {
     pub fn compare_told(&mut self, rows: &Rows, is_anything_waiting: bool) {
         self.is_told_ahead &= is_anything_waiting;
         if self.is_thorough && !self.is_told_ahead && !self.picture.is_of(rows, self.run) {
-            self.verdict.violation(Law::Shell1, || {
-                "what subscribers were told is not what the disk holds".to_owned()
-            });
+            self.verdict.violation(Law::Shell1, || "subscribers were told what is not on disk".to_owned());
         }
     }
 
@@ -129,7 +127,10 @@ impl RegistryLaws {
             RegistryAsk::WaitForPlugin(question) => {
                 self.wait(moment, id, &question.plugin, asked_at + question.within, reading);
             }
-            RegistryAsk::List(_) | RegistryAsk::Describe(_) | RegistryAsk::RegistrationOf(_) => {
+            RegistryAsk::List(_)
+            | RegistryAsk::Describe(_)
+            | RegistryAsk::DescribePlugins(_)
+            | RegistryAsk::RegistrationOf(_) => {
                 self.check_question(id, ask, reading);
                 self.check_tales(tales, Law::R9, false, reading);
             }

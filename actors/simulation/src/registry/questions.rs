@@ -12,6 +12,11 @@ impl Model {
             (RegistryAsk::Describe(asked), RegistryAnswer::Describe(said)) => {
                 asked.plugin == said.plugin && self.describes(said)
             }
+            (RegistryAsk::DescribePlugins(_), RegistryAnswer::DescribePlugins(said)) => {
+                let held = self.boards.iter().filter(|(_, board)| !board.held.is_empty());
+                said.iter().map(|said| &said.plugin).eq(held.map(|(plugin, _)| plugin))
+                    && said.iter().all(|said| self.describes(said))
+            }
             (RegistryAsk::RegistrationOf(asked), RegistryAnswer::RegistrationOf(said)) => {
                 is_said(self.find(&asked.plugin, &asked.allocation), said.as_ref())
             }
