@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{Stage, allocation, pid_of, plugin, task};
+use program::{Stage, allocation, driven, pid_of, plugin, task};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -112,4 +112,38 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
     let report = host.json(&["stop", "a"]);
     assert_eq!(names(&report["report"], "child"), ["allocation/a", "process/a"]);
     assert_eq!(host.ended().0.code(), Some(0));
+}
+
+#[test]
+fn the_log_tells_of_each_task_what_became_of_it_in_fields_that_can_be_parsed() {
+    let failing = "[[driver]]\nname = \"exec\"\n[[task]]\nname = \"job\"\ndriver = \"exec\"\nconfig = { command = \"/bin/sh\", args = [\"-c\", \"exit 3\"] }\n";
+    let stage = Stage::new(&format!("[restart]\nattempts = 1\ndelay = \"10ms\"\n{failing}"));
+    let host = stage.run_as(&["--log-format", "json"], &[]);
+    host.until("a task that is given up", |status| driven::find(status, "tasks", "job")["state"] == "failed");
+    host.signal(Signal::TERM);
+    let log = stage.directory.path().join("stderr");
+    assert_eq!(host.ended().0.code(), Some(0));
+    let log = std::fs::read_to_string(log).expect("it is there");
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    let said = |message: &str| -> Vec<&Value> {
+        let of_it = lines.iter().filter(|line| line["message"] == message && line["fields"]["task"] == "job");
+        of_it.collect()
+    };
+    assert_eq!(said("a task runs").len(), 2);
+    let ended = said("a task ended");
+    assert_eq!(ended.len(), 2);
+    assert!(
+        ended.iter().all(|line| line["level"] == "warn" && line["fields"]["exit"] == "exited with code 3")
+    );
+    assert_eq!(said("a task is started again")[0]["fields"]["restarts"], 1);
+    assert_eq!(said("a task was given up")[0]["level"], "error");
+    for line in &lines {
+        let fields = line["fields"].as_object().into_iter().flatten();
+        let is_nested = |text: &str| ["Some(", "None", "[\""].iter().any(|start| text.starts_with(start));
+        let nested: Vec<_> = fields.filter(|(_, value)| value.as_str().is_some_and(is_nested)).collect();
+        assert!(nested.is_empty(), "{line}");
+    }
 }

@@ -17,7 +17,9 @@ use tokio::sync::Mutex;
 use super::calls::{Found, Heard, RunKey, Started, Swept, TasksCall, TasksOutcome, Trouble};
 use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
+use super::logged::Logged;
 use super::memory::TasksMemory;
+use super::messages::TasksNews;
 use super::readers::{Reader, Readers, position};
 use super::state::{RunEvidence, Tasks, TasksOptions};
 use crate::config::TaskConfig;
@@ -86,7 +88,8 @@ pub fn start(
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
     let readers = Rc::clone(&memory.readers);
-    let handler = Handler { runners, identities: options.identities.clone(), readers };
+    let handler =
+        Handler { runners, identities: options.identities.clone(), readers, logged: Logged::default() };
     shell::start(address, options, handler, store, settings)
 }
 
@@ -94,6 +97,7 @@ struct Handler<R> {
     runners: R,
     identities: TaskIdentities,
     readers: Readers,
+    logged: Logged,
 }
 
 impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
@@ -129,6 +133,10 @@ impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
                 into(runners.sweep(run, handle, evidence, driver), TasksOutcome::Swept)
             }
         }
+    }
+
+    fn published(&mut self, news: &TasksNews) {
+        self.logged.log(news);
     }
 }
 

@@ -61,6 +61,7 @@ mod store;
 mod actor;
 mod answers;
 mod host;
+mod logged;
 mod looks;
 mod memory;
 mod node;

@@ -128,7 +128,7 @@ fn log(allocation: &AllocationId, news: &AllocationNews) {
             "allocation changed"
         ),
         AllocationNews::Task(event) => {
-            tracing::info!(%allocation, task = %event.task, kind = ?event.kind, event = event.message, "task event");
+            tracing::info!(%allocation, task = %event.task, kind = event.kind.as_str(), event = event.message, "task event");
         }
         AllocationNews::RestartRequested { reason } => {
             tracing::warn!(%allocation, error = reason, "restart requested");

@@ -136,7 +136,8 @@ fn log(report: &InstanceReport) {
     match health {
         Health::Starting => tracing::debug!(%plugin, %allocation, %generation, "plugin is starting"),
         Health::Healthy => {
-            tracing::info!(%plugin, %allocation, %generation, ?remarks, "plugin is healthy");
+            let remarks = remarks.join("; ");
+            tracing::info!(%plugin, %allocation, %generation, remarks, "plugin is healthy");
         }
         Health::Unhealthy { reason } => {
             tracing::warn!(%plugin, %allocation, %generation, error = %reason, "plugin is unhealthy");

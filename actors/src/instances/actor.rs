@@ -95,7 +95,7 @@ impl EffectHandler<Instances> for Handler {
         match news {
             InstancesNews::Expected(plugins) => {
                 let plugins: Vec<String> = plugins.iter().map(ToString::to_string).collect();
-                tracing::info!(?plugins, "plugins registered before are awaited");
+                tracing::info!(plugins = plugins.join(", "), "plugins registered before are awaited");
             }
             InstancesNews::Settled => tracing::info!("every plugin registered before is known by now"),
             // Each instance logs its own reports.

@@ -83,15 +83,16 @@ impl EffectHandler<Processes> for Handler {
 /// left a panic, as a warning if its exit status is unknown.
 fn log_ending(ending: &ProcessEnding) {
     let ProcessEnding { name, tag, pid, exit, uptime, last_errors, panic, .. } = ending;
+    let uptime_s = uptime.as_secs_f64();
     let trace = || panic.clone().unwrap_or_else(|| last_errors.join("\n"));
     match alarm_of(ending) {
         Alarm::Trouble => {
-            tracing::error!(process = %name, %tag, pid, %exit, ?uptime, error = trace(), "process ended");
+            tracing::error!(process = %name, %tag, pid, %exit, uptime_s, error = trace(), "process ended");
         }
         Alarm::Doubt => {
-            tracing::warn!(process = %name, %tag, pid, %exit, ?uptime, error = trace(), "process ended");
+            tracing::warn!(process = %name, %tag, pid, %exit, uptime_s, error = trace(), "process ended");
         }
-        Alarm::None => tracing::info!(process = %name, %tag, pid, %exit, ?uptime, "process ended"),
+        Alarm::None => tracing::info!(process = %name, %tag, pid, %exit, uptime_s, "process ended"),
     }
 }
 

@@ -119,11 +119,12 @@ impl EffectHandler<Supervisor> for Handler {
                 tracing::info!(supervisor, child = %name, ending, "child ended");
             }
             SupervisorNews::ChildRestarting { name, pause } => {
-                tracing::warn!(supervisor, child = %name, ?pause, "child is to be started again");
+                let pause_ms = pause.as_secs_f64() * 1e3;
+                tracing::warn!(supervisor, child = %name, pause_ms, "child is to be started again");
             }
             SupervisorNews::ChildStopped(ending) => {
-                let (name, took) = (&ending.name, ending.took);
-                tracing::info!(supervisor, child = %name, ending = %ending.ending, ?took, "child stopped");
+                let (name, took_ms) = (&ending.name, ending.took.as_secs_f64() * 1e3);
+                tracing::info!(supervisor, child = %name, ending = %ending.ending, took_ms, "child stopped");
             }
             SupervisorNews::Escalated { reason } => {
                 tracing::error!(supervisor, error = %reason, "gave up and leaves it to the parent");

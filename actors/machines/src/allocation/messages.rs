@@ -262,6 +262,20 @@ pub enum TaskEventKind {
     StoppedWithRemarks,
 }
 
+impl TaskEventKind {
+    /// The kind as a word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Unhealthy => "unhealthy",
+            Self::NotReadyInTime => "not-ready-in-time",
+            Self::SocketRefused => "socket-refused",
+            Self::StoppedWithRemarks => "stopped-with-remarks",
+        }
+    }
+}
+
 /// Requests the directories and the context of the task before its start. Removes the registration of a former task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MakeReady {

@@ -1,0 +1,93 @@
+//! What the log says of tasks: starts, ends, restarts, failures and giving up, each once and at its level.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::driver::client::TaskEnd;
+use callboard_actors::vocabulary::{AllocationId, Timestamp};
+
+use super::messages::{DriverCourse, DriverEntry, TaskPhase, TaskReport, TasksNews};
+
+/// What was logged of each task.
+#[derive(Debug, Default)]
+pub(super) struct Logged(BTreeMap<AllocationId, Told>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    phase: TaskPhase,
+    restarts: u64,
+    exit: Option<Timestamp>,
+}
+
+impl Logged {
+    pub(super) fn log(&mut self, news: &TasksNews) {
+        match news {
+            TasksNews::TaskChanged(task) => self.log_task(task),
+            TasksNews::TaskForgotten(task) => {
+                self.0.remove(task);
+                tracing::info!(%task, "a task that the configuration has no more is forgotten");
+            }
+            TasksNews::DriverChanged(DriverEntry { name: driver, course }) => match course {
+                DriverCourse::Pausing(error) => tracing::warn!(%driver, error, "a driver cannot be had yet"),
+                DriverCourse::Refused(error) => tracing::error!(%driver, error, "a driver is refused"),
+                DriverCourse::Leaving => tracing::info!(%driver, "a driver is ended"),
+                DriverCourse::Asking | DriverCourse::Brought => {}
+            },
+            TasksNews::DriverForgotten(driver) => tracing::info!(%driver, "a driver has been ended"),
+        }
+    }
+
+    fn log_task(&mut self, report: &TaskReport) {
+        let TaskReport { name: task, driver, phase, restarts, note: error, .. } = report;
+        let exit = report.exit.as_ref().map(|(_, at)| *at);
+        let told = Told { phase: *phase, restarts: *restarts, exit };
+        let before = self.0.insert(task.clone(), told);
+        let is_new = before.as_ref().is_none_or(|before| before.phase != *phase);
+        let run = report.id.as_ref().map(ToString::to_string);
+        if let Some(before) = before.as_ref().filter(|before| before.exit != exit) {
+            log_exit(report, before.phase == TaskPhase::Stopping);
+        }
+        let is_restarted = before.is_some_and(|before| before.restarts < *restarts);
+        if is_restarted {
+            tracing::warn!(%task, %driver, restarts, error, "a task is started again");
+        }
+        match phase {
+            TaskPhase::Running if is_new => tracing::info!(%task, %driver, run, restarts, "a task runs"),
+            TaskPhase::Failed if is_new => {
+                tracing::error!(%task, %driver, restarts, error, "a task was given up");
+            }
+            TaskPhase::OutOfReach if is_new => {
+                tracing::error!(%task, %driver, run, error, "a task is out of reach")
+            }
+            TaskPhase::Waiting if is_new && !is_restarted => {
+                tracing::warn!(%task, %driver, restarts, error, "a task waits")
+            }
+            TaskPhase::Stopped if is_new => tracing::info!(%task, %driver, restarts, "a task is stopped"),
+            TaskPhase::Stopped
+            | TaskPhase::Starting
+            | TaskPhase::Recovering
+            | TaskPhase::Running
+            | TaskPhase::Stopping
+            | TaskPhase::Waiting
+            | TaskPhase::Ended
+            | TaskPhase::Failed
+            | TaskPhase::OutOfReach => {}
+        }
+    }
+}
+
+/// An end that is no success is a warning, unless the task was being stopped.
+fn log_exit(report: &TaskReport, is_asked_to: bool) {
+    let (TaskReport { name: task, driver, restarts, .. }, Some((exit, _))) = (report, &report.exit) else {
+        return;
+    };
+    let oom_killed = exit.oom_killed;
+    match &exit.end {
+        TaskEnd::Exited(0) => tracing::info!(%task, %driver, restarts, exit = %exit, "a task ended"),
+        TaskEnd::Exited(_) | TaskEnd::Signalled(_) if is_asked_to => {
+            tracing::info!(%task, %driver, restarts, exit = %exit, oom_killed, "a task ended when asked to");
+        }
+        TaskEnd::Exited(_) | TaskEnd::Signalled(_) | TaskEnd::Unknown(_) => {
+            tracing::warn!(%task, %driver, restarts, exit = %exit, oom_killed, "a task ended");
+        }
+    }
+}
