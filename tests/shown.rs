@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{Stage, allocation, driven, pid_of, plugin, task};
+use program::{Stage, allocation, driven, pid_of, plugin, task, until_true};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -146,4 +146,23 @@ fn the_log_tells_of_each_task_what_became_of_it_in_fields_that_can_be_parsed() {
         let nested: Vec<_> = fields.filter(|(_, value)| value.as_str().is_some_and(is_nested)).collect();
         assert!(nested.is_empty(), "{line}");
     }
+}
+
+#[test]
+fn the_first_inventory_of_a_fresh_start_has_what_is_configured_and_an_ordered_stop_removes_it_at_once_n1_hlt_08()
+ {
+    let slow = allocation("slow", "zfs", "node", &["--listen-after", "500ms"], "");
+    let falls = "[[allocation]]\nname = \"falls\"\nplugin = \"bad\"\ntype = \"node\"\ncommand = [\"/bin/sh\", \"-c\", \"exit 3\"]\n";
+    let stage = Stage::new(&format!("[restart]\nattempts = 1\ndelay = \"10ms\"\n{slow}{falls}"));
+    let host = stage.run();
+    let published = "first fingerprints are published";
+    until_true("the first inventory", program::TIMEOUT, || host.log().contains(published));
+    let log = host.log();
+    let summary = log.lines().find(|line| line.contains(published)).expect("it is there");
+    assert!(summary.contains("healthy=1 unhealthy=0 undetected=1 no_answer=0"), "{log}");
+    assert!(!log.contains("no answer yet"), "{log}");
+
+    assert!(host.ask(&["stop", "slow"]).status.success());
+    let removed = "offer removed plugin=csi-node/zfs";
+    until_true("the removal", std::time::Duration::from_secs(5), || host.log().contains(removed));
 }

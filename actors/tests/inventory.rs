@@ -28,8 +28,13 @@ impl Books {
     fn open(fixture: &Fixture) -> Self {
         let address = Address::vacant("inventory", 64);
         let options = InventoryOptions::default();
-        let running =
-            inventory::start(&address, fixture.instances.clone(), None, options, fixture.settings.clone());
+        let running = inventory::start(
+            &address,
+            fixture.instances.clone(),
+            (None, None),
+            options,
+            fixture.settings.clone(),
+        );
         let feed = address.subscribe("test", 64).expect("it runs");
         Self { address, running, feed }
     }

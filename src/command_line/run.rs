@@ -8,11 +8,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
+use callboard_actors::inventory::InventoryOptions;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
 use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, StopMode};
 use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
-use callboard_actors::vocabulary::Timestamp;
+use callboard_actors::vocabulary::{PluginKey, Timestamp};
 use clap::Args;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, interval_at};
@@ -158,6 +159,7 @@ impl Program {
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
         let builder = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).binder(binder.clone());
+        let builder = builder.inventory(inventory_options(&config));
         let builder = builder.drivers(drivers_options(&config)).catalog(catalog_options(&config));
         let builder = builder.registry(config.failover.registry()).instances(config.failover.instances());
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
@@ -313,6 +315,16 @@ fn bind(config: &Config, runtime_dir: &Path) -> Result<AdminSocket, SocketError>
         None => socket_path(&config.data_dir, runtime_dir)?,
     };
     AdminSocket::bind(&socket, &config.data_dir)
+}
+
+/// The first inventory waits for the plugins that the configuration starts.
+fn inventory_options(config: &Config) -> InventoryOptions {
+    let started = config.allocations.iter().filter(|allocation| allocation.start);
+    let expected = started.flat_map(|allocation| {
+        let types = allocation.role.plugin_types().iter();
+        types.map(|kind| PluginKey::new(*kind, allocation.plugin.clone()))
+    });
+    InventoryOptions { expected: expected.collect(), ..InventoryOptions::default() }
 }
 
 fn agent_options(config: &Config) -> AgentOptions {

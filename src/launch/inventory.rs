@@ -1,16 +1,20 @@
 //! The inventory as a part of a host.
 
 use callboard_actors::inventory::{self, Inventory};
+use callboard_actors::shell::Clock;
 
 use super::options::Options;
 use super::part::Part;
 use crate::host::Host;
 
 pub(super) fn part(host: &Host, options: &Options) -> Part<Inventory> {
-    let options = options.inventory;
+    let clock = options.clock.clone().unwrap_or_else(Clock::system);
+    let mut options = options.inventory.clone();
+    options.expected_until = clock.now() + options.first_wait;
     Part::new(host.inventory(), move |address, context| {
-        let (instances, drivers) = (context.host().instances().clone(), context.host().drivers().clone());
-        inventory::start(address, instances, Some(drivers), options, context.settings())
+        let host = context.host();
+        let besides = (Some(host.drivers().clone()), Some(host.allocations().clone()));
+        inventory::start(address, host.instances().clone(), besides, options.clone(), context.settings())
     })
     .after("instances")
     .after("drivers")

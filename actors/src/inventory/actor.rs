@@ -6,27 +6,31 @@ use futures_util::future::LocalBoxFuture;
 use super::{
     FirstSummary, Inventory, InventoryCall, InventoryNews, InventoryOptions, InventoryOutcome, Offer,
 };
+use crate::allocations::Allocations;
 use crate::drivers::{AwaitDrivers, DriverSummary, Drivers};
 use crate::instances::Instances;
 use crate::shell::{Address, EffectHandler, Follower, NoStore, Running, Settings, start as start_machine};
 
 /// Starts the inventory and gives it a seat at a vacant address. It follows `instances`, whether these run already or come
-/// later; with `drivers` its first wait covers those that their owner has or expects.
+/// later; with `drivers` its first wait covers those that their owner has or expects, and with `allocations` those that are prepared.
 pub fn start(
     address: &Address<Inventory>,
     instances: Address<Instances>,
-    drivers: Option<Address<Drivers>>,
+    (drivers, allocations): (Option<Address<Drivers>>, Option<Address<Allocations>>),
     options: InventoryOptions,
     settings: Settings,
 ) -> Running {
-    let options = InventoryOptions { awaits_drivers: drivers.is_some(), ..options };
-    let handler = Handler { instances: Follower::new("inventory", instances), drivers };
+    let (awaits_drivers, follows_allocations) = (drivers.is_some(), allocations.is_some());
+    let options = InventoryOptions { awaits_drivers, follows_allocations, ..options };
+    let allocations = allocations.map(|allocations| Follower::new("inventory", allocations));
+    let handler = Handler { instances: Follower::new("inventory", instances), drivers, allocations };
     start_machine(address, options, handler, NoStore, settings)
 }
 
 struct Handler {
     instances: Follower<Instances>,
     drivers: Option<Address<Drivers>>,
+    allocations: Option<Follower<Allocations>>,
 }
 
 impl EffectHandler<Inventory> for Handler {
@@ -35,6 +39,12 @@ impl EffectHandler<Inventory> for Handler {
             (InventoryCall::Follow { afresh }, _) => {
                 self.instances.follow(afresh).map(InventoryOutcome::Heard).boxed_local()
             }
+            (InventoryCall::FollowAllocations { afresh }, _) => match &mut self.allocations {
+                Some(allocations) => {
+                    allocations.follow(afresh).map(InventoryOutcome::Allocations).boxed_local()
+                }
+                None => std::future::pending().boxed_local(),
+            },
             (InventoryCall::AwaitDrivers { within }, Some(drivers)) => {
                 drivers.ask(AwaitDrivers { within }).map(InventoryOutcome::Drivers).boxed_local()
             }

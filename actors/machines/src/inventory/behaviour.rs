@@ -15,11 +15,11 @@ use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, Generation, Health, Moment, PluginKey};
 
 /// How long one call for the instances' news waits before it is made again.
-const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
+pub(super) const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
 /// How much longer the answer of the owner of the drivers may take than what it waits itself.
 const DRIVERS_MARGIN: Duration = Duration::from_secs(1);
 /// How long to wait before instances that were not there are followed again.
-const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
 
 impl Machine for Inventory {
     const KIND: &'static str = "inventory";
@@ -36,17 +36,22 @@ impl Machine for Inventory {
 
     fn restore(options: &InventoryOptions, (): (), moment: Moment) -> Self {
         let drivers = (!options.awaits_drivers).then(DriverSummary::default);
+        let is_expecting = moment.now < options.expected_until;
+        let expected = options.expected.iter().filter(|_| is_expecting).cloned().collect();
         Self {
-            options: *options,
+            options: options.clone(),
             phase: Phase::Gathering {
                 reports: BTreeMap::new(),
                 awaited: BTreeSet::new(),
+                expected,
                 is_settled: false,
                 drivers,
             },
             following: Attempt::default(),
             waiting: Vec::new(),
             first_until: moment.now + options.first_wait,
+            allocations: BTreeMap::new(),
+            stopped: BTreeSet::new(),
         }
     }
 
@@ -55,6 +60,7 @@ impl Machine for Inventory {
             Input::Resumed => {
                 effects.start_timer(InventoryTimer::FirstWait, moment.now + self.options.first_wait);
                 self.follow(true, effects);
+                self.follow_allocations(true, effects);
                 self.ask_drivers(moment, effects);
             }
             Input::Asked { id, ask: InventoryAsk::TakeInventory(_), .. } => {
@@ -64,11 +70,15 @@ impl Machine for Inventory {
             Input::Returned { key, call: InventoryCall::Follow { .. }, outcome } => {
                 self.returned(moment, *key, outcome, effects);
             }
+            Input::Returned { call: InventoryCall::FollowAllocations { .. }, outcome, .. } => {
+                self.allocations_returned(moment, outcome, effects);
+            }
             Input::Returned { call: InventoryCall::AwaitDrivers { .. }, outcome, .. } => {
                 self.drivers_told(moment, outcome, effects);
             }
             Input::Elapsed(InventoryTimer::AskDrivers) => self.ask_drivers(moment, effects),
             Input::Elapsed(InventoryTimer::Refollow) => self.follow(true, effects),
+            Input::Elapsed(InventoryTimer::RefollowAllocations) => self.follow_allocations(true, effects),
             Input::Elapsed(InventoryTimer::FirstWait) => self.publish_what_is_known(effects),
             Input::Elapsed(InventoryTimer::Grace(plugin)) => self.grace_ended(plugin, effects),
             Input::StopRequested(_) => {
@@ -119,7 +129,11 @@ impl Inventory {
             }
             // Nothing happened for a long time.
             Err(CallLost::DeadlineExceeded(_)) => self.follow(false, effects),
-            Ok(InventoryOutcome::Heard(Err(_)) | InventoryOutcome::Drivers(_))
+            Ok(
+                InventoryOutcome::Heard(Err(_))
+                | InventoryOutcome::Drivers(_)
+                | InventoryOutcome::Allocations(_),
+            )
             | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
                 effects.start_timer(InventoryTimer::Refollow, moment.now + REFOLLOW_PAUSE);
             }
@@ -197,7 +211,12 @@ impl Inventory {
         let Phase::Gathering { drivers, .. } = &mut self.phase else { return };
         match outcome {
             Ok(InventoryOutcome::Drivers(Ok(summary))) => *drivers = Some(summary.clone()),
-            Ok(InventoryOutcome::Drivers(Err(_)) | InventoryOutcome::Heard(_)) | Err(_)
+            Ok(
+                InventoryOutcome::Drivers(Err(_))
+                | InventoryOutcome::Heard(_)
+                | InventoryOutcome::Allocations(_),
+            )
+            | Err(_)
                 if moment.now < self.first_until =>
             {
                 effects.start_timer(InventoryTimer::AskDrivers, moment.now + REFOLLOW_PAUSE);
@@ -211,8 +230,13 @@ impl Inventory {
         }
     }
 
-    fn publish_if_known(&mut self, effects: &mut Effects<Self>) {
-        if let Phase::Gathering { reports, awaited, is_settled: true, drivers: Some(drivers) } = &self.phase {
+    pub(super) fn publish_if_known(&mut self, effects: &mut Effects<Self>) {
+        if !self.missing().is_empty() {
+            return;
+        }
+        if let Phase::Gathering { reports, awaited, is_settled: true, drivers: Some(drivers), .. } =
+            &self.phase
+        {
             let mut summary = FirstSummary::of(reports.values());
             summary.undetected.extend(awaited.iter().filter(|p| !reports.contains_key(p)).cloned());
             let summary = summary.with_drivers(drivers);
@@ -223,13 +247,17 @@ impl Inventory {
     /// Enough was waited: one that was awaited and has no report has not answered yet. What is known of drivers comes with the
     /// end of the same wait.
     fn publish_what_is_known(&mut self, effects: &mut Effects<Self>) {
-        if let Phase::Gathering { reports, awaited, is_settled, drivers: Some(drivers) } = &self.phase {
+        if let Phase::Gathering { reports, awaited, expected, is_settled, drivers: Some(drivers) } =
+            &self.phase
+        {
             let mut summary = FirstSummary::of(reports.values());
-            let missing = awaited.iter().filter(|p| !reports.contains_key(p)).cloned();
+            let is_missing = |plugin: &&PluginKey| !reports.contains_key(plugin);
+            let missing = awaited.iter().filter(|plugin| is_missing(plugin) && !expected.contains(plugin));
             match is_settled {
-                true => summary.undetected.extend(missing),
-                false => summary.no_answer.extend(missing),
+                true => summary.undetected.extend(missing.cloned()),
+                false => summary.no_answer.extend(missing.cloned()),
             }
+            summary.no_answer.extend(expected.iter().filter(is_missing).cloned());
             let summary = summary.with_drivers(drivers);
             self.publish_first(summary, effects);
         }
@@ -277,6 +305,7 @@ impl Inventory {
                 Health::Starting | Health::Healthy | Health::Unhealthy { .. },
             ) => {
                 reports.insert(report.plugin.clone(), report.clone());
+                self.publish_if_known(effects);
             }
             (
                 Phase::Published { standings, .. },
@@ -299,11 +328,17 @@ impl Inventory {
                 reports.remove(plugin);
             }
             Phase::Published { standings, .. } => match standings.get_mut(plugin) {
+                Some(Standing::Current(_)) if self.stopped.contains(plugin) => {
+                    self.remove_now(plugin, effects)
+                }
                 Some(standing @ Standing::Current(_)) => {
                     let told = Offer { restarting: true, ..standing.offer().clone() };
                     *standing = Standing::Restarting { told, successor: None };
                     let end = moment.now + self.options.restart_grace;
                     effects.start_timer(InventoryTimer::Grace(plugin.clone()), end);
+                }
+                Some(Standing::Restarting { .. }) if self.stopped.contains(plugin) => {
+                    self.remove_now(plugin, effects);
                 }
                 // The grace goes on as it began.
                 Some(Standing::Restarting { successor, .. }) => *successor = None,
@@ -322,9 +357,8 @@ impl Inventory {
                 }
                 standings.insert(plugin.clone(), Standing::Current(offer));
             }
-            Some(Standing::Restarting { told, successor: None }) => {
-                let last = Offer { health: Health::Gone, restarting: false, ..told };
-                effects.publish(InventoryNews::Removed(last));
+            Some(standing @ Standing::Restarting { successor: None, .. }) => {
+                effects.publish(InventoryNews::Removed(standing.last_offer()));
             }
             // A successor came in time.
             Some(current @ Standing::Current(_)) => {

@@ -18,22 +18,26 @@
 //! What holds:
 //!
 //! - What is published is a pure function of what the instances reported (HLT-07). Nothing is told before the first
-//!   fingerprints, and these are told in one piece, as soon as every plugin is known that was registered at the start; a node
-//!   without plugins waits for nothing (N1, HLT-06).
+//!   fingerprints, and these are told in one piece, as soon as every plugin has answered or failed that was registered at the start,
+//!   that the host program expects, or whose allocation is prepared; a node without plugins waits for nothing (N1, HLT-06). Who is
+//!   missing when the wait ends is named.
 //! - Offers that differ only in generation or in the time since when are equal, and equal offers are not told (SCL-05).
 //! - An offer whose plugin has left is kept for a grace, marked as restarting, and nothing is told of that. Within the grace
-//!   a successor is told of only when it is healthy, and only if it offers something else (HLT-08).
+//!   a successor is told of only when it is healthy, and only if it offers something else. There is no grace for a plugin whose last
+//!   allocation was stopped for good (HLT-08).
 
 mod messages;
 
 mod state;
 
 mod behaviour;
+mod expecting;
 
 #[cfg(test)]
 mod scripts;
 
 pub use messages::*;
 pub use state::{
-    InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome, InventoryTimer,
+    AllocationsItem, InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome,
+    InventoryTimer,
 };

@@ -8,6 +8,7 @@ use goldenscript::ArgumentConsumer;
 
 use super::messages::*;
 use super::state::*;
+use crate::allocations::{AllocationPhase, AllocationStatus, AllocationsNews, AllocationsView};
 use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{CallKey, Effect};
@@ -17,14 +18,24 @@ use crate::{AskError, FeedItem};
 
 #[test]
 fn every_story_of_the_inventory_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 16, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 19, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Inventory>, Fault> {
     let waiting_max = args.take_key("waiting").unwrap_or("4096").parse()?;
     let awaits_drivers = args.take_key("drivers") == Some("awaited");
-    let options = InventoryOptions { waiting_max, awaits_drivers, ..InventoryOptions::default() };
-    Ok(Stage::begin(options, tell))
+    let expected =
+        args.take_key("expects").map_or(Ok(vec![]), |names| names.split(',').map(plugin_key).collect());
+    let (expected, follows_allocations) = (expected?, args.take_key("allocations").is_some());
+    let options = InventoryOptions {
+        waiting_max,
+        awaits_drivers,
+        expected,
+        follows_allocations,
+        ..InventoryOptions::default()
+    };
+    let begun = Stage::begin(options.clone(), tell).now;
+    Ok(Stage::begin(InventoryOptions { expected_until: begun + options.first_wait, ..options }, tell))
 }
 
 fn say(stage: &mut Stage<Inventory>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
@@ -36,8 +47,13 @@ fn say(stage: &mut Stage<Inventory>, verb: &str, args: &mut ArgumentConsumer<'_>
             let gone = AskError::NotRunning { actor: "instances".to_owned() };
             stage.give(call, Ok(InventoryOutcome::Heard(Err(gone))));
         }
+        "allocations" | "allocation" | "stopped" | "no-allocations" => {
+            let said = read_allocations(verb, args, stage.now)?;
+            let call = stage.take_call(|call| matches!(call, InventoryCall::FollowAllocations { .. }))?;
+            stage.give(call, Ok(InventoryOutcome::Allocations(said)));
+        }
         "drivers" => {
-            let call = stage.take_call(|call| !is_following(call))?;
+            let call = stage.take_call(|call| matches!(call, InventoryCall::AwaitDrivers { .. }))?;
             stage.give(call, Ok(InventoryOutcome::Drivers(read_drivers(args)?)));
         }
         // What an earlier try of following brings.
@@ -78,6 +94,40 @@ fn read_drivers(args: &mut ArgumentConsumer<'_>) -> Result<Result<DriverSummary,
         }
     }
     Ok(Ok(summary))
+}
+
+/// `allocations zfs=a nfs=b` is a snapshot, `allocation zfs=a` news of one, `stopped a` the end of one.
+fn read_allocations(
+    verb: &str,
+    args: &mut ArgumentConsumer<'_>,
+    now: Timestamp,
+) -> Result<Result<Vec<AllocationsItem>, AskError>, Fault> {
+    if verb == "no-allocations" {
+        return Ok(Err(AskError::NotRunning { actor: "allocations".to_owned() }));
+    }
+    if verb == "stopped" {
+        let news = AllocationsNews::Gone(AllocationId::new(&*word(args, "allocation")?)?);
+        return Ok(Ok(vec![FeedItem::Change { number: 1, news }]));
+    }
+    let mut allocations = Vec::new();
+    while let Some((plugin, allocation)) = args.next_key() {
+        allocations.push(AllocationStatus {
+            allocation: AllocationId::new(allocation)?,
+            task: TaskName::new("plugin")?,
+            plugin: PluginName::new(plugin)?,
+            role: Role::Node,
+            phase: AllocationPhase::Prepared,
+            health: Health::Starting,
+            socket: SocketPath::new("/run/p.sock")?,
+            since: now,
+            last_event: String::new(),
+        });
+    }
+    if verb == "allocations" {
+        return Ok(Ok(vec![FeedItem::Snapshot { number: 0, view: AllocationsView { allocations } }]));
+    }
+    let changed = |status| FeedItem::Change { number: 1, news: AllocationsNews::Changed(status) };
+    Ok(Ok(allocations.into_iter().map(changed).collect()))
 }
 
 fn read_item(verb: &str, args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<InstancesItem, Fault> {
@@ -159,6 +209,9 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
         Effect::Call { call: InventoryCall::Follow { afresh: true }, .. } => {
             "follow the instances".to_owned()
         }
+        Effect::Call { call: InventoryCall::FollowAllocations { afresh: true }, .. } => {
+            "follow the allocations".to_owned()
+        }
         Effect::Call { call: InventoryCall::AwaitDrivers { within }, .. } => {
             format!("await the drivers for {within:?}")
         }
@@ -177,13 +230,22 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
             format!("the grace of {plugin} ends in {:?}", at.since(now))
         }
         Effect::CancelTimer(InventoryTimer::Grace(plugin)) => format!("the grace of {plugin} is over"),
-        Effect::Call { call: InventoryCall::Follow { afresh: false }, .. }
+        Effect::Call {
+            call: InventoryCall::Follow { afresh: false } | InventoryCall::FollowAllocations { afresh: false },
+            ..
+        }
         | Effect::StartTimer(
-            InventoryTimer::FirstWait | InventoryTimer::Refollow | InventoryTimer::AskDrivers,
+            InventoryTimer::FirstWait
+            | InventoryTimer::Refollow
+            | InventoryTimer::RefollowAllocations
+            | InventoryTimer::AskDrivers,
             _,
         )
         | Effect::CancelTimer(
-            InventoryTimer::FirstWait | InventoryTimer::Refollow | InventoryTimer::AskDrivers,
+            InventoryTimer::FirstWait
+            | InventoryTimer::Refollow
+            | InventoryTimer::RefollowAllocations
+            | InventoryTimer::AskDrivers,
         ) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
         Effect::Persist(never) => match *never {},

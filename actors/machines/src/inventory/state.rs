@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::messages::{FirstSummary, Offer};
+use crate::allocations::{AllocationsNews, AllocationsView};
 use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::AskId;
-use crate::vocabulary::{Attempt, DriverName, Health, PluginKey, PluginName, PluginType, Timestamp};
+use crate::vocabulary::{
+    AllocationId, Attempt, DriverName, Health, PluginKey, PluginName, PluginType, Timestamp,
+};
 use crate::{AskError, FeedItem};
 
 /// How the inventory is set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InventoryOptions {
     /// How long to wait at most for the first fingerprints (N1). 50 s by default.
     pub first_wait: Duration,
@@ -21,6 +24,14 @@ pub struct InventoryOptions {
     pub waiting_max: usize,
     /// Whether the first wait covers the drivers that their owner has or expects. Set by the start function of the shell.
     pub awaits_drivers: bool,
+    /// The plugins that the first wait is for besides those that were registered before and those of drivers: whatever the host
+    /// program is about to run.
+    pub expected: Vec<PluginKey>,
+    /// Until when they, and the plugins of prepared allocations, are waited for: the end of the first wait of the host. An inventory
+    /// that is built later waits for none of them.
+    pub expected_until: Timestamp,
+    /// Whether it hears of allocations. Set by the start function of the shell.
+    pub follows_allocations: bool,
 }
 
 impl Default for InventoryOptions {
@@ -30,6 +41,9 @@ impl Default for InventoryOptions {
             restart_grace: Duration::from_secs(15),
             waiting_max: 4_096,
             awaits_drivers: false,
+            expected: Vec::new(),
+            expected_until: Timestamp::default(),
+            follows_allocations: false,
         }
     }
 }
@@ -37,11 +51,19 @@ impl Default for InventoryOptions {
 /// One item of the instances' feed.
 pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;
 
+/// One item of the allocations' feed.
+pub type AllocationsItem = FeedItem<AllocationsNews, AllocationsView>;
+
 /// What the inventory has done for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InventoryCall {
     /// Wait for what the instances say next; `afresh` begins with a snapshot.
     Follow {
+        /// Whether to subscribe anew.
+        afresh: bool,
+    },
+    /// Wait for what the allocations say next; `afresh` begins with a snapshot.
+    FollowAllocations {
         /// Whether to subscribe anew.
         afresh: bool,
     },
@@ -57,6 +79,8 @@ pub enum InventoryCall {
 pub enum InventoryOutcome {
     /// What the instances said.
     Heard(Result<Vec<InstancesItem>, AskError>),
+    /// What the allocations said.
+    Allocations(Result<Vec<AllocationsItem>, AskError>),
     /// What is known of drivers.
     Drivers(Result<DriverSummary, AskError>),
 }
@@ -66,6 +90,8 @@ pub enum InventoryOutcome {
 pub enum InventoryTimer {
     /// The instances may be there again.
     Refollow,
+    /// The allocations may be there again.
+    RefollowAllocations,
     /// The owner of the drivers may be there again.
     AskDrivers,
     /// The end of the wait for the first fingerprints.
@@ -83,6 +109,8 @@ pub(super) enum Phase {
         reports: BTreeMap<PluginKey, InstanceReport>,
         /// Which plugins were registered at the start.
         awaited: BTreeSet<PluginKey>,
+        /// Which plugins are expected besides: they are waited for until each has answered.
+        expected: BTreeSet<PluginKey>,
         /// Whether every one of them is known.
         is_settled: bool,
         /// What is known of drivers; `None` while that is waited for.
@@ -117,6 +145,12 @@ impl Standing {
         match self {
             Self::Current(offer) | Self::Restarting { told: offer, .. } => offer,
         }
+    }
+
+    /// The offer as it is told when it is gone for good.
+    pub(super) fn last_offer(self) -> Offer {
+        let (Self::Current(told) | Self::Restarting { told, .. }) = self;
+        Offer { health: Health::Gone, restarting: false, ..told }
     }
 }
 
@@ -197,4 +231,8 @@ pub struct Inventory {
     pub(super) waiting: Vec<AskId>,
     /// When the first wait ends.
     pub(super) first_until: Timestamp,
+    /// The allocations that there are, and the plugins that each serves.
+    pub(super) allocations: BTreeMap<AllocationId, Vec<PluginKey>>,
+    /// The offered plugins whose last allocation was stopped for good, and which have not left yet.
+    pub(super) stopped: BTreeSet<PluginKey>,
 }

@@ -180,7 +180,7 @@ impl InventoryLaws {
 impl Witness<Inventory> for InventoryLaws {
     fn rebuilt(&mut self, moment: Moment, _machine: &Inventory) {
         let verdict = std::mem::take(&mut self.verdict);
-        *self = Self { verdict, begun: moment.now, ..Self::new(self.options) };
+        *self = Self { verdict, begun: moment.now, ..Self::new(self.options.clone()) };
     }
 
     fn stepped(

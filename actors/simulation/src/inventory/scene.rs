@@ -131,7 +131,8 @@ impl Scene for InventoryScene {
             follow: None,
             drivers: None,
         };
-        (scene, StandIn::begin(options, NoDisk, InventoryLaws::new(options), Rules::default()))
+        let laws = InventoryLaws::new(options.clone());
+        (scene, StandIn::begin(options, NoDisk, laws, Rules::default()))
     }
 
     fn stops(bounds: &InventoryBounds) -> &'static [StopMode] {
@@ -214,6 +215,9 @@ impl Scene for InventoryScene {
                     self.inbox.clear();
                     self.inbox.push_back(self.snapshot());
                 }
+            }
+            InventoryCall::FollowAllocations { .. } => {
+                unreachable!("without allocations nobody is asked for them")
             }
             InventoryCall::AwaitDrivers { within } => self.drivers = Some((number, stage.now + within)),
         }

@@ -13,7 +13,7 @@ use super::host_model::{HostModel, InventoryActor};
 
 pub(super) fn new_inventory() -> InventoryActor {
     let options = InventoryOptions::default();
-    StandIn::begin(options, NoDisk, InventoryLaws::new(options), Rules::default())
+    StandIn::begin(options, NoDisk, InventoryLaws::new(InventoryOptions::default()), Rules::default())
 }
 
 impl HostModel {

@@ -1,0 +1,127 @@
+//! Which plugins are expected: those of the configuration, and those of allocations on their way. The first wait is for them, and an
+//! allocation that was stopped for good is not waited for any longer.
+
+use super::messages::InventoryNews;
+use super::state::{
+    AllocationsItem, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, Standing,
+};
+use crate::FeedItem;
+use crate::allocations::{AllocationStatus, AllocationsNews, AllocationsView};
+use crate::kernel::{CallKey, CallLost, Effects};
+use crate::vocabulary::{AllocationId, Health, Moment, PluginKey};
+
+use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
+
+impl Inventory {
+    pub(super) fn follow_allocations(&self, afresh: bool, effects: &mut Effects<Self>) {
+        if self.options.follows_allocations {
+            let call = InventoryCall::FollowAllocations { afresh };
+            effects.call(CallKey::default(), FOLLOW_DEADLINE, call);
+        }
+    }
+
+    pub(super) fn allocations_returned(
+        &mut self,
+        moment: Moment,
+        outcome: &Result<InventoryOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        match outcome {
+            Ok(InventoryOutcome::Allocations(Ok(items))) => {
+                items.iter().for_each(|item| self.allocations_heard(moment, item, effects));
+                self.follow_allocations(false, effects);
+            }
+            // Nothing happened for a long time.
+            Err(CallLost::DeadlineExceeded(_)) => self.follow_allocations(false, effects),
+            Ok(_) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
+                effects.start_timer(InventoryTimer::RefollowAllocations, moment.now + REFOLLOW_PAUSE);
+            }
+        }
+    }
+
+    fn allocations_heard(&mut self, moment: Moment, item: &AllocationsItem, effects: &mut Effects<Self>) {
+        match item {
+            FeedItem::Snapshot { view, .. } => self.allocations_replaced(moment, view, effects),
+            FeedItem::Change { news: AllocationsNews::Changed(status), .. } => {
+                self.allocation_is(moment, status)
+            }
+            FeedItem::Change { news: AllocationsNews::Gone(allocation), .. } => {
+                self.allocation_gone(allocation, effects);
+            }
+            // After a lag comes a snapshot.
+            FeedItem::Change {
+                news: AllocationsNews::Task(_) | AllocationsNews::RestartRequested { .. },
+                ..
+            }
+            | FeedItem::Lagged { .. } => {}
+        }
+    }
+
+    fn allocations_replaced(&mut self, moment: Moment, view: &AllocationsView, effects: &mut Effects<Self>) {
+        let is_there =
+            |allocation: &AllocationId| view.allocations.iter().any(|one| one.allocation == *allocation);
+        let gone: Vec<_> =
+            self.allocations.keys().filter(|allocation| !is_there(allocation)).cloned().collect();
+        view.allocations.iter().for_each(|status| self.allocation_is(moment, status));
+        gone.iter().for_each(|allocation| self.allocation_gone(allocation, effects));
+    }
+
+    fn allocation_is(&mut self, moment: Moment, status: &AllocationStatus) {
+        let types = status.role.plugin_types().iter();
+        let plugins: Vec<_> = types.map(|kind| PluginKey::new(*kind, status.plugin.clone())).collect();
+        plugins.iter().for_each(|plugin| {
+            self.stopped.remove(plugin);
+        });
+        if let Phase::Gathering { expected, .. } = &mut self.phase
+            && moment.now < self.options.expected_until
+        {
+            expected.extend(plugins.iter().cloned());
+        }
+        self.allocations.insert(status.allocation.clone(), plugins);
+    }
+
+    /// It was stopped: its plugins are not expected any more, unless another allocation serves them.
+    fn allocation_gone(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+        for plugin in self.allocations.remove(allocation).unwrap_or_default() {
+            if self.allocations.values().flatten().any(|other| *other == plugin) {
+                continue;
+            }
+            match &mut self.phase {
+                Phase::Gathering { expected, awaited, .. } => {
+                    awaited.extend(expected.take(&plugin));
+                }
+                Phase::Published { standings, .. } => match standings.get(&plugin) {
+                    Some(Standing::Restarting { successor: None, .. }) => self.remove_now(&plugin, effects),
+                    // It leaves in a moment.
+                    Some(Standing::Current(_) | Standing::Restarting { .. }) => {
+                        self.stopped.insert(plugin);
+                    }
+                    None => {}
+                },
+            }
+        }
+        self.publish_if_known(effects);
+    }
+
+    /// Nobody is expected back: the offer is removed without a grace.
+    pub(super) fn remove_now(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        let Phase::Published { standings, .. } = &mut self.phase else { return };
+        self.stopped.remove(plugin);
+        if let Some(standing) = standings.remove(plugin) {
+            if matches!(standing, Standing::Restarting { .. }) {
+                effects.cancel_timer(InventoryTimer::Grace(plugin.clone()));
+            }
+            effects.publish(InventoryNews::Removed(standing.last_offer()));
+        }
+    }
+
+    /// The expected plugins that have not answered.
+    pub(super) fn missing(&self) -> Vec<PluginKey> {
+        let Phase::Gathering { expected, reports, .. } = &self.phase else { return Vec::new() };
+        let has_answered = |plugin: &&PluginKey| {
+            let health = reports.get(plugin).map(|report| &report.health);
+            matches!(health, Some(Health::Healthy | Health::Unhealthy { .. }))
+        };
+        expected.iter().filter(|plugin| !has_answered(plugin)).cloned().collect()
+    }
+}
