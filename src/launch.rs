@@ -145,8 +145,8 @@ fn parts(
         registry::part(host, &options).into(),
         instances::part(host, &options).into(),
         drivers::part(host, &options).into(),
-        inventory::part(host, &options).into(),
         allocations::part(host, &options, layout).into(),
+        inventory::part(host, &options).into(),
         catalog::part(host, &options).into(),
     ];
     parts.extend(options.parts);

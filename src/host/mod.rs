@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!                      supervisor
-//!      ┌─────────┬─────────┼──────────┬────────────┐
-//!  persister  registry  instances  inventory  allocations       started in this order, stopped in reverse
-//!      ▲ writes  │ feed ───► │ feed ───► │             │
-//!      └─────────┘           │           └► the host   │
-//!                one instance per           one per plugin workload: prepares, probes, registers,
-//!                active plugin              watches, deregisters
+//!      ┌─────────┬─────────┼───────────┬─────────────┐
+//!  persister  registry  instances  allocations   inventory      started in this order, stopped in reverse
+//!      ▲ writes  │ feed ───► │ feed ─────┼───────────► │
+//!      └─────────┘           │           │ feed ─────► └► the host
+//!                one instance per     one per plugin workload: prepares, probes, registers,
+//!                registration         watches, deregisters
 //! ```
 //!
 //! Beside these, `processes` owns the processes of plugins and is started behind the persister; `drivers` owns the task drivers that

@@ -8,7 +8,7 @@ use super::part::Part;
 use crate::host::Host;
 
 pub(super) fn part(host: &Host, options: &Options) -> Part<Inventory> {
-    let clock = options.clock.clone().unwrap_or_else(Clock::system);
+    let clock = options.clock.unwrap_or_else(Clock::system);
     let mut options = options.inventory.clone();
     options.expected_until = clock.now() + options.first_wait;
     Part::new(host.inventory(), move |address, context| {
@@ -18,4 +18,6 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Inventory> {
     })
     .after("instances")
     .after("drivers")
+    // So that it hears of each allocation.
+    .after("allocations")
 }
