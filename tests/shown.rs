@@ -166,3 +166,41 @@ fn the_first_inventory_of_a_fresh_start_has_what_is_configured_and_an_ordered_st
     let removed = "offer removed plugin=csi-node/zfs";
     until_true("the removal", std::time::Duration::from_secs(5), || host.log().contains(removed));
 }
+
+#[test]
+fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
+    let idle = allocation("b", "nfs", "node", &[], "start = false");
+    let stage = Stage::new(
+        &("[restart]\ndelay = \"1h\"\n".to_owned() + &allocation("a", "zfs", "node", &[], "") + &idle),
+    );
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "a");
+    host.until("a healthy allocation", |status| task(status, "a")["health"] == "healthy");
+    let code = |words: &[&str]| host.ask(words).status.code();
+    let said = |words: &[&str]| String::from_utf8(host.ask(words).stdout).expect("text");
+    assert_eq!((code(&["health"]), said(&["health"])), (Some(0), "all is well\n".to_owned()));
+    assert_eq!(code(&["status", "--check"]), Some(0));
+    assert!(said(&["status"]).contains("all is well"));
+    assert_eq!(code(&["health", "nobody"]), Some(1));
+
+    program::left::kill_if_there(pid_of(&host.json(&["status"]), "a"));
+    host.until("its end", |status| task(status, "a")["task"] != "running");
+    assert_eq!(
+        (code(&["health", "zfs"]), code(&["status", "--check"]), code(&["status"])),
+        (Some(3), Some(3), Some(0))
+    );
+    let told: Value = serde_json::from_slice(&host.ask(&["health", "--json"]).stdout).expect("it is JSON");
+    assert_eq!((&told["well"], &told["not_well"][0]["name"]), (&json!(false), &json!("csi-node/zfs")));
+    let whole = said(&["status", "zfs"]);
+    assert!(
+        whole.contains("plugin zfs") && whole.contains("allocation a") && !whole.contains("allocation b"),
+        "{whole}"
+    );
+    host.signal(Signal::TERM);
+    host.ended();
+    let after = std::process::Command::new(program::CALLBOARD);
+    let ended = |mut command: std::process::Command| {
+        command.args(["health", "--data-dir"]).arg(stage.data_dir()).output().expect("it runs")
+    };
+    assert_eq!(ended(after).status.code(), Some(4));
+}

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::drawing::{Drawing, drawing};
 use super::left::Left;
 use super::target::{TargetArgs, TargetError};
-use super::{json, show, told};
+use super::{health, json, show, told, whole};
 use crate::admin::{AdminClient, AdminError};
 use crate::output::{Palette, Reader, print};
 use crate::timeline::{Drawer, Page};
@@ -22,6 +22,11 @@ use crate::timeline::{Drawer, Page};
 const MARKS_MAX: usize = 500;
 /// How long a line may wait until it stands in the picture, with those that come meanwhile.
 const DRAWN_WITHIN: Duration = Duration::from_millis(100);
+
+/// The exit code where something is not well.
+const NOT_WELL: u8 = 3;
+/// The exit code where it was asked whether something is well, and no host runs.
+const NO_HOST: u8 = 4;
 
 /// What can be said to a command without a name.
 #[derive(Debug, Args)]
@@ -39,6 +44,30 @@ pub(super) struct PlainArgs {
 pub(super) struct NameArgs {
     /// The name of the allocation or task
     name: String,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+/// What can be said to `status`.
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    /// Show one plugin, allocation, driver or task whole, with what belongs to it
+    name: Option<String>,
+
+    /// Tell by the exit code whether all of it is well: 0 well, 3 not, 4 no host
+    #[arg(long)]
+    check: bool,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+/// What can be said to `health`.
+#[derive(Debug, Args)]
+pub(super) struct HealthArgs {
+    /// A plugin, an allocation, a driver or a task; without it the whole host
+    name: Option<String>,
 
     #[command(flatten)]
     plain: PlainArgs,
@@ -85,6 +114,8 @@ enum AskError {
     Drawing(io::Error),
     #[error(transparent)]
     Left(#[from] Left),
+    #[error("the host has no plugin, allocation, driver or task {0:?}")]
+    Unknown(String),
 }
 
 impl From<AdminError> for AskError {
@@ -97,7 +128,15 @@ impl AskError {
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Target(error) => error.exit_code(),
-            Self::Output(_) | Self::Drawing(_) | Self::Left(_) => 1,
+            Self::Output(_) | Self::Drawing(_) | Self::Left(_) | Self::Unknown(_) => 1,
+        }
+    }
+
+    /// The exit code where it is asked whether a host is well.
+    const fn health_exit_code(&self) -> u8 {
+        match self {
+            Self::Target(TargetError::Admin(AdminError::NoHost { .. } | AdminError::Dead { .. })) => NO_HOST,
+            other => other.exit_code(),
         }
     }
 }
@@ -107,29 +146,67 @@ fn ask<F>(args: &PlainArgs, question: impl FnOnce(AdminClient) -> F) -> ExitCode
 where
     F: Future<Output = Result<(), AskError>>,
 {
-    let asked = || -> Result<(), AskError> {
-        let socket = args.target.socket()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async { question(AdminClient::connect(&socket).await?).await })
-    };
-    match asked() {
+    match judged(args, question) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => told(&error, error.exit_code()),
     }
 }
 
+/// The same with what came of the question.
+fn judged<T, F>(args: &PlainArgs, question: impl FnOnce(AdminClient) -> F) -> Result<T, AskError>
+where
+    F: Future<Output = Result<T, AskError>>,
+{
+    let socket = args.target.socket()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { question(AdminClient::connect(&socket).await?).await })
+}
+
 /// `callboard status`
-pub(super) fn status(args: &PlainArgs) -> ExitCode {
-    ask(args, async |mut client: AdminClient| {
-        let status = client.status().await?;
-        let text = if args.json {
-            pretty(&json::status(&status))
-        } else {
-            show::status(&status, Palette::of_stdout())
+pub(super) fn status(args: &StatusArgs) -> ExitCode {
+    let StatusArgs { name, check, plain } = args;
+    let asked = judged(plain, async |mut client: AdminClient| {
+        let mut status = client.status().await?;
+        if let Some(name) = name {
+            status = health::of_name(&status, name).ok_or_else(|| AskError::Unknown(name.clone()))?;
+        }
+        let text = match (plain.json, name) {
+            (true, _) => pretty(&json::status(&status)),
+            (false, Some(_)) => whole::text(&json::status(&status), Palette::of_stdout()),
+            (false, None) => show::status(&status, Palette::of_stdout()),
         };
         print(&text)?;
-        Ok(())
-    })
+        Ok(!check || health::troubles(&status, None).is_empty())
+    });
+    ended_well(asked, if *check { AskError::health_exit_code } else { AskError::exit_code })
+}
+
+/// `callboard health`
+pub(super) fn health(args: &HealthArgs) -> ExitCode {
+    let HealthArgs { name, plain } = args;
+    let asked = judged(plain, async |mut client: AdminClient| {
+        let status = client.status().await?;
+        if let Some(name) = name.as_ref().filter(|name| health::of_name(&status, name).is_none()) {
+            return Err(AskError::Unknown(name.clone()));
+        }
+        let troubles = health::troubles(&status, name.as_deref());
+        let text = match plain.json {
+            true => pretty(&health::json(&troubles)),
+            false => health::lines(&troubles, Palette::of_stdout()),
+        };
+        print(&text)?;
+        Ok(troubles.is_empty())
+    });
+    ended_well(asked, AskError::health_exit_code)
+}
+
+/// The exit code of a question whether something is well.
+fn ended_well(asked: Result<bool, AskError>, code: fn(&AskError) -> u8) -> ExitCode {
+    match asked {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(NOT_WELL),
+        Err(error) => told(&error, code(&error)),
+    }
 }
 
 /// `callboard tree`

@@ -2,7 +2,8 @@
 
 use callboard_proto::admin::v1 as wire;
 
-use super::show::{ago, tone};
+use super::health;
+use super::show::{ago, first, tone};
 use super::table::{Cell, Table};
 use super::usage;
 use crate::output::{Palette, harmless};
@@ -22,7 +23,7 @@ pub(super) fn tables(status: &wire::GetStatusResponse, palette: Palette, text: &
 fn drivers(drivers: &[wire::DriverStatus]) -> Table {
     let mut table =
         Table::new(&["DRIVER", "HEALTH", "FOR", "STAGE", "PID", "VERSION", "PROCESS", "ATTRIBUTES"]);
-    for driver in drivers {
+    for driver in first(drivers, |driver| health::driver(driver).is_some()) {
         let since = if driver.since_unix_ms == 0 { String::new() } else { ago(driver.since_unix_ms) };
         let pid = if driver.pid == 0 { String::new() } else { driver.pid.to_string() };
         let cells = vec![
@@ -81,7 +82,7 @@ fn tasks(tasks: &[wire::TaskStatus]) -> Table {
         "EVENTS",
         "LAST EVENT",
     ]);
-    for task in tasks {
+    for task in first(tasks, |task| health::task(task).is_some()) {
         let exit = task.exit.as_ref().map(exit).unwrap_or_default();
         let cells = vec![
             Cell::plain(&task.name),

@@ -28,12 +28,14 @@ mod drawing;
 mod driven;
 mod script;
 
+mod health;
 mod json;
 mod left;
 mod show;
 mod signals;
 mod table;
 mod usage;
+mod whole;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -43,7 +45,7 @@ use std::process::ExitCode;
 use callboard_actors::logmon::write_logs;
 use clap::{Args, Parser, Subcommand};
 
-use self::ask::{NameArgs, PlainArgs, ShutdownArgs, WatchArgs};
+use self::ask::{HealthArgs, NameArgs, PlainArgs, ShutdownArgs, StatusArgs, WatchArgs};
 use self::logs::LogsArgs;
 use self::run::RunArgs;
 use self::script::ScriptArgs;
@@ -69,7 +71,9 @@ enum Command {
     /// Run the plugins of a configuration until told to stop
     Run(RunArgs),
     /// Show plugins, allocations, drivers and tasks of a running host
-    Status(PlainArgs),
+    Status(StatusArgs),
+    /// Tell by the exit code whether a running host is well, or the things of a name: 0 well, 3 not, 4 no host
+    Health(HealthArgs),
     /// Show the actors of a running host
     Tree(PlainArgs),
     /// Show the status of a running host, and every change of it as it happens
@@ -176,6 +180,7 @@ pub fn main() -> ExitCode {
     match CommandLine::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Status(args) => ask::status(&args),
+        Command::Health(args) => ask::health(&args),
         Command::Tree(args) => ask::tree(&args),
         Command::Watch(args) => ask::watch(&args),
         Command::Logs(args) => logs::logs(&args),

@@ -7,6 +7,7 @@ use callboard_proto::admin::v1 as wire;
 use wire::watch_response::News;
 
 use super::driven;
+use super::health;
 use super::table::{Cell, Table};
 use crate::output::{Palette, Tone, harmless};
 
@@ -26,6 +27,7 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
             text.push_str(&format!("{name}, and what it knows is not shown: {}\n", harmless(&gone.reason)));
         }
     }
+    text.push_str(&health::summary(&health::troubles(status, None), palette));
     text.push('\n');
     if status.plugins.is_empty() {
         text.push_str("no plugins\n");
@@ -83,7 +85,7 @@ fn stopping(stopping: &wire::Stopping, palette: Palette) -> String {
 fn plugins(plugins: &[wire::PluginStatus]) -> Table {
     let mut table =
         Table::new(&["PLUGIN", "TYPE", "HEALTH", "FOR", "UP", "GENERATION", "PROVIDER", "ACTIVE", "STANDBY"]);
-    for plugin in plugins {
+    for plugin in first(plugins, |plugin| health::plugin(plugin).is_some()) {
         let provider = format!("{} {}", plugin.provider, plugin.version);
         let cells = vec![
             Cell::plain(&plugin.name),
@@ -138,7 +140,7 @@ fn allocations(allocations: &[wire::AllocationStatus]) -> Table {
         "HEALTH",
         "LAST EVENT",
     ]);
-    for allocation in allocations {
+    for allocation in first(allocations, |allocation| health::allocation(allocation).is_some()) {
         let pid = if allocation.pid == 0 { String::new() } else { allocation.pid.to_string() };
         let cells = vec![
             Cell::plain(&allocation.name),
@@ -156,6 +158,13 @@ fn allocations(allocations: &[wire::AllocationStatus]) -> Table {
         table.row(cells, reason.into_iter().collect());
     }
     table
+}
+
+/// Those of which this holds, and then the others.
+pub(super) fn first<T>(all: &[T], is_first: impl Fn(&T) -> bool) -> Vec<&T> {
+    let (mut first, rest): (Vec<_>, Vec<_>) = all.iter().partition(|one| is_first(one));
+    first.extend(rest);
+    first
 }
 
 /// How a state strikes the eye.

@@ -1,0 +1,185 @@
+//! What of a host is well and what is not: `callboard health`, `callboard status --check`, and the order and the summary of the
+//! tables.
+
+use callboard_proto::admin::v1 as wire;
+use serde_json::{Value, json};
+
+use crate::output::{Palette, Tone, harmless};
+
+/// Something that is not as it is meant to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trouble {
+    /// `host`, `actor`, `plugin`, `allocation`, `driver` or `task`.
+    pub(super) kind: &'static str,
+    pub(super) name: String,
+    /// Its state, and why it is so.
+    pub(super) what: String,
+}
+
+/// A state with its reason.
+fn told(state: &str, reason: &str) -> String {
+    if reason.is_empty() { state.to_owned() } else { format!("{state}: {reason}") }
+}
+
+/// What is wrong with a plugin. One that nobody expects may be gone.
+pub(super) fn plugin(plugin: &wire::PluginStatus) -> Option<Trouble> {
+    let is_meant = plugin.expected > 0 || plugin.registered > 0;
+    (is_meant && plugin.health != "healthy").then(|| Trouble {
+        kind: "plugin",
+        name: format!("{}/{}", plugin.r#type, plugin.name),
+        what: told(&plugin.health, &plugin.reason),
+    })
+}
+
+/// What is wrong with an allocation. One that was stopped by hand is well.
+pub(super) fn allocation(allocation: &wire::AllocationStatus) -> Option<Trouble> {
+    let state = match (&*allocation.task_state, &*allocation.state, &*allocation.health) {
+        ("stopped", _, _) | ("running", "registered", "healthy") => return None,
+        ("running", "registered", health) => told(health, &allocation.reason),
+        ("running", state, _) => told(state, &allocation.reason),
+        (state, _, _) => told(state, &allocation.last_event),
+    };
+    Some(Trouble { kind: "allocation", name: allocation.name.clone(), what: state })
+}
+
+/// What is wrong with a driver. One that found nothing to drive does what it can.
+pub(super) fn driver(driver: &wire::DriverStatus) -> Option<Trouble> {
+    let is_well = matches!(&*driver.health, "healthy" | "undetected");
+    (!is_well).then(|| Trouble {
+        kind: "driver",
+        name: driver.name.clone(),
+        what: told(&driver.health, &driver.reason),
+    })
+}
+
+/// What is wrong with a task. One that has ended by itself and is not restarted, or was stopped, is well.
+pub(super) fn task(task: &wire::TaskStatus) -> Option<Trouble> {
+    let is_well = matches!(&*task.state, "running" | "ended" | "stopped");
+    (!is_well).then(|| Trouble {
+        kind: "task",
+        name: task.name.clone(),
+        what: told(&task.state, &task.last_event),
+    })
+}
+
+/// All that is wrong with a host, or with the things of this name.
+pub(super) fn troubles(status: &wire::GetStatusResponse, name: Option<&str>) -> Vec<Trouble> {
+    let is_meant = |other: &str| name.is_none_or(|name| name == other);
+    let mut found = Vec::new();
+    if name.is_none() {
+        let stopping = status.host.as_ref().and_then(|host| host.stopping.as_ref());
+        found.extend(stopping.map(|_| Trouble {
+            kind: "host",
+            name: "host".to_owned(),
+            what: "stopping".to_owned(),
+        }));
+        let gone = status.gone.iter().filter(|gone| !gone.ended);
+        found.extend(gone.map(|gone| Trouble {
+            kind: "actor",
+            name: gone.name.clone(),
+            what: told("does not answer", &gone.reason),
+        }));
+    }
+    found.extend(status.plugins.iter().filter(|one| is_meant(&one.name)).filter_map(plugin));
+    found.extend(status.allocations.iter().filter(|one| is_meant(&one.name)).filter_map(allocation));
+    found.extend(status.drivers.iter().filter(|one| is_meant(&one.name)).filter_map(driver));
+    found.extend(status.tasks.iter().filter(|one| is_meant(&one.name)).filter_map(task));
+    found
+}
+
+/// The things of this name, and what belongs to them: the allocations of a plugin, and the tasks of a driver. `None` if there is none.
+pub(super) fn of_name(status: &wire::GetStatusResponse, name: &str) -> Option<wire::GetStatusResponse> {
+    let mut of_it = wire::GetStatusResponse { host: status.host.clone(), ..Default::default() };
+    of_it.plugins = status.plugins.iter().filter(|one| one.name == name).cloned().collect();
+    let allocations = status.allocations.iter().filter(|one| one.name == name || one.plugin == name);
+    of_it.allocations = allocations.cloned().collect();
+    of_it.drivers = status.drivers.iter().filter(|one| one.name == name).cloned().collect();
+    of_it.tasks = status.tasks.iter().filter(|one| one.name == name || one.driver == name).cloned().collect();
+    let is_empty = of_it.plugins.is_empty()
+        && of_it.allocations.is_empty()
+        && of_it.drivers.is_empty()
+        && of_it.tasks.is_empty();
+    (!is_empty).then_some(of_it)
+}
+
+/// One line that sums up.
+pub(super) fn summary(troubles: &[Trouble], palette: Palette) -> String {
+    if troubles.is_empty() {
+        return format!("{}\n", palette.paint(Tone::Good, "all is well"));
+    }
+    let names: Vec<_> =
+        troubles.iter().map(|trouble| format!("{} {}", trouble.kind, harmless(&trouble.name))).collect();
+    let count = palette.paint(Tone::Bad, &format!("{} not well", troubles.len()));
+    format!("{count}: {}\n", names.join(", "))
+}
+
+/// What `health` prints.
+pub(super) fn lines(troubles: &[Trouble], palette: Palette) -> String {
+    let mut text = String::new();
+    for Trouble { kind, name, what } in troubles {
+        text.push_str(&format!("{kind} {}  {}\n", harmless(name), palette.paint(Tone::Bad, &harmless(what))));
+    }
+    if troubles.is_empty() { summary(troubles, palette) } else { text }
+}
+
+/// What `health --json` prints.
+pub(super) fn json(troubles: &[Trouble]) -> Value {
+    let one = |Trouble { kind, name, what }: &Trouble| json!({ "kind": kind, "name": name, "reason": what });
+    json!({ "well": troubles.is_empty(), "not_well": troubles.iter().map(one).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allocation_in(task: &str, state: &str, health: &str) -> wire::AllocationStatus {
+        wire::AllocationStatus {
+            name: "a".to_owned(),
+            plugin: "zfs".to_owned(),
+            task_state: task.to_owned(),
+            state: state.to_owned(),
+            health: health.to_owned(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn what_is_stopped_or_not_expected_is_well_and_what_is_on_its_way_is_not() {
+        for (task, state, health, is_well) in [
+            ("running", "registered", "healthy", true),
+            ("stopped", "", "", true),
+            ("running", "registered", "unhealthy", false),
+            ("running", "probing", "starting", false),
+            ("waiting", "prepared", "gone", false),
+            ("failed", "", "", false),
+        ] {
+            let found = allocation(&allocation_in(task, state, health));
+            assert_eq!(found.is_none(), is_well, "{task} {state} {health}: {found:?}");
+        }
+        let gone =
+            |expected| wire::PluginStatus { health: "gone".to_owned(), expected, ..Default::default() };
+        assert_eq!((plugin(&gone(0)).is_none(), plugin(&gone(1)).is_none()), (true, false));
+    }
+
+    #[test]
+    fn a_name_selects_its_things_and_what_belongs_to_them() {
+        let zfs = wire::PluginStatus {
+            name: "zfs".to_owned(),
+            health: "gone".to_owned(),
+            expected: 1,
+            ..Default::default()
+        };
+        let status = wire::GetStatusResponse {
+            plugins: vec![zfs],
+            allocations: vec![allocation_in("failed", "", "")],
+            ..Default::default()
+        };
+        let of_it = of_name(&status, "zfs").expect("it is there");
+        assert_eq!((of_it.plugins.len(), of_it.allocations.len()), (1, 1));
+        assert_eq!(of_name(&status, "nobody"), None);
+        assert_eq!(troubles(&status, Some("a")).len(), 1);
+        let told = summary(&troubles(&status, None), Palette::plain());
+        assert_eq!(told, "2 not well: plugin /zfs, allocation a\n");
+        assert_eq!(summary(&[], Palette::plain()), "all is well\n");
+    }
+}
