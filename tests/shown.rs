@@ -204,3 +204,27 @@ fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
     };
     assert_eq!(ended(after).status.code(), Some(4));
 }
+
+#[test]
+fn a_task_whose_driver_cannot_be_had_keeps_one_state_and_holds_up_no_stop() {
+    let driver = "[[driver]]\nname = \"exec\"\ncommand = \"/bin/false\"\n";
+    let job = "[[task]]\nname = \"job\"\ndriver = \"exec\"\nconfig = { command = \"/bin/true\" }\n";
+    let stage = Stage::new(&format!("{driver}{job}"));
+    let host = stage.run();
+    let waits = |status: &Value| driven::find(status, "tasks", "job").clone();
+    let first = waits(&host.until("a task that waits", |status| waits(status)["state"] == "waiting"));
+    assert!(first["last_event"].as_str().is_some_and(|note| note.starts_with("not started yet")), "{first}");
+    let began = std::time::Instant::now();
+    while began.elapsed() < std::time::Duration::from_secs(2) {
+        let now = waits(&host.json(&["status"]));
+        assert_eq!(
+            (&now["state"], &now["since_unix_ms"]),
+            (&first["state"], &first["since_unix_ms"]),
+            "{now}"
+        );
+    }
+    let asked = std::time::Instant::now();
+    host.signal(Signal::TERM);
+    assert_eq!(host.ended().0.code(), Some(0));
+    assert!(asked.elapsed() < std::time::Duration::from_secs(2), "it waited for the driver");
+}

@@ -65,6 +65,14 @@ impl Runners for Teller {
         unanswered()
     }
 
+    fn sent(&self, _run: RunKey) -> Asking<()> {
+        unanswered()
+    }
+
+    fn call_off(&self, _run: RunKey) -> Asking<()> {
+        Box::pin(std::future::ready(()))
+    }
+
     fn recover(&self, _: RunKey, _: Box<TaskHandle>) -> Asking<Result<(), Trouble>> {
         unanswered()
     }

@@ -42,6 +42,10 @@ pub trait Runners: 'static {
     fn forget(&self, driver: Option<DriverName>, task: TaskKey) -> Asking<()>;
     /// Starts a run.
     fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started>;
+    /// Calls off a start that still waits for its driver.
+    fn call_off(&self, run: RunKey) -> Asking<()>;
+    /// Waits until a start has been sent to its driver; for ever if it is not.
+    fn sent(&self, run: RunKey) -> Asking<()>;
     /// Has a run taken up again.
     fn recover(&self, run: RunKey, handle: Box<TaskHandle>) -> Asking<Result<(), Trouble>>;
     /// Asks what a run is at.
@@ -118,6 +122,8 @@ impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
                 into(runners.forget(driver, self.identities.of(&name).key()), |()| TasksOutcome::Forgotten)
             }
             TasksCall::Start(run, config) => into(runners.start(run, config), TasksOutcome::Started),
+            TasksCall::AwaitSent(run) => into(runners.sent(run), |()| TasksOutcome::Forgotten),
+            TasksCall::CallOff(run) => into(runners.call_off(run), |()| TasksOutcome::Forgotten),
             TasksCall::Recover(run, handle) => into(runners.recover(run, handle), TasksOutcome::Recovered),
             TasksCall::Inspect(run) => into(runners.inspect(run), TasksOutcome::Inspected),
             TasksCall::ReplaceDriver(run) => into(runners.replace_driver(run), TasksOutcome::DriverReplaced),

@@ -123,6 +123,7 @@ impl Task {
             looks: 0,
             refusal: None,
             is_driver_absent: false,
+            awaits_driver: false,
             askers: vec![],
             steps: vec![],
             stop_began: moment.now,
@@ -254,7 +255,12 @@ impl Tasks {
             TasksCall::ReadEvents { name, taken } => {
                 self.with(name, |task, _| task.events_came(moment, *taken, outcome, effects));
             }
-            TasksCall::Forget { .. } => {}
+            TasksCall::Forget { .. } | TasksCall::CallOff(_) => {}
+            TasksCall::AwaitSent(run) if outcome.is_ok() => {
+                self.with(&run.name, |task, _| task.start_is_sent(moment, run, effects));
+            }
+            // It was not sent, and the answer to the start says so.
+            TasksCall::AwaitSent(_) => {}
             TasksCall::Start(run, _)
             | TasksCall::Recover(run, _)
             | TasksCall::Inspect(run)
@@ -333,6 +339,8 @@ impl Tasks {
                     effects.persist(TasksChange::Returns(task.config.name.clone()));
                 }
                 task.stop(moment, &scene, effects);
+            } else {
+                task.call_off(effects);
             }
         }
     }

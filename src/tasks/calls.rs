@@ -99,6 +99,10 @@ pub enum TasksCall {
     },
     /// Starts a run.
     Start(RunKey, Arc<TaskConfig>),
+    /// Calls off a start that still waits for its driver. One that was sent goes on.
+    CallOff(RunKey),
+    /// Waits until a start is sent to its driver.
+    AwaitSent(RunKey),
     /// Recovers a run after a restart of the driver or of the host.
     Recover(RunKey, Box<TaskHandle>),
     /// Queries the state of a run.
@@ -160,6 +164,8 @@ impl TasksCall {
             | Self::Watch { .. }
             | Self::ReadEvents { .. }
             | Self::Forget { .. }
+            | Self::CallOff(_)
+            | Self::AwaitSent(_)
             | Self::Locate { .. } => None,
         }
     }

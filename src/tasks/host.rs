@@ -20,6 +20,7 @@ use super::actor::{Asking, Runners};
 use super::answers::{is_unknown, passing, refused_for_good, started};
 use super::calls::{Found, Heard, RunKey, Started, Swept, Trouble};
 use super::departed::ADVICE;
+use super::endings::ending_of;
 use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::plugins::Plugins;
@@ -41,11 +42,8 @@ const ENDLESS: Duration = Duration::from_secs(24 * 3_600);
 /// How much longer than the grace the answer to a stop may take: longer than our own driver waits for a task that it has
 /// killed, so that it is heard when it says that the task does not end.
 const STOP_MARGIN: Duration = Duration::from_secs(KILL_TIMEOUT.as_secs() + 5);
-/// What a driver is said to be whose process has ended.
-const PROCESS_ENDED: &str = "its process ended";
-/// How often it is looked whether it is known how a process ended, and the pause between two looks.
-const ENDING_LOOKS: u32 = 40;
-const ENDING_PAUSE: Duration = Duration::from_millis(50);
+/// Why a start is not sent that was called off.
+const CALLED_OFF: &str = "its start was called off";
 
 /// Speaks to the drivers of a host.
 #[derive(Debug, Clone)]
@@ -207,10 +205,16 @@ impl Runners for HostRunners {
         let waiting = starts.waits(&run.id);
         Box::pin(async move {
             let prepared = async {
-                let client = client.await?;
+                let client = tokio::select! {
+                    client = client => client?,
+                    () = waiting.called_off() => return Err(Trouble::passing(CALLED_OFF)),
+                };
                 let capabilities = capabilities.await?;
                 let task = preparer.prepare(&client, &capabilities, &run, &config).await?;
-                Ok((client, task))
+                match waiting.is_called_off() {
+                    true => Err(Trouble::passing(CALLED_OFF)),
+                    false => Ok((client, task)),
+                }
             };
             let started = match prepared.await {
                 Ok((client, task)) => {
@@ -238,6 +242,16 @@ impl Runners for HostRunners {
             drop(waiting);
             started
         })
+    }
+
+    fn call_off(&self, run: RunKey) -> Asking<()> {
+        self.starts.call_off(&run.id);
+        Box::pin(std::future::ready(()))
+    }
+
+    fn sent(&self, run: RunKey) -> Asking<()> {
+        let starts = self.starts.clone();
+        Box::pin(async move { starts.sent(&run.id).await })
     }
 
     fn recover(&self, run: RunKey, handle: Box<TaskHandle>) -> Asking<Result<(), Trouble>> {
@@ -380,18 +394,4 @@ async fn add(drivers: &Address<Drivers>, spec: DriverSpec) -> Result<(), Trouble
         }
         Err(error) => Err(Trouble::passing(error.to_string())),
     }
-}
-
-/// How the process of a driver ended that has just broken off a call: its connection breaks before its end is known, and what it
-/// said last is known with its end.
-async fn ending_of(drivers: &Address<Drivers>, driver: &DriverName) -> Option<String> {
-    for _ in 0..ENDING_LOOKS {
-        let reports = drivers.ask(ListDrivers).await.ok()?;
-        let report = reports.into_iter().find(|report| report.name == *driver)?;
-        if report.reason.starts_with(PROCESS_ENDED) {
-            return Some(report.reason);
-        }
-        tokio::time::sleep(ENDING_PAUSE).await;
-    }
-    None
 }

@@ -60,6 +60,7 @@ mod store;
 
 mod actor;
 mod answers;
+mod endings;
 mod host;
 mod logged;
 mod looks;

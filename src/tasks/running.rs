@@ -35,7 +35,7 @@ impl Task {
         note: impl Into<String>,
         effects: &mut Effects<Tasks>,
     ) {
-        if self.phase.told() != phase.told() {
+        if self.told_as(self.phase) != self.told_as(phase) {
             self.since = moment.now;
         }
         self.phase = phase;
@@ -152,6 +152,7 @@ impl Task {
         self.sweeps = 0;
         self.refusal = None;
         self.is_driver_absent = false;
+        self.awaits_driver = false;
         self.remember(effects);
         self.ready(moment, scene, Next::Start, "to be started", effects);
     }
@@ -286,7 +287,9 @@ impl Task {
             | TasksCall::Dismiss { .. }
             | TasksCall::Watch { .. }
             | TasksCall::ReadEvents { .. }
-            | TasksCall::Forget { .. } => {}
+            | TasksCall::Forget { .. }
+            | TasksCall::CallOff(_)
+            | TasksCall::AwaitSent(_) => {}
         }
     }
 

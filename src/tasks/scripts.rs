@@ -319,6 +319,8 @@ fn tell_any_call(call: &TasksCall) -> String {
         TasksCall::Forget { name, driver: Some(driver) } => format!("forget {name} at {driver}"),
         TasksCall::Forget { name, driver: None } => format!("forget {name}"),
         TasksCall::Start(run, _) => format!("start {} by {}", short(run.id.as_str()), run.driver),
+        TasksCall::AwaitSent(run) => format!("hear when the start of {} is sent", short(run.id.as_str())),
+        TasksCall::CallOff(run) => format!("call off the start of {}", short(run.id.as_str())),
         TasksCall::Recover(run, handle) => {
             format!("recover {} by the handle of {}", short(run.id.as_str()), short(handle.task_id()))
         }

@@ -6,6 +6,7 @@ use callboard_actors::driver::client::TaskHandle;
 use callboard_actors::shell::Effects;
 use callboard_actors::vocabulary::Moment;
 
+use super::behaviour::SAY_TIMEOUT;
 use super::calls::*;
 use super::state::*;
 
@@ -13,14 +14,36 @@ use super::state::*;
 const START_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 /// A start that takes longer is reported as slow.
 const START_USUAL: Duration = Duration::from_secs(60);
+/// A start that waits for its driver is sent by then, or has failed.
+const SENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest handle that is stored, in bytes.
 const HANDLE_BYTES_MAX: usize = 512 * 1_024;
 
 impl Task {
     pub(super) fn order_start(&mut self, moment: Moment, key: RunKey, effects: &mut Effects<Tasks>) {
-        self.enter(moment, Phase::Starting, "starting", effects);
+        let note = if self.awaits_driver { self.note.clone() } else { "starting".to_owned() };
+        self.enter(moment, Phase::Starting, note, effects);
+        if self.awaits_driver {
+            self.call(SENT_TIMEOUT, TasksCall::AwaitSent(key.clone()), effects);
+        }
         self.call(START_TIMEOUT, TasksCall::Start(key, self.config.clone()), effects);
         effects.start_timer(TasksTimer::Again(self.config.name.clone()), moment.now + START_USUAL);
+    }
+
+    /// Its driver is there after all, and has received the start.
+    pub(super) fn start_is_sent(&mut self, moment: Moment, run: &RunKey, effects: &mut Effects<Tasks>) {
+        let is_present = self.course.run.as_ref().is_some_and(|present| present.id == run.id);
+        if is_present && self.phase == Phase::Starting && std::mem::take(&mut self.awaits_driver) {
+            self.since = moment.now;
+            self.enter(moment, Phase::Starting, "starting", effects);
+        }
+    }
+
+    /// Calls its start off, if that still waits for its driver.
+    pub(super) fn call_off(&self, effects: &mut Effects<Tasks>) {
+        if let (Phase::Starting, Some(run)) = (self.phase, self.run_key()) {
+            self.call(SAY_TIMEOUT, TasksCall::CallOff(run), effects);
+        }
     }
 
     pub(super) fn start_takes_long(&mut self, effects: &mut Effects<Tasks>) {
@@ -48,12 +71,15 @@ impl Task {
             self.start_give_up(moment, effects);
         }
         effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
+        let awaited = std::mem::take(&mut self.awaits_driver);
         match started {
             Started::Runs(handle) => self.runs(moment, handle, effects),
             Started::NotAsked(trouble) if trouble.is_transient => {
                 if self.course.wanted == Some(Wanted::Running) {
                     let note = format!("not started yet: {trouble}");
+                    self.awaits_driver = awaited;
                     self.enter(moment, Phase::Readying(Next::StartAtLast), note.clone(), effects);
+                    self.awaits_driver = true;
                     self.speak_later(moment, note, effects);
                 } else {
                     self.not_started(moment, String::new(), effects);

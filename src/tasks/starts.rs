@@ -1,44 +1,65 @@
 //! The starts that this run of the host has requested, and their progress: a driver's answers are judged by it.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use callboard_actors::driver::client::{ServingProcess, TaskId};
+use tokio::sync::Notify;
 
 use super::answers::{Asked, is_proof};
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Starts(Rc<RefCell<BTreeMap<TaskId, Asked>>>);
+pub(super) struct Starts {
+    asked: Rc<RefCell<BTreeMap<TaskId, Asked>>>,
+    called_off: Rc<RefCell<BTreeSet<TaskId>>>,
+    changed: Rc<Notify>,
+}
 
 impl Starts {
     /// Records a start that waits for its driver, until it is sent or the guard is dropped.
     pub(super) fn waits(&self, run: &TaskId) -> WaitingStart {
-        self.0.borrow_mut().insert(run.clone(), Asked::Waiting);
+        self.asked.borrow_mut().insert(run.clone(), Asked::Waiting);
         WaitingStart { run: run.clone(), starts: self.clone() }
     }
 
     /// Whether a start of this run waits for its driver: it may begin although no process has received it yet.
     pub(super) fn is_waiting(&self, run: &TaskId) -> bool {
-        matches!(self.0.borrow().get(run), Some(Asked::Waiting))
+        matches!(self.asked.borrow().get(run), Some(Asked::Waiting))
+    }
+
+    /// Calls off a start that waits for its driver.
+    pub(super) fn call_off(&self, run: &TaskId) {
+        if self.is_waiting(run) {
+            self.called_off.borrow_mut().insert(run.clone());
+            self.changed.notify_waiters();
+        }
     }
 
     /// Records that a start was sent to this process.
     pub(super) fn asked(&self, run: &TaskId, process: Option<ServingProcess>) {
-        self.0.borrow_mut().insert(run.clone(), Asked::Unanswered(process));
+        self.asked.borrow_mut().insert(run.clone(), Asked::Unanswered(process));
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until a start of this run has been sent; for ever if it is not.
+    pub(super) async fn sent(&self, run: &TaskId) {
+        while matches!(self.asked.borrow().get(run), None | Some(Asked::Waiting)) {
+            self.changed.notified().await;
+        }
     }
 
     pub(super) fn answered(&self, run: &TaskId) {
-        self.0.borrow_mut().insert(run.clone(), Asked::Answered);
+        self.asked.borrow_mut().insert(run.clone(), Asked::Answered);
     }
 
     pub(super) fn forget(&self, run: &TaskId) {
-        self.0.borrow_mut().remove(run);
+        self.asked.borrow_mut().remove(run);
     }
 
     /// Whether the answer "no such run" of this process proves that it has no start of the run under way.
     pub(super) fn is_proof(&self, run: &TaskId, process: Option<ServingProcess>) -> bool {
-        is_proof(self.0.borrow().get(run).copied(), process)
+        is_proof(self.asked.borrow().get(run).copied(), process)
     }
 }
 
@@ -48,8 +69,23 @@ pub(super) struct WaitingStart {
     starts: Starts,
 }
 
+impl WaitingStart {
+    /// Waits until it is called off.
+    pub(super) async fn called_off(&self) {
+        while !self.is_called_off() {
+            self.starts.changed.notified().await;
+        }
+    }
+
+    /// Whether it must not be sent any more.
+    pub(super) fn is_called_off(&self) -> bool {
+        self.starts.called_off.borrow().contains(&self.run)
+    }
+}
+
 impl Drop for WaitingStart {
     fn drop(&mut self) {
+        self.starts.called_off.borrow_mut().remove(&self.run);
         if self.starts.is_waiting(&self.run) {
             self.starts.forget(&self.run);
         }
@@ -58,6 +94,8 @@ impl Drop for WaitingStart {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     #[test]
@@ -74,5 +112,24 @@ mod tests {
         drop(waiting);
         starts.answered(&run);
         assert!(starts.is_proof(&run, None), "it has said what came of it");
+    }
+
+    #[test]
+    fn a_start_that_was_called_off_is_not_sent_and_counts_as_waiting_until_that_is_sure() {
+        let (starts, run) = (Starts::default(), TaskId::new("a/web/1").unwrap());
+        let waiting = starts.waits(&run);
+        {
+            let mut called_off = std::pin::pin!(waiting.called_off());
+            assert!(called_off.as_mut().now_or_never().is_none());
+            starts.call_off(&run);
+            assert!(called_off.now_or_never().is_some() && waiting.is_called_off());
+        }
+        assert!(starts.is_waiting(&run), "what is being prepared for it is not released yet");
+        drop(waiting);
+        let again = starts.waits(&run);
+        assert!(!again.is_called_off());
+        starts.asked(&run, None);
+        starts.call_off(&run);
+        assert!(!again.is_called_off(), "it was sent");
     }
 }

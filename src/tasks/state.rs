@@ -98,6 +98,8 @@ pub(super) struct Task {
     pub(super) refusal: Option<String>,
     /// Whether its driver was absent at the last request.
     pub(super) is_driver_absent: bool,
+    /// Whether its start waits for a driver that could not be had at the last attempt: it keeps that state while it is tried again.
+    pub(super) awaits_driver: bool,
     /// The callers that wait until it has stopped.
     pub(super) askers: Vec<AskId>,
     /// The steps of its last stop.
@@ -286,11 +288,19 @@ impl Task {
         self.course.run.as_ref().map_or(&self.config.driver, |run| &run.driver)
     }
 
+    /// How others are told of it in this phase.
+    pub(super) fn told_as(&self, phase: Phase) -> TaskPhase {
+        match phase {
+            Phase::Starting if self.awaits_driver => TaskPhase::Waiting,
+            phase => phase.told(),
+        }
+    }
+
     pub(super) fn report(&self) -> TaskReport {
         TaskReport {
             name: self.config.name.clone(),
             driver: self.driver().clone(),
-            phase: self.phase.told(),
+            phase: self.told_as(self.phase),
             since: self.since,
             id: self.course.run.as_ref().map(|run| run.id.clone()),
             exit: self.course.exit.clone(),

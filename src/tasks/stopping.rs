@@ -60,6 +60,7 @@ impl Task {
             | Phase::Clearing
             | Phase::Sweeping(_) => {
                 self.remember(effects);
+                self.call_off(effects);
                 self.start_give_up(moment, effects);
                 if self.may_stop_alone() && self.stops_alone(moment.now) {
                     return self.stop_alone(moment, &self.note.clone(), effects);

@@ -106,6 +106,8 @@ impl Question {
             | TasksCall::Watch { .. }
             | TasksCall::ReadEvents { .. }
             | TasksCall::Forget { .. }
+            | TasksCall::CallOff(_)
+            | TasksCall::AwaitSent(_)
             | TasksCall::Locate { .. } => None,
         }
     }

@@ -282,13 +282,14 @@ impl Host {
             TasksCall::Bring(_) | TasksCall::BringBack(..) => TasksOutcome::Brought(Ok(())),
             TasksCall::Dismiss { .. } => TasksOutcome::Dismissed(Ok(())),
             TasksCall::Watch { .. } => TasksOutcome::Watched(Ok(())),
-            TasksCall::Forget { .. } => TasksOutcome::Forgotten,
+            // It comes too late.
+            TasksCall::Forget { .. } | TasksCall::CallOff(_) => TasksOutcome::Forgotten,
             TasksCall::Locate { .. } => TasksOutcome::Located(Err(Trouble::passing("nobody looks"))),
             TasksCall::Start(run, _) => {
                 self.timeout.insert(number, now + DRIVER_TIMEOUT);
                 return self.check_intent(run);
             }
-            TasksCall::ReadEvents { .. } | TasksCall::Wait(_) => return,
+            TasksCall::ReadEvents { .. } | TasksCall::Wait(_) | TasksCall::AwaitSent(_) => return,
             TasksCall::Recover(..)
             | TasksCall::Inspect(_)
             | TasksCall::ReplaceDriver(_)
