@@ -17,6 +17,7 @@ use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
 };
+use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::shell::{Address, FeedItem, Running, Settings, Subscription};
 use callboard_actors::supervisor::RestartChild;
 use callboard_actors::vocabulary::{AllocationId, PluginName, Role, SocketPath};
@@ -78,6 +79,13 @@ impl Books for YesBooks {
         allocation: AllocationId,
     ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, UnknownAllocation>>> {
         self.note(format!("stop {allocation}"), Ok(AllocationStopped { deregistered: true, remarks: vec![] }))
+    }
+
+    fn healthy(
+        &self,
+        awaited: AwaitHealthy,
+    ) -> LocalBoxFuture<'static, Answered<Result<(), AwaitHealthyError>>> {
+        self.note(format!("healthy {}", awaited.allocation), Ok(()))
     }
 
     fn follow(

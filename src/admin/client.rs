@@ -89,6 +89,29 @@ impl AdminClient {
         self.answered(answer).map(|answer| answer.report)
     }
 
+    /// Replaces an allocation with another one of the same plugin, which is started if it does not run. The old one stops when the new
+    /// one has been healthy for `healthy_for`, at most after `within`; otherwise the new one stops. Waits for the end of either.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when the old one was not replaced; it runs as before.
+    pub async fn replace(
+        &mut self,
+        name: &str,
+        with: &str,
+        healthy_for: Duration,
+        within: Duration,
+    ) -> Result<Vec<wire::ChildEnding>, AdminError> {
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let answer = self.client.replace_allocation(wire::ReplaceAllocationRequest {
+            name: name.to_owned(),
+            with: with.to_owned(),
+            healthy_for_ms: millis(healthy_for),
+            within_ms: millis(within),
+        });
+        let answer = as_long_as_it_takes(answer).await;
+        self.answered(answer).map(|answer| answer.report)
+    }
+
     /// Stops the whole host in order and waits for its end. With `detach`, drivers that survive a host and their tasks are
     /// left running, and registrations and sockets stay for its next run.
     ///

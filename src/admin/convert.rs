@@ -8,7 +8,7 @@ use callboard_actors::vocabulary::Timestamp;
 use callboard_proto::admin::v1 as wire;
 use tonic::Status;
 
-use crate::agent::TaskError;
+use crate::agent::{ReplaceError, TaskError};
 use crate::tasks;
 
 /// Milliseconds since the Unix epoch.
@@ -71,6 +71,19 @@ pub(super) fn refused(error: &TaskError) -> Status {
         | TaskError::Stopping { .. }
         | TaskError::NotRunning { .. }
         | TaskError::HostStopping { .. } => Status::failed_precondition(text),
+    }
+}
+
+/// Why an allocation was not replaced.
+pub(super) fn not_replaced(error: &ReplaceError) -> Status {
+    match error {
+        ReplaceError::Task(error) => refused(error),
+        ReplaceError::Itself { .. } | ReplaceError::OtherPlugin { .. } => {
+            Status::invalid_argument(error.to_string())
+        }
+        ReplaceError::UnderWay { .. } | ReplaceError::NotHealthy { .. } => {
+            Status::failed_precondition(error.to_string())
+        }
     }
 }
 

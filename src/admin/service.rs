@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use callboard_actors::registry::{DescribePlugins, Description, Registry};
 use callboard_actors::shell::{Address, AskError, FeedItem, Machine, StopMode};
@@ -15,7 +15,7 @@ use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 
 use super::compose::{self, Views};
-use super::convert::{self, refused, task_refused, unanswered};
+use super::convert::{self, not_replaced, refused, task_refused, unanswered};
 use super::disk;
 use super::driven;
 use super::plugins;
@@ -23,10 +23,13 @@ use super::server::{ShutdownOrder, Sources};
 use super::stopping::Stopping;
 use super::tree::{self, DESCRIBE_DEADLINE, answered};
 use super::watch;
-use crate::agent::{Agent, StartTask, StopTask, TaskError, TaskStopped};
+use crate::agent::{Agent, Replace, StartTask, StopTask, TaskError, TaskStopped};
 use crate::host::Host;
 use crate::tasks::{self, Tasks};
 use crate::timeline;
+
+/// The longest timeout of a replacement.
+const REPLACE_WITHIN_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// Answers for a host.
 #[derive(Debug, Clone)]
@@ -248,6 +251,24 @@ impl wire::admin_server::Admin for Service {
         let unwritten = disk::unwritten(self.sources.host.database());
         let report = report.into_iter().chain(unwritten).collect();
         Ok(Response::new(wire::StopAllocationResponse { report }))
+    }
+
+    async fn replace_allocation(
+        &self,
+        request: Request<wire::ReplaceAllocationRequest>,
+    ) -> Result<Response<wire::ReplaceAllocationResponse>, Status> {
+        let wire::ReplaceAllocationRequest { name, with, healthy_for_ms, within_ms } = request.into_inner();
+        let replace = Replace {
+            allocation: allocation_id(&name)?,
+            with: allocation_id(&with)?,
+            healthy_for: Duration::from_millis(healthy_for_ms),
+            within: Duration::from_millis(within_ms).min(REPLACE_WITHIN_MAX),
+        };
+        let answer = self.sources.agent.ask(replace).await;
+        let stopped = answer.map_err(|error| unanswered(&error))?;
+        let stopped = stopped.map_err(|error| not_replaced(&error))?;
+        let report = stopped.steps.iter().map(convert::step).collect();
+        Ok(Response::new(wire::ReplaceAllocationResponse { report }))
     }
 
     async fn shutdown(

@@ -8,6 +8,7 @@ use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
 };
+use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::process::EndedBy;
 use callboard_actors::shell::{self, Address, EffectHandler, FeedItem, Running, Settings};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
@@ -49,6 +50,11 @@ pub trait Books: 'static {
         &self,
         allocation: AllocationId,
     ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, UnknownAllocation>>>;
+    /// Waits until an allocation has been healthy for a while.
+    fn healthy(
+        &self,
+        awaited: AwaitHealthy,
+    ) -> LocalBoxFuture<'static, Answered<Result<(), AwaitHealthyError>>>;
     /// Waits for what the allocations say next, or, `afresh`, for a snapshot.
     fn follow(
         &mut self,
@@ -115,6 +121,9 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
                     process.stop(grace);
                 }
                 now(AgentOutcome::EndAsked)
+            }
+            AgentCall::AwaitHealthy(awaited) => {
+                self.books.healthy(awaited).into_outcome(AgentOutcome::AwaitedHealthy)
             }
             AgentCall::Report { allocation, how } => {
                 self.books.exited(allocation, how).into_outcome(AgentOutcome::Reported)

@@ -19,6 +19,7 @@ conversation! {
     pub enum AgentAsk -> AgentAnswer for Agent {
         StartTask => Result<(), TaskError>,
         StopTask => Result<TaskStopped, TaskError>,
+        Replace => Result<TaskStopped, ReplaceError>,
         ListTasks => Vec<TaskReport>,
     }
 }
@@ -58,6 +59,8 @@ impl Machine for Agent {
             tasks: options.allocations.iter().map(task).collect(),
             options: options.clone(),
             life: Life::Surveying { asked: VecDeque::new(), leave: None },
+            replacements: vec![],
+            replacement: Attempt::new(moment.random >> 16),
         }
     }
 
@@ -76,6 +79,7 @@ impl Machine for Agent {
             Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
             Input::StopRequested(mode) => self.leave(moment, *mode, effects),
         }
+        self.advance_replacements(effects);
         self.close_if_quiet(effects);
     }
 
@@ -128,11 +132,16 @@ impl Agent {
                     effects.reply(id, AgentAnswer::StopTask(Err(error)));
                 }
             }
+            AgentAsk::Replace(replace) => {
+                if let Err(error) = self.replace(moment, id, replace, effects) {
+                    effects.reply(id, AgentAnswer::Replace(Err(error)));
+                }
+            }
             AgentAsk::ListTasks(ListTasks) => effects.reply(id, AgentAnswer::ListTasks(self.view())),
         }
     }
 
-    fn start(
+    pub(super) fn start(
         &mut self,
         moment: Moment,
         allocation: &AllocationId,
@@ -168,6 +177,7 @@ impl Agent {
             AgentOutcome::Followed(Err(_)) => {
                 effects.start_timer(AgentTimer::Follow, moment.now + RETRY_PAUSE);
             }
+            AgentOutcome::AwaitedHealthy(answer) => self.gate_answered(moment, attempt, Ok(answer), effects),
             AgentOutcome::Prepared(_)
             | AgentOutcome::Adopted(_)
             | AgentOutcome::Launched(_)
@@ -198,6 +208,7 @@ impl Agent {
                 effects.start_timer(AgentTimer::AwaitEndings, moment.now + RETRY_PAUSE);
             }
             AgentCall::Follow { .. } => effects.start_timer(AgentTimer::Follow, moment.now + RETRY_PAUSE),
+            AgentCall::AwaitHealthy(_) => self.gate_answered(moment, attempt, Err(lost), effects),
             AgentCall::Prepare(_)
             | AgentCall::Adopt(_)
             | AgentCall::Launch(_)
@@ -324,7 +335,7 @@ impl AgentCall {
     /// Which allocation it is made for, if for one.
     fn allocation(&self) -> Option<&AllocationId> {
         match self {
-            Self::Survey | Self::AwaitEndings | Self::Follow { .. } => None,
+            Self::Survey | Self::AwaitEndings | Self::Follow { .. } | Self::AwaitHealthy(_) => None,
             Self::Prepare(spec) | Self::Adopt(spec) => Some(&spec.allocation),
             Self::Launch(order) => Some(&order.allocation),
             Self::Announce(allocation)

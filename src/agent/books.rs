@@ -4,6 +4,7 @@ use callboard_actors::allocations::{
     AdoptAllocation, AllocationSpec, AllocationStopped, Allocations, AllocationsNews, AllocationsView,
     PrepareAllocation, PrepareError, StopAllocation, TaskContext, TaskExited, TaskStarted, UnknownAllocation,
 };
+use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError, Instances};
 use callboard_actors::shell::{Address, FeedItem, Follower};
 use callboard_actors::vocabulary::AllocationId;
 use futures_util::future::LocalBoxFuture;
@@ -11,18 +12,19 @@ use futures_util::future::LocalBoxFuture;
 use super::actor::Books;
 use super::state::Answered;
 
-/// Speaks to the allocations of a host.
+/// Speaks to the allocations and the instances of a host.
 #[derive(Debug)]
 pub struct HostBooks {
     address: Address<Allocations>,
     follower: Follower<Allocations>,
+    instances: Address<Instances>,
 }
 
 impl HostBooks {
-    /// Will speak to the allocations at this address.
+    /// Will speak to the allocations and the instances at these addresses.
     #[must_use]
-    pub fn new(address: Address<Allocations>) -> Self {
-        Self { follower: Follower::new("agent", address.clone()), address }
+    pub fn new(address: Address<Allocations>, instances: Address<Instances>) -> Self {
+        Self { follower: Follower::new("agent", address.clone()), address, instances }
     }
 }
 
@@ -61,6 +63,13 @@ impl Books for HostBooks {
         allocation: AllocationId,
     ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, UnknownAllocation>>> {
         Box::pin(self.address.ask(StopAllocation { allocation }))
+    }
+
+    fn healthy(
+        &self,
+        awaited: AwaitHealthy,
+    ) -> LocalBoxFuture<'static, Answered<Result<(), AwaitHealthyError>>> {
+        Box::pin(self.instances.ask(awaited))
     }
 
     fn follow(

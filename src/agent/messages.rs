@@ -1,5 +1,7 @@
 //! What can be said to the agent, and what it says.
 
+use std::time::Duration;
+
 use callboard_actors::shell::StopStep;
 use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Role, Timestamp};
 
@@ -19,6 +21,70 @@ pub struct StartTask {
 pub struct StopTask {
     /// Which allocation of the configuration.
     pub allocation: AllocationId,
+}
+
+/// Replaces an allocation by another one of the same plugin, behind a gate (F16): starts the new one beside the old one, and stops the
+/// old one when the new one has been healthy for a while. Otherwise the new one is stopped, and the old one stays. Answered when one of
+/// them has stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replace {
+    /// Which allocation is to leave.
+    pub allocation: AllocationId,
+    /// Which allocation is to take its place.
+    pub with: AllocationId,
+    /// How long the new one must have been healthy.
+    pub healthy_for: Duration,
+    /// The timeout for that.
+    pub within: Duration,
+}
+
+/// Why an allocation was not replaced. It runs as before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplaceError {
+    /// One of the two cannot be started or stopped.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// Both are the same.
+    #[error("allocation {allocation} cannot be replaced with itself; name another one of its plugin")]
+    Itself {
+        /// Which allocation.
+        allocation: AllocationId,
+    },
+    /// The new one serves another plugin, or in another role.
+    #[error("allocation {allocation} serves {old}, and {with} serves {new}; name one that serves the same")]
+    OtherPlugin {
+        /// Which allocation was to leave.
+        allocation: AllocationId,
+        /// Which was to take its place.
+        with: AllocationId,
+        /// The plugin and the role of the former.
+        old: String,
+        /// Those of the latter.
+        new: String,
+    },
+    /// One of the two is being replaced already.
+    #[error("allocation {allocation} is being replaced with {with} already; wait for the end of that")]
+    UnderWay {
+        /// Which allocation is to leave.
+        allocation: AllocationId,
+        /// Which is to take its place.
+        with: AllocationId,
+    },
+    /// The new one was not healthy for long enough.
+    #[error(
+        "allocation {allocation} was not replaced with {with}: {reason}; {}",
+        if *.is_kept { "the new one goes on" } else { "the new one has stopped" }
+    )]
+    NotHealthy {
+        /// Which allocation was to leave.
+        allocation: AllocationId,
+        /// Which was to take its place.
+        with: AllocationId,
+        /// What it lacked at the end.
+        reason: String,
+        /// Whether the new one still runs: it did before, or the old one has ended meanwhile.
+        is_kept: bool,
+    },
 }
 
 /// Asks for all tasks, in the order of the configuration.

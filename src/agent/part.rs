@@ -40,7 +40,10 @@ struct AgentLives {
 
 impl Lives for AgentLives {
     fn start(&mut self) -> Result<Running, String> {
-        let books = HostBooks::new(self.context.host().allocations().clone());
+        let books = HostBooks::new(
+            self.context.host().allocations().clone(),
+            self.context.host().instances().clone(),
+        );
         let (options, home, memory) = (self.options.clone(), self.home.clone(), self.memory.clone());
         Ok(start(&self.address, options, books, home, memory, self.context.settings()))
     }

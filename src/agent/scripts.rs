@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_actors::allocations::*;
+use callboard_actors::instances::AwaitHealthyError;
 use callboard_actors::shell::{AskError, CallLost, Effect, FeedItem, Input, Machine, StopMode, StopStep};
 use callboard_actors::vocabulary::*;
 use goldenscript::{Command, Context, Runner};
@@ -207,6 +208,8 @@ fn tell_answer(answer: AgentAnswer) -> String {
     match answer {
         AgentAnswer::StartTask(Ok(())) => "starts".to_owned(),
         AgentAnswer::StopTask(Ok(stopped)) => format!("stopped {}", tell_steps(&stopped.steps)),
+        AgentAnswer::Replace(Ok(stopped)) => format!("replaced {}", tell_steps(&stopped.steps)),
+        AgentAnswer::Replace(Err(error)) => error.to_string(),
         AgentAnswer::StartTask(Err(error)) | AgentAnswer::StopTask(Err(error)) => error.to_string(),
         AgentAnswer::ListTasks(tasks) => {
             let since = |task: &TaskReport| task.since.since(begun()).as_secs_f64();
@@ -232,6 +235,10 @@ fn tell_call(call: &AgentCall) -> Option<String> {
         AgentCall::Announce(allocation) => Some(format!("announce {allocation}")),
         AgentCall::Withdraw(allocation) => Some(format!("withdraw {allocation}")),
         AgentCall::End { allocation, grace } => Some(format!("end {allocation} within {grace:?}")),
+        AgentCall::AwaitHealthy(awaited) => Some(format!(
+            "await-healthy {} for {:?} within {:?}",
+            awaited.allocation, awaited.healthy_for, awaited.within
+        )),
         AgentCall::Report { allocation, how } => Some(format!("report {allocation} {how}")),
     }
 }
@@ -303,6 +310,18 @@ impl Stage {
         match command {
             "start" => self.ask(AgentAsk::StartTask(StartTask { allocation }), told),
             "stop" => self.ask(AgentAsk::StopTask(StopTask { allocation }), told),
+            "replace" => {
+                let with = AllocationId::new(rest)?;
+                let (healthy_for, within) = (Duration::from_secs(10), Duration::from_secs(60));
+                self.ask(AgentAsk::Replace(Replace { allocation, with, healthy_for, within }), told);
+            }
+            "healthy" => {
+                let waited = Duration::from_secs(60);
+                let not_healthy = |reason| AwaitHealthyError::NotHealthy { allocation, reason, waited };
+                let answer = if rest.is_empty() { Ok(()) } else { Err(not_healthy(rest)) };
+                let outcome = AgentOutcome::AwaitedHealthy(Ok(answer));
+                self.come_back(|call| is_of(call, "await-healthy"), outcome, told);
+            }
             "list" => self.ask(AgentAsk::ListTasks(ListTasks), told),
             "leave" if first == "detach" => self.step(&Input::StopRequested(StopMode::Detach), told),
             "leave" => self.step(&Input::StopRequested(StopMode::Stop), told),

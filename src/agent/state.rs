@@ -8,11 +8,13 @@ use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
 };
+use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::shell::{AskError, AskId, FeedItem, StopMode, StopStep};
 use callboard_actors::vocabulary::{AllocationId, Attempt, BackoffState, RestartHistory, Timestamp};
 
 use super::behaviour::AgentAsk;
 use super::messages::{LastExit, TaskPhase, TaskReport};
+use super::replace::Replacement;
 use crate::config::{AllocationConfig, RestartPolicy};
 use crate::process::ProcessExit;
 
@@ -34,6 +36,10 @@ pub struct Agent {
     /// In the order of the configuration.
     pub(super) tasks: Vec<Task>,
     pub(super) life: Life,
+    /// The replacements that are under way.
+    pub(super) replacements: Vec<Replacement>,
+    /// The number of the latest one. Starts at random, to differ from those before a rebuild.
+    pub(super) replacement: Attempt,
 }
 
 /// What the agent as a whole is at.
@@ -242,6 +248,8 @@ pub enum AgentCall {
         /// How long it may take before it is killed.
         grace: Duration,
     },
+    /// Waits until an allocation has been healthy for a while.
+    AwaitHealthy(AwaitHealthy),
     /// Says that the process of an allocation has ended.
     Report {
         /// Whose process.
@@ -297,6 +305,8 @@ pub enum AgentOutcome {
     Announced(Answered<Result<(), UnknownAllocation>>),
     /// The allocation is deregistered.
     Withdrawn(Answered<Result<AllocationStopped, UnknownAllocation>>),
+    /// The allocation has been healthy for a while, or why not.
+    AwaitedHealthy(Answered<Result<(), AwaitHealthyError>>),
     /// The process was asked to end.
     EndAsked,
     /// The books know that the process has ended.

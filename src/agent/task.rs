@@ -158,7 +158,10 @@ impl Task {
             AgentOutcome::Reported(Ok(_)) => self.reported(moment, options, effects),
             AgentOutcome::Reported(Err(_)) => self.retry(moment, effects),
             // These belong to no task.
-            AgentOutcome::Surveyed(_) | AgentOutcome::Endings(_) | AgentOutcome::Followed(_) => {}
+            AgentOutcome::Surveyed(_)
+            | AgentOutcome::Endings(_)
+            | AgentOutcome::Followed(_)
+            | AgentOutcome::AwaitedHealthy(_) => {}
         }
     }
 
@@ -188,6 +191,7 @@ impl Task {
             | AgentCall::Launch(_)
             | AgentCall::Survey
             | AgentCall::AwaitEndings
+            | AgentCall::AwaitHealthy(_)
             | AgentCall::Follow { .. } => {}
         }
     }

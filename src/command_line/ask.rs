@@ -15,6 +15,7 @@ use super::left::Left;
 use super::target::{TargetArgs, TargetError};
 use super::{health, json, show, told, whole};
 use crate::admin::{AdminClient, AdminError};
+use crate::duration::parse_duration;
 use crate::output::{Palette, Reader, print};
 use crate::timeline::{Drawer, Page};
 
@@ -68,6 +69,28 @@ pub(super) struct StatusArgs {
 pub(super) struct HealthArgs {
     /// A plugin, an allocation, a driver or a task; without it the whole host
     name: Option<String>,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+/// What can be said to `replace`.
+#[derive(Debug, Args)]
+pub(super) struct ReplaceArgs {
+    /// The name of the allocation that is to leave
+    name: String,
+
+    /// The name of the allocation that is to take its place; it is started if it does not run
+    #[arg(long, value_name = "NAME")]
+    with: String,
+
+    /// How long the new one must have been healthy before the old one leaves
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    healthy_for: Duration,
+
+    /// The timeout for that; then the new one is stopped, and the old one stays
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    within: Duration,
 
     #[command(flatten)]
     plain: PlainArgs,
@@ -331,6 +354,16 @@ pub(super) fn stop(args: &NameArgs) -> ExitCode {
     ask(&args.plain, async |mut client: AdminClient| {
         let report = client.stop(&args.name).await?;
         print(&ended(&report, args.plain.json))?;
+        Ok(Left::check(&report)?)
+    })
+}
+
+/// `callboard replace`
+pub(super) fn replace(args: &ReplaceArgs) -> ExitCode {
+    let ReplaceArgs { name, with, healthy_for, within, plain } = args;
+    ask(plain, async |mut client: AdminClient| {
+        let report = client.replace(name, with, *healthy_for, *within).await?;
+        print(&ended(&report, plain.json))?;
         Ok(Left::check(&report)?)
     })
 }

@@ -45,7 +45,7 @@ use std::process::ExitCode;
 use callboard_actors::logmon::write_logs;
 use clap::{Args, Parser, Subcommand};
 
-use self::ask::{HealthArgs, NameArgs, PlainArgs, ShutdownArgs, StatusArgs, WatchArgs};
+use self::ask::{HealthArgs, NameArgs, PlainArgs, ReplaceArgs, ShutdownArgs, StatusArgs, WatchArgs};
 use self::logs::LogsArgs;
 use self::run::RunArgs;
 use self::script::ScriptArgs;
@@ -84,6 +84,8 @@ enum Command {
     Start(NameArgs),
     /// Stop an allocation or a task of a running host in order, and wait for its end
     Stop(NameArgs),
+    /// Replace an allocation of a running host with another one, once that has been healthy for a while
+    Replace(ReplaceArgs),
     /// Stop a running host in order, and wait for its end
     Shutdown(ShutdownArgs),
     /// See the life of a storage plugin and of a task driver on real processes, in under a minute
@@ -186,6 +188,7 @@ pub fn main() -> ExitCode {
         Command::Logs(args) => logs::logs(&args),
         Command::Start(args) => ask::start(&args),
         Command::Stop(args) => ask::stop(&args),
+        Command::Replace(args) => ask::replace(&args),
         Command::Shutdown(args) => ask::shutdown(&args),
         Command::Demo(args) => play_demo(&args),
         Command::Script(args) => script::script(&args),

@@ -137,6 +137,8 @@ fn instances(answer: &InstancesAnswer) -> Option<String> {
         InstancesAnswer::Dispense(answer) => dispensed(answer),
         InstancesAnswer::CheckNow(answer) => checked(answer),
         InstancesAnswer::HealthOf(reports) => health(reports),
+        InstancesAnswer::AwaitHealthy(Ok(())) => "healthy for long enough".to_owned(),
+        InstancesAnswer::AwaitHealthy(Err(error)) => error.to_string(),
         InstancesAnswer::AwaitRetired(answer) => retired(answer),
         InstancesAnswer::DescribeInstances(all) => instance_list(all),
         InstancesAnswer::InstanceReported(()) => return None,

@@ -58,6 +58,7 @@ impl Machine for Instances {
             checking: Waiters::default(),
             looking: BTreeMap::new(),
             retirement: Waiters::default(),
+            gates: BTreeMap::new(),
             describing: Vec::new(),
         }
     }
@@ -110,6 +111,9 @@ impl Instances {
             InstancesAsk::AwaitRetired(of) => {
                 self.retirement_asked(moment, id, asked_at, &of.allocation, effects);
             }
+            InstancesAsk::AwaitHealthy(awaited) => {
+                self.health_awaited(moment, id, asked_at, awaited, effects)
+            }
             InstancesAsk::DescribeInstances(_) => self.describe(id, effects),
             InstancesAsk::InstanceReported(InstanceReported { life, report }) => {
                 self.reported(*life, report, moment, effects);
@@ -128,6 +132,7 @@ impl Instances {
             InstancesTimer::AwaitRetired(allocation, id) => {
                 self.retirement_overdue(moment, allocation, *id, effects);
             }
+            InstancesTimer::Gate(id) => self.check_gate(moment, *id, effects),
         }
     }
 

@@ -12,8 +12,8 @@ use crate::vocabulary::{AllocationId, Attempt, Health, Moment, PluginKey, Timest
 const LOOK_DEADLINE: Duration = Duration::from_secs(120);
 
 impl Instances {
-    fn waiting(&self) -> usize {
-        self.dispensing.len() + self.checking.len() + self.retirement.len()
+    pub(super) fn waiting(&self) -> usize {
+        self.dispensing.len() + self.checking.len() + self.retirement.len() + self.gates.len()
     }
 
     // === Dispensing ===

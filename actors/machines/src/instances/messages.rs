@@ -146,6 +146,47 @@ pub enum AwaitRetiredError {
     },
 }
 
+/// Waits until all these plugins of an allocation have been healthy for a while, without a break: the gate of a rolling replacement
+/// (F16). Active or standby makes no difference.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AwaitHealthy {
+    /// The allocation.
+    pub allocation: AllocationId,
+    /// The plugins that it serves; those of a monolith are two.
+    pub plugins: Vec<PluginKey>,
+    /// How long they must have been healthy.
+    pub healthy_for: Duration,
+    /// The timeout.
+    pub within: Duration,
+}
+
+/// Why an allocation has not been healthy for long enough.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum AwaitHealthyError {
+    /// The timeout is over.
+    #[error("allocation {allocation} was not healthy in time (waited {waited:?}): {reason}")]
+    NotHealthy {
+        /// The allocation.
+        allocation: AllocationId,
+        /// What was missing at the end.
+        reason: String,
+        /// How long the caller waited.
+        waited: Duration,
+    },
+    /// The host is stopping; nothing new starts (I6).
+    #[error("the health of allocation {allocation} is not waited for any more: the host is stopping")]
+    Stopping {
+        /// The allocation.
+        allocation: AllocationId,
+    },
+    /// Too many callers wait already.
+    #[error("{waiting} others wait for plugins already; try again later")]
+    TooMany {
+        /// The number of waiting callers.
+        waiting: usize,
+    },
+}
+
 /// Queries every instance as its supervisor sees it, for the tree of actors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DescribeInstances;
@@ -213,6 +254,7 @@ conversation! {
         CheckNow => Result<InstanceReport, CheckError>,
         HealthOf => Vec<InstanceReport>,
         AwaitRetired => Result<(), AwaitRetiredError>,
+        AwaitHealthy => Result<(), AwaitHealthyError>,
         DescribeInstances => Vec<InstanceStatus>,
         InstanceReported => (),
     }

@@ -44,6 +44,7 @@ mod waiters;
 mod behaviour;
 mod dispensing;
 mod entry;
+mod gates;
 mod reporting;
 mod settling;
 mod shown;

@@ -276,6 +276,12 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<InstancesAsk,
         "await-retired" => InstancesAsk::AwaitRetired(AwaitRetired {
             allocation: AllocationId::new(word(args, "allocation")?)?,
         }),
+        "await-healthy" => InstancesAsk::AwaitHealthy(AwaitHealthy {
+            allocation: AllocationId::new(word(args, "allocation")?)?,
+            healthy_for: span(args)?,
+            within: span(args)?,
+            plugins: std::iter::from_fn(|| args.next_pos()).map(read_plugin).collect::<Result<_, _>>()?,
+        }),
         "describe" => InstancesAsk::DescribeInstances(DescribeInstances),
         unknown => return Err(format!("no such verb: {unknown}").into()),
     })
@@ -297,6 +303,7 @@ fn tell(effect: &Effect<Instances>, now: Timestamp) -> String {
                 format!("the registry is told again of {plugin} of {allocation} in {:?}", at.since(now))
             }
             InstancesTimer::Refollow => format!("the registry is followed again in {:?}", at.since(now)),
+            InstancesTimer::Gate(id) => format!("{} is checked in {:?}", number(*id), at.since(now)),
             InstancesTimer::Retire(..) | InstancesTimer::Dispense(..) | InstancesTimer::AwaitRetired(..) => {
                 String::new()
             }
@@ -373,6 +380,8 @@ fn tell_answer(answer: &InstancesAnswer) -> String {
         InstancesAnswer::HealthOf(reports) => {
             format!("[{}]", reports.iter().map(tell_report).collect::<Vec<_>>().join(", "))
         }
+        InstancesAnswer::AwaitHealthy(Ok(())) => "healthy".to_owned(),
+        InstancesAnswer::AwaitHealthy(Err(error)) => error.to_string(),
         InstancesAnswer::AwaitRetired(Ok(())) => "retired".to_owned(),
         InstancesAnswer::AwaitRetired(Err(error)) => format!("in vain: {error}"),
         InstancesAnswer::DescribeInstances(statuses) => {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::gates::Gate;
 use super::messages::{InstanceReport, InstanceState};
 use super::waiters::Waiters;
 use crate::instance::{InstanceConfig, InstanceLimits};
@@ -153,6 +154,8 @@ pub enum InstancesTimer {
     Dispense(PluginKey, AskId),
     /// The timeout of a caller that waits for the retirement of this allocation's instances.
     AwaitRetired(AllocationId, AskId),
+    /// The next check of an allocation whose health this caller waits for.
+    Gate(AskId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -249,6 +252,7 @@ pub struct Instances {
     /// The instance whose look those who check a plugin wait for.
     pub(super) looking: BTreeMap<PluginKey, Attempt>,
     pub(super) retirement: Waiters<AllocationId>,
+    pub(super) gates: BTreeMap<AskId, Gate>,
     pub(super) describing: Vec<AskId>,
 }
 

@@ -120,6 +120,7 @@ impl Instances {
 
     /// Publishes the new report of an instance.
     fn changed(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        self.check_gates(moment, &place.1, effects);
         self.show_standby(moment, place, effects);
         self.show(moment, &place.0, effects);
     }
@@ -296,6 +297,7 @@ impl Instances {
     pub(super) fn stop(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         self.is_stopping = true;
         effects.cancel_timer(InstancesTimer::Refollow);
+        self.close_gates(effects);
         for (plugin, waiting) in self.dispensing.take_all() {
             for id in waiting {
                 effects.cancel_timer(InstancesTimer::Dispense(plugin.clone(), id));

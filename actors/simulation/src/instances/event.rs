@@ -22,6 +22,8 @@ pub struct InstancesBounds {
     pub behaviours: &'static [Behaviour],
     /// How often somebody wants the plugin, or a look at it, or to know when it is let go.
     pub asks: u8,
+    /// How often somebody waits until an allocation has been healthy for a while.
+    pub gates: u8,
     /// How often time passes until something is due.
     pub pauses: u8,
     /// How many steps crash, or instances fall.
@@ -39,6 +41,7 @@ impl InstancesBounds {
         faults: 0,
         behaviours: &[],
         asks: 0,
+        gates: 0,
         pauses: 0,
         crashes: 0,
         stops: false,
@@ -66,6 +69,8 @@ pub enum InstancesEvent {
     Check,
     /// Somebody wants to know when it is let go.
     AwaitRetired,
+    /// Somebody waits until the latest allocation has been healthy for a while.
+    AwaitHealthy,
     /// Time passes until something is due.
     Pass,
     /// The next step of the supervisor crashes.
@@ -96,6 +101,7 @@ impl fmt::Display for InstancesEvent {
             Self::Dispense => f.write_str("dispense csi-node/zfs 20"),
             Self::Check => f.write_str("check csi-node/zfs"),
             Self::AwaitRetired => f.write_str("await-retired"),
+            Self::AwaitHealthy => f.write_str("await-healthy"),
             Self::Pass => f.write_str("pass-until-due"),
             Self::CrashParent => f.write_str("crash-next instances"),
             Self::CrashChild(life) => write!(f, "crash-next instance life={life}"),

@@ -3,6 +3,7 @@
 mod calls;
 mod child;
 mod event;
+mod gates;
 mod model;
 mod parent;
 mod plugins;

@@ -13,6 +13,7 @@ use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, Moment,
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
+use super::gates::Gates;
 use super::model::Place;
 
 /// What is known of the instance of one registration.
@@ -42,6 +43,7 @@ pub struct InstancesLaws {
     standby: BTreeMap<Place, InstanceReport>,
     /// How fit each one said last that it is.
     found: BTreeMap<Place, Fitness>,
+    gates: Gates,
     is_stopping: bool,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
@@ -62,6 +64,7 @@ impl InstancesLaws {
             shown: BTreeMap::new(),
             standby: BTreeMap::new(),
             found: BTreeMap::new(),
+            gates: Gates::new(),
             is_stopping: false,
             verdict: Verdict::NONE,
         }
@@ -80,6 +83,7 @@ impl InstancesLaws {
                 if let Ok(InstancesOutcome::Ended(endings)) = outcome {
                     for ended in endings {
                         self.lives.retain(|_, life| life.life != ended.life);
+                        self.gates.ended(&(ended.plugin.clone(), ended.allocation.clone()));
                     }
                 }
             }
@@ -188,6 +192,7 @@ impl InstancesLaws {
         let Some((place, found)) = found else { return };
         found.is_retiring = true;
         let (place, plugin) = (place.clone(), place.0.clone());
+        self.gates.ended(&place);
         if !bounds.contains(&place) {
             self.verdict.violation(Law::I1, || format!("the instance of {plugin} retires without a bound"));
         }
@@ -291,7 +296,7 @@ impl Witness<Instances> for InstancesLaws {
 
     fn stepped(
         &mut self,
-        _moment: Moment,
+        moment: Moment,
         input: &Input<Instances>,
         effects: &[Effect<Instances>],
         _machine: &Instances,
@@ -309,6 +314,10 @@ impl Witness<Instances> for InstancesLaws {
         {
             let InstanceReport { plugin, allocation, fitness, .. } = &reported.report;
             self.found.insert((plugin.clone(), allocation.clone()), fitness.clone());
+            self.gates.reported(&reported.report);
+        }
+        if let Input::Asked { id, ask: InstancesAsk::AwaitHealthy(awaited), .. } = input {
+            self.gates.asked(*id, awaited);
         }
         self.hear(input);
         let mut bounds = Vec::new();
@@ -338,6 +347,11 @@ impl Witness<Instances> for InstancesLaws {
                     self.shown.remove(&report.plugin);
                 }
                 Effect::Reply(_, InstancesAnswer::Dispense(Ok(dispensed))) => self.dispenses(dispensed),
+                Effect::Reply(id, InstancesAnswer::AwaitHealthy(Ok(()))) => {
+                    if let Some(wrong) = self.gates.opened(*id, moment.now) {
+                        self.verdict.violation(Law::F16, || wrong);
+                    }
+                }
                 Effect::Stop(_) if !self.lives.is_empty() => {
                     let lives = self.lives.clone();
                     self.verdict.violation(Law::S4, || format!("it ends and leaves {lives:?}"));

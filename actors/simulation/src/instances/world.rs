@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use callboard_actors::instance::Instance;
 use callboard_actors::instances::{
-    AwaitRetired, CheckNow, Dispense, InstanceReport, Instances, InstancesAnswer, InstancesOptions,
+    AwaitHealthy, AwaitRetired, CheckNow, Dispense, InstanceReport, Instances, InstancesAnswer,
+    InstancesOptions,
 };
 use callboard_actors::registry::RegistryNews;
 use callboard_actors::shell::{FeedItem, Message};
@@ -190,6 +191,9 @@ impl World for InstancesWorld {
         if self.left.asks > 0 {
             events.extend([InstancesEvent::Dispense, InstancesEvent::Check, InstancesEvent::AwaitRetired]);
         }
+        if self.left.gates > 0 {
+            events.push(InstancesEvent::AwaitHealthy);
+        }
         if self.left.pauses > 0 && self.model.next_timer().is_some() {
             events.push(InstancesEvent::Pass);
         }
@@ -253,6 +257,15 @@ impl Play for InstancesWorld {
             InstancesEvent::AwaitRetired => {
                 self.left.asks -= 1;
                 self.ask(AwaitRetired { allocation: self.registry.latest() });
+            }
+            InstancesEvent::AwaitHealthy => {
+                self.left.gates -= 1;
+                self.ask(AwaitHealthy {
+                    allocation: self.registry.latest(),
+                    plugins: vec![plugin()],
+                    healthy_for: Duration::from_secs(5),
+                    within: Duration::from_secs(20),
+                });
             }
             InstancesEvent::Pass => {
                 self.left.pauses = self.left.pauses.saturating_sub(1);

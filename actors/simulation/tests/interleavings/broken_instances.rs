@@ -7,7 +7,9 @@ use callboard_actors::csi::Rpc;
 use callboard_actors::instance::{
     Half, Instance, InstanceAsk, InstanceCall, InstanceConfig, InstanceLimits, InstanceReport, InstanceTimer,
 };
-use callboard_actors::instances::{Instances, InstancesAsk, InstancesCall, InstancesNews, InstancesTimer};
+use callboard_actors::instances::{
+    Instances, InstancesAnswer, InstancesAsk, InstancesCall, InstancesNews, InstancesTimer,
+};
 use callboard_actors::registry::Renew;
 use callboard_actors::shell::{CallKey, Effect, Ending, Input, Machine};
 use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, SocketPath};
@@ -45,6 +47,19 @@ fn an_instance_that_tries_again_after_it_was_told_to_retire_breaks_i6() {
             effects.insert(0, dial());
         }
         effects
+    });
+}
+
+#[test]
+fn a_supervisor_that_opens_the_gate_for_one_that_was_just_found_healthy_breaks_f16() {
+    parent(Law::F16, InstancesBounds { gates: 1, pauses: 2, ..ONE }, |_, effects| {
+        let opened = |effect| match effect {
+            Effect::StartTimer(InstancesTimer::Gate(id), _) => {
+                Effect::Reply(id, InstancesAnswer::AwaitHealthy(Ok(())))
+            }
+            other => other,
+        };
+        effects.into_iter().map(opened).collect()
     });
 }
 

@@ -67,6 +67,22 @@ fn every_order_of_questions_is_answered_once_with_what_is_shown_i2() {
 }
 
 #[test]
+fn every_order_of_a_gate_opens_it_only_for_one_that_has_been_healthy_f16() {
+    let small = InstancesBounds { gates: 1, pauses: 1, ..ONE };
+    holds("a gate", small, InstancesBounds { pauses: 2, ..small });
+    let bad = InstancesBounds { faults: 1, behaviours: &[Behaviour::Dies], ..small };
+    holds(
+        "a gate before one that fails",
+        bad,
+        InstancesBounds { behaviours: &[Behaviour::Dies, Behaviour::Hangs], ..bad },
+    );
+    let lost = InstancesBounds { hangups: 1, ..small };
+    holds("a gate and a lost connection", lost, InstancesBounds { crashes: 1, ..lost });
+    let stop = InstancesBounds { stops: true, ..small };
+    holds("a gate and a stop", stop, InstancesBounds { crashes: 1, ..stop });
+}
+
+#[test]
 fn every_order_of_lost_connections_ends_with_another_generation_i2() {
     let small = InstancesBounds { hangups: 1, ..ONE };
     holds("a lost connection", small, InstancesBounds { hangups: 2, pauses: 1, ..small });
