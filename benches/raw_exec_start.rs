@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use callboard_actors::driver::client::{
     DriverClient, LinuxResources, Resources, StartOutcome, TaskConfig, TaskId,
 };
-use callboard_actors::drivers::{DispenseDriver, Wanted};
+use callboard_actors::drivers::Wanted;
 use callboard_actors::hclspec::{Config, Schema};
 use callboard_actors::vocabulary::{AllocationId, TaskName};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -46,8 +46,8 @@ async fn measure(pace: Pace) {
     spec.config = b"\x81\xa7enabled\xc3".to_vec();
     add(host.drivers(), spec).await;
     feed.healthy().await;
-    let dispense = DispenseDriver { name: name("raw_exec"), wanted: Wanted::Healthy, within: TIMEOUT };
-    let client = host.drivers().ask(dispense).await.expect("it runs").expect("it is healthy");
+    let client =
+        host.leases().driver(&name("raw_exec"), Wanted::Healthy, TIMEOUT).await.expect("it is healthy");
     let schema = client.task_config_schema(TIMEOUT).await.expect("it answers");
     let schema = Schema::from_wire(&schema).expect("a good schema");
 

@@ -21,7 +21,7 @@ use callboard::plugin::{
 };
 use callboard_actors::driver::client::{DriverClient, TaskId};
 use callboard_actors::driver::{SEQUENCE_ANNOTATION, STREAM_ANNOTATION, TaskEventItem, TaskKey};
-use callboard_actors::drivers::{DispenseDriver, ForgetTaskHandler, RegisterTaskHandler, Wanted};
+use callboard_actors::drivers::{ForgetTaskHandler, RegisterTaskHandler, Wanted};
 use callboard_actors::eventor::task_events;
 use callboard_actors::vocabulary::{AllocationId, TaskName};
 use tokio::net::UnixListener;
@@ -196,8 +196,8 @@ impl Ours {
         let mut feed = DriversFeed::of(host.drivers());
         add(host.drivers(), driver(place, "announcer", program, &[AS_PLUGIN])).await;
         feed.healthy().await;
-        let dispense = DispenseDriver { name: name("announcer"), wanted: Wanted::Healthy, within: TIMEOUT };
-        let client = host.drivers().ask(dispense).await.expect("it runs").expect("it is healthy");
+        let leased = host.leases().driver(&name("announcer"), Wanted::Healthy, TIMEOUT).await;
+        let client = leased.expect("it is healthy");
         Self { host, client }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use callboard::actors::driver::client::{StartOutcome, TaskConfig, TaskExit, TaskId};
 use callboard::actors::driver::{DriverSpec, TaskEventItem, TaskKey};
-use callboard::actors::drivers::{AddDriver, DispenseDriver, ListDrivers, RegisterTaskHandler, Wanted};
+use callboard::actors::drivers::{AddDriver, ListDrivers, RegisterTaskHandler, Wanted};
 use callboard::actors::eventor::task_events;
 use callboard::actors::goplugin::HandshakeTerms;
 use callboard::actors::hclspec::{Config, Schema};
@@ -68,9 +68,8 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
         }
     });
 
-    // A client of one generation of the driver, with a deadline for each call.
-    let dispense = DispenseDriver { name: name.clone(), wanted: Wanted::Healthy, within: TIMEOUT };
-    let driver = host.drivers().ask(dispense).await??;
+    // A lease of one generation of the driver, with a deadline for each call.
+    let driver = host.leases().driver(&name, Wanted::Healthy, TIMEOUT).await?;
     let schema = Schema::from_wire(&driver.task_config_schema(TIMEOUT).await?)?;
     let config = schema.decode(&Config::from_hcl(task)?)?.to_msgpack();
     let id = TaskId::new("a1/main/1")?;

@@ -20,6 +20,7 @@ mod registry;
 use std::sync::Arc;
 
 use callboard_actors::allocation::Layout;
+use callboard_actors::driver::client::DriverConnections;
 use callboard_actors::lease::Connections;
 use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
 use callboard_actors::persister::Persister;
@@ -115,6 +116,7 @@ fn host(
         allocations: Address::vacant("allocations", limit),
         processes: Address::vacant("processes", limit),
         drivers: Address::vacant("drivers", limit),
+        driver_connections: DriverConnections::default(),
         catalog: Address::vacant("catalog", limit),
         journal: options.journal.clone(),
         ended,

@@ -15,7 +15,7 @@ use callboard::actors::driver::client::{
     TaskHandle as TypedHandle, TaskId,
 };
 use callboard::actors::driver::{DriverHealth, GapReason, TaskEventItem, TaskKey};
-use callboard::actors::drivers::{DispenseDriver, RegisterTaskHandler, Wanted};
+use callboard::actors::drivers::{RegisterTaskHandler, Wanted};
 use callboard::actors::eventor::{TaskEvents, task_events};
 use callboard::actors::goplugin::{
     Connection, Handshake, HandshakeScan, HandshakeTerms, Limits, LineReader, PluginConfig, PluginLine,
@@ -262,8 +262,7 @@ fn configuration(hcl: &str) -> Vec<u8> {
 }
 
 async fn dispense_driver(host: &Host) -> TypedClient {
-    let dispense = DispenseDriver { name: driver_name("echo"), wanted: Wanted::Healthy, within: LONG };
-    host.drivers().ask(dispense).await.unwrap().unwrap()
+    host.leases().driver(&driver_name("echo"), Wanted::Healthy, LONG).await.unwrap()
 }
 
 /// Starts a task of the one handler, with a configuration in HCL that is encoded by the driver's own schema.

@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 
 use callboard::actors::driver::client::{TaskConfig, TaskId};
 use callboard::actors::driver::{DriverHealth, DriverReport, DriverSpec};
-use callboard::actors::drivers::{
-    DescribeDriver, DispenseDriver, DriverStatus, DriversNews, DriversView, Removed, Wanted,
-};
+use callboard::actors::drivers::{DescribeDriver, DriverStatus, DriversNews, DriversView, Removed, Wanted};
 use callboard::actors::process::Executable;
 use callboard::actors::vocabulary::TaskName;
 use callboard::host::Host;
@@ -126,8 +124,7 @@ async fn is_borne(prepare: impl FnOnce(&DriverStage) -> DriverSpec) {
 
 /// A task that is started and ended through the driver, as proof that it serves.
 async fn runs_a_task(story: &Story) {
-    let dispense = DispenseDriver { name: driver_name(NAME), wanted: Wanted::Healthy, within: LONG };
-    let client = story.host.drivers().ask(dispense).await.unwrap().unwrap();
+    let client = story.host.leases().driver(&driver_name(NAME), Wanted::Healthy, LONG).await.unwrap();
     let command = rmp_serde::to_vec_named(&std::collections::BTreeMap::from([("command", "true")])).unwrap();
     let task = TaskId::new("t").unwrap();
     let mut config = TaskConfig::new(task.clone(), id("a"), TaskName::new("main").unwrap(), command);

@@ -195,7 +195,7 @@ impl Program {
         let (stopping, stop_progress) = watch::channel(None);
         let (tell_usage, usage) = watch::channel(UsageView::new());
         // Tasks that have ended already use nothing.
-        let collector = UsageCollector::start(&tasks, host.drivers().clone(), tell_usage).ok();
+        let collector = UsageCollector::start(&tasks, host.leases(), tell_usage).ok();
         let server = socket.serve(Sources {
             host: host.clone(),
             agent,

@@ -18,6 +18,7 @@
 
 mod builder;
 mod error;
+mod leases;
 mod thread;
 
 use std::path::{Path, PathBuf};
@@ -26,8 +27,9 @@ use std::time::Duration;
 
 use callboard_actors::allocations::Allocations;
 use callboard_actors::catalog::Catalog;
-use callboard_actors::drivers::Drivers;
-use callboard_actors::instances::{Instances, Leases};
+use callboard_actors::driver::client::DriverConnections;
+use callboard_actors::drivers::{DriverLeases, Drivers};
+use callboard_actors::instances::{self, Instances};
 use callboard_actors::inventory::Inventory;
 use callboard_actors::lease::Connections;
 use callboard_actors::processes::Processes;
@@ -42,6 +44,7 @@ use tokio::sync::watch;
 pub use crate::launch::{EndingRest, Lives, Part, PartContext, PartsError};
 pub use builder::HostBuilder;
 pub use error::StartError;
+pub use leases::Leases;
 pub use thread::HostThread;
 
 /// The pause before a stop is requested again of a supervisor that did not accept the request.
@@ -68,6 +71,7 @@ pub(crate) struct Handles {
     pub(crate) allocations: Address<Allocations>,
     pub(crate) processes: Address<Processes>,
     pub(crate) drivers: Address<Drivers>,
+    pub(crate) driver_connections: DriverConnections,
     pub(crate) catalog: Address<Catalog>,
     pub(crate) journal: Journal,
     pub(crate) ended: watch::Receiver<Option<HostEnd>>,
@@ -104,10 +108,19 @@ impl Host {
         &self.handles.instances
     }
 
-    /// Calls to plugins: [`lease`](Leases::lease) gives clients of a healthy plugin, bound to its present generation.
+    /// Calls to plugins: [`lease`](Leases::lease) gives clients of a healthy plugin, and [`driver`](Leases::driver) a client of a task
+    /// driver, both bound to the present generation.
     #[must_use]
     pub fn leases(&self) -> Leases {
-        Leases::new(self.handles.instances.clone(), self.handles.connections.clone())
+        let Handles { instances, connections, drivers, driver_connections, .. } = &*self.handles;
+        Leases::new(
+            instances::Leases::new(instances.clone(), connections.clone()),
+            DriverLeases::new(drivers.clone(), driver_connections.clone()),
+        )
+    }
+
+    pub(crate) fn driver_connections(&self) -> &DriverConnections {
+        &self.handles.driver_connections
     }
 
     pub(crate) fn connections(&self) -> &Connections {
@@ -133,7 +146,7 @@ impl Host {
         &self.handles.processes
     }
 
-    /// The task drivers: `AddDriver`, `DispenseDriver`, `RegisterTaskHandler`, subscriptions.
+    /// The task drivers: `AddDriver`, `RegisterTaskHandler`, subscriptions. Calls go over [`leases`](Self::leases).
     #[must_use]
     pub fn drivers(&self) -> &Address<Drivers> {
         &self.handles.drivers

@@ -23,7 +23,18 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Drivers> {
             None => Rc::new(context.host().processes().clone()),
         };
         let memory = DriversMemory::of_run(context.host().run_number());
-        move || Ok(drivers::start(&address, options.clone(), owner.clone(), memory.clone(), settings.clone()))
+        let connections = context.host().driver_connections().clone();
+        move || {
+            let (options, connections) = (options.clone(), connections.clone());
+            Ok(drivers::start(
+                &address,
+                options,
+                owner.clone(),
+                memory.clone(),
+                connections,
+                settings.clone(),
+            ))
+        }
     })
     .after("processes")
     .described_by(|| ListDrivers, |drivers| drivers.into_iter().map(driver_node).collect())

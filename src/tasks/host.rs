@@ -8,7 +8,7 @@ use callboard_actors::allocdir::TaskNames;
 use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskHandle, TaskState};
 use callboard_actors::driver::{DriverCapabilities, DriverSpec, TaskKey};
 use callboard_actors::drivers::{
-    AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler,
+    AddDriver, DriverNotLeased, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler,
     RemoveDriver, RestartDriver, Wanted,
 };
 use callboard_actors::eventor::TaskEventSink;
@@ -30,6 +30,7 @@ use super::starts::Starts;
 use super::state::RunEvidence;
 use crate::config::TaskConfig;
 use crate::exec::KILL_TIMEOUT;
+use crate::host::Leases;
 
 /// How long to wait for a driver that is on its way.
 const DISPENSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -49,6 +50,7 @@ const CALLED_OFF: &str = "its start was called off";
 #[derive(Debug, Clone)]
 pub struct HostRunners {
     drivers: Address<Drivers>,
+    leases: Leases,
     plugins: Rc<Plugins>,
     preparer: Rc<Preparer>,
     starts: Starts,
@@ -60,12 +62,14 @@ impl HostRunners {
     #[must_use]
     pub fn new(
         drivers: Address<Drivers>,
+        leases: Leases,
         plugins: Plugins,
         preparer: Preparer,
         identities: &TaskIdentities,
     ) -> Self {
         Self {
             drivers,
+            leases,
             plugins: Rc::new(plugins),
             preparer: Rc::new(preparer),
             starts: Starts::default(),
@@ -78,17 +82,15 @@ impl HostRunners {
         driver: &DriverName,
         wanted: Wanted,
     ) -> impl Future<Output = Result<DriverClient, Trouble>> + use<> {
-        let name = driver.clone();
-        let asked = self.drivers.ask(DispenseDriver { name, wanted, within: DISPENSE_TIMEOUT });
+        let leased = self.leases.driver(driver, wanted, DISPENSE_TIMEOUT);
         async move {
-            match asked.await {
-                Ok(Ok(client)) => Ok(client),
-                Ok(Err(error)) => {
+            leased.await.map_err(|error| match error {
+                DriverNotLeased::NotDispensed(error) => {
                     let reason = error.to_string();
-                    Err(Trouble { is_transient: error.is_transient(), is_absent: true, reason })
+                    Trouble { is_transient: error.is_transient(), is_absent: true, reason }
                 }
-                Err(error) => Err(Trouble::passing(error.to_string())),
-            }
+                error => Trouble::passing(error.to_string()),
+            })
         }
     }
 
@@ -218,7 +220,7 @@ impl Runners for HostRunners {
             };
             let started = match prepared.await {
                 Ok((client, task)) => {
-                    starts.asked(&run.id, client.process());
+                    starts.asked(&run.id, Some(client.process()));
                     // A start that is given up goes on, and nobody would hear what came of it.
                     let mut answer = client.start_task(&task, ENDLESS).await;
                     if let Err(DriverError::PluginGone { reason, .. }) = &mut answer
@@ -282,7 +284,7 @@ impl Runners for HostRunners {
                     (TaskState::Unknown | TaskState::Running | TaskState::Exited, _) => Ok(Found::Running),
                 },
                 Err(error) if is_unknown(&error) => {
-                    let is_proof = starts.is_proof(&run.id, client.process());
+                    let is_proof = starts.is_proof(&run.id, Some(client.process()));
                     Ok(Found::Nothing { words: error.to_string(), is_proof })
                 }
                 Err(error) => Err(passing(&error)),
@@ -294,7 +296,7 @@ impl Runners for HostRunners {
         let client = self.reach(&run);
         let (drivers, starts) = (self.drivers.clone(), self.starts.clone());
         Box::pin(async move {
-            let process = client.await?.process();
+            let process = Some(client.await?.process());
             if starts.is_proof(&run.id, process) {
                 return Ok(());
             }

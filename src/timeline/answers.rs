@@ -10,6 +10,7 @@ use callboard_actors::driver::{DriverReport, Folded};
 use callboard_actors::drivers::{Added, DriverStatus, DriversAnswer, Removed};
 use callboard_actors::instances::{Dispensed, InstanceReport, InstanceStatus, InstancesAnswer};
 use callboard_actors::inventory::{InventoryAnswer, InventoryView};
+use callboard_actors::lease::LeasedCalls;
 use callboard_actors::process::{Launched, ProcessEnding};
 use callboard_actors::processes::{ProcessesAnswer, Recalled};
 use callboard_actors::registry::{
@@ -277,12 +278,16 @@ pub(crate) fn driver_list(reports: &[DriverReport]) -> String {
 }
 
 pub(crate) fn driver_status<E: Display>(answer: &Result<DriverStatus, E>) -> String {
-    or_no(answer, |DriverStatus { report, troubles, tasks_watched, restarts }| {
-        let first = format!(
+    or_no(answer, |DriverStatus { report, troubles, tasks_watched, restarts, calls }| {
+        let mut first = format!(
             "{}; {} launches, {tasks_watched} tasks watched, {restarts} restarts of its actor",
             driver(report),
             report.launches
         );
+        let LeasedCalls { leases, in_flight } = calls;
+        if *leases > 0 {
+            first.push_str(&format!(", leases: {leases}, calls in flight: {in_flight}"));
+        }
         lines(std::iter::once(first).chain(troubles.iter().map(|folded| format!("trouble: {folded}"))), "")
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use callboard_actors::drivers::{DispenseDriver, Drivers, Wanted};
+use callboard_actors::drivers::Wanted;
 use callboard_actors::shell::{Address, AskError, Clock, FeedItem, Subscription};
 use callboard_actors::vocabulary::{AllocationId, Moment};
 use tokio::sync::{mpsc, watch};
@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use super::plan::{Heard, Order, Plan, Source, UsageView};
+use crate::host::Leases;
 use crate::tasks::{Tasks, TasksNews, TasksView};
 
 /// The interval of reports that drivers are asked for.
@@ -39,14 +40,14 @@ impl UsageCollector {
     /// If the tasks have ended.
     pub fn start(
         tasks: &Address<Tasks>,
-        drivers: Address<Drivers>,
+        leases: Leases,
         view: watch::Sender<UsageView>,
     ) -> Result<Self, AskError> {
         let feed = tasks.subscribe(SUBSCRIBER, FEED)?;
         let (tell, told) = mpsc::channel(QUEUE);
         let plan = Plan::new();
         let (clock, readers, tasks) = (Clock::system(), BTreeMap::new(), tasks.clone());
-        let collecting = Collecting { plan, clock, readers, tasks, drivers, tell, view };
+        let collecting = Collecting { plan, clock, readers, tasks, leases, tell, view };
         Ok(Self { task: actix_rt::spawn(collecting.run(feed, told)).abort_handle() })
     }
 
@@ -79,7 +80,7 @@ struct Collecting {
     clock: Clock,
     readers: BTreeMap<AllocationId, Reading>,
     tasks: Address<Tasks>,
-    drivers: Address<Drivers>,
+    leases: Leases,
     tell: mpsc::Sender<Telling>,
     view: watch::Sender<UsageView>,
 }
@@ -132,7 +133,7 @@ impl Collecting {
         match order {
             Order::Open { name, number, source, pause } => {
                 let reading =
-                    read(self.drivers.clone(), source, pause, (name.clone(), number, self.tell.clone()));
+                    read(self.leases.clone(), source, pause, (name.clone(), number, self.tell.clone()));
                 self.readers.insert(name, Reading(actix_rt::spawn(reading).abort_handle()));
             }
             Order::Close(name) => drop(self.readers.remove(&name)),
@@ -154,7 +155,7 @@ impl Collecting {
 
 /// Reads a stream to its end, and reports that end.
 async fn read(
-    drivers: Address<Drivers>,
+    leases: Leases,
     source: Source,
     pause: Duration,
     (name, number, tell): (AllocationId, u64, mpsc::Sender<Telling>),
@@ -163,10 +164,8 @@ async fn read(
     let tell = async |heard| drop(tell.send((name.clone(), number, heard)).await);
     sleep(pause).await;
     let Source { driver, id } = source;
-    let wanted = DispenseDriver { name: driver, wanted: Wanted::Reachable, within: DISPENSE_TIMEOUT };
-    let client = match drivers.ask(wanted).await {
-        Ok(Ok(client)) => client,
-        Ok(Err(error)) => return tell(Heard::NotHad(error.to_string())).await,
+    let client = match leases.driver(&driver, Wanted::Reachable, DISPENSE_TIMEOUT).await {
+        Ok(client) => client,
         Err(error) => return tell(Heard::NotHad(error.to_string())).await,
     };
     let mut stream = client.task_stats(&id, INTERVAL);

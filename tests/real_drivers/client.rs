@@ -9,7 +9,7 @@ use callboard::actors::driver::client::{
     DriverClient, ExecInput, ExecOutput, ExecSession, LinuxResources, Resources, StartOutcome, TaskConfig,
     TaskEnd, TaskHandle, TaskId, TaskState,
 };
-use callboard::actors::drivers::{DispenseDriver, Wanted};
+use callboard::actors::drivers::Wanted;
 use callboard::actors::hclspec::{Config, Schema};
 use callboard::actors::process::IgnoredSignals;
 use callboard::actors::vocabulary::TaskName;
@@ -23,8 +23,7 @@ use crate::support::{LONG, Watch, id};
 const ALLOCATION: &str = "11111111-2222-3333-4444-555555555555";
 
 async fn dispense(host: &Host) -> DriverClient {
-    let dispense = DispenseDriver { name: driver_name("raw_exec"), wanted: Wanted::Healthy, within: LONG };
-    host.drivers().ask(dispense).await.unwrap().unwrap()
+    host.leases().driver(&driver_name("raw_exec"), Wanted::Healthy, LONG).await.unwrap()
 }
 
 /// A task that is given to `/bin/sh`, with what an embedder fills in for it.

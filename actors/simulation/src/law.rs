@@ -70,6 +70,7 @@ laws! {
     Hlt4 = "HLT-04": "a driver's readiness is told as soon as it is known, and so is everything else about it",
     Hlt5 = "HLT-05": "every end of a driver's stream or process leads to another try, after a pause that grows",
     Shd3 = "SHD-03": "whoever still asks a driver that is told to stop is cut off in that step",
+    Shd4 = "SHD-04": "a driver is asked to end only when the calls to it have ended, or their time is over",
     Shd6 = "SHD-06": "stopping wins over everything else in every step of a driver's life, and ends what runs",
     Prc3 = "PRC-03": "what is left of a process has ended before its successor starts",
     Prc4 = "PRC-04": "of each driver there is one process and one actor, and never a second",

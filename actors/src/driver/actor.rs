@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 
 use super::behaviour::CALL_GRACE;
-use super::client::{DriverClient, ServingProcess};
+use super::client::{DriverConnections, ServingProcess};
 use super::generations::Generations;
 use super::link::Link;
 use super::owner::ProcessOwner;
@@ -21,17 +21,17 @@ use crate::shell::{
     Address, DEEDS, EffectHandler, LogLimit, NoStore, Running, Settings, start as start_machine,
 };
 
-type Told = Box<dyn Fn(&DriverReport, Option<DriverClient>)>;
+type Told = Box<dyn Fn(&DriverReport, bool)>;
 
-/// Starts a driver and gives it a seat at a vacant address. Each of its reports is handed to `told` in the instant in which it
-/// is published, in order and without exception, with a client while there is one to be had; the last one says that it is
-/// gone.
+/// Starts a driver at a vacant address. Its connection is among `connections` while it is open. `told` is called synchronously for
+/// each published report, in order and without loss, with whether leases of its generation can be had; the last one says that it
+/// is gone.
 pub fn start(
     address: &Address<Driver>,
     config: DriverConfig,
     processes: Rc<dyn ProcessOwner>,
-    generations: Generations,
-    told: impl Fn(&DriverReport, Option<DriverClient>) + 'static,
+    (generations, connections): (Generations, DriverConnections),
+    told: impl Fn(&DriverReport, bool) + 'static,
     settings: Settings,
 ) -> Running {
     let limit = LogLimit::new(&config.spec.name, DEEDS);
@@ -39,6 +39,7 @@ pub fn start(
         config: config.clone(),
         processes,
         generations,
+        connections,
         link: Rc::default(),
         told: Box::new(told),
         logged: None,
@@ -51,6 +52,7 @@ struct Handler {
     config: DriverConfig,
     processes: Rc<dyn ProcessOwner>,
     generations: Generations,
+    connections: DriverConnections,
     /// The one connection to the plugin. Nobody else has one.
     link: Rc<RefCell<Option<Link>>>,
     told: Told,
@@ -77,11 +79,15 @@ impl EffectHandler<Driver> for Handler {
             }
             DriverCall::ReadOn => self.over_link(StartStep::Watch.as_str(), Link::read_on),
             DriverCall::AwaitEnd(tag) => self.processes.await_end(name, tag),
-            DriverCall::HangUp { is_worth_retrying, reason } => {
-                if let Some(link) = &*self.link.borrow() {
-                    link.hang_up(is_worth_retrying, &reason);
-                }
-                Box::pin(std::future::ready(Ok(Reached::Done)))
+            DriverCall::HangUp { is_worth_retrying, reason, within } => {
+                let link = self.link.borrow();
+                let hung_up = link.as_ref().map(|link| link.hang_up(is_worth_retrying, reason, within));
+                Box::pin(async move {
+                    if let Some(hung_up) = hung_up {
+                        hung_up.await;
+                    }
+                    Ok(Reached::Done)
+                })
             }
             DriverCall::ShutdownAnswer => {
                 let deadline = self.config.spec.polite_deadline;
@@ -96,10 +102,10 @@ impl EffectHandler<Driver> for Handler {
         if news.health == DriverHealth::Gone
             && let Some(link) = &*self.link.borrow()
         {
-            link.hang_up(false, "the driver was stopped");
+            drop(link.hang_up(false, "the driver was stopped".to_owned(), Duration::ZERO));
         }
-        let client = self.link.borrow().as_ref().and_then(Link::client);
-        (self.told)(news, client.filter(|client| client.generation() == news.generation));
+        let may_lend = self.link.borrow().as_ref().is_some_and(|link| link.may_lend(news.generation));
+        (self.told)(news, may_lend);
     }
 }
 
@@ -117,9 +123,11 @@ impl Handler {
         let held = Rc::clone(&self.link);
         let process = ServingProcess { tag: launched.tag, is_adopted: launched.is_adopted };
         let (owner, launched) = (Rc::clone(&self.processes), launched.clone());
+        let connections = self.connections.clone();
         Box::pin(async move {
             let prove = |listener: &Listener| owner.prove(&launched, listener);
-            let link = Link::dial(&handshake.endpoint, prove, process, generation, &spec, &limits).await?;
+            let served = (process, generation);
+            let link = Link::dial(&handshake.endpoint, prove, served, &spec, &limits, connections).await?;
             *held.borrow_mut() = Some(link);
             Ok(Reached::Connected(generation))
         })
@@ -175,6 +183,7 @@ fn alone(process: &Arc<ProcessSpec>) -> Arc<ProcessSpec> {
 /// The longest that the steps of an end may take together, for whoever waits for one.
 pub(crate) fn ending_deadline(config: &DriverConfig) -> Duration {
     let spec = &config.spec;
-    let polite = spec.polite_deadline.saturating_add(CALL_GRACE);
+    let drain = config.limits.drain_deadline.saturating_add(CALL_GRACE);
+    let polite = drain.saturating_add(spec.polite_deadline).saturating_add(CALL_GRACE);
     polite.saturating_add(spec.stop_grace).saturating_add(super::ending::STOP_MARGIN.saturating_mul(2))
 }

@@ -116,7 +116,10 @@ impl Driver {
                 | Phase::Watching
                 | Phase::Resting
                 | Phase::Pausing
-                | Phase::Ending(Ending::Recalling | Ending::ShutdownAnswer | Ending::Stopping, ..)
+                | Phase::Ending(
+                    Ending::Recalling | Ending::Draining | Ending::ShutdownAnswer | Ending::Stopping,
+                    ..,
+                )
                 | Phase::Gone,
             ) => {}
         }
@@ -174,10 +177,9 @@ impl Driver {
                     self.end_heard(moment, outcome, effects);
                 }
             }
-            // Nothing depends on it: a client that still asks hears from the connection itself.
-            DriverCall::HangUp { .. } => {}
             DriverCall::Climb(..)
             | DriverCall::ReadOn
+            | DriverCall::HangUp { .. }
             | DriverCall::ShutdownAnswer
             | DriverCall::StopProcess { .. } => {
                 // What another generation or try comes back with says nothing of this one (REG-08).

@@ -10,7 +10,7 @@ use super::state::{
 use super::{DriverEnding, DriverHealth};
 use crate::process::Lifetime;
 use crate::processes::Recalled;
-use crate::shell::{CallLost, Effects, StopMode};
+use crate::shell::{CallKey, CallLost, Effects, StopMode};
 use crate::vocabulary::{Moment, Timestamp};
 
 /// How much longer than its grace it may take until a process is killed and reaped.
@@ -29,7 +29,6 @@ impl Driver {
             Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Pausing => {
                 self.backoff.reset();
                 self.mutes = 0;
-                self.hang_up(true, "the driver is being restarted", effects);
                 self.set_health(moment, DriverHealth::NoAnswerYet, "it is being restarted".to_owned());
                 self.end_process(moment, Then::Anew, effects);
             }
@@ -45,14 +44,14 @@ impl Driver {
         });
         effects.cancel_timer(DriverTimer::Retry);
         effects.cancel_timer(DriverTimer::ReadOn);
-        self.hang_up(false, "the driver is being stopped", effects);
         match self.phase {
             Phase::Gone => {}
-            _ if self.is_left_running() => {
-                self.gone(moment, DriverEnding::told("it was left running"), effects);
-            }
+            _ if self.is_left_running() => self.end_process(moment, Then::Leave, effects),
             Phase::Climbing(StartStep::Recall) => {
                 self.phase = Phase::Ending(Ending::Recalling, Then::Leave, moment.now);
+                if let Link::Up(..) = self.link {
+                    effects.call(CallKey::default(), self.drain_deadline(), self.hang_up(Then::Leave));
+                }
             }
             Phase::Climbing(StartStep::Launch) => {
                 self.phase = Phase::Ending(Ending::Stopping, Then::Leave, moment.now);
@@ -74,10 +73,38 @@ impl Driver {
 
     // === The end of its process ===
 
-    /// Ends the process, politely where it can be spoken to, and goes on from there.
+    /// Ends the process after the calls in flight, politely where it can be spoken to, and goes on from there.
     pub(super) fn end_process(&mut self, moment: Moment, then: Then, effects: &mut Effects<Self>) {
         effects.cancel_timer(DriverTimer::Retry);
         effects.cancel_timer(DriverTimer::ReadOn);
+        match self.link {
+            Link::Up(..) => {
+                self.phase = Phase::Ending(Ending::Draining, then, moment.now);
+                let call = self.hang_up(then);
+                self.call(self.drain_deadline(), call, effects);
+            }
+            Link::Down => self.drained(moment, then, effects),
+        }
+    }
+
+    /// Ends the leases, and gives calls in flight their time to end (SHD-04).
+    fn hang_up(&self, then: Then) -> DriverCall {
+        let (is_worth_retrying, reason) = match then {
+            Then::Anew => (true, "the driver is being restarted".to_owned()),
+            Then::Leave => (false, "the driver is being stopped".to_owned()),
+        };
+        DriverCall::HangUp { is_worth_retrying, reason, within: self.config.limits.drain_deadline }
+    }
+
+    fn drain_deadline(&self) -> Duration {
+        self.config.limits.drain_deadline.saturating_add(CALL_GRACE)
+    }
+
+    /// No call is in flight any more.
+    fn drained(&mut self, moment: Moment, then: Then, effects: &mut Effects<Self>) {
+        if then == Then::Leave && self.is_left_running() {
+            return self.gone(moment, DriverEnding::told("it was left running"), effects);
+        }
         match (&self.process, &self.link) {
             (None, _) => self.process_left(moment, then, DriverEnding::NothingRan, effects),
             (Some(_), Link::Up(..)) => {
@@ -134,6 +161,7 @@ impl Driver {
                 self.await_end(effects);
                 self.end_process(moment, then, effects);
             }
+            (Ending::Draining, _) => self.drained(moment, then, effects),
             (Ending::Recalling, Ok(Ok(_))) => {
                 self.process_left(moment, then, DriverEnding::NothingRan, effects);
             }
@@ -171,13 +199,13 @@ impl Driver {
                 self.process_left(moment, then, DriverEnding::told(how), effects);
             }
             Phase::Climbing(_) | Phase::Watching | Phase::Resting => {
-                self.hang_up(true, &what, effects);
+                self.cut(&what, effects);
                 self.lost_process();
                 self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
             }
             // The next try is under way already.
             Phase::Pausing => {
-                self.hang_up(true, &what, effects);
+                self.cut(&what, effects);
                 self.troubles.add(moment.now, &what);
                 self.lost_process();
                 self.set_health(moment, DriverHealth::Unhealthy, what);
@@ -195,7 +223,7 @@ impl Driver {
         effects: &mut Effects<Self>,
     ) {
         effects.cancel_timer(DriverTimer::Grace);
-        self.hang_up(true, "its process ended", effects);
+        self.cut("its process ended", effects);
         self.lost_process();
         match then {
             Then::Anew => self.advance(StartStep::Recall, effects),

@@ -49,7 +49,7 @@ impl Driver {
         match trouble.kind {
             TroubleKind::Silent => {
                 self.mutes = self.mutes.saturating_add(1);
-                self.hang_up(true, &trouble.what, effects);
+                self.cut(&trouble.what, effects);
                 self.link = Link::Down;
             }
             TroubleKind::Answered | TroubleKind::Unimplemented => self.mutes = 0,
@@ -90,9 +90,11 @@ impl Driver {
         self.report.is_adopted = false;
     }
 
-    pub(super) fn hang_up(&self, is_worth_retrying: bool, reason: &str, effects: &mut Effects<Self>) {
+    /// Its process is gone, or does not answer: whoever asks is cut off.
+    pub(super) fn cut(&self, reason: &str, effects: &mut Effects<Self>) {
         if let Link::Up(..) = self.link {
-            let call = DriverCall::HangUp { is_worth_retrying, reason: reason.to_owned() };
+            let (reason, within) = (reason.to_owned(), Duration::ZERO);
+            let call = DriverCall::HangUp { is_worth_retrying: true, reason, within };
             effects.call(CallKey::default(), HANG_UP_DEADLINE, call);
         }
     }

@@ -1,6 +1,5 @@
 //! The one connection to a driver's plugin, and what is asked over it.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use tokio::task::JoinHandle;
 use tonic::{Response, Status, Streaming};
 use wire::driver_client::DriverClient as Stub;
 
-use super::client::{self, DriverClient, Failure, Lease, ServingProcess};
+use super::client::{self, DriverConnections, Failure, Line, LineEnd, OpenLine, ServingProcess};
 use super::node;
 use super::spec::{DriverLimits, DriverSpec};
 use super::state::{Reached, StartStep, Trouble, TroubleKind};
@@ -38,42 +37,47 @@ enum Watching {
 /// One connection: a generation of the driver. When it is dropped, its clients are cut off.
 pub(super) struct Link {
     connection: Connection,
-    client: DriverClient,
-    lease: Lease,
+    line: Rc<OpenLine>,
     watching: Rc<Mutex<Watching>>,
     printed: JoinHandle<()>,
-    is_configured: Rc<Cell<bool>>,
 }
 
 impl Link {
     pub(super) async fn dial(
         endpoint: &PluginEndpoint,
         prove: impl FnOnce(&Listener) -> Result<(), String>,
-        process: ServingProcess,
-        generation: Generation,
+        (process, generation): (ServingProcess, Generation),
         spec: &DriverSpec,
         limits: &DriverLimits,
+        connections: DriverConnections,
     ) -> Result<Self, Trouble> {
         let dialling = Limits { dial_deadline: limits.step_deadline, ..Limits::default() };
         let connection = Connection::dial_proven(endpoint, dialling, prove).await;
         let connection = connection.map_err(|error| trouble(&error))?;
-        let (lease, client) =
-            DriverClient::over(spec.name.clone(), generation, process, connection.channel(), limits);
+        let line = Line::new(spec.name.clone(), generation, process, connection.channel(), limits);
+        let line = Rc::new(connections.open(line));
         let printed = actix_rt::spawn(stdio::log(spec.name.clone(), connection.stdio()));
         let watching = Rc::new(Mutex::new(Watching::Shut));
-        // One that is not ours to launch is not ours to configure either.
-        let is_configured = Rc::new(Cell::new(spec.not_launched.is_some()));
-        Ok(Self { connection, client, lease, watching, printed, is_configured })
+        if spec.not_launched.is_some() {
+            // One that is not ours to launch is not ours to configure either.
+            line.lend();
+        }
+        Ok(Self { connection, line, watching, printed })
     }
 
-    /// A client of it, unless its clients are cut off. There is none before the plugin is configured: drivers fall over a
-    /// `RecoverTask` that comes before the topology (T020).
-    pub(super) fn client(&self) -> Option<DriverClient> {
-        Some(self.client.clone()).filter(|client| self.is_configured.get() && !client.is_gone())
+    /// Whether leases of this generation can be had. None can before the plugin is configured: drivers fall over a `RecoverTask`
+    /// that comes before the topology (T020).
+    pub(super) fn may_lend(&self, generation: Generation) -> bool {
+        self.line.generation() == generation && self.line.may_lend()
     }
 
-    pub(super) fn hang_up(&self, is_worth_retrying: bool, reason: &str) {
-        self.lease.cut(is_worth_retrying, reason);
+    pub(super) fn hang_up(
+        &self,
+        is_worth_retrying: bool,
+        reason: String,
+        within: Duration,
+    ) -> impl Future<Output = ()> + use<> {
+        self.line.hang_up(LineEnd { is_worth_retrying, reason }, within)
     }
 
     /// Makes a step that is a call over the connection.
@@ -93,10 +97,12 @@ impl Link {
                 Box::pin(async move { identify(&connection, name.as_deref(), &api_version, deadline).await })
             }
             StartStep::Configure => {
-                let (config, is_configured) = (configuration(spec), Rc::clone(&self.is_configured));
+                let (config, line) = (configuration(spec), Rc::downgrade(&self.line));
                 Box::pin(async move {
                     connection.set_config(config, deadline).await.map_err(|error| trouble(&error))?;
-                    is_configured.set(true);
+                    if let Some(line) = line.upgrade() {
+                        line.lend();
+                    }
                     Ok(Reached::Done)
                 })
             }

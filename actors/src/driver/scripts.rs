@@ -18,7 +18,7 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_driver_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 21, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 22, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Driver>, Fault> {
@@ -41,6 +41,11 @@ fn say(stage: &mut Stage<Driver>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             let outcome = read_outcome(args)?;
             let (key, call) = stage.take_call(is_step)?;
             stage.give((CallKey { attempt: Attempt::default(), ..key }, call), outcome);
+        }
+        // No call of a lease is in flight any more.
+        "drained" => {
+            let call = stage.take_call(|call| matches!(call, DriverCall::HangUp { .. }))?;
+            stage.give(call, Ok(Ok(Reached::Done)));
         }
         // The end of the launch with this number.
         "ended" => {
@@ -199,9 +204,10 @@ fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
             }
             DriverCall::ReadOn => format!("call: read on within {deadline:?}"),
             DriverCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
-            DriverCall::HangUp { is_worth_retrying, reason } => {
+            DriverCall::HangUp { is_worth_retrying, reason, within } => {
                 let hint = if *is_worth_retrying { "try again" } else { "for good" };
-                format!("hang up, {hint}: {reason}")
+                let when = if within.is_zero() { String::new() } else { format!(" within {within:?}") };
+                format!("hang up{when}, {hint}: {reason}")
             }
             DriverCall::ShutdownAnswer => format!("call: shutdown within {deadline:?}"),
             DriverCall::StopProcess { tag, grace } => match tag {

@@ -96,6 +96,8 @@ pub struct DriverLimits {
     /// How long to wait for the process's end before an error that looks like it is told as another one (D111). 3 s by
     /// default.
     pub end_wait: Duration,
+    /// How long calls in flight may take to end when the driver is stopped, restarted or removed; then they are cut. 4 s by default.
+    pub drain_deadline: Duration,
     /// How many questions may be under way to a driver at once, all clients together. 1,024 by default.
     pub calls_max: usize,
 }
@@ -114,6 +116,7 @@ impl Default for DriverLimits {
             fingerprint_pause: Duration::from_millis(100),
             mute_until_replaced: 3,
             end_wait: Duration::from_secs(3),
+            drain_deadline: Duration::from_secs(4),
             calls_max: 1_024,
         }
     }

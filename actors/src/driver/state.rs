@@ -90,13 +90,15 @@ pub enum DriverCall {
     ReadOn,
     /// Wait until this process has ended.
     AwaitEnd(ProcessTag),
-    /// Let no client ask anything any more over the connection that there is; what is in flight fails at once (SHD-03). The
-    /// connection itself stays for a polite goodbye.
+    /// End the leases of the connection that there is: no call begins any more, those that only watch fail at once (SHD-03), and all
+    /// others when their time is up. It comes back when none is in flight. The connection itself stays for a polite goodbye.
     HangUp {
         /// Whether a client dispensed later can help.
         is_worth_retrying: bool,
         /// Why.
         reason: String,
+        /// How long calls may take to end.
+        within: Duration,
     },
     /// Ask the plugin politely to end (D51).
     ShutdownAnswer,
@@ -191,6 +193,8 @@ pub(super) enum Then {
 pub(super) enum Ending {
     /// It is not known yet whether there is one.
     Recalling,
+    /// Calls in flight may end.
+    Draining,
     /// It is being asked politely.
     ShutdownAnswer,
     /// It was asked politely, and may take its time.

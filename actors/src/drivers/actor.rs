@@ -7,10 +7,12 @@ use std::rc::Rc;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::messages::{DriverReported, DriversNews, EventorSaid};
+use super::messages::{DriverReported, EventorSaid};
+use super::news::DriversNews;
 use super::state::{
     ChildEnded, ChildKind, Drivers, DriversCall, DriversChange, DriversImage, DriversOptions, DriversOutcome,
 };
+use crate::driver::client::DriverConnections;
 use crate::driver::{
     self, DescribeTroubles, Driver, DriverConfig, Folded, Generations, ProcessOwner, RestartNow, TaskKey,
 };
@@ -27,18 +29,21 @@ const CHILD_IN_FLIGHT_MAX: usize = 4_096;
 const ORDERS_MAX: usize = 1 << 20;
 
 /// Starts the owner of the drivers at a vacant address. The memory is to be the same when it is started again at the same
-/// address, so that it knows what the host wants of it; so are the generations. The children get the same settings.
+/// address, so that it knows what the host wants of it; so are the generations. Drivers keep their connections among
+/// `connections`. The children get the same settings.
 pub fn start(
     address: &Address<Drivers>,
     options: DriversOptions,
     processes: Rc<dyn ProcessOwner>,
     memory: DriversMemory,
+    connections: DriverConnections,
     settings: Settings,
 ) -> Running {
     let handler = Handler {
         address: address.clone(),
         processes,
         generations: memory.generations.clone(),
+        connections,
         eventor: options.eventor,
         children: Children::default(),
         settings: settings.clone(),
@@ -86,6 +91,7 @@ struct Handler {
     address: Address<Drivers>,
     processes: Rc<dyn ProcessOwner>,
     generations: Generations,
+    connections: DriverConnections,
     eventor: EventorOptions,
     children: Children<ChildAddress, ChildEnded>,
     settings: Settings,
@@ -98,7 +104,7 @@ impl EffectHandler<Drivers> for Handler {
             DriversCall::AwaitEndings => {
                 return self.children.endings().map(DriversOutcome::Ended).boxed_local();
             }
-            DriversCall::AskTroubles(life, _, _) => return self.ask_troubles(life),
+            DriversCall::AskTroubles(life, driver, _) => return self.describe(life, &driver),
             DriversCall::AskRecent(life, task, _) => return self.ask_recent(life, task),
             DriversCall::Sweep => self.children.kill_all(),
             DriversCall::StartDriver(life, config) => self.start_driver(life, *config),
@@ -111,8 +117,8 @@ impl EffectHandler<Drivers> for Handler {
                     let _ = address.notify(RestartNow);
                 }
             }),
-            DriversCall::Attend(life, client) => {
-                self.with_eventor(life, |address| drop(address.notify(Attend { client: client.clone() })));
+            DriversCall::Attend(life, generation) => {
+                self.with_eventor(life, |address| drop(address.notify(Attend { generation })));
             }
             DriversCall::Watch(life, tasks, is_renewal) => self.watch(life, tasks, is_renewal),
             DriversCall::Forget(life, task) => {
@@ -153,13 +159,13 @@ impl Handler {
         let driver = config.spec.name.clone();
         let address = Address::vacant(format!("driver {driver}"), CHILD_IN_FLIGHT_MAX);
         let parent = self.address.clone();
-        let told = move |report: &_, client| {
+        let told = move |report: &_, may_lend| {
             // A parent that has ended takes its drivers with it.
-            let _ = parent.notify(DriverReported { life, report: Clone::clone(report), client });
+            let _ = parent.notify(DriverReported { life, report: Clone::clone(report), may_lend });
         };
         let processes = Rc::clone(&self.processes);
-        let generations = self.generations.clone();
-        let running = driver::start(&address, config, processes, generations, told, self.settings.clone());
+        let numbered = (self.generations.clone(), self.connections.clone());
+        let running = driver::start(&address, config, processes, numbered, told, self.settings.clone());
         self.hold(life, driver, ChildKind::Driver, (ChildAddress::Driver(address), running));
     }
 
@@ -169,7 +175,8 @@ impl Handler {
         let told = move |news: &_| {
             let _ = parent.notify(EventorSaid { driver: name.clone(), life, news: Clone::clone(news) });
         };
-        let running = eventor::start(&address, self.eventor, told, self.settings.clone());
+        let streams = (driver.clone(), self.connections.clone());
+        let running = eventor::start(&address, self.eventor, streams, told, self.settings.clone());
         self.hold(life, driver, ChildKind::Eventor, (ChildAddress::Eventor(address), running));
     }
 
@@ -205,12 +212,14 @@ impl Handler {
         });
     }
 
-    fn ask_troubles(&self, life: Attempt) -> LocalBoxFuture<'static, DriversOutcome> {
+    fn describe(&self, life: Attempt, driver: &DriverName) -> LocalBoxFuture<'static, DriversOutcome> {
+        let calls = self.connections.calls_of(driver);
         let asked = self.children.with(life, |child| match &child.address {
             ChildAddress::Driver(address) => Some(address.ask(DescribeTroubles)),
             ChildAddress::Eventor(_) => None,
         });
-        told(asked.flatten())
+        let told = told(asked.flatten());
+        Box::pin(async move { DriversOutcome::Described(told.await, calls) })
     }
 
     fn ask_recent(&self, life: Attempt, task: TaskKey) -> LocalBoxFuture<'static, DriversOutcome> {
@@ -218,21 +227,16 @@ impl Handler {
             ChildAddress::Eventor(address) => Some(address.ask(RecentOf { task })),
             ChildAddress::Driver(_) => None,
         });
-        told(asked.flatten())
+        told(asked.flatten()).map(DriversOutcome::Told).boxed_local()
     }
 }
 
 /// What a child answers, or nothing if it is not there any more.
-fn told(
-    asked: Option<impl Future<Output = Result<Vec<Folded>, AskError>> + 'static>,
-) -> LocalBoxFuture<'static, DriversOutcome> {
-    Box::pin(async move {
-        let told = match asked {
-            Some(asked) => asked.await.unwrap_or_default(),
-            None => Vec::new(),
-        };
-        DriversOutcome::Told(told)
-    })
+async fn told(asked: Option<impl Future<Output = Result<Vec<Folded>, AskError>>>) -> Vec<Folded> {
+    match asked {
+        Some(asked) => asked.await.unwrap_or_default(),
+        None => Vec::new(),
+    }
 }
 
 impl Drop for Handler {

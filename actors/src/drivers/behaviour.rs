@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::messages::*;
+use super::news::{DriversNews, DriversView};
 use super::state::{
     Drivers, DriversCall, DriversChange, DriversImage, DriversOptions, DriversOutcome, DriversTimer,
     HAND_OVER_DEADLINE,
 };
 use crate::driver::{Folded, ending_deadline};
+use crate::lease::LeasedCalls;
 use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine};
 use crate::vocabulary::{Attempt, DriverName, Moment, Timestamp};
 
@@ -126,8 +128,8 @@ impl Drivers {
             DriversAsk::RecentTaskEvents(RecentTaskEvents { driver, task }) => {
                 self.recent(id, driver, task, effects);
             }
-            DriversAsk::DriverReported(DriverReported { life, report, client }) => {
-                self.reported(*life, report, client.as_ref(), effects);
+            DriversAsk::DriverReported(DriverReported { life, report, may_lend }) => {
+                self.reported(*life, report, *may_lend, effects);
                 effects.reply(id, DriversAnswer::DriverReported(()));
             }
             DriversAsk::EventorSaid(EventorSaid { driver, life, news }) => {
@@ -172,7 +174,11 @@ impl Drivers {
                 }
             }
             (DriversCall::AskTroubles(_, driver, id), outcome) => {
-                let answer = self.status(driver, told(outcome));
+                let (troubles, calls) = match outcome {
+                    Ok(DriversOutcome::Described(troubles, calls)) => (troubles.clone(), *calls),
+                    Ok(_) | Err(_) => Default::default(),
+                };
+                let answer = self.status(driver, troubles, calls);
                 effects.reply(*id, DriversAnswer::DescribeDriver(answer));
             }
             (DriversCall::AskRecent(_, _, id), outcome) => {
@@ -211,13 +217,18 @@ impl Drivers {
         match life {
             Some(life) => self.call(DriversCall::AskTroubles(life, driver.clone(), id), effects),
             None => {
-                let answer = self.status(driver, Vec::new());
+                let answer = self.status(driver, Vec::new(), LeasedCalls::default());
                 effects.reply(id, DriversAnswer::DescribeDriver(answer));
             }
         }
     }
 
-    fn status(&self, driver: &DriverName, troubles: Vec<Folded>) -> Result<DriverStatus, NoSuchDriver> {
+    fn status(
+        &self,
+        driver: &DriverName,
+        troubles: Vec<Folded>,
+        calls: LeasedCalls,
+    ) -> Result<DriverStatus, NoSuchDriver> {
         let entry = self.entries.get(driver).filter(|entry| entry.serves());
         let entry = entry.ok_or_else(|| NoSuchDriver::Unknown { driver: driver.clone() })?;
         Ok(DriverStatus {
@@ -225,6 +236,7 @@ impl Drivers {
             troubles,
             tasks_watched: self.image.tasks.get(driver).map_or(0, BTreeMap::len),
             restarts: entry.restarts.total(),
+            calls,
         })
     }
 }
@@ -232,6 +244,6 @@ impl Drivers {
 fn told(outcome: &Result<DriversOutcome, CallLost>) -> Vec<Folded> {
     match outcome {
         Ok(DriversOutcome::Told(folded)) => folded.clone(),
-        Ok(DriversOutcome::Ended(_) | DriversOutcome::Done) | Err(_) => Vec::new(),
+        Ok(_) | Err(_) => Vec::new(),
     }
 }

@@ -1,13 +1,12 @@
-//! Giving clients out, and telling what is known of the drivers.
+//! Giving drivers out, and telling what is known of the drivers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::DriverSummary;
-use super::messages::{DispenseDriver, DriversAnswer, NotDispensed, Wanted};
+use super::messages::{DispenseDriver, DispensedDriver, DriversAnswer, NotDispensed, Wanted};
 use super::state::{Child, Curious, Drivers, DriversTimer, Waiting};
 use crate::driver::DriverHealth;
-use crate::driver::client::DriverClient;
 use crate::shell::{AskId, Effects};
 use crate::vocabulary::{DriverName, Moment, Timestamp};
 
@@ -53,14 +52,14 @@ impl Drivers {
         let ready: Vec<_> = waiting
             .iter()
             .filter_map(|(id, waiting)| {
-                let client = self.present(driver, waiting.wanted, Duration::ZERO).ok()?;
-                Some((*id, client))
+                let dispensed = self.present(driver, waiting.wanted, Duration::ZERO).ok()?;
+                Some((*id, dispensed))
             })
             .collect();
-        for (id, client) in ready {
+        for (id, dispensed) in ready {
             self.no_longer_waits(driver, id);
             effects.cancel_timer(DriversTimer::Dispense(driver.clone(), id));
-            effects.reply(id, DriversAnswer::DispenseDriver(Ok(client)));
+            effects.reply(id, DriversAnswer::DispenseDriver(Ok(dispensed)));
         }
     }
 
@@ -101,7 +100,7 @@ impl Drivers {
         driver: &DriverName,
         wanted: Wanted,
         waited: Duration,
-    ) -> Result<DriverClient, NotDispensed> {
+    ) -> Result<DispensedDriver, NotDispensed> {
         let driver = driver.clone();
         if self.stop.is_some() {
             return Err(NotDispensed::Stopping { driver });
@@ -111,18 +110,20 @@ impl Drivers {
         }
         let Some(entry) = self.entries.get(&driver) else { return Err(NotDispensed::Unknown { driver }) };
         let report = &entry.report;
-        match (entry.child, report.health, &entry.client) {
+        match (entry.child, report.health, entry.lendable) {
             (Child::Stopping(_), _, _) if entry.next.is_some() => {
                 Err(NotDispensed::NotReady { driver, waited })
             }
             (Child::Stopping(_), _, _) => Err(NotDispensed::Stopping { driver }),
             _ if !entry.serves() && entry.next.is_none() => Err(NotDispensed::Stopping { driver }),
-            (Child::Running(_), DriverHealth::Healthy, Some(client)) => Ok(client.clone()),
+            (Child::Running(_), DriverHealth::Healthy, Some(generation)) => {
+                Ok(DispensedDriver { driver, generation })
+            }
             // Before the first fingerprint it may not have been configured.
-            (Child::Running(_), DriverHealth::Undetected | DriverHealth::Unhealthy, Some(client))
+            (Child::Running(_), DriverHealth::Undetected | DriverHealth::Unhealthy, Some(generation))
                 if wanted == Wanted::Reachable =>
             {
-                Ok(client.clone())
+                Ok(DispensedDriver { driver, generation })
             }
             (_, health @ (DriverHealth::Undetected | DriverHealth::Unhealthy), _) => {
                 Err(NotDispensed::NotHealthy { driver, health, reason: report.reason.clone(), waited })

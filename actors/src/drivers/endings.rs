@@ -1,6 +1,7 @@
 //! How drivers end, one and all, and what comes after.
 
-use super::messages::{DriversAnswer, DriversNews, Removed};
+use super::messages::{DriversAnswer, Removed};
+use super::news::DriversNews;
 use super::state::{Child, ChildEnded, ChildKind, Drivers, DriversCall, DriversTimer, Entry};
 use crate::driver::{DriverEnding, DriverHealth, DriverMode, DriverReport, DriverStage, ending_deadline};
 use crate::shell::{CallLost, Effects, Ending, StopMode};
@@ -103,7 +104,7 @@ impl Drivers {
             return;
         }
         let Some(entry) = self.entries.get_mut(driver) else { return };
-        entry.client = None;
+        entry.lendable = None;
         let next = if entry.restarts.charge(&self.options.restart_budget, moment.now) {
             let pause = entry.backoff.failed(&self.options.restart_backoff, moment);
             effects.start_timer(DriversTimer::Restart(driver.clone()), moment.now + pause);
@@ -168,7 +169,7 @@ impl Drivers {
         effects: &mut Effects<Self>,
     ) {
         let Some(entry) = self.entries.get_mut(driver) else { return };
-        entry.client = None;
+        entry.lendable = None;
         entry.child = Child::Stopping(life);
         let due = moment.now + ending_deadline(&entry.config);
         effects.start_timer(DriversTimer::Stop(driver.clone()), due);

@@ -1,8 +1,8 @@
 //! The lives of the drivers: how each begins, ends, and comes again.
 
-use super::messages::{AddDriverError, Added, DriversAnswer, DriversNews, NoSuchDriver};
+use super::messages::{AddDriverError, Added, DriversAnswer, NoSuchDriver};
+use super::news::DriversNews;
 use super::state::{Child, Drivers, DriversCall, DriversChange, DriversTimer, Entry};
-use crate::driver::client::DriverClient;
 use crate::driver::{
     DriverConfig, DriverHealth, DriverMode, DriverReport, DriverSpec, ending_deadline, process_name,
 };
@@ -147,7 +147,7 @@ impl Drivers {
             config,
             child: Child::Pausing,
             report,
-            client: None,
+            lendable: None,
             next: None,
             leaving: Vec::new(),
             restarts: RestartHistory::default(),
@@ -178,7 +178,7 @@ impl Drivers {
     /// Ends a driver. One without an actor gets one that has nothing else to do.
     fn end_child(&mut self, moment: Moment, driver: &DriverName, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(driver) else { return };
-        entry.client = None;
+        entry.lendable = None;
         match entry.child {
             Child::Running(_) if entry.config.mode == DriverMode::Retire => {}
             Child::Running(life) => {
@@ -219,7 +219,7 @@ impl Drivers {
         &mut self,
         life: Attempt,
         report: &DriverReport,
-        client: Option<&DriverClient>,
+        may_lend: bool,
         effects: &mut Effects<Self>,
     ) {
         let driver = &report.name;
@@ -229,7 +229,7 @@ impl Drivers {
             return;
         }
         let is_running = matches!(entry.child, Child::Running(_));
-        entry.client = client.filter(|_| is_running).cloned();
+        entry.lendable = (may_lend && is_running).then_some(report.generation);
         let is_new = entry.report != *report;
         entry.report = report.clone();
         if !entry.serves() {

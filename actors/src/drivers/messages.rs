@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::DriverSummary;
 use super::state::Drivers;
 use crate::conversation;
-use crate::driver::client::DriverClient;
 use crate::driver::{DriverHealth, DriverReport, DriverSpec, Folded, TaskKey};
 use crate::eventor::{EventorNews, TaskEventSink};
+use crate::lease::LeasedCalls;
 use crate::process::MalformedProcessName;
 use crate::vocabulary::{Attempt, DriverName, Generation};
 
@@ -167,6 +167,8 @@ pub struct DriverStatus {
     pub tasks_watched: usize,
     /// How often its actor was started again after it ended unexpectedly.
     pub restarts: u64,
+    /// Its leases, and the calls in flight.
+    pub calls: LeasedCalls,
 }
 
 /// Asks for what a task's driver told of it lately, with repeats folded (EVT-04).
@@ -195,7 +197,8 @@ pub enum Wanted {
     Reachable,
 }
 
-/// Asks for a client of a driver. Three answers (RES-01): it, not yet, no.
+/// Asks which generation of a driver serves. Three answers (RES-01): it, not yet, no. [`DriverLeases`](super::DriverLeases) makes a
+/// lease of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DispenseDriver {
     /// Which driver.
@@ -204,6 +207,15 @@ pub struct DispenseDriver {
     pub wanted: Wanted,
     /// How long to wait for that; zero asks for the present.
     pub within: Duration,
+}
+
+/// A driver that can be had. It is valid for its generation: a later one replaces it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DispensedDriver {
+    /// Which driver.
+    pub driver: DriverName,
+    /// Which generation of it.
+    pub generation: Generation,
 }
 
 /// Why a driver cannot be had now.
@@ -323,8 +335,8 @@ pub struct DriverReported {
     pub life: Attempt,
     /// What it says.
     pub report: DriverReport,
-    /// A client of it, while there is one to be had.
-    pub client: Option<DriverClient>,
+    /// Whether leases of this generation can be had.
+    pub may_lend: bool,
 }
 
 /// Says what an eventor has to say. Said by the eventors themselves; from anyone else it changes nothing.
@@ -349,7 +361,7 @@ conversation! {
         ListDrivers => Vec<DriverReport>,
         DescribeDriver => Result<DriverStatus, NoSuchDriver>,
         AwaitDrivers => DriverSummary,
-        DispenseDriver => Result<DriverClient, NotDispensed>,
+        DispenseDriver => Result<DispensedDriver, NotDispensed>,
         AnnounceTask => Result<(), WatchError>,
         RegisterTaskHandler => Result<(), WatchError>,
         ForgetTaskHandler => (),
@@ -357,40 +369,4 @@ conversation! {
         DriverReported => (),
         EventorSaid => (),
     }
-}
-
-/// What subscribers are told.
-#[derive(Debug, Clone, PartialEq, Hash)]
-pub enum DriversNews {
-    /// A driver came, or something about it changed.
-    Reported(DriverReport),
-    /// A driver was removed; this is its last report, with health `Gone`.
-    Left(DriverReport),
-    /// Events came for a task that nobody announced in time; they are dead letters (EVT-02).
-    DeadLetters {
-        /// Of which driver.
-        driver: DriverName,
-        /// Of which task; `None` when the events do not name one properly.
-        task: Option<TaskKey>,
-        /// How many since this was said last.
-        count: u64,
-        /// What is wrong with them, if they name no task.
-        error: Option<String>,
-    },
-    /// The stream of task events of a driver ended; it is opened again after a pause.
-    EventsInterrupted {
-        /// Of which driver.
-        driver: DriverName,
-        /// Of which generation.
-        generation: Generation,
-        /// The text of the error, or that it just ended.
-        error: String,
-    },
-}
-
-/// Everything subscribers may know of the drivers.
-#[derive(Debug, Clone, PartialEq, Hash, Default)]
-pub struct DriversView {
-    /// One report for each driver, by name.
-    pub reports: Vec<DriverReport>,
 }

@@ -23,6 +23,7 @@
 //!   children are ended by force and started anew; they find their processes again.
 
 mod messages;
+mod news;
 
 mod state;
 
@@ -33,13 +34,16 @@ mod entries;
 mod tasks;
 
 mod actor;
+mod leasing;
 
 #[cfg(test)]
 mod scripts;
 
 pub use actor::{DriversMemory, start};
 pub use callboard_machines::drivers::DriverSummary;
+pub use leasing::{DriverLeases, DriverNotLeased};
 pub use messages::*;
+pub use news::{DriversNews, DriversView};
 pub use state::{
     ChildEnded, ChildKind, Drivers, DriversCall, DriversChange, DriversImage, DriversOptions, DriversOutcome,
     DriversTimer, Watched,

@@ -10,12 +10,13 @@ use goldenscript::ArgumentConsumer;
 
 use super::DriverSummary;
 use super::messages::*;
+use super::news::*;
 use super::state::*;
-use crate::driver::client::DriverClient;
 use crate::driver::{
     DriverEnding, DriverHealth, DriverMode, DriverReport, DriverSpec, DriverStage, Folded, TaskKey,
 };
 use crate::eventor::{EventorNews, TaskEventSink, task_events};
+use crate::lease::LeasedCalls;
 use crate::process::{Executable, ProcessSpec};
 use crate::shell::{CallLost, Effect, Ending, Machine as _, StopMode};
 use crate::stage::{Fault, Player, Stage, number, play_all, span, word};
@@ -67,9 +68,12 @@ fn say(stage: &mut Stage<Drivers>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             while let Some(text) = args.next_pos() {
                 told.push(entry(text.to_owned()));
             }
-            let told = DriversOutcome::Told(told);
             let call = stage.take_call(is_question)?;
-            stage.give(call, Ok(told));
+            let outcome = match call.1 {
+                DriversCall::AskTroubles(..) => DriversOutcome::Described(told, LeasedCalls::default()),
+                _ => DriversOutcome::Told(told),
+            };
+            stage.give(call, Ok(outcome));
         }
         "untold" => {
             let call = stage.take_call(is_question)?;
@@ -191,7 +195,6 @@ fn read_report(args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<Driver
         _ => DriverStage::Watching,
     };
     let generation = args.take_key("client").map(str::parse).transpose()?.map(Generation::new);
-    let client = generation.map(|generation| DriverClient::gone(name.clone(), generation));
     let ending = (health == DriverHealth::Gone).then(|| match reason.as_str() {
         "" => DriverEnding::NothingRan,
         how => DriverEnding::Told { how: how.to_owned() },
@@ -211,7 +214,7 @@ fn read_report(args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<Driver
         is_adopted: false,
         launches: 1,
     };
-    Ok(DriversAsk::DriverReported(DriverReported { life, report, client }))
+    Ok(DriversAsk::DriverReported(DriverReported { life, report, may_lend: generation.is_some() }))
 }
 
 fn read_news(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<DriversAsk, Fault> {
@@ -305,9 +308,7 @@ fn tell_call(call: &DriversCall) -> String {
         DriversCall::AskRecent(life, task, id) => {
             format!("life {life}: what was told of {}, for {}", task.task, number(*id))
         }
-        DriversCall::Attend(life, client) => {
-            format!("life {life}: attend generation {}", client.generation())
-        }
+        DriversCall::Attend(life, generation) => format!("life {life}: attend generation {generation}"),
         DriversCall::Watch(life, tasks, is_renewal) => {
             let of = |(task, sink): &(TaskKey, TaskEventSink)| format!("{} for {}", task.task, name_of(sink));
             let tasks: Vec<_> = tasks.iter().map(of).collect();
@@ -370,8 +371,8 @@ fn tell_answer(answer: &DriversAnswer, now: Timestamp) -> String {
         }
         DriversAnswer::DescribeDriver(Err(error)) => error.to_string(),
         DriversAnswer::AwaitDrivers(summary) => tell_summary(summary),
-        DriversAnswer::DispenseDriver(Ok(client)) => {
-            format!("{}, generation {}", client.driver(), client.generation())
+        DriversAnswer::DispenseDriver(Ok(DispensedDriver { driver, generation })) => {
+            format!("{driver}, generation {generation}")
         }
         DriversAnswer::DispenseDriver(Err(error)) => error.to_string(),
         DriversAnswer::AnnounceTask(answer) | DriversAnswer::RegisterTaskHandler(answer) => said(answer),

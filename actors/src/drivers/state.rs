@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::driver::client::DriverClient;
 use crate::driver::{DriverConfig, DriverLimits, DriverMode, DriverReport, DriverSpec, Folded, TaskKey};
 use crate::eventor::{EventorOptions, TaskEventSink};
+use crate::lease::LeasedCalls;
 use crate::shell::{AskId, Ending, StopMode};
 use crate::vocabulary::{
     Attempt, Backoff, BackoffState, DriverName, Generation, RestartBudget, RestartHistory, Timestamp,
@@ -148,8 +148,8 @@ pub enum DriversCall {
     AskTroubles(Attempt, DriverName, AskId),
     /// Ask an eventor what was told of a task lately.
     AskRecent(Attempt, TaskKey, AskId),
-    /// Tell an eventor over which client events are to be had.
-    Attend(Attempt, DriverClient),
+    /// Tell an eventor of which generation events are to be had.
+    Attend(Attempt, Generation),
     /// Tell an eventor which tasks are watched, and whether they were before.
     Watch(Attempt, Vec<(TaskKey, TaskEventSink)>, bool),
     /// Tell an eventor that a task is watched no more.
@@ -165,7 +165,9 @@ pub enum DriversCall {
 pub enum DriversOutcome {
     /// These children have ended; at least one.
     Ended(Vec<ChildEnded>),
-    /// What a child answered; nothing if it could not be asked.
+    /// What went wrong lately with a driver, and who calls it; nothing if it could not be asked.
+    Described(Vec<Folded>, LeasedCalls),
+    /// What an eventor answered; nothing if it could not be asked.
     Told(Vec<Folded>),
     /// It was done.
     Done,
@@ -227,8 +229,8 @@ pub(super) struct Entry {
     pub(super) config: DriverConfig,
     pub(super) child: Child,
     pub(super) report: DriverReport,
-    /// A client of it, while there is one to be had.
-    pub(super) client: Option<DriverClient>,
+    /// Its generation, while leases of it can be had.
+    pub(super) lendable: Option<Generation>,
     /// What comes after its end, if anything.
     pub(super) next: Option<DriverSpec>,
     /// Who wants to know of its end.
@@ -252,7 +254,7 @@ pub(super) struct EventorEntry {
     pub(super) was_equipped: bool,
     /// Whether its tasks were watched before, by it or by another eventor.
     pub(super) is_renewal: bool,
-    /// Of which generation it has the client.
+    /// Of which generation it has the events.
     pub(super) attends: Option<Generation>,
     pub(super) backoff: BackoffState,
     /// Whether it is not to come again when it has ended.

@@ -1,6 +1,7 @@
 //! Who hears of which task, and the eventors that tell them.
 
-use super::messages::{DriversAnswer, DriversNews, WatchError};
+use super::messages::{DriversAnswer, WatchError};
+use super::news::DriversNews;
 use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, EventorEntry, Watched};
 use crate::driver::{DriverStage, TaskKey};
 use crate::eventor::{EventorNews, TaskEventSink};
@@ -190,18 +191,17 @@ impl Drivers {
         }
     }
 
-    /// Gives the eventor the client of a generation that is configured, once.
+    /// Tells the eventor of a generation that is configured, once.
     pub(super) fn attend(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get(driver) else { return };
-        let Some(client) = &entry.client else { return };
+        let Some(generation) = entry.lendable else { return };
         let Some(eventor) = self.eventors.get_mut(driver).filter(|eventor| eventor.was_equipped) else {
             return;
         };
         let (Some(life), DriverStage::Watching) = (eventor.life, entry.report.stage) else { return };
-        if eventor.attends != Some(client.generation()) {
-            eventor.attends = Some(client.generation());
-            let call = DriversCall::Attend(life, client.clone());
-            self.call(call, effects);
+        if eventor.attends != Some(generation) {
+            eventor.attends = Some(generation);
+            self.call(DriversCall::Attend(life, generation), effects);
         }
     }
 

@@ -8,18 +8,20 @@ use tokio::sync::{Mutex, Notify};
 
 use super::messages::EventorNews;
 use super::state::{Eventor, EventorCall, EventorOptions, EventorOutcome};
-use crate::driver::client::{EventBatch, EventStream};
+use crate::driver::client::{Asked, DriverConnections, DriverError, DriverRpc, EventBatch, EventStream};
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
+use crate::vocabulary::DriverName;
 
-/// Starts an eventor and gives it a seat at a vacant address. What it says is handed to `told` in the instant in which it is
-/// published, in order and without exception.
+/// Starts an eventor of a driver at a vacant address; it finds its streams among `connections`. `told` is called synchronously for
+/// all that it publishes, in order and without loss.
 pub fn start(
     address: &Address<Eventor>,
     options: EventorOptions,
+    (driver, connections): (DriverName, DriverConnections),
     told: impl Fn(&EventorNews) + 'static,
     settings: Settings,
 ) -> Running {
-    let handler = Handler { reader: Rc::default(), told: Box::new(told) };
+    let handler = Handler { driver, connections, reader: Rc::default(), told: Box::new(told) };
     start_machine(address, options, handler, NoStore, settings)
 }
 
@@ -30,6 +32,8 @@ struct Reader {
 }
 
 struct Handler {
+    driver: DriverName,
+    connections: DriverConnections,
     reader: Rc<RefCell<Option<Rc<Reader>>>>,
     told: Box<dyn Fn(&EventorNews)>,
 }
@@ -37,9 +41,11 @@ struct Handler {
 impl EffectHandler<Eventor> for Handler {
     fn call(&mut self, call: EventorCall) -> LocalBoxFuture<'static, EventorOutcome> {
         match call {
-            EventorCall::Open { client, after } => {
+            EventorCall::Open { generation, after } => {
                 self.close();
-                let stream = Mutex::new(client.task_events(after.as_ref()));
+                let stream = self.connections.task_events(&self.driver, generation, after.as_ref());
+                let Some(stream) = stream else { return Box::pin(std::future::ready(self.gone())) };
+                let stream = Mutex::new(stream);
                 *self.reader.borrow_mut() = Some(Rc::new(Reader { stream, closed: Notify::new() }));
                 return self.read();
             }
@@ -63,6 +69,13 @@ impl EffectHandler<Eventor> for Handler {
 }
 
 impl Handler {
+    /// The connection of this generation has ended; the next one is told of when it is there.
+    fn gone(&self) -> EventorOutcome {
+        let asked = Asked { driver: self.driver.clone(), rpc: DriverRpc::TaskEvents };
+        let reason = "its connection has ended".to_owned();
+        EventorOutcome::Heard(Err(DriverError::PluginGone { asked, is_worth_retrying: true, reason }))
+    }
+
     /// Closes the stream that is open. Whoever reads from it lets it go.
     fn close(&mut self) {
         if let Some(reader) = self.reader.borrow_mut().take() {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::messages::{Attend, EventorAnswer, EventorAsk, EventorNews};
 use super::state::{Eventor, EventorCall, EventorOptions, EventorOutcome, EventorTimer, Marks, Stream};
 use crate::driver::GapReason;
-use crate::driver::client::{DriverClient, DriverError, EventBatch};
+use crate::driver::client::{DriverError, EventBatch};
 use crate::shell::{CallKey, CallLost, Effects, Input, Machine, Never};
-use crate::vocabulary::{Attempt, BackoffState, Moment};
+use crate::vocabulary::{Attempt, BackoffState, Generation, Moment};
 
 /// How long one call for the next events waits before it is made again.
 const READ_DEADLINE: Duration = Duration::from_secs(3_600);
@@ -58,8 +58,8 @@ impl Machine for Eventor {
             }
             Input::Asked { id, ask, .. } => {
                 let answer = match ask {
-                    EventorAsk::Attend(Attend { client }) => {
-                        self.attend(client, effects);
+                    EventorAsk::Attend(Attend { generation }) => {
+                        self.attend(*generation, effects);
                         EventorAnswer::Attend(())
                     }
                     EventorAsk::Watch(watch) => {
@@ -128,20 +128,19 @@ impl Eventor {
 
     // === The stream ===
 
-    fn attend(&mut self, client: &DriverClient, effects: &mut Effects<Self>) {
-        match &self.stream {
+    fn attend(&mut self, generation: Generation, effects: &mut Effects<Self>) {
+        match self.stream {
             Stream::Over => {}
             // It is attended already.
-            Stream::Reading(present) | Stream::Pausing(present)
-                if present.generation() == client.generation() => {}
+            Stream::Reading(present) | Stream::Pausing(present) if present == generation => {}
             Stream::Absent | Stream::Reading(_) | Stream::Pausing(_) => {
                 effects.cancel_timer(EventorTimer::Reopen);
-                self.open(client.clone(), effects);
+                self.open(generation, effects);
             }
         }
     }
 
-    fn open(&mut self, client: DriverClient, effects: &mut Effects<Self>) {
+    fn open(&mut self, generation: Generation, effects: &mut Effects<Self>) {
         if self.was_open && !matches!(self.marks, Marks::Of(_)) {
             self.gap_for_all(GapReason::Interrupted);
         }
@@ -155,14 +154,14 @@ impl Eventor {
         self.is_rewinding = false;
         effects.cancel_timer(EventorTimer::Rewind);
         self.cursor.clone_from(&self.resume);
-        self.stream = Stream::Reading(client.clone());
-        self.call(EventorCall::Open { client, after: self.resume.clone() }, effects);
+        self.stream = Stream::Reading(generation);
+        self.call(EventorCall::Open { generation, after: self.resume.clone() }, effects);
     }
 
     fn reopen(&mut self, effects: &mut Effects<Self>) {
-        match &self.stream {
-            Stream::Pausing(client) => self.open(client.clone(), effects),
-            // Another client came meanwhile, or it is over.
+        match self.stream {
+            Stream::Pausing(generation) => self.open(generation, effects),
+            // Another generation came meanwhile, or it is over.
             Stream::Absent | Stream::Reading(_) | Stream::Over => {}
         }
     }
@@ -170,8 +169,8 @@ impl Eventor {
     /// Opens the stream further back, for tasks that came late. Those that came in time have each event once all the same.
     fn rewind(&mut self, effects: &mut Effects<Self>) {
         self.is_rewinding = false;
-        match &self.stream {
-            Stream::Reading(client) => self.open(client.clone(), effects),
+        match self.stream {
+            Stream::Reading(generation) => self.open(generation, effects),
             // It is opened there when it is opened.
             Stream::Absent | Stream::Pausing(_) | Stream::Over => {}
         }
@@ -217,12 +216,12 @@ impl Eventor {
 
     /// Every end of the stream leads to another one: after a pause, or when the driver is back.
     fn interrupted(&mut self, moment: Moment, error: &str, is_gone: bool, effects: &mut Effects<Self>) {
-        let Stream::Reading(client) = std::mem::replace(&mut self.stream, Stream::Absent) else { return };
-        let generation = client.generation();
+        let Stream::Reading(generation) = self.stream else { return };
+        self.stream = Stream::Absent;
         effects.publish(EventorNews::Interrupted { generation, error: error.to_owned() });
         effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Close);
         if !is_gone {
-            self.stream = Stream::Pausing(client);
+            self.stream = Stream::Pausing(generation);
             let pause = self.backoff.failed(&self.options.backoff, moment);
             effects.start_timer(EventorTimer::Reopen, moment.now + pause);
         }

@@ -3,15 +3,14 @@
 use super::handler::TaskEventSink;
 use super::state::Eventor;
 use crate::conversation;
-use crate::driver::client::DriverClient;
 use crate::driver::{EventPosition, Folded, TaskKey};
 use crate::vocabulary::Generation;
 
-/// Says over which client events are to be had from now on.
-#[derive(Debug, Clone, Hash)]
+/// Says of which generation of the driver events are to be had from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attend {
-    /// The client of the driver's present generation.
-    pub client: DriverClient,
+    /// The driver's present generation.
+    pub generation: Generation,
 }
 
 /// Says that a task is watched.
@@ -55,7 +54,7 @@ conversation! {
 /// What an eventor says.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EventorNews {
-    /// It begins, or begins again, and knows of no task and no client.
+    /// It begins, or begins again, and knows of no task and no generation.
     Began,
     /// Its stream ended, with this error or by itself. It is opened again after a pause, or when the driver is back.
     Interrupted {

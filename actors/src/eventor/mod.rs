@@ -8,7 +8,7 @@
 //!                        │                                     ▲
 //!                        └── nobody has heard of it ───────► waits ── too long ──► dead letter, with news
 //!
-//!  stream:  Absent ── a client ──► Reading ── error or end ──► Pausing ── 1 s to 30 s ──► Reading
+//!  stream:  Absent ── Attend ────► Reading ── error or end ──► Pausing ── 1 s to 30 s ──► Reading
 //!              ▲                      │
 //!              └─ the plugin is gone ─┘
 //! ```

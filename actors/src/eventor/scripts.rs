@@ -12,7 +12,7 @@ use goldenscript::ArgumentConsumer;
 use super::handler::{TaskEventSink, task_events};
 use super::messages::*;
 use super::state::*;
-use crate::driver::client::{Asked, DriverClient, DriverError, DriverRpc, EventBatch};
+use crate::driver::client::{Asked, DriverError, DriverRpc, EventBatch};
 use crate::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
 use crate::shell::{CallLost, Effect};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
@@ -44,8 +44,7 @@ fn say(stage: &mut Stage<Eventor>, verb: &str, args: &mut ArgumentConsumer<'_>) 
         }
         "attend" => {
             let generation = Generation::new(word(args, "generation")?.parse()?);
-            let client = DriverClient::gone(DriverName::new("exec")?, generation);
-            stage.ask(EventorAsk::Attend(Attend { client }));
+            stage.ask(EventorAsk::Attend(Attend { generation }));
         }
         "watch" => stage.ask(EventorAsk::Watch(read_watch(args)?)),
         "forget" => {
@@ -144,10 +143,10 @@ fn read_event(name: &str, stream: &str, text: &str) -> Result<TaskEventItem, Fau
 fn tell(effect: &Effect<Eventor>, now: Timestamp) -> String {
     match effect {
         Effect::Call { call, .. } => match call {
-            EventorCall::Open { client, after } => {
+            EventorCall::Open { generation, after } => {
                 let after =
                     after.as_ref().map_or("from the beginning".to_owned(), |after| format!("after {after}"));
-                format!("open generation {} {after}", client.generation())
+                format!("open generation {generation} {after}")
             }
             EventorCall::Read => String::new(),
             EventorCall::Close => "close".to_owned(),

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::handler::TaskEventSink;
 use super::journal::{JOURNAL_ITEMS_MAX, Journal};
-use crate::driver::client::{DriverClient, DriverError, EventBatch};
+use crate::driver::client::{DriverError, EventBatch};
 use crate::driver::{EventPosition, RECENT_ENTRIES, Recent, TaskEventItem, TaskKey};
-use crate::vocabulary::{Attempt, Backoff, BackoffState};
+use crate::vocabulary::{Attempt, Backoff, BackoffState, Generation};
 
 /// How an eventor is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,8 +47,8 @@ impl Default for EventorOptions {
 pub enum EventorCall {
     /// Open the stream, in place of the one that is open, and wait for what it says first.
     Open {
-        /// Over which client.
-        client: DriverClient,
+        /// Of which generation of the driver.
+        generation: Generation,
         /// After which event; `None` from the beginning.
         after: Option<EventPosition>,
     },
@@ -87,12 +87,12 @@ pub enum EventorTimer {
 /// Where the stream stands.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Stream {
-    /// There is no client that could be asked.
+    /// There is no generation that could be asked.
     Absent,
     /// It is being read.
-    Reading(DriverClient),
+    Reading(Generation),
     /// It ended, and is opened again after a pause.
-    Pausing(DriverClient),
+    Pausing(Generation),
     /// The eventor has ended.
     Over,
 }

@@ -58,7 +58,7 @@ impl Service<Request<Body>> for LeasedChannel {
 #[derive(Debug)]
 pub struct LeasedBody {
     body: Incoming,
-    pass: Pass,
+    pass: Pass<ConnectionEnd>,
     leased: Arc<Leased>,
 }
 
@@ -98,7 +98,7 @@ fn cut(leased: &Leased) -> LeaseError {
     LeaseError::Cut { plugin: plugin.clone(), allocation: allocation.clone(), generation: *generation }
 }
 
-fn not_admitted(leased: &Leased, refused: NotAdmitted) -> LeaseError {
+fn not_admitted(leased: &Leased, refused: NotAdmitted<ConnectionEnd>) -> LeaseError {
     match refused {
         NotAdmitted::Closed(end) => ended(leased, end),
         NotAdmitted::Full(in_flight) => LeaseError::TooMany { plugin: leased.plugin.clone(), in_flight },

@@ -17,7 +17,7 @@ pub(super) struct Leased {
     pub(super) generation: Generation,
     pub(super) channel: Channel,
     pub(super) answer_bytes_max: usize,
-    pub(super) gate: Arc<Gate>,
+    pub(super) gate: Arc<Gate<ConnectionEnd>>,
 }
 
 /// A connection serves one generation of a plugin, and no other connection does.
@@ -41,7 +41,7 @@ impl Connections {
         (plugin, allocation, generation): (PluginKey, AllocationId, Generation),
         channel: Channel,
         answer_bytes_max: usize,
-        gate: Arc<Gate>,
+        gate: Arc<Gate<ConnectionEnd>>,
     ) -> OpenConnection {
         let leased = Leased { plugin, allocation, generation, channel, answer_bytes_max, gate };
         let leased = Arc::new(leased);
@@ -80,7 +80,7 @@ pub(crate) struct OpenConnection {
 }
 
 impl OpenConnection {
-    pub(crate) fn gate(&self) -> &Arc<Gate> {
+    pub(crate) fn gate(&self) -> &Arc<Gate<ConnectionEnd>> {
         &self.leased.gate
     }
 }

@@ -30,79 +30,109 @@ impl fmt::Display for ConnectionEnd {
 
 /// Why a call may not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotAdmitted {
+pub(crate) enum NotAdmitted<E> {
     /// The connection is closed.
-    Closed(ConnectionEnd),
+    Closed(E),
     /// So many calls are in flight.
     Full(usize),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+#[derive(Debug)]
+enum Phase<E> {
     Open,
-    Closed(ConnectionEnd),
-    Cut(ConnectionEnd),
+    Closed(E),
+    Cut(E),
 }
 
 #[derive(Debug)]
-struct State {
-    phase: Phase,
+struct Call {
+    /// Whether it only watches: nobody waits for its end, and closing the connection cuts it.
+    is_watching: bool,
+    /// The task to wake when it is cut.
+    waker: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct State<E> {
+    phase: Phase<E>,
     /// Whether the plugin behind it is identified and healthy.
     is_lendable: bool,
     leases: usize,
-    /// The calls in flight by number, each with the task to wake when it is cut.
-    calls: HashMap<u64, Option<Waker>>,
+    /// The calls in flight by number.
+    calls: HashMap<u64, Call>,
+    /// The number of those that only watch.
+    watching: usize,
     next: u64,
     /// The task that waits until no call is in flight.
     drain: Option<Waker>,
 }
 
-/// The calls in flight over one connection.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    calls_max: usize,
-    state: Mutex<State>,
+impl<E> State<E> {
+    const fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open)
+    }
+
+    /// The task that waits for the end of the calls in flight, if there is none any more.
+    fn drained(&mut self) -> Option<Waker> {
+        if self.calls.len() == self.watching { self.drain.take() } else { None }
+    }
 }
 
-impl Gate {
+/// The calls in flight over one connection, which ends for a reason `E`.
+#[derive(Debug)]
+pub(crate) struct Gate<E> {
+    calls_max: usize,
+    state: Mutex<State<E>>,
+}
+
+impl<E> Gate<E> {
+    fn state(&self) -> MutexGuard<'_, State<E>> {
+        // Nothing panics while it is locked.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<E: Clone> Gate<E> {
     pub(crate) fn new(calls_max: usize) -> Self {
         let state = State {
             phase: Phase::Open,
             is_lendable: false,
             leases: 0,
             calls: HashMap::new(),
+            watching: 0,
             next: 0,
             drain: None,
         };
         Self { calls_max, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is locked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a call from now until the pass is dropped.
-    pub(crate) fn enter(self: &Arc<Self>) -> Result<Pass, NotAdmitted> {
-        self.admit(self.calls_max)
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<Pass<E>, NotAdmitted<E>> {
+        self.admit(self.calls_max, false)
     }
 
     /// The same for a call of the instance itself, which no call of a lease may hold up (HLT-03).
-    pub(crate) fn enter_unlimited(self: &Arc<Self>) -> Result<Pass, NotAdmitted> {
-        self.admit(usize::MAX)
+    pub(crate) fn enter_unlimited(self: &Arc<Self>) -> Result<Pass<E>, NotAdmitted<E>> {
+        self.admit(usize::MAX, false)
     }
 
-    fn admit(self: &Arc<Self>, calls_max: usize) -> Result<Pass, NotAdmitted> {
+    /// The same for a call that only watches: nobody waits for its end, and closing the connection cuts it.
+    pub(crate) fn enter_watching(self: &Arc<Self>) -> Result<Pass<E>, NotAdmitted<E>> {
+        self.admit(usize::MAX, true)
+    }
+
+    fn admit(self: &Arc<Self>, calls_max: usize, is_watching: bool) -> Result<Pass<E>, NotAdmitted<E>> {
         let mut state = self.state();
-        if let Phase::Closed(end) | Phase::Cut(end) = state.phase {
-            return Err(NotAdmitted::Closed(end));
+        if let Phase::Closed(end) | Phase::Cut(end) = &state.phase {
+            return Err(NotAdmitted::Closed(end.clone()));
         }
         if state.calls.len() >= calls_max {
             return Err(NotAdmitted::Full(state.calls.len()));
         }
         state.next += 1;
+        state.watching += usize::from(is_watching);
         let number = state.next;
-        state.calls.insert(number, None);
+        state.calls.insert(number, Call { is_watching, waker: None });
         drop(state);
         Ok(Pass { gate: Arc::clone(self), number })
     }
@@ -120,10 +150,16 @@ impl Gate {
         self.state().is_lendable = is_lendable;
     }
 
+    /// Whether a lease may be given.
+    pub(crate) fn may_lend(&self) -> bool {
+        let state = self.state();
+        state.is_lendable && state.is_open()
+    }
+
     /// Counts a lease, if one may be given.
     pub(crate) fn lend(&self) -> bool {
         let mut state = self.state();
-        let may_lend = state.is_lendable && state.phase == Phase::Open;
+        let may_lend = state.is_lendable && state.is_open();
         state.leases += usize::from(may_lend);
         may_lend
     }
@@ -132,18 +168,28 @@ impl Gate {
         self.state().leases -= 1;
     }
 
-    /// Admits no more calls. The first reason is kept.
-    pub(crate) fn close(&self, end: ConnectionEnd) {
-        let mut state = self.state();
-        if state.phase == Phase::Open {
-            state.phase = Phase::Closed(end);
-        }
+    /// Whether it admits no more calls.
+    pub(crate) fn is_closed(&self) -> bool {
+        !self.state().is_open()
     }
 
-    /// Ready when no call is in flight. One task may wait.
+    /// Admits no more calls, and cuts those that only watch. The first reason is kept.
+    pub(crate) fn close(&self, end: E) {
+        let mut state = self.state();
+        if !state.is_open() {
+            return;
+        }
+        state.phase = Phase::Closed(end);
+        let watching = state.calls.values_mut().filter(|call| call.is_watching);
+        let wakers: Vec<Waker> = watching.filter_map(|call| call.waker.take()).collect();
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ready when no call is in flight, but for those that only watch. One task may wait.
     pub(crate) fn poll_drained(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.state();
-        if state.calls.is_empty() {
+        if state.calls.len() == state.watching {
             return Poll::Ready(());
         }
         let former = state.drain.replace(context.waker().clone());
@@ -154,16 +200,16 @@ impl Gate {
     }
 
     /// Cuts all calls in flight, and returns their number. Idempotent: calls that were cut before are not counted again.
-    pub(crate) fn cut(&self, end: ConnectionEnd) -> usize {
+    pub(crate) fn cut(&self, end: E) -> usize {
         let mut state = self.state();
-        let end = match state.phase {
+        let end = match &state.phase {
             Phase::Open => end,
-            Phase::Closed(first) => first,
+            Phase::Closed(first) => first.clone(),
             Phase::Cut(_) => return 0,
         };
         state.phase = Phase::Cut(end);
-        let wakers: Vec<Waker> = state.calls.values_mut().filter_map(Option::take).collect();
-        let cut = state.calls.len();
+        let wakers: Vec<Waker> = state.calls.values_mut().filter_map(|call| call.waker.take()).collect();
+        let cut = state.calls.len() - state.watching;
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
         cut
@@ -172,33 +218,53 @@ impl Gate {
 
 /// One call in flight.
 #[derive(Debug)]
-pub(crate) struct Pass {
-    gate: Arc<Gate>,
+pub(crate) struct Pass<E> {
+    gate: Arc<Gate<E>>,
     number: u64,
 }
 
-impl Pass {
-    /// Ready when the call is cut.
-    pub(crate) fn poll_cut(&self, context: &Context<'_>) -> Poll<()> {
-        let mut state = self.gate.state();
-        if let Phase::Cut(_) = state.phase {
-            return Poll::Ready(());
+impl<E: Clone> Pass<E> {
+    /// From now on it only watches.
+    pub(crate) fn watch(&self) {
+        let mut guard = self.gate.state();
+        let state = &mut *guard;
+        if let Some(call) = state.calls.get_mut(&self.number) {
+            state.watching += usize::from(!std::mem::replace(&mut call.is_watching, true));
         }
-        let former = state.calls.get_mut(&self.number).and_then(|waker| match waker {
+        let waiting = state.drained();
+        drop(guard);
+        if let Some(waiting) = waiting {
+            waiting.wake();
+        }
+    }
+
+    /// Ready with the reason when the call is cut.
+    pub(crate) fn poll_cut(&self, context: &Context<'_>) -> Poll<E> {
+        let mut guard = self.gate.state();
+        let state = &mut *guard;
+        let call = state.calls.get_mut(&self.number);
+        let is_watching = call.as_ref().is_some_and(|call| call.is_watching);
+        match &state.phase {
+            Phase::Cut(end) => return Poll::Ready(end.clone()),
+            Phase::Closed(end) if is_watching => return Poll::Ready(end.clone()),
+            Phase::Closed(_) | Phase::Open => {}
+        }
+        let former = call.and_then(|call| match &call.waker {
             Some(known) if known.will_wake(context.waker()) => None,
-            Some(_) | None => waker.replace(context.waker().clone()),
+            Some(_) | None => call.waker.replace(context.waker().clone()),
         });
-        drop(state);
+        drop(guard);
         drop(former);
         Poll::Pending
     }
 }
 
-impl Drop for Pass {
+impl<E> Drop for Pass<E> {
     fn drop(&mut self) {
         let mut state = self.gate.state();
         let own = state.calls.remove(&self.number);
-        let waiting = if state.calls.is_empty() { state.drain.take() } else { None };
+        state.watching -= usize::from(own.as_ref().is_some_and(|call| call.is_watching));
+        let waiting = state.drained();
         drop(state);
         drop(own);
         if let Some(waiting) = waiting {

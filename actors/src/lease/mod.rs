@@ -36,4 +36,4 @@ pub use connections::Connections;
 pub(crate) use connections::OpenConnection;
 pub use error::LeaseError;
 pub use gate::ConnectionEnd;
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, NotAdmitted, Pass};

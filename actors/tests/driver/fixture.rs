@@ -4,8 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use callboard_actors::driver::client::DriverConnections;
 use callboard_actors::driver::{DriverSpec, Ordered, ProcessOwner, Reached, Trouble, TroubleKind};
-use callboard_actors::drivers::{self, Drivers, DriversMemory, DriversNews, DriversOptions, DriversView};
+use callboard_actors::drivers::{
+    self, DriverLeases, Drivers, DriversMemory, DriversNews, DriversOptions, DriversView,
+};
 use callboard_actors::goplugin::{Handshake, Listener, PluginEndpoint};
 use callboard_actors::process::{Executable, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag};
 use callboard_actors::processes::{Recalled, StopProcess};
@@ -176,6 +179,7 @@ impl ProcessOwner for Fixture {
 pub(crate) struct Stage {
     pub(crate) fixture: Fixture,
     pub(crate) drivers: Address<Drivers>,
+    pub(crate) leases: DriverLeases,
     pub(crate) running: Running,
     pub(crate) drills: Drills,
     pub(crate) feed: Subscription<DriversNews, DriversView>,
@@ -191,9 +195,12 @@ impl Stage {
         let drills = Drills::default();
         let settings = Settings { seed: Some(7), drills: Some(drills.clone()), ..Settings::default() };
         let owner = Rc::new(fixture.clone());
-        let running = drivers::start(&drivers, options, owner, DriversMemory::default(), settings);
+        let connections = DriverConnections::default();
+        let leases = DriverLeases::new(drivers.clone(), connections.clone());
+        let memory = DriversMemory::default();
+        let running = drivers::start(&drivers, options, owner, memory, connections, settings);
         let feed = drivers.subscribe("test", 4_096).expect("it runs");
-        Self { fixture, drivers, running, drills, feed }
+        Self { fixture, drivers, leases, running, drills, feed }
     }
 
     /// Reads news until one fits.

@@ -171,10 +171,10 @@ fn a_dead_process_is_told_of_within_an_instant_and_another_comes_after_the_pause
         stage.until(is_told).await;
         assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
         let dispense = DispenseDriver { name: name(), wanted: Wanted::Healthy, within: Duration::ZERO };
-        let refused = stage.drivers.ask(dispense.clone()).await.unwrap().unwrap_err();
+        let refused = stage.drivers.ask(dispense).await.unwrap().unwrap_err();
         assert!(refused.is_transient(), "{refused}");
-        let client = stage.drivers.ask(DispenseDriver { within: Duration::from_secs(60), ..dispense }).await;
-        let client = client.unwrap().expect("after the pause");
+        let client = stage.leases.lease(&name(), Wanted::Healthy, Duration::from_secs(60)).await;
+        let client = client.expect("after the pause");
         assert_eq!((client.generation().get(), client.is_gone()), (2, false));
         assert!((4..=6).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
     });

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use callboard_proto::base::base_plugin_server::{BasePlugin, BasePluginServer};
 use callboard_proto::drivers::driver_server::{Driver, DriverServer};
@@ -33,6 +34,7 @@ pub(crate) struct Book {
     pub(crate) refuses_config: Option<Status>,
     /// What is answered to `StartTask`; hangs without.
     pub(crate) start: Option<Result<wire::StartTaskResponse, Status>>,
+    pub(crate) start_takes: Duration,
     pub(crate) wait: Option<Result<wire::WaitTaskResponse, Status>>,
     pub(crate) farewells: u32,
     /// Whether it obeys when it is asked politely to end.
@@ -59,6 +61,7 @@ impl Plugin {
             configs: Vec::new(),
             refuses_config: None,
             start: None,
+            start_takes: Duration::ZERO,
             wait: None,
             farewells: 0,
             is_polite: true,
@@ -222,6 +225,8 @@ impl Driver for Plugin {
         _: Request<wire::StartTaskRequest>,
     ) -> Result<Response<wire::StartTaskResponse>, Status> {
         let answer = self.book().start.clone();
+        let takes = self.book().start_takes;
+        tokio::time::sleep(takes).await;
         match answer {
             Some(answer) => answer.map(Response::new),
             None => std::future::pending().await,

@@ -25,8 +25,7 @@ fn config() -> TaskConfig {
 
 async fn dispensed(stage: &Stage) -> DriverClient {
     stage.drivers.ask(AddDriver { spec: spec() }).await.unwrap().unwrap();
-    let dispense = DispenseDriver { name: name(), wanted: Wanted::Healthy, within: LONG };
-    stage.drivers.ask(dispense).await.unwrap().expect("it comes")
+    stage.leases.lease(&name(), Wanted::Healthy, LONG).await.expect("it comes")
 }
 
 #[test]
@@ -116,6 +115,72 @@ fn calls_in_flight_are_cancelled_within_an_instant_when_the_driver_stops_shd_03(
         assert!(matches!(&error, DriverError::PluginGone { is_worth_retrying: false, .. }), "{error}");
         assert!(at - began < Duration::from_millis(100), "{:?}", at - began);
         stage.running.ended().await;
+    });
+}
+
+#[test]
+fn a_stop_waits_for_calls_in_flight_and_cuts_them_when_their_time_is_up_shd_04() {
+    for (takes, is_answered) in [(3, true), (600, false)] {
+        story(|| async move {
+            let stage = Stage::new();
+            let client = dispensed(&stage).await;
+            let answer = wire::StartTaskResponse { result: 1, ..Default::default() };
+            stage.fixture.plugin.book().start = Some(Ok(answer));
+            stage.fixture.plugin.book().start_takes = Duration::from_secs(takes);
+            let began = Instant::now();
+            let starting = actix_rt::spawn({
+                let client = client.clone();
+                async move { client.start_task(&config(), LONG).await }
+            });
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            stage.running.request_stop(StopMode::Stop);
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            assert_eq!(stage.fixture.plugin.book().farewells, 0, "it was asked to end over a call in flight");
+            let refused = client.inspect_task(&task(), LONG).await.unwrap_err();
+            assert!(matches!(refused, DriverError::PluginGone { is_worth_retrying: false, .. }), "{refused}");
+            let started = starting.await.unwrap();
+            match started {
+                Ok(_) => assert!(is_answered),
+                Err(DriverError::PluginGone { is_worth_retrying: false, .. }) => assert!(!is_answered),
+                Err(error) => panic!("{error}"),
+            }
+            stage.running.ended().await;
+            assert_eq!(began.elapsed().as_secs(), if is_answered { 3 } else { 4 });
+            assert_eq!(stage.fixture.plugin.book().farewells, 1);
+        });
+    }
+}
+
+#[test]
+fn a_lease_ends_with_its_process_and_a_new_one_reaches_the_next_prc_05() {
+    story(|| async {
+        let stage = Stage::new();
+        let first = dispensed(&stage).await;
+        let other = first.clone();
+        let calls =
+            || async { stage.drivers.ask(DescribeDriver { name: name() }).await.unwrap().unwrap().calls };
+        assert_eq!(calls().await.leases, 1, "clones share a lease");
+        stage.fixture.kill("signal 9");
+        let second = stage.leases.lease(&name(), Wanted::Healthy, LONG).await.expect("it comes again");
+        assert!(second.generation() > first.generation());
+        // It never reconnects, although a plugin answers again.
+        for client in [&first, &other] {
+            let error = client.task_config_schema(LONG).await.unwrap_err();
+            assert!(matches!(error, DriverError::PluginGone { is_worth_retrying: true, .. }), "{error}");
+        }
+        let waiting = actix_rt::spawn({
+            let second = second.clone();
+            async move { second.wait_task(&task(), LONG).await }
+        });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let counted = calls().await;
+        // The eventor reads the stream of events.
+        assert_eq!((counted.leases, counted.in_flight), (1, 2));
+        drop(second);
+        waiting.abort();
+        let _ = waiting.await;
+        let counted = calls().await;
+        assert_eq!((counted.leases, counted.in_flight), (0, 1));
     });
 }
 

@@ -67,7 +67,7 @@ fn a_call_in_flight_learns_of_the_cut_whenever_it_comes() {
 #[test]
 fn no_more_calls_are_admitted_than_may_be_in_flight_f17() {
     under_every_schedule(|| {
-        let gate = Arc::new(Gate::new(1));
+        let gate = Arc::new(Gate::<ConnectionEnd>::new(1));
         let other = Arc::clone(&gate);
         let caller = thread::spawn(move || other.enter().map(drop).err());
         let pass = gate.enter();
@@ -79,6 +79,32 @@ fn no_more_calls_are_admitted_than_may_be_in_flight_f17() {
         if let Some(refused) = caller.join().unwrap() {
             assert_eq!(refused, NotAdmitted::Full(1));
         }
+        assert_eq!(gate.calls(), 0);
+    });
+}
+
+#[test]
+fn a_call_that_only_watches_learns_of_the_close_and_holds_nobody_up_shd_03() {
+    under_many_schedules(|| {
+        let gate = Arc::new(Gate::new(8));
+        let watcher = {
+            let gate = Arc::clone(&gate);
+            thread::spawn(move || {
+                if let Ok(pass) = gate.enter_watching() {
+                    assert_eq!(
+                        future::block_on(poll_fn(|context| pass.poll_cut(context))),
+                        ConnectionEnd::Retired
+                    );
+                }
+            })
+        };
+        // It has failed, and only waits to see why.
+        let failed = gate.enter().map(|pass| thread::spawn(move || pass.watch()));
+        gate.close(ConnectionEnd::Retired);
+        future::block_on(poll_fn(|context| gate.poll_drained(context)));
+        assert_eq!(gate.cut(ConnectionEnd::Closed), 0);
+        watcher.join().unwrap();
+        failed.unwrap().join().unwrap();
         assert_eq!(gate.calls(), 0);
     });
 }

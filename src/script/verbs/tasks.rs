@@ -7,7 +7,7 @@ use callboard_actors::driver::TaskKey;
 use callboard_actors::driver::client::{
     DriverClient, DriverError, StartOutcome, TaskConfig, TaskHandle, TaskId, TaskState, TaskStatus,
 };
-use callboard_actors::drivers::{DispenseDriver, Wanted};
+use callboard_actors::drivers::{DriverNotLeased, Wanted};
 use callboard_actors::vocabulary::DriverName;
 use callboard_proto::drivers::ExitResult;
 
@@ -88,11 +88,11 @@ where
     T: 'static,
 {
     let of = format!("driver {driver}");
-    let dispensed =
-        stage.host()?.drivers().ask(DispenseDriver { name: driver, wanted, within: Duration::ZERO });
+    let leased = stage.host()?.leases().driver(&driver, wanted, Duration::ZERO);
     let asked = async move {
-        let client = match dispensed.await? {
+        let client = match leased.await {
             Ok(client) => client,
+            Err(DriverNotLeased::NotAnswered(error)) => return Err(error),
             Err(error) => return Ok(format!("no: {error}")),
         };
         Ok(match question(client).await {

@@ -44,8 +44,10 @@ struct Known {
     hears_of_end: bool,
     /// What was done over the connection that there is.
     read: Option<Vec<StartStep>>,
-    /// Whether whoever asked over that connection was cut off.
+    /// Whether leases of that connection have ended.
     is_hung_up: bool,
+    /// Whether calls over it may still end.
+    is_draining: bool,
     /// Whether it was told that its process cannot be ended, or that nobody knows of one.
     is_excused: bool,
 }
@@ -123,7 +125,8 @@ impl DriverLaws {
             Input::Returned { call: DriverCall::AwaitEnd(tag), outcome, .. } => {
                 return self.heard_of_end(*tag, outcome);
             }
-            Input::Returned { call: DriverCall::HangUp { .. }, .. } => {}
+            // It is still being looked whether a process of it runs.
+            Input::Returned { key, call: DriverCall::HangUp { .. }, .. } if *key == CallKey::default() => {}
             Input::Returned { key, call, outcome } => {
                 if self.flying.take_if(|(flying, _)| flying == key).is_none() {
                     return Heard::Stale;
@@ -143,7 +146,7 @@ impl DriverLaws {
         if !matches!(outcome, Ok(Ok(Reached::Ended(_)))) {
             return Heard::Something;
         }
-        self.known.process = None;
+        (self.known.process, self.known.is_draining) = (None, false);
         Heard::End(self.known.read.take().is_some())
     }
 
@@ -152,7 +155,7 @@ impl DriverLaws {
         match (call, outcome) {
             (_, Ok(Ok(Reached::Recalled(Recalled::Proven(launched)) | Reached::Launched(launched)))) => {
                 if known.process.replace(launched.tag) != Some(launched.tag) {
-                    (known.read, known.hears_of_end) = (None, false);
+                    (known.read, known.hears_of_end, known.is_draining) = (None, false, false);
                 }
             }
             (_, Ok(Ok(Reached::Recalled(Recalled::Ended { .. } | Recalled::Unknown)))) => {
@@ -175,6 +178,7 @@ impl DriverLaws {
             ) => {
                 known.read.iter_mut().for_each(|read| read.push(StartStep::Initialise));
             }
+            (DriverCall::HangUp { .. }, _) => known.is_draining = false,
             (DriverCall::ShutdownAnswer, _) => {}
             (_, Ok(Err(Trouble { kind: TroubleKind::Silent, .. })))
             | (
@@ -202,11 +206,20 @@ impl DriverLaws {
                 self.known.hears_of_end = true;
                 return;
             }
-            DriverCall::HangUp { .. } => {
+            DriverCall::HangUp { within, .. } => {
                 self.known.is_hung_up = true;
-                return;
+                if key == CallKey::default() {
+                    return;
+                }
+                self.known.is_draining = !within.is_zero();
             }
-            DriverCall::ShutdownAnswer | DriverCall::StopProcess { .. } => {}
+            DriverCall::ShutdownAnswer | DriverCall::StopProcess { .. } => {
+                if self.known.is_draining {
+                    self.violation(Law::Shd4, || {
+                        "its process is ended before the calls in flight".to_owned()
+                    });
+                }
+            }
             DriverCall::ReadOn => self.goes_on("the next fingerprint"),
             DriverCall::Climb(start_step, _) => {
                 self.goes_on(start_step.as_str());

@@ -55,8 +55,8 @@ impl EventorLaws {
     /// Whether the step is about a stream that is no more.
     fn hear(&mut self, input: &Input<Eventor>) -> bool {
         match input {
-            Input::Asked { ask: EventorAsk::Attend(Attend { client }), .. } => {
-                self.attends = Some(client.generation());
+            Input::Asked { ask: EventorAsk::Attend(Attend { generation }), .. } => {
+                self.attends = Some(*generation);
             }
             Input::Asked { ask: EventorAsk::Watch(Watch { task, sink, .. }), .. } => {
                 self.watched.insert(task.clone(), sink.clone());
@@ -130,7 +130,9 @@ impl EventorLaws {
         }
         let is_idle = self.flying.is_none() && !self.is_to_reopen;
         if !self.is_stopped && self.attends.is_some() && is_idle {
-            self.violation(Law::Evt3, || "there is a client, and its events are not asked for".to_owned());
+            self.violation(Law::Evt3, || {
+                "there is a generation, and its events are not asked for".to_owned()
+            });
         }
     }
 }

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use self::parts::{Actor, Child, DriverChild, EventorChild, Late, Link, Memory, Owner, Stream};
 pub use self::parts::{Conduct, DriversTampers};
 pub(in super::super) use self::parts::{DriversModelOptions, SetOff};
-use callboard_actors::driver::client::DriverClient;
 use callboard_actors::driver::{DriverSpec, process_name};
 use callboard_actors::drivers::{
     ChildEnded, ChildKind, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversOutcome,

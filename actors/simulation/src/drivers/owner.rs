@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_actors::driver::client::DriverClient;
 use callboard_actors::driver::{DriverHealth, DriverReport, DriverStage, TaskKey};
 use callboard_actors::drivers::{
     ChildKind, DispenseDriver, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversNews,
@@ -26,8 +25,8 @@ struct Lives {
     has_begun: bool,
     /// Which generation the eventor was given.
     attends: Option<Generation>,
-    /// What the driver said last, and the client that came with it.
-    said: Option<(DriverReport, Option<DriverClient>)>,
+    /// What the driver said last, and whether leases can be had.
+    said: Option<(DriverReport, bool)>,
 }
 
 /// Sees everything that the owner of the drivers does.
@@ -83,12 +82,12 @@ impl DriversLaws {
             DriversAsk::ForgetTaskHandler(ForgetTaskHandler { driver, task }) => {
                 self.forgets(driver, task);
             }
-            DriversAsk::DriverReported(DriverReported { life, report, client }) => {
+            DriversAsk::DriverReported(DriverReported { life, report, may_lend }) => {
                 let lives = self.lives.entry(report.name.clone()).or_default();
                 if lives.driver != Some(*life) {
                     return true;
                 }
-                lives.said = Some((report.clone(), client.clone()));
+                lives.said = Some((report.clone(), *may_lend));
             }
             DriversAsk::EventorSaid(EventorSaid { driver, life, news }) => {
                 let lives = self.lives.entry(driver.clone()).or_default();
@@ -151,10 +150,9 @@ impl DriversLaws {
                     lives.is_ending = true;
                 }
             }
-            DriversCall::Attend(life, client) => {
-                let lives = self.lives.entry(client.driver().clone()).or_default();
-                if lives.eventor == Some(*life) {
-                    lives.attends = Some(client.generation());
+            DriversCall::Attend(life, generation) => {
+                for lives in self.lives.values_mut().filter(|lives| lives.eventor == Some(*life)) {
+                    lives.attends = Some(*generation);
                 }
             }
             DriversCall::RestartNow(_) if self.is_stopped => {
@@ -181,20 +179,21 @@ impl DriversLaws {
 
     fn replies(&mut self, id: AskId, answer: &DriversAnswer) {
         let asked = self.waiting.remove(&id);
-        let DriversAnswer::DispenseDriver(Ok(client)) = answer else { return };
-        let said = self.lives.get(client.driver()).and_then(|lives| lives.said.as_ref());
+        let DriversAnswer::DispenseDriver(Ok(dispensed)) = answer else { return };
+        let generation = dispensed.generation;
+        let said = self.lives.get(&dispensed.driver).and_then(|lives| lives.said.as_ref());
         let is_had = said.is_some_and(|(report, _)| {
             let is_enough = match (report.health, asked.as_ref().map(|(_, wanted)| *wanted)) {
                 (DriverHealth::Healthy, _) => true,
                 (DriverHealth::Undetected | DriverHealth::Unhealthy, Some(Wanted::Reachable)) => true,
                 (_, _) => false,
             };
-            is_enough && report.generation == client.generation()
+            is_enough && report.generation == generation
         });
         if !is_had {
             let said = said.map(|(report, _)| (report.health, report.generation));
             self.violation(Law::Res1, || {
-                format!("generation {} is given out of a driver that says {said:?}", client.generation())
+                format!("generation {generation} is given out of a driver that says {said:?}")
             });
         }
     }
@@ -205,8 +204,8 @@ impl DriversLaws {
     fn check_readiness(&mut self) {
         let is_ready = |driver: &DriverName| {
             self.lives.get(driver).is_some_and(|lives| {
-                let is_healthy = |(report, client): &(DriverReport, Option<DriverClient>)| {
-                    report.health == DriverHealth::Healthy && client.is_some()
+                let is_healthy = |(report, may_lend): &(DriverReport, bool)| {
+                    report.health == DriverHealth::Healthy && *may_lend
                 };
                 !lives.is_ending && lives.said.as_ref().is_some_and(is_healthy)
             })
@@ -218,13 +217,13 @@ impl DriversLaws {
         }
     }
 
-    /// The eventor of a driver that serves has its client.
+    /// The eventor of a driver that serves knows its generation.
     fn check_attended(&mut self, driver: &DriverName) {
         let Some(lives) = self.lives.get(driver) else { return };
-        let Some((report, Some(client))) = &lives.said else { return };
+        let Some((report, true)) = &lives.said else { return };
         let is_due = report.stage == DriverStage::Watching && lives.has_begun && !lives.is_ending;
-        if is_due && lives.attends != Some(client.generation()) {
-            let generation = client.generation();
+        let generation = report.generation;
+        if is_due && lives.attends != Some(generation) {
             self.violation(Law::Evt3, || {
                 format!("{driver} serves as generation {generation}, and its events are not asked for")
             });

@@ -4,12 +4,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use callboard_actors::driver::client::DriverClient;
 use callboard_actors::driver::{
     Driver, DriverCall, DriverConfig, DriverHealth, DriverLimits, DriverMode, DriverSpec, DriverTimer,
     GapReason, Reached, StartStep, TaskEventItem, process_name,
 };
-use callboard_actors::drivers::{Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer};
+use callboard_actors::drivers::{
+    DispensedDriver, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer,
+};
 use callboard_actors::eventor::{Eventor, EventorCall, EventorTimer, TaskEventSink};
 use callboard_actors::process::{Executable, ProcessSpec};
 use callboard_actors::processes::Recalled;
@@ -135,6 +136,20 @@ fn a_driver_that_does_not_hang_up_when_it_is_stopped_breaks_shd_03() {
     });
 }
 
+#[test]
+fn a_driver_that_says_goodbye_over_calls_in_flight_breaks_shd_04() {
+    driver(Law::Shd4, DriversBounds { stops: &[StopMode::Stop], ..SERVING }, |_, effects| {
+        let hurries = |effect: Effect<Driver>| match effect {
+            Effect::Call { key, deadline, call: call @ DriverCall::HangUp { .. } } => {
+                let goodbye = Effect::Call { key, deadline, call: DriverCall::ShutdownAnswer };
+                vec![Effect::Call { key, deadline, call }, goodbye]
+            }
+            other => vec![other],
+        };
+        effects.into_iter().flat_map(hurries).collect()
+    });
+}
+
 // === Eventors ===
 
 #[test]
@@ -255,8 +270,8 @@ fn an_owner_that_gives_a_driver_out_before_it_is_healthy_breaks_res_01() {
     owner(Law::Res1, bounds, |_, mut effects| {
         for effect in &mut effects {
             if let Effect::StartTimer(DriversTimer::Dispense(driver, id), _) = effect {
-                let client = DriverClient::gone(driver.clone(), Generation::new(1));
-                *effect = Effect::Reply(*id, DriversAnswer::DispenseDriver(Ok(client)));
+                let dispensed = DispensedDriver { driver: driver.clone(), generation: Generation::new(1) };
+                *effect = Effect::Reply(*id, DriversAnswer::DispenseDriver(Ok(dispensed)));
             }
         }
         effects

@@ -66,6 +66,32 @@ rpcs!(
     DestroyNetwork,
 );
 
+impl DriverRpc {
+    /// Whether such a call only waits for something to happen, so that a stop need not wait for it (SHD-03).
+    #[must_use]
+    pub const fn is_watching(self) -> bool {
+        match self {
+            Self::Fingerprint
+            | Self::WaitTask
+            | Self::TaskStats
+            | Self::TaskEvents
+            | Self::ExecTask
+            | Self::ExecTaskStreaming => true,
+            Self::Init
+            | Self::TaskConfigSchema
+            | Self::Capabilities
+            | Self::RecoverTask
+            | Self::StartTask
+            | Self::StopTask
+            | Self::DestroyTask
+            | Self::InspectTask
+            | Self::SignalTask
+            | Self::CreateNetwork
+            | Self::DestroyNetwork => false,
+        }
+    }
+}
+
 impl fmt::Display for DriverRpc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

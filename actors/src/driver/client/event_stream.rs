@@ -55,12 +55,8 @@ impl EventStream {
         if let Ok(after) = after.parse() {
             question.metadata_mut().insert(EVENTS_AFTER_METADATA, after);
         }
-        let over = Arc::clone(&line);
-        let opening = Box::pin(async move {
-            let stub = over.stub(DriverRpc::TaskEvents).await;
-            let mut stub = stub.map_err(|gone| Status::unavailable(gone.to_string()))?;
-            stub.task_events(question).await
-        });
+        let mut stub = line.stub();
+        let opening = Box::pin(async move { stub.task_events(question).await });
         Self { line, state: State::Opening(opening) }
     }
 
@@ -69,15 +65,17 @@ impl EventStream {
     /// # Errors
     /// As all questions: [`DriverError`]. The stream is over then.
     pub async fn next(&mut self) -> Result<EventBatch, DriverError> {
-        let rpc = DriverRpc::TaskEvents;
         let line = Arc::clone(&self.line);
-        let read = tokio::select! {
-            biased;
-            gone = line.gone(rpc) => Err(gone),
-            read = self.read() => match read {
-                Ok(batch) => Ok(batch),
-                Err(status) => Err(line.failed(rpc, &status, true).await),
+        let read = match line.begin(DriverRpc::TaskEvents) {
+            Ok(in_flight) => tokio::select! {
+                biased;
+                gone = in_flight.gone() => Err(gone),
+                read = self.read() => match read {
+                    Ok(batch) => Ok(batch),
+                    Err(status) => Err(line.failed(&in_flight, &status, true).await),
+                },
             },
+            Err(gone) => Err(gone),
         };
         if matches!(read, Ok(EventBatch::Ended) | Err(_)) {
             self.state = State::Ended(None);

@@ -84,12 +84,8 @@ impl ExecSession {
             Some(first) => std::task::Poll::Ready(Some(first)),
             None => given.poll_recv(context),
         });
-        let over = Arc::clone(&line);
-        let opening = Box::pin(async move {
-            let stub = over.stub(DriverRpc::ExecTaskStreaming).await;
-            let mut stub = stub.map_err(|gone| Status::unavailable(gone.to_string()))?;
-            stub.exec_task_streaming(questions).await
-        });
+        let mut stub = line.stub();
+        let opening = Box::pin(async move { stub.exec_task_streaming(questions).await });
         Self { line, input, state: State::Opening(opening), unread: std::collections::VecDeque::new() }
     }
 
@@ -129,7 +125,6 @@ impl ExecSession {
     /// # Errors
     /// As all questions: [`DriverError`].
     pub async fn next(&mut self) -> Option<Result<ExecOutput, DriverError>> {
-        let rpc = DriverRpc::ExecTaskStreaming;
         let line = Arc::clone(&self.line);
         loop {
             if let Some(output) = self.unread.pop_front() {
@@ -138,13 +133,16 @@ impl ExecSession {
             if matches!(self.state, State::Ended) {
                 return None;
             }
-            let read = tokio::select! {
-                biased;
-                gone = line.gone(rpc) => Err(gone),
-                read = self.read() => match read {
-                    Ok(answer) => Ok(answer),
-                    Err(status) => Err(line.failed(rpc, &status, true).await),
+            let read = match line.begin(DriverRpc::ExecTaskStreaming) {
+                Ok(in_flight) => tokio::select! {
+                    biased;
+                    gone = in_flight.gone() => Err(gone),
+                    read = self.read() => match read {
+                        Ok(answer) => Ok(answer),
+                        Err(status) => Err(line.failed(&in_flight, &status, true).await),
+                    },
                 },
+                Err(gone) => Err(gone),
             };
             match read {
                 Ok(Some(answer)) => self.take(answer),

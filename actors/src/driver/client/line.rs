@@ -1,18 +1,21 @@
-//! The line to one generation of a driver, which its clients share and which its owner can cut.
+//! The line to one generation of a driver, which its clients share and which its owner closes.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_proto::drivers::driver_client::DriverClient as Stub;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tonic::{Request, Response, Status};
 
 use super::error::{Asked, DriverError, DriverRpc};
 use super::from_wire::Fault;
+use super::questions::ServingProcess;
 use super::status::Failure;
+use crate::driver::spec::DriverLimits;
+use crate::lease::{Gate, NotAdmitted, Pass};
 use crate::rpc::Channel;
 use crate::vocabulary::{DriverName, Generation};
 
@@ -21,90 +24,78 @@ const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How much longer than we wait a driver is told that it has, so that ours runs out first, always.
 const DEADLINE_GRACE: Duration = Duration::from_secs(1);
 
-/// Why a line is cut.
+/// Why a line has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Cut {
-    pub(super) is_worth_retrying: bool,
-    pub(super) reason: String,
+pub(in crate::driver) struct LineEnd {
+    pub(in crate::driver) is_worth_retrying: bool,
+    pub(in crate::driver) reason: String,
 }
 
 /// The line to one generation of a driver.
-pub(super) struct Line {
+pub(in crate::driver) struct Line {
     pub(super) driver: DriverName,
     pub(super) generation: Generation,
-    channel: Option<Channel>,
-    cut: watch::Receiver<Option<Cut>>,
+    pub(super) process: ServingProcess,
+    pub(super) gate: Arc<Gate<LineEnd>>,
+    channel: Channel,
     places: Arc<Semaphore>,
     end_wait: Duration,
 }
 
-/// The owner's end of a line: dropping it cuts the line.
-#[derive(Debug)]
-pub(in crate::driver) struct Lease {
-    cut: watch::Sender<Option<Cut>>,
+/// One question in flight.
+pub(super) struct InFlight {
+    pass: Pass<LineEnd>,
+    asked: Asked,
 }
 
-impl Lease {
-    /// Cuts the line: everything in flight over it fails within an instant, and so does what is asked later (SHD-03). The
-    /// first reason stays.
-    pub(in crate::driver) fn cut(&self, is_worth_retrying: bool, reason: &str) {
-        self.cut.send_if_modified(|cut| {
-            let is_first = cut.is_none();
-            cut.get_or_insert_with(|| Cut { is_worth_retrying, reason: reason.to_owned() });
-            is_first
-        });
+impl InFlight {
+    /// Waits until the question is cut off, and says how it is told.
+    pub(super) async fn gone(&self) -> DriverError {
+        gone(self.asked.clone(), poll_fn(|context| self.pass.poll_cut(context)).await)
     }
 }
 
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.cut(true, "the connection was given up");
-    }
+fn gone(asked: Asked, end: LineEnd) -> DriverError {
+    let LineEnd { is_worth_retrying, reason } = end;
+    DriverError::PluginGone { asked, is_worth_retrying, reason }
 }
 
 impl Line {
-    pub(super) fn new(
+    pub(in crate::driver) fn new(
         driver: DriverName,
         generation: Generation,
-        channel: Option<Channel>,
-        calls_max: usize,
-        end_wait: Duration,
-    ) -> (Lease, Arc<Self>) {
-        let (tell, cut) = watch::channel(None);
-        let places = Arc::new(Semaphore::new(calls_max.min(Semaphore::MAX_PERMITS)));
-        (Lease { cut: tell }, Arc::new(Self { driver, generation, channel, cut, places, end_wait }))
+        process: ServingProcess,
+        channel: Channel,
+        limits: &DriverLimits,
+    ) -> Self {
+        let places = Arc::new(Semaphore::new(limits.calls_max.min(Semaphore::MAX_PERMITS)));
+        // The places limit its calls, since those above the limit wait.
+        let gate = Arc::new(Gate::new(usize::MAX));
+        Self { driver, generation, process, gate, channel, places, end_wait: limits.end_wait }
     }
 
     pub(super) fn asked(&self, rpc: DriverRpc) -> Asked {
         Asked { driver: self.driver.clone(), rpc }
     }
 
-    pub(super) fn is_cut(&self) -> bool {
-        self.cut.borrow().is_some()
-    }
-
-    /// Waits until the line is cut, and says how it is told.
-    pub(super) async fn gone(&self, rpc: DriverRpc) -> DriverError {
-        let mut cut = self.cut.clone();
-        // A sender cuts the line before it is dropped, so an error cannot be.
-        let cut = match cut.wait_for(Option::is_some).await {
-            Ok(cut) => cut.clone(),
-            Err(_) => None,
-        };
-        let cut =
-            cut.unwrap_or_else(|| Cut { is_worth_retrying: true, reason: "its owner ended".to_owned() });
-        let Cut { is_worth_retrying, reason } = cut;
-        DriverError::PluginGone { asked: self.asked(rpc), is_worth_retrying, reason }
-    }
-
-    /// A stub to ask over, unless the line is cut.
-    pub(super) async fn stub(&self, rpc: DriverRpc) -> Result<Stub<Channel>, DriverError> {
-        match &self.channel {
-            Some(channel) if !self.is_cut() => Ok(Stub::new(channel.clone())
-                .max_decoding_message_size(MESSAGE_BYTES_MAX)
-                .max_encoding_message_size(MESSAGE_BYTES_MAX)),
-            Some(_) | None => Err(self.gone(rpc).await),
+    /// Begins a question, unless the line has ended.
+    pub(super) fn begin(&self, rpc: DriverRpc) -> Result<InFlight, DriverError> {
+        let asked = self.asked(rpc);
+        let admitted = if rpc.is_watching() { self.gate.enter_watching() } else { self.gate.enter() };
+        match admitted {
+            Ok(pass) => Ok(InFlight { pass, asked }),
+            Err(NotAdmitted::Closed(end)) => Err(gone(asked, end)),
+            Err(NotAdmitted::Full(in_flight)) => {
+                let detail = format!("{in_flight} questions are in flight");
+                Err(DriverError::Disconnected { asked, detail })
+            }
         }
+    }
+
+    pub(super) fn stub(&self) -> Stub<Channel> {
+        Stub::new(self.channel.clone())
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
 
     /// A place among the calls that may be under way.
@@ -124,34 +115,37 @@ impl Line {
     where
         F: Future<Output = Result<Response<W>, Status>>,
     {
-        let stub = self.stub(rpc).await?;
+        let in_flight = self.begin(rpc)?;
+        let stub = self.stub();
         let answer = timeout(deadline, async {
             let _place = self.place().await;
             question(stub).await
         });
         let answer = tokio::select! {
             biased;
-            gone = self.gone(rpc) => return Err(gone),
+            gone = in_flight.gone() => return Err(gone),
             answer = answer => answer,
         };
         match answer {
             Ok(Ok(answer)) => read(answer.into_inner())
                 .map_err(|fault| DriverError::Malformed { asked: self.asked(rpc), fault }),
-            Ok(Err(status)) => Err(self.failed(rpc, &status, false).await),
+            Ok(Err(status)) => Err(self.failed(&in_flight, &status, false).await),
             Err(_) => Err(DriverError::DeadlineExceeded { asked: self.asked(rpc), after: deadline }),
         }
     }
 
     /// Says what a failed call came to. One that looks like the end of the plugin is told as that if the plugin does end
     /// within a while (D111).
-    pub(super) async fn failed(&self, rpc: DriverRpc, status: &Status, is_stream: bool) -> DriverError {
+    pub(super) async fn failed(&self, in_flight: &InFlight, status: &Status, is_stream: bool) -> DriverError {
         let failure = Failure::of(status);
+        // There is nothing of it left that a stop should wait for.
+        in_flight.pass.watch();
         if failure.may_be_the_end(is_stream)
-            && let Ok(gone) = timeout(self.end_wait, self.gone(rpc)).await
+            && let Ok(gone) = timeout(self.end_wait, in_flight.gone()).await
         {
             return gone;
         }
-        let asked = self.asked(rpc);
+        let asked = in_flight.asked.clone();
         match failure {
             Failure::Broken(detail) => DriverError::Disconnected { asked, detail },
             Failure::Refused { code, message, recoverable } => {
@@ -168,12 +162,6 @@ impl fmt::Debug for Line {
             .field("driver", &self.driver)
             .field("generation", &self.generation)
             .finish_non_exhaustive()
-    }
-}
-
-impl Hash for Line {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.driver, self.generation).hash(state);
     }
 }
 

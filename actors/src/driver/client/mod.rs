@@ -22,13 +22,17 @@ mod event_stream;
 
 mod questions;
 
+mod connections;
+
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 
+pub(in crate::driver) use connections::OpenLine;
 pub(in crate::driver) use from_wire::{capabilities, fingerprint};
-pub(in crate::driver) use line::Lease;
+pub(in crate::driver) use line::{Line, LineEnd};
 pub(in crate::driver) use status::Failure;
 
+pub use connections::DriverConnections;
 pub use error::{Asked, DriverError, DriverRpc};
 pub use event_stream::{EventBatch, EventStream};
 pub use exec::{ExecInput, ExecOutput, ExecSession, InputRefused};

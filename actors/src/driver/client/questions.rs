@@ -6,31 +6,40 @@ use std::time::Duration;
 use callboard_proto::{drivers as wire, hclspec};
 
 use super::error::{DriverError, DriverRpc};
-use super::event_stream::EventStream;
 use super::exec::ExecSession;
 use super::handle::TaskHandle;
-use super::line::{Lease, Line, timed};
+use super::line::{Line, timed};
 use super::stats::TaskStatsStream;
 use super::task::{
     CreatedNetwork, ExecOutcome, NetworkIsolation, StartOutcome, TaskConfig, TaskExit, TaskId, TaskStatus,
 };
 use super::{from_wire, to_wire};
-use crate::driver::events::EventPosition;
-use crate::driver::spec::DriverLimits;
 use crate::process::ProcessTag;
 use crate::rpc::Channel;
 use crate::vocabulary::{AllocationId, DriverName, Generation};
 
-/// A client of one generation of a driver, cheap to clone, to be used from any thread.
+/// A lease of one generation of a driver: a client, cheap to clone, to be used from any thread. It never reconnects.
 ///
-/// Every call has a deadline, and no call outlives its driver: when the driver's process ends or the driver is stopped, all
-/// of them fail with [`DriverError::PluginGone`] (PRC-05, SHD-03). Dropping a call gives up waiting for it, which the driver
-/// need not take as a request to stop. Calls may overlap; at most so many as the driver's limits allow are under way at once,
-/// and others wait for a place, within their deadline.
-#[derive(Debug, Clone, Hash)]
+/// Every call has a deadline, and no call outlives its driver: when the driver's process ends all of them fail with
+/// [`DriverError::PluginGone`], which says whether a new lease can help (PRC-05). When the driver is stopped, restarted or removed, no
+/// call begins any more, those that only watch (see [`DriverRpc::is_watching`]) fail at once (SHD-03), and all others are waited for
+/// as long as [`DriverLimits::drain_deadline`](crate::driver::DriverLimits::drain_deadline) allows; then they are cut, and that is
+/// logged. Dropping a call gives up waiting for it, which the driver need not take as a request to stop. Calls may overlap; at
+/// most so many as the driver's limits allow are under way at once, and others wait for a place, within their deadline.
+#[derive(Debug, Clone)]
 pub struct DriverClient {
     line: Arc<Line>,
-    process: Option<ServingProcess>,
+    _token: Arc<Token>,
+}
+
+/// Counts a lease while a client of it exists.
+#[derive(Debug)]
+struct Token(Arc<Line>);
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.0.gate.give_back();
+    }
 }
 
 /// The process that a client speaks to.
@@ -43,24 +52,9 @@ pub struct ServingProcess {
 }
 
 impl DriverClient {
-    /// A client over this channel, and the lease that ends it.
-    pub(in crate::driver) fn over(
-        driver: DriverName,
-        generation: Generation,
-        process: ServingProcess,
-        channel: Channel,
-        limits: &DriverLimits,
-    ) -> (Lease, Self) {
-        let (lease, line) = Line::new(driver, generation, Some(channel), limits.calls_max, limits.end_wait);
-        (lease, Self { line, process: Some(process) })
-    }
-
-    /// A client of a driver that is gone: every call says so.
-    #[must_use]
-    pub fn gone(driver: DriverName, generation: Generation) -> Self {
-        let (lease, line) = Line::new(driver, generation, None, 1, Duration::ZERO);
-        drop(lease);
-        Self { line, process: None }
+    /// A client over a line that has counted its lease.
+    pub(super) fn of(line: Arc<Line>) -> Self {
+        Self { _token: Arc::new(Token(Arc::clone(&line))), line }
     }
 
     /// Which driver it speaks to.
@@ -75,16 +69,16 @@ impl DriverClient {
         self.line.generation
     }
 
-    /// Which process of it. `None` for a client that was made for a driver which is gone.
+    /// Which process of it.
     #[must_use]
-    pub const fn process(&self) -> Option<ServingProcess> {
-        self.process
+    pub fn process(&self) -> ServingProcess {
+        self.line.process
     }
 
-    /// Whether the driver is gone, so that no call can succeed any more.
+    /// Whether the driver is gone or about to go, so that no call begins any more.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.line.is_cut()
+        self.line.gate.is_closed()
     }
 
     /// Asks for the schema that a task's configuration has to fit.
@@ -190,12 +184,6 @@ impl DriverClient {
     #[must_use]
     pub fn task_stats(&self, task: &TaskId, interval: Duration) -> TaskStatsStream {
         TaskStatsStream::open(Arc::clone(&self.line), task, interval)
-    }
-
-    /// Opens the stream of task events, after a position or from the beginning. The eventor does; two readers of one stream
-    /// would each see a part of it.
-    pub(crate) fn task_events(&self, after: Option<&EventPosition>) -> EventStream {
-        EventStream::open(Arc::clone(&self.line), after)
     }
 
     /// Sends a signal to a task, by its name: `SIGHUP`.

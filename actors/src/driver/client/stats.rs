@@ -47,19 +47,22 @@ impl TaskStatsStream {
     pub async fn next(&mut self) -> Option<Result<TaskStats, DriverError>> {
         let rpc = DriverRpc::TaskStats;
         let line = Arc::clone(&self.line);
-        let item = tokio::select! {
-            biased;
-            gone = line.gone(rpc) => Err(gone),
-            item = self.read() => match item {
-                Ok(Some(answer)) => {
-                    from_wire::stats(answer).map_err(|fault| DriverError::Malformed { asked: line.asked(rpc), fault })
-                }
-                Ok(None) => {
-                    self.state = State::Ended;
-                    return None;
-                }
-                Err(status) => Err(line.failed(rpc, &status, true).await),
+        let item = match line.begin(rpc) {
+            Ok(in_flight) => tokio::select! {
+                biased;
+                gone = in_flight.gone() => Err(gone),
+                item = self.read() => match item {
+                    Ok(Some(answer)) => {
+                        from_wire::stats(answer).map_err(|fault| DriverError::Malformed { asked: line.asked(rpc), fault })
+                    }
+                    Ok(None) => {
+                        self.state = State::Ended;
+                        return None;
+                    }
+                    Err(status) => Err(line.failed(&in_flight, &status, true).await),
+                },
             },
+            Err(gone) => Err(gone),
         };
         if matches!(self.state, State::Ended) {
             return None;
@@ -76,13 +79,8 @@ impl TaskStatsStream {
             match &mut self.state {
                 State::Fresh(question) => {
                     let question = std::mem::take(question);
-                    match self.line.stub(DriverRpc::TaskStats).await {
-                        Ok(mut stub) => {
-                            let opening = Box::pin(async move { stub.task_stats(question).await });
-                            self.state = State::Opening(opening);
-                        }
-                        Err(gone) => return Err(Status::unavailable(gone.to_string())),
-                    }
+                    let mut stub = self.line.stub();
+                    self.state = State::Opening(Box::pin(async move { stub.task_stats(question).await }));
                 }
                 State::Opening(opening) => {
                     let stream = opening.await?.into_inner();

@@ -20,12 +20,15 @@ impl DriversModel {
 
     pub(super) fn driver_calls(&mut self, moment: Moment, life: Attempt, number: u64, call: &DriverCall) {
         match call {
-            DriverCall::HangUp { .. } => {
+            DriverCall::HangUp { within, .. } => {
                 if let Some(link) = self.link_of(life) {
                     link.is_cut = true;
                 }
                 self.stir_eventor(life);
-                self.driver_returns(moment, life, number, Ok(Ok(Reached::Done)));
+                // Else calls in flight may take a while to end.
+                if within.is_zero() {
+                    self.driver_returns(moment, life, number, Ok(Ok(Reached::Done)));
+                }
             }
             DriverCall::Climb(StartStep::Launch, _) => {
                 self.drop_link(life);
@@ -65,8 +68,8 @@ impl DriversModel {
         call: EventorCall,
     ) {
         match call {
-            EventorCall::Open { client, after } => {
-                self.set_stream(moment, life, Some(Stream { client, after, cursor: None }), number);
+            EventorCall::Open { generation, after } => {
+                self.set_stream(moment, life, Some(Stream { generation, after, cursor: None }), number);
                 return;
             }
             EventorCall::Read => return,
@@ -161,8 +164,7 @@ impl DriversModel {
         let Some(ground) = self.grounds.get(driver) else { return false };
         self.children.values().any(|child| match &child.actor {
             Actor::Driver(held) if child.name == *driver => {
-                let is_same =
-                    |link: &Link| !link.is_cut && link.client.generation() == stream.client.generation();
+                let is_same = |link: &Link| !link.is_cut && link.generation == stream.generation;
                 held.link.as_ref().is_some_and(|link| is_same(link) && ground.runs(link.tag))
             }
             Actor::Driver(_) | Actor::Eventor(_) => false,
@@ -219,8 +221,7 @@ impl DriversModel {
             },
             DriverCall::Climb(StartStep::Dial, Some(launched)) => {
                 self.generations = self.generations.next();
-                let client = DriverClient::gone(name, self.generations);
-                driver.link = Some(Link { client, tag: launched.tag, is_cut: false });
+                driver.link = Some(Link { generation: self.generations, tag: launched.tag, is_cut: false });
                 Reached::Connected(self.generations)
             }
             DriverCall::Climb(StartStep::Identify, _) => Reached::Identified { version: "1.0".into() },

@@ -1,5 +1,7 @@
 //! Carrying: what leaves the owner, a driver or an eventor is done, or set on its way.
 
+use callboard_actors::lease::LeasedCalls;
+
 use super::super::super::came::Came;
 use super::super::super::witness::NOBODY_WAITS;
 use super::*;
@@ -56,7 +58,8 @@ impl DriversModel {
                 self.set_off.extend((!self.endings.is_empty()).then_some(SetOff::Endings));
                 return;
             }
-            DriversCall::AskTroubles(..) | DriversCall::AskRecent(..) => DriversOutcome::Told(Vec::new()),
+            DriversCall::AskTroubles(..) => DriversOutcome::Described(Vec::new(), LeasedCalls::default()),
+            DriversCall::AskRecent(..) => DriversOutcome::Told(Vec::new()),
             other => {
                 self.order(moment, other);
                 DriversOutcome::Done
@@ -104,8 +107,8 @@ impl DriversModel {
                 }
                 self.carry_child(moment, life);
             }
-            DriversCall::Attend(life, client) => {
-                self.tell_eventor(moment, life, callboard_actors::eventor::Attend { client });
+            DriversCall::Attend(life, generation) => {
+                self.tell_eventor(moment, life, callboard_actors::eventor::Attend { generation });
             }
             DriversCall::Watch(life, tasks, is_renewal) => {
                 for (task, sink) in tasks {
@@ -192,8 +195,8 @@ impl DriversModel {
         for left in left {
             match left {
                 Left::News(_, report) => {
-                    let client = self.client_of(life, &report);
-                    self.says(life, DriverReported { life, report, client }.into_ask());
+                    let may_lend = self.may_lend(life, &report);
+                    self.says(life, DriverReported { life, report, may_lend }.into_ask());
                 }
                 Left::Call { number, call, .. } => self.driver_calls(moment, life, number, &call),
                 Left::Ended(ending) => self.end_child(life, ending),
@@ -204,17 +207,13 @@ impl DriversModel {
         has_left
     }
 
-    /// The client that goes with a report, as the shell of a driver gives it.
-    fn client_of(
-        &mut self,
-        life: Attempt,
-        report: &callboard_actors::driver::DriverReport,
-    ) -> Option<DriverClient> {
-        let link = self.link_of(life)?;
+    /// Whether leases can be had of the generation of a report, as the shell of a driver tells.
+    fn may_lend(&mut self, life: Attempt, report: &callboard_actors::driver::DriverReport) -> bool {
+        let Some(link) = self.link_of(life) else { return false };
         if report.health == callboard_actors::driver::DriverHealth::Gone {
             link.is_cut = true;
         }
-        Some(link.client.clone()).filter(|client| !link.is_cut && client.generation() == report.generation)
+        !link.is_cut && link.generation == report.generation
     }
 
     pub(super) fn link_of(&mut self, life: Attempt) -> Option<&mut Link> {

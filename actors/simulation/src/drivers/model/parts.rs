@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use callboard_actors::driver::client::DriverClient;
 use callboard_actors::driver::{Driver, DriverSpec, EventPosition, TaskKey};
 use callboard_actors::drivers::{
     ChildKind, Drivers, DriversAsk, DriversChange, DriversImage, DriversOptions,
@@ -12,7 +11,7 @@ use callboard_actors::drivers::{
 use callboard_actors::eventor::Eventor;
 use callboard_actors::process::ProcessTag;
 use callboard_actors::shell::{Ticket, Written};
-use callboard_actors::vocabulary::{DriverName, Timestamp};
+use callboard_actors::vocabulary::{DriverName, Generation, Timestamp};
 
 use super::super::super::instances::NoDisk;
 use super::super::super::stand_in::{Count, Disk, StandIn};
@@ -83,7 +82,7 @@ impl Conduct {
 /// The connection that a driver holds.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Link {
-    pub(super) client: DriverClient,
+    pub(super) generation: Generation,
     pub(super) tag: ProcessTag,
     pub(super) is_cut: bool,
 }
@@ -91,7 +90,7 @@ pub(super) struct Link {
 /// The stream of events that an eventor holds.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Stream {
-    pub(super) client: DriverClient,
+    pub(super) generation: Generation,
     pub(super) after: Option<EventPosition>,
     /// The number of the event that comes next, once the plugin has answered.
     pub(super) cursor: Option<u64>,
