@@ -16,6 +16,8 @@ pub mod csi;
 
 pub mod driver;
 
+pub mod eventor;
+
 pub mod drivers;
 
 pub mod registry;

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use super::failing::{confused, kind_of_lost};
 use super::messages::{DescribeTroubles, DriverAnswer, DriverAsk, RestartNow};
-use super::recent::Recent;
 use super::state::{
     Driver, DriverCall, DriverConfig, DriverMode, DriverTimer, Ending, Fingerprint, Link, Phase, Reached,
     Reading, StartStep, Then, Trouble, TroubleKind,
 };
-use super::{DriverHealth, DriverReport, DriverStage};
+use super::{DriverHealth, DriverReport, DriverStage, Recent};
 use crate::process::Launched;
 use crate::processes::Recalled;
 use crate::shell::{CallKey, CallLost, Effects, Input, Machine, Never};

@@ -1,6 +1,6 @@
 //! What can be said to a driver.
 
-use super::recent::Folded;
+use super::Folded;
 use super::state::Driver;
 use crate::conversation;
 

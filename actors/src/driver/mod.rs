@@ -32,10 +32,6 @@
 
 pub mod client;
 
-mod events;
-
-mod recent;
-
 mod node;
 mod spec;
 
@@ -67,12 +63,10 @@ pub(crate) mod fuzzing;
 
 pub use actor::start;
 pub use callboard_machines::driver::*;
-pub use events::*;
 pub use generations::Generations;
 pub use messages::*;
 pub use node::{MAX_PORT, MIN_PORT, NodeFacts};
 pub use owner::{Ordered, ProcessOwner};
-pub use recent::{Folded, RECENT_ENTRIES, Recent};
 pub use spec::{DriverLimits, DriverSpec, process_name};
 pub use state::{
     Driver, DriverCall, DriverConfig, DriverMode, DriverTimer, Fingerprint, Reached, StartStep, Trouble,

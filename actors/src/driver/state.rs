@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::recent::Recent;
 use super::spec::{DriverLimits, DriverSpec};
-use super::{Attributes, DriverCapabilities, DriverHealth, DriverReport};
+use super::{Attributes, DriverCapabilities, DriverHealth, DriverReport, Recent};
 use crate::process::{Launched, ProcessName, ProcessTag};
 use crate::processes::Recalled;
 use crate::shell::StopMode;

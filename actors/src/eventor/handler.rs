@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::journal::{Journal, Taken};
+use super::{Journal, Taken};
 use crate::driver::{EventPosition, TaskEventItem};
 
 struct State {

@@ -26,8 +26,6 @@
 //!   rebuilt after a crash it says so, and is told anew what is watched.
 //! - Nothing of it is left after its end: the stream is closed, and every handler hears that nothing comes any more.
 
-mod journal;
-
 mod handler;
 
 mod messages;
@@ -43,7 +41,7 @@ mod actor;
 mod scripts;
 
 pub use actor::start;
+pub use callboard_machines::eventor::{JOURNAL_ITEMS_MAX, Journal, Taken};
 pub use handler::{TaskEventSink, TaskEvents, task_event_callback, task_events};
-pub use journal::{JOURNAL_ITEMS_MAX, Journal, Taken};
 pub use messages::*;
 pub use state::{Eventor, EventorCall, EventorOptions, EventorOutcome, EventorTimer};

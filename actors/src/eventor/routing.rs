@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::behaviour::REWIND_PAUSE;
-use super::journal::{Journal, Taken};
 use super::messages::{EventorNews, Watch};
 use super::state::{Dead, Eventor, EventorCall, EventorTimer, Marks, Route, Stranger};
+use super::{Journal, Taken};
 use crate::driver::{EventPosition, GapReason, Recent, TaskEventItem, TaskKey};
 use crate::shell::{CallKey, Effects};
 use crate::vocabulary::Moment;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::handler::TaskEventSink;
-use super::journal::{JOURNAL_ITEMS_MAX, Journal};
+use super::{JOURNAL_ITEMS_MAX, Journal};
 use crate::driver::client::{DriverError, EventBatch};
 use crate::driver::{EventPosition, RECENT_ENTRIES, Recent, TaskEventItem, TaskKey};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Generation};

@@ -8,10 +8,10 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::error::{DriverError, DriverRpc};
 use super::from_wire;
 use super::line::Line;
-use crate::driver::events::{
+use super::{DriverError, DriverRpc};
+use crate::driver::{
     EVENTS_AFTER_METADATA, EVENTS_FROM_THE_BEGINNING, EVENTS_STREAM_METADATA, EventPosition, TaskEventItem,
 };
 

@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 use tonic::{Response, Status, Streaming};
 use wire::exec_task_streaming_request::{Setup, TerminalSize};
 
-use super::error::{DriverError, DriverRpc};
 use super::from_wire;
 use super::line::Line;
-use super::task::{TaskExit, TaskId};
+use super::{DriverError, DriverRpc};
+use super::{TaskExit, TaskId};
 
 /// How much input may wait to be taken by the driver; whoever gives more waits.
 const INPUT_WAITING_MAX: usize = 16;

@@ -6,7 +6,7 @@ use prost::Message;
 use super::from_wire::{self, Fault};
 use super::{StartOutcome, TaskHandle, TaskState};
 use crate::driver::AttributeValue;
-use crate::driver::events::{EventPosition, SEQUENCE_ANNOTATION, STREAM_ANNOTATION, TaskEventItem};
+use crate::driver::{EventPosition, SEQUENCE_ANNOTATION, STREAM_ANNOTATION, TaskEventItem};
 use crate::fuzzing::check_told;
 
 /// Longest message of a driver that is kept, in bytes.

@@ -1,9 +1,6 @@
 //! The typed client of a driver: every question of its service, with domain types on our side (D103 to D112).
 
-mod error;
-
 mod task;
-mod usage;
 
 mod handle;
 
@@ -32,12 +29,13 @@ pub(in crate::driver) use from_wire::{capabilities, fingerprint};
 pub(in crate::driver) use line::{Line, LineEnd};
 pub(in crate::driver) use status::Failure;
 
+pub use callboard_machines::driver::{
+    Asked, CpuUsage, DriverError, DriverRpc, MemoryUsage, TaskStats, Usage,
+};
 pub use connections::DriverConnections;
-pub use error::{Asked, DriverError, DriverRpc};
 pub use event_stream::{EventBatch, EventStream};
 pub use exec::{ExecInput, ExecOutput, ExecSession, InputRefused};
 pub use handle::{HANDLE_BYTES_MAX, MalformedHandle, TaskHandle};
 pub use questions::{DriverClient, ServingProcess};
 pub use stats::TaskStatsStream;
 pub use task::*;
-pub use usage::*;

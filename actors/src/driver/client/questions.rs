@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use callboard_proto::{drivers as wire, hclspec};
 
-use super::error::{DriverError, DriverRpc};
 use super::exec::ExecSession;
 use super::handle::TaskHandle;
 use super::line::{Line, timed};
 use super::stats::TaskStatsStream;
-use super::task::{
+use super::{
     CreatedNetwork, ExecOutcome, NetworkIsolation, StartOutcome, TaskConfig, TaskExit, TaskId, TaskStatus,
 };
+use super::{DriverError, DriverRpc};
 use super::{from_wire, to_wire};
 use crate::process::ProcessTag;
 use crate::rpc::Channel;

@@ -8,10 +8,10 @@ use callboard_proto::drivers as wire;
 use futures_util::future::BoxFuture;
 use tonic::{Response, Status, Streaming};
 
-use super::error::{DriverError, DriverRpc};
+use super::TaskId;
+use super::TaskStats;
 use super::line::Line;
-use super::task::TaskId;
-use super::usage::TaskStats;
+use super::{DriverError, DriverRpc};
 use super::{from_wire, to_wire};
 
 type Opening = BoxFuture<'static, Result<Response<Streaming<wire::TaskStatsResponse>>, Status>>;

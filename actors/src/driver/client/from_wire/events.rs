@@ -6,7 +6,7 @@ use std::sync::Arc;
 use callboard_proto::drivers as wire;
 
 use super::{Fault, MESSAGE_BYTES_MAX, timestamp};
-use crate::driver::events::{
+use crate::driver::{
     EventPosition, SEQUENCE_ANNOTATION, STREAM_ANNOTATION, TaskEvent, TaskEventItem, TaskKey,
 };
 use crate::vocabulary::text::{bounded, quoted};

@@ -11,7 +11,7 @@ use crate::driver::client::task::{
     CreatedNetwork, ExecOutcome, NetworkIsolation, NetworkOverride, StartOutcome, TaskEnd, TaskExit, TaskId,
     TaskState, TaskStatus,
 };
-use crate::driver::client::usage::{CpuUsage, MemoryUsage, TaskStats, Usage};
+use crate::driver::{CpuUsage, MemoryUsage, TaskStats, Usage};
 use crate::vocabulary::text::{bounded, quoted};
 
 pub(in crate::driver::client) fn started(answer: wire::StartTaskResponse) -> Result<StartOutcome, Fault> {

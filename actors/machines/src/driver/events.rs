@@ -95,7 +95,7 @@ impl EventPosition {
     }
 
     /// Moves a mark here. Within a stream only its number changes.
-    pub(crate) fn mark(&self, mark: &mut Option<Self>) {
+    pub fn mark(&self, mark: &mut Option<Self>) {
         match mark {
             Some(mark) if Arc::ptr_eq(&mark.stream, &self.stream) => mark.sequence = self.sequence,
             Some(_) | None => *mark = Some(self.clone()),
