@@ -60,8 +60,7 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     };
     let (tell_database, present) = watch::channel(None);
     let (tell_end, ended) = watch::channel(None);
-    let present =
-        Database::following(present, database.run(), options.disk_health.clone(), options.notices.clone());
+    let present = Database::following(present, database.run(), options.notices.clone());
     let host = host(&options, owner, present, ended);
     let (budget, settings) = (options.budget, settings(&options));
     let mut parts = parts(&host, options, layout, (database.clone(), tell_database));

@@ -271,8 +271,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     assert_eq!(
         keys(&status["host"]),
         set(
-            "version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups disk \
-             stopping"
+            "version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups stopping"
         )
     );
     let plugin_keys = "type name health reason since_unix_ms generation provider version capabilities node_id \

@@ -27,7 +27,6 @@ mod watch;
 
 mod compose;
 mod convert;
-mod disk;
 mod driven;
 mod plugins;
 mod stopping;

@@ -16,7 +16,6 @@ use tonic::{Request, Response, Status};
 
 use super::compose::{self, Views};
 use super::convert::{self, not_replaced, refused, task_refused, unanswered};
-use super::disk;
 use super::driven;
 use super::plugins;
 use super::server::{ShutdownOrder, Sources};
@@ -166,7 +165,6 @@ fn host_status(sources: &Sources) -> wire::HostStatus {
         cpu_speed_guessed: sources.topology.is_guessed(),
         control_groups: sources.control_groups.clone(),
         stopping: None,
-        disk: Some(disk::status(sources.host.database())),
     }
 }
 
@@ -244,12 +242,10 @@ impl wire::admin_server::Admin for Service {
         let answer = self.stop(&allocation).await;
         // An actor that has ended with the host has stopped what it ran.
         let report = match (answer, self.stopping()) {
-            (Ok(stopped), _) => stopped?.steps.iter().map(convert::step).collect::<Vec<_>>(),
+            (Ok(stopped), _) => stopped?.steps.iter().map(convert::step).collect(),
             (Err(AskError::NotRunning { .. }), Some(stopping)) => stopping.stopped(&allocation)?,
             (Err(error), _) => return Err(unanswered(&error)),
         };
-        let unwritten = disk::unwritten(self.sources.host.database());
-        let report = report.into_iter().chain(unwritten).collect();
         Ok(Response::new(wire::StopAllocationResponse { report }))
     }
 

@@ -98,7 +98,7 @@ impl Stage {
 
     fn perform(&mut self, effect: Effect<Agent>, told: &mut String) {
         match effect {
-            Effect::Persist(_, (allocation, memory)) => {
+            Effect::Persist((allocation, memory)) => {
                 self.memory.insert(allocation, memory);
             }
             Effect::Reply(id, answer) => {

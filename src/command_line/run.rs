@@ -82,11 +82,7 @@ pub(super) fn run(args: &RunArgs) -> ExitCode {
         return told(&error, 2);
     }
     // On this thread, since the kernel binds processes to the thread that starts them.
-    let system = System::new();
-    let ended = system.block_on(host(config));
-    // To drop it would wait for the thread of the database, which a disk that does not answer may hold for ever.
-    std::mem::forget(system);
-    match ended {
+    match System::new().block_on(host(config)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => told(&error, 1),
     }

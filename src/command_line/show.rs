@@ -56,26 +56,10 @@ fn head(host: &wire::HostStatus, palette: Palette) -> String {
         ),
         false => String::new(),
     };
-    let sick = host.disk.as_ref().filter(|disk| disk.health != "sound");
-    let disk = sick.map(|disk| disk_line(disk, palette)).unwrap_or_default();
-    format!(
-        "callboard {}  pid {}  run {}  up {up}  {data_dir}\n{disk}{guess}",
-        host.version, host.pid, host.run
-    )
+    format!("callboard {}  pid {}  run {}  up {up}  {data_dir}\n{guess}", host.version, host.pid, host.run)
 }
 
-fn disk_line(disk: &wire::DiskStatus, palette: Palette) -> String {
-    if disk.health == "sound" {
-        return format!("disk {}\n", palette.paint(Tone::Good, "sound"));
-    }
-    let sick = palette.paint(Tone::Bad, &format!("disk {}", harmless(&disk.health)));
-    let (since, reason) = (ago(disk.since_unix_ms), harmless(&disk.reason));
-    format!(
-        "{sick} for {since}, {} writes are not on disk, new promises are refused: {reason}\n",
-        disk.unwritten
-    )
-}
-
+/// How far a stop of the host has got.
 fn stopping(stopping: &wire::Stopping, palette: Palette) -> String {
     let word = palette.paint(Tone::Doubtful, if stopping.detach { "detaching" } else { "stopping" });
     let mut text = format!("{word} for {}\n", ago(stopping.since_unix_ms));
@@ -279,10 +263,7 @@ pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> Strin
         }
         Some(News::HostChanged(host)) => match &host.stopping {
             Some(stopping) => format!("{at}  the host is {}", self::stopping(stopping, palette)),
-            None => {
-                let disk = host.disk.as_ref().map(|disk| disk_line(disk, palette));
-                format!("{at}  {}", disk.unwrap_or_default())
-            }
+            None => format!("{at}  {}", head(host, palette)),
         },
         Some(News::ActorBack(name)) => {
             format!("{at}  {} {}\n", harmless(name), palette.paint(Tone::Good, "answers again"))

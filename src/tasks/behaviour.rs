@@ -87,14 +87,6 @@ impl Machine for Tasks {
         }
     }
 
-    fn is_promise(ask: &TasksAsk) -> bool {
-        matches!(ask, TasksAsk::StartTask(_))
-    }
-
-    fn is_new_promise(&self, ask: &TasksAsk) -> bool {
-        matches!(ask, TasksAsk::StartTask(_))
-    }
-
     fn stops_within(&self) -> Option<Duration> {
         self.tasks.iter().map(Task::stop_bound).max()
     }

@@ -20,7 +20,6 @@ use redb::{Database, ReadableDatabase};
 
 use super::cause::{Cause, attempt};
 use super::errors::OpenError;
-use super::health::Disk;
 use super::lock::{Holder, Lock, Locking, lock};
 use super::look::Overlay;
 use super::memory_disk::MemoryDisk;
@@ -43,14 +42,12 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// The storage backend to use instead of the file `callboard.redb` in that directory. For tests with failing storage.
     pub backend: Option<MakeBackend>,
-    /// The health of the disk, as its users watch it.
-    pub disk: Disk,
 }
 
 impl Options {
     /// Options for the database file in this directory.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), backend: None, disk: Disk::default() }
+        Self { data_dir: data_dir.into(), backend: None }
     }
 }
 

@@ -163,10 +163,6 @@ impl<L, J> Queue<L, J> {
         self.waiting.push_back(Waiting::Job(job));
     }
 
-    pub(super) fn has_job(&self) -> bool {
-        self.waiting.iter().any(|waiting| matches!(waiting, Waiting::Job(_)))
-    }
-
     pub(super) const fn writes(&self) -> usize {
         self.writes
     }

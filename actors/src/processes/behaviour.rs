@@ -74,14 +74,6 @@ impl Machine for Processes {
     fn stops_within(&self) -> Option<Duration> {
         Some(self.stop_deadline())
     }
-
-    fn is_promise(ask: &ProcessesAsk) -> bool {
-        matches!(ask, ProcessesAsk::LaunchProcess(_) | ProcessesAsk::RecallProcess(_))
-    }
-
-    fn is_new_promise(&self, ask: &ProcessesAsk) -> bool {
-        matches!(ask, ProcessesAsk::LaunchProcess(_))
-    }
 }
 
 /// Makes a call. Each names the life it is for, so its key adds nothing.
@@ -306,7 +298,7 @@ impl Processes {
         });
         let records: Vec<ProcessRecord> = behind.collect();
         if !records.is_empty() {
-            effects.record(ProcessesChange::Keep(records));
+            effects.persist(ProcessesChange::Keep(records));
         }
     }
 

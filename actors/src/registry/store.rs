@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::row::{COUNTER_KEY, CounterRow, RegistrationRow, key};
 use super::{Image, Registry, Stored, StoredChange};
-use crate::persister::{Disk, Loaded, Operation, Owner, Quarantined, Record, Settled};
+use crate::persister::{Loaded, Operation, Owner, Quarantined, Record, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::vocabulary::{RegistrationNumber, RunNumber};
 
@@ -38,10 +38,6 @@ impl DurableStore {
 impl Store<Registry> for DurableStore {
     fn open(&mut self, settled: Recipient<Settled>) {
         self.ledger.open(settled);
-    }
-
-    fn disk(&self) -> Option<Disk> {
-        Some(self.ledger.disk())
     }
 
     fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {

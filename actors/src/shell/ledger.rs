@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::notice::{Notice, Notices};
 use crate::kernel::{Ticket, Written};
-use crate::persister::{Disk, Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Write};
+use crate::persister::{Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Write};
 use crate::vocabulary::RunNumber;
 
 /// The database of a host, as its users hold it. It may be closed and reopened during one run of the host.
@@ -16,7 +16,6 @@ use crate::vocabulary::RunNumber;
 pub struct Database {
     present: watch::Receiver<Option<Persister>>,
     run: RunNumber,
-    disk: Disk,
     notices: Notices,
 }
 
@@ -27,31 +26,18 @@ impl Database {
     pub const fn following(
         present: watch::Receiver<Option<Persister>>,
         run: RunNumber,
-        disk: Disk,
         notices: Notices,
     ) -> Self {
-        Self { present, run, disk, notices }
+        Self { present, run, notices }
     }
 
     /// A database that is never reopened.
     #[must_use]
     pub fn opened(persister: Persister, notices: Notices) -> Self {
-        let (run, disk) = (persister.run(), persister.disk().clone());
+        let run = persister.run();
         // The initial value can be read without its sender.
         let (_, present) = watch::channel(Some(persister));
-        Self { present, run, disk, notices }
-    }
-
-    /// The disk that it lies on.
-    #[must_use]
-    pub const fn disk(&self) -> &Disk {
-        &self.disk
-    }
-
-    /// How many writes were handed over and are not on disk yet.
-    #[must_use]
-    pub fn unwritten(&self) -> usize {
-        self.present.borrow().as_ref().map_or(0, Persister::depth)
+        Self { present, run, notices }
     }
 
     /// The run number of the host; reopening the database does not change it.
@@ -70,7 +56,7 @@ impl Database {
 /// The database access of one owner: the building block for a [`Store`](super::Store) of a host's own machine.
 ///
 /// ```
-/// # use callboard_actors::persister::{Disk, Operation, Record, Settled, Table};
+/// # use callboard_actors::persister::{Operation, Record, Settled, Table};
 /// # use callboard_actors::shell::*;
 /// # use futures_util::future::LocalBoxFuture;
 /// # use serde::{Deserialize, Serialize};
@@ -85,9 +71,6 @@ impl Database {
 /// impl<M: Machine<Change = (u64, String), Image = Vec<String>>> Store<M> for Lines {
 ///     fn open(&mut self, settled: actix::Recipient<Settled>) {
 ///         self.0.open(settled);
-///     }
-///     fn disk(&self) -> Option<Disk> {
-///         Some(self.0.disk())
 ///     }
 ///     fn write(&mut self, ticket: Ticket, (number, text): (u64, String)) -> Written {
 ///         self.0.write(ticket, vec![Operation::put(number.to_be_bytes(), &Line(text))])
@@ -116,39 +99,15 @@ impl Ledger {
         self.settled = Some(settled);
     }
 
-    /// The disk that it writes to; for [`Store::disk`](super::Store::disk).
-    #[must_use]
-    pub fn disk(&self) -> Disk {
-        self.database.disk.clone()
-    }
-
     /// Hands over a write. It is atomic: all operations reach the disk, or none.
     pub fn write(&self, ticket: Ticket, operations: Vec<Operation>) -> Written {
         let Ticket { epoch, sequence } = ticket;
-        self.follow();
         match &*self.used.borrow() {
             Some(persister) => {
                 persister.write(Write { owner: self.owner, epoch, sequence, operations });
                 Written::Later
             }
             None => Written::Failed("nothing was read from the database yet".to_owned()),
-        }
-    }
-
-    /// Writes go to the database that is open now, also if it was closed in order and opened again since it was loaded from.
-    fn follow(&self) {
-        let present = self.database.present.borrow().clone();
-        let Some(present) = present.filter(|present| !present.has_ended()) else { return };
-        let is_another = |used: &Persister| used.run() != present.run() && used.is_closed_in_order();
-        if self.used.borrow().as_ref().is_some_and(is_another) {
-            self.listen(&present);
-            self.used.replace(Some(present));
-        }
-    }
-
-    fn listen(&self, persister: &Persister) {
-        if let Some(settled) = self.settled.clone() {
-            persister.open_ledger(OpenLedger { owner: self.owner, settled });
         }
     }
 
@@ -164,7 +123,9 @@ impl Ledger {
             Err(_) => None,
         };
         let persister = persister.ok_or("the database is closed and will not be opened again")?;
-        self.listen(&persister);
+        if let Some(settled) = self.settled.clone() {
+            persister.open_ledger(OpenLedger { owner: self.owner, settled });
+        }
         let opening = persister.run();
         self.used.replace(Some(persister));
         Ok(opening)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix::{Actor, Context, Handler};
 use callboard_actors::persister::{
-    DiskHealth, OpenLedger, Operation, Options, Owner, Persister, Record, Settled, Table, Write,
+    OpenLedger, Operation, Options, Owner, Persister, Record, Settled, Table, Write,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -110,23 +110,8 @@ impl Author {
         self.sequence
     }
 
-    /// The next news, which must come. A disk that is sick is not waited for: whoever looks at what is on disk ends the tries.
+    /// The next news, which must come.
     pub(crate) async fn settled(&mut self) -> Settled {
-        let mut disk = self.persister.disk().watch();
-        let is_sick = disk.wait_for(|health| *health != DiskHealth::Sound);
-        tokio::select! {
-            biased;
-            news = self.news.recv() => return news.expect("a listener that lives"),
-            sick = is_sick => drop(sick.expect("a disk that is there")),
-        }
-        let looking = self.persister.load::<Player>();
-        let news = tokio::time::timeout(Duration::from_secs(60), self.news.recv()).await;
-        drop(looking);
-        news.expect("news within a minute").expect("a listener that lives")
-    }
-
-    /// The next news, whenever it comes.
-    pub(crate) async fn settled_at_last(&mut self) -> Settled {
         let news = tokio::time::timeout(Duration::from_secs(60), self.news.recv()).await;
         news.expect("news within a minute").expect("a listener that lives")
     }

@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use callboard_actors::persister::{
-    CloseError, DiskFault, DiskHealth, LoadError, MemoryDisk, Persister, WriteError,
-};
+use callboard_actors::persister::{DiskFault, LoadError, MemoryDisk, Persister, WriteError};
 use futures_util::FutureExt;
 use rustix::io::Errno;
 
@@ -56,47 +54,6 @@ fn p3_whatever_fails_the_writer_is_told_and_writing_works_again_when_it_is_mende
             assert_eq!(persister.depth(), 0);
         });
     }
-}
-
-#[test]
-fn p3_what_a_sick_disk_did_not_take_is_written_in_its_order_when_it_is_sound() {
-    for fault in FAULTS {
-        let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
-        play(async {
-            let persister = disk.open(directory.path()).await.unwrap();
-            let mut author = ten_players(&persister).await;
-            let mut health = persister.disk().watch();
-            disk.fail(fault);
-            author.put(1, &Player::numbered(100));
-            health.wait_for(|health| health.reason().is_some()).await.unwrap();
-            let last = author.put(1, &Player::numbered(200));
-            assert!(author.heard().is_none(), "{fault:?}: it is tried again");
-            disk.mend();
-            while author.settled_at_last().await.through < last {}
-            assert_eq!(
-                *health.wait_for(|health| health.reason().is_none()).await.unwrap(),
-                DiskHealth::Sound
-            );
-            assert_eq!(players(&persister).await[1], (1, Player::numbered(200)), "{fault:?}");
-            persister.close().await.unwrap();
-        });
-    }
-}
-
-#[test]
-fn p3_what_a_sick_disk_does_not_take_until_the_end_is_counted() {
-    let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
-    play(async {
-        let persister = disk.open(directory.path()).await.unwrap();
-        let mut author = ten_players(&persister).await;
-        disk.fail(Fault::Writes(Errno::NOSPC));
-        author.put(1, &Player::numbered(100));
-        persister.disk().watch().wait_for(|health| health.reason().is_some()).await.unwrap();
-        author.put(2, &Player::numbered(100));
-        let error = persister.close().await.unwrap_err();
-        assert!(matches!(error, CloseError::NotWritten { writes: 2, .. }), "{error}");
-        assert!(error.to_string().contains("no space is left"), "{error}");
-    });
 }
 
 #[test]

@@ -42,9 +42,6 @@ struct State {
     loads_fail: u32,
     is_manual: bool,
     is_ambiguous: bool,
-    has_lost: bool,
-    /// What lies on it when everything that was handed over does.
-    believed: Rows,
     history: Vec<Rows>,
 }
 
@@ -69,8 +66,6 @@ impl Disk {
             loads_fail: 0,
             is_manual: true,
             is_ambiguous: false,
-            has_lost: false,
-            believed: Rows::new(),
             history: vec![Rows::new()],
         };
         Self { state: Rc::new(RefCell::new(state)), moved: Rc::default() }
@@ -82,7 +77,7 @@ impl Disk {
         (state.rows.clone(), state.run)
     }
 
-    /// Whether it has ever held, or been handed, what satisfies this.
+    /// Whether it has ever held what satisfies this.
     pub(crate) fn has_held(&self, is_it: impl Fn(&Rows, RunNumber) -> bool) -> bool {
         let state = self.state.borrow();
         state.history.iter().rev().any(|rows| is_it(rows, state.run))
@@ -107,11 +102,6 @@ impl Disk {
         std::mem::take(&mut self.state.borrow_mut().is_ambiguous)
     }
 
-    /// Whether writes were lost since this was asked before: then a goodbye that was answered may be taken back.
-    pub(crate) fn has_lost(&self) -> bool {
-        std::mem::take(&mut self.state.borrow_mut().has_lost)
-    }
-
     /// Settles so many of the waiting writes as one commit.
     pub(crate) fn settle(&self, count: usize, outcome: Outcome) -> bool {
         let mut state = self.state.borrow_mut();
@@ -128,7 +118,6 @@ impl Disk {
             }
         }
         state.is_ambiguous |= outcome == Outcome::FailedButWritten;
-        state.has_lost |= outcome != Outcome::Written;
         let outcome = match outcome {
             Outcome::Written => Ok(()),
             Outcome::Failed | Outcome::FailedButWritten => {
@@ -158,12 +147,6 @@ impl Disk {
         self.state.borrow_mut().is_manual = true;
     }
 
-    /// The host was killed, and no more than so many of the waiting writes reach the disk.
-    pub(crate) fn lose_all_but(&self, reached: usize) {
-        let mut state = self.state.borrow_mut();
-        state.has_lost |= reached < state.waiting.len();
-    }
-
     /// The host was killed: so many of the waiting writes had reached the disk. The next run begins.
     pub(crate) fn begin_run(&self, reached: usize) {
         let mut state = self.state.borrow_mut();
@@ -176,13 +159,6 @@ impl Disk {
 }
 
 impl State {
-    /// Notes what its owner believes to lie on it.
-    fn believe(&mut self, change: &StoredChange) {
-        change.delete.iter().for_each(|number| drop(self.believed.remove(number)));
-        self.believed.extend(change.put.iter().map(|stored| (stored.number, stored.clone())));
-        self.history.push(self.believed.clone());
-    }
-
     fn apply(&mut self, change: StoredChange) {
         for number in &change.delete {
             assert!(self.rows.remove(number).is_some(), "{number} is removed and was not there");
@@ -205,9 +181,6 @@ impl Store<Fragile> for Disk {
 
     fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
         let mut state = self.state.borrow_mut();
-        if state.fails_at_once == 0 || state.failed_epoch >= Some(ticket.epoch) {
-            state.believe(&change);
-        }
         if state.failed_epoch >= Some(ticket.epoch) {
             // Its owner is about to hear of it.
             return Written::Later;
@@ -235,8 +208,7 @@ impl Store<Fragile> for Disk {
             while !disk.state.borrow().waiting.is_empty() {
                 disk.moved.notified().await;
             }
-            let mut state = disk.state.borrow_mut();
-            state.believed = state.rows.clone();
+            let state = disk.state.borrow();
             let (run, run_age) = (state.run, state.begun.elapsed());
             Ok(Image { stored: state.rows.values().cloned().collect(), ceiling: state.ceiling, run, run_age })
         })

@@ -12,21 +12,15 @@
 //!   Settled    Machine::step       ├─ abandon_calls
 //!   Loaded        │                ├─ note                          the journal
 //!   Returned      ▼                └─ end
-//!   TimersDue  outboxes, gates
-//!   Disk          │
+//!   TimersDue  outbox, gates
 //!   Woken
 //! ```
 //!
 //! What holds (the rules are those of the design, section 4):
 //!
-//! 1. Effects leave in order, in two outboxes. What a crash must not take back are *promises*: the answers that
-//!    [`Machine::is_promise`] names, and the calls of [`Machine::awaits_disk`]. They wait behind the *gate* of every write that was
-//!    persisted before them. Everything else that leaves (news, snapshots, other answers and calls) waits only for writes whose
-//!    [`Gate`] says so, and for its order among itself; so it may pass promises. Events are handled meanwhile.
-//!    While the disk is sick ([`Event::Disk`]), no promise waits: new ones are refused as [`Refusal::NotDurable`] before the machine
-//!    hears of them ([`Machine::is_new_promise`]), and others when they would wait; the end of the actor does not wait either. The
-//!    machine goes on, and what it wrote is written when the disk is sound. Calls wait until then.
-//! 2. When a write is lost, everything behind its gate is refused as [`Refusal::NotDurable`], and the machine is rebuilt from its
+//! 1. Effects leave in order. Behind a *gate* nothing leaves before its write is on disk; events are handled meanwhile, and
+//!    later effects queue behind.
+//! 2. When a write fails, everything behind its gate is refused as [`Refusal::NotDurable`], and the machine is rebuilt from its
 //!    store. What no step had answered yet is asked again, in the order in which it came, also if nobody waits for an answer: so a
 //!    machine answers everything that is said to it, sooner or later. A request to stop keeps its place among the questions.
 //! 3. Calls come back with their key, and calls of a former life of the machine have no effect.
@@ -67,8 +61,8 @@ mod vitals;
 mod tests;
 
 pub use machine::{
-    AskId, CallKey, CallLost, Effect, Effects, Ending, Gate, Input, Machine, Never, StopMode, StopStep,
-    Ticket, Written, panic_message,
+    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, StopStep, Ticket,
+    Written, panic_message,
 };
 pub use port::{Event, JournalEntry, Limits, Outgoing, Port, Refusal, Terms};
 pub use state::Kernel;

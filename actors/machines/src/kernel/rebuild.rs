@@ -43,8 +43,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         match outcome {
             Ok(()) => {
                 port.note(JournalEntry::OnDisk { through });
-                self.told.settle(through);
-                self.promises.settle(through);
+                self.outbox.settle(through);
                 self.flush(port);
                 self.go_on_if_settled(port);
             }
@@ -58,19 +57,15 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     fn write_failed(&mut self, error: &str, port: &mut impl Port<M, T>) {
         self.failed_epoch = Some(self.ticket.epoch);
         self.abandon_life(AfterSettling::Pause, port);
-        let mut behind = self.told.take_all();
-        behind.extend(self.promises.take_all());
-        self.written_through = self.promises.durable_through();
-        self.promised_through = self.promised_through.min(self.written_through);
-        self.told_through = self.told_through.min(self.written_through);
+        let behind = self.outbox.take_all();
+        self.written_through = self.outbox.durable_through();
         self.refuse(behind, error, port);
         self.go_on_if_settled(port);
     }
 
     /// The store refused its latest write: what comes behind it is refused too, and what came before it may still leave.
     pub(super) fn write_failed_at_once(&mut self, error: &str, port: &mut impl Port<M, T>) {
-        let mut behind = self.told.take_behind(self.ticket.sequence);
-        behind.extend(self.promises.take_behind(self.ticket.sequence));
+        let behind = self.outbox.take_behind(self.ticket.sequence);
         self.abandon_life(AfterSettling::Pause, port);
         self.refuse(behind, error, port);
         self.flush(port);
@@ -98,7 +93,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Goes back to the store as soon as nothing is on its way there any more.
     fn go_on_if_settled(&mut self, port: &mut impl Port<M, T>) {
         let Phase::Settling(next) = self.phase else { return };
-        if self.is_waiting() {
+        if self.outbox.is_waiting() {
             return;
         }
         match next {
@@ -130,9 +125,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.phase = Phase::Settling(next);
         self.effects.clear();
         // The next machine asks again for the calls that this one wanted to make.
-        for outbox in [&mut self.told, &mut self.promises] {
-            drop(outbox.take(|waiting| matches!(waiting.item, Item::Call(..))));
-        }
+        self.outbox.retain(|waiting| !matches!(waiting.item, Item::Call(..)));
         self.calls.abandon();
         port.abandon_calls();
         self.timers.clear();
@@ -189,14 +182,13 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     }
 
     pub(super) fn end(&mut self, ending: Ending, port: &mut impl Port<M, T>) {
-        let is_waiting = self.is_waiting();
+        let is_waiting = self.outbox.is_waiting();
         port.note(JournalEntry::Ended { ending: &ending, is_waiting });
         self.abandon_life(AfterSettling::Load, port);
         self.phase = Phase::Ended;
         self.unfinished.clear();
         self.again.clear();
-        self.told.take_all();
-        self.promises.take_all();
+        self.outbox.take_all();
         self.deferred.clear();
         self.unattached.clear();
         port.end(ending);

@@ -19,12 +19,7 @@ pub struct Kernel<M: Machine, T: Terms<M>> {
     pub(super) limits: Limits,
     pub(super) phase: Phase<M>,
     pub(super) effects: Effects<M>,
-    /// Promises, calls that await the disk, and the end.
-    pub(super) promises: Outbox<Waiting<Item<M, T>>>,
-    /// Everything else that leaves.
-    pub(super) told: Outbox<Waiting<Item<M, T>>>,
-    /// Why the disk is sick, if it is.
-    pub(super) sick: Option<String>,
+    pub(super) outbox: Outbox<Waiting<Item<M, T>>>,
     pub(super) calls: Calls<M>,
     pub(super) timers: Timers<M::Timer>,
     /// Subscribers that have seen nothing yet.
@@ -39,10 +34,6 @@ pub struct Kernel<M: Machine, T: Terms<M>> {
     pub(super) ticket: Ticket,
     /// The last write that settles later.
     pub(super) written_through: u64,
-    /// The last of them for which promises wait.
-    pub(super) promised_through: u64,
-    /// The last of them for which everything waits.
-    pub(super) told_through: u64,
     /// What settles of earlier epochs belongs to a former actor.
     pub(super) first_epoch: u64,
     pub(super) failed_epoch: Option<u64>,
@@ -50,11 +41,9 @@ pub struct Kernel<M: Machine, T: Terms<M>> {
     pub(super) pauses: BackoffState,
     pub(super) was_built: bool,
     pub(super) steps: StepNumber,
-    /// How much has been put into an outbox so far.
-    pub(super) ordered: StepNumber,
 }
 
-/// A number that only grows, as that of a step. It is written down and decides nothing, so it is no part of the state of things.
+/// The number of a step. It is written down and decides nothing, so it is no part of the state of things.
 #[derive(Clone, Copy, Default)]
 pub(super) struct StepNumber(pub(super) u64);
 
@@ -75,8 +64,6 @@ pub(super) struct Waiting<I> {
     pub(super) behind: u64,
     /// The step that it follows from.
     pub(super) step: StepNumber,
-    /// Its place in the order of both outboxes.
-    pub(super) order: StepNumber,
     pub(super) item: I,
 }
 
@@ -107,9 +94,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             limits,
             phase: Phase::Loading,
             effects: Effects::default(),
-            promises: Outbox::default(),
-            told: Outbox::default(),
-            sick: None,
+            outbox: Outbox::default(),
             calls: Calls::default(),
             timers: Timers::default(),
             unattached: Vec::new(),
@@ -120,15 +105,12 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             deferred: VecDeque::new(),
             ticket: Ticket { epoch: first_epoch, sequence: 0 },
             written_through: 0,
-            promised_through: 0,
-            told_through: 0,
             first_epoch,
             failed_epoch: None,
             restarts: RestartHistory::default(),
             pauses: BackoffState::default(),
             was_built: false,
             steps: StepNumber::default(),
-            ordered: StepNumber::default(),
         }
     }
 
@@ -178,14 +160,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.calls.iter()
     }
 
-    /// Whether something that was handed over is not on disk yet.
+    /// Whether something waits for the disk before it leaves.
     pub const fn is_waiting(&self) -> bool {
-        self.written_through > self.promises.durable_through()
-    }
-
-    /// Why the disk is sick, if it is.
-    pub fn sick(&self) -> Option<&str> {
-        self.sick.as_deref()
+        self.outbox.is_waiting()
     }
 }
 
@@ -202,9 +179,7 @@ where
             limits: self.limits,
             phase: self.phase.clone(),
             effects: Effects::default(),
-            promises: self.promises.clone(),
-            told: self.told.clone(),
-            sick: self.sick.clone(),
+            outbox: self.outbox.clone(),
             calls: self.calls.clone(),
             timers: self.timers.clone(),
             unattached: self.unattached.clone(),
@@ -215,15 +190,12 @@ where
             deferred: self.deferred.clone(),
             ticket: self.ticket,
             written_through: self.written_through,
-            promised_through: self.promised_through,
-            told_through: self.told_through,
             first_epoch: self.first_epoch,
             failed_epoch: self.failed_epoch,
             restarts: self.restarts.clone(),
             pauses: self.pauses,
             was_built: self.was_built,
             steps: self.steps,
-            ordered: self.ordered,
         }
     }
 }
@@ -235,11 +207,10 @@ where
     T: Terms<M, Asker: Hash, Reader: Hash, Answer: Hash, View: Hash> + Hash,
 {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.phase, &self.promises, &self.told, &self.sick).hash(state);
-        (&self.calls, &self.timers, &self.unattached).hash(state);
+        (&self.phase, &self.outbox, &self.calls, &self.timers, &self.unattached).hash(state);
         (self.published, self.asked, &self.unfinished, &self.again, &self.deferred).hash(state);
-        (self.ticket, self.written_through, self.promised_through, self.told_through).hash(state);
-        (self.failed_epoch, &self.restarts, self.pauses, self.was_built).hash(state);
+        (self.ticket, self.written_through, self.failed_epoch).hash(state);
+        (&self.restarts, self.pauses, self.was_built).hash(state);
     }
 }
 
@@ -252,9 +223,7 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernel")
             .field("phase", &self.phase)
-            .field("promises", &self.promises)
-            .field("told", &self.told)
-            .field("sick", &self.sick)
+            .field("outbox", &self.outbox)
             .field("calls", &self.calls)
             .field("timers", &self.timers)
             .field("unattached", &self.unattached)
@@ -265,8 +234,6 @@ where
             .field("deferred", &self.deferred)
             .field("ticket", &self.ticket)
             .field("written_through", &self.written_through)
-            .field("promised_through", &self.promised_through)
-            .field("told_through", &self.told_through)
             .field("failed_epoch", &self.failed_epoch)
             .field("restarts", &self.restarts)
             .field("pauses", &self.pauses)

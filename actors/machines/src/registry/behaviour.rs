@@ -11,7 +11,7 @@ use super::messages::{
 use super::state::{
     CheckIdentity, CheckOutcome, Image, Plugin, Plugins, Registry, RegistryOptions, StoredChange,
 };
-use crate::kernel::{AskId, Effects, Gate, Input, Machine, StopMode};
+use crate::kernel::{AskId, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{
     AllocationId, Generation, Moment, PluginKey, Registration, RegistrationNumber, Timestamp,
 };
@@ -68,11 +68,7 @@ impl Machine for Registry {
 
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
         match input {
-            Input::Resumed => {
-                let ceiling = Some(self.counter.begin());
-                effects.write(Gate::Everything, StoredChange { ceiling, ..StoredChange::default() });
-                self.look_for_owners(moment, effects);
-            }
+            Input::Resumed => self.look_for_owners(moment, effects),
             Input::Asked { id, asked_at, ask } => self.asked(moment.now, *id, *asked_at, ask, effects),
             Input::Returned { key, call, outcome } => self.checked(moment, *key, call, outcome, effects),
             Input::Elapsed(RegistryTimer::GraceOver) => self.drop_unconfirmed(moment, effects),
@@ -85,19 +81,6 @@ impl Machine for Registry {
 
     fn view(&self) -> RegistryView {
         self.whole_view()
-    }
-
-    /// Only an acknowledged registration is one: what was left is left, and what is read is read.
-    fn is_promise(ask: &RegistryAsk) -> bool {
-        matches!(ask, RegistryAsk::Register(_))
-    }
-
-    fn is_new_promise(&self, ask: &RegistryAsk) -> bool {
-        matches!(ask, RegistryAsk::Register(register) if !self.holds(register))
-    }
-
-    fn awaits_disk(_: &CheckIdentity) -> bool {
-        false
     }
 }
 
@@ -113,19 +96,19 @@ impl Registry {
         match ask {
             RegistryAsk::Register(register) => {
                 let answer = self.register(register, now);
-                self.draft.leave(true, Some((id, RegistryAnswer::Register(answer))), effects);
+                self.draft.leave(Some((id, RegistryAnswer::Register(answer))), effects);
             }
             RegistryAsk::Deregister(deregister) => {
                 let answer = self.deregister(deregister, now);
-                self.draft.leave(false, Some((id, RegistryAnswer::Deregister(answer))), effects);
+                self.draft.leave(Some((id, RegistryAnswer::Deregister(answer))), effects);
             }
             RegistryAsk::ReportFitness(report) => {
                 self.fitness_reported(report, now);
-                self.draft.leave(false, Some((id, RegistryAnswer::ReportFitness(()))), effects);
+                self.draft.leave_ungated(Some((id, RegistryAnswer::ReportFitness(()))), effects);
             }
             RegistryAsk::Renew(renew) => {
                 self.renew(renew, now);
-                self.draft.leave(false, Some((id, RegistryAnswer::Renew(()))), effects);
+                self.draft.leave_ungated(Some((id, RegistryAnswer::Renew(()))), effects);
             }
             RegistryAsk::List(List) => effects.reply(id, RegistryAnswer::List(self.entries())),
             RegistryAsk::Describe(question) => {
@@ -165,17 +148,6 @@ impl Registry {
             }
         }
         Ok(summary)
-    }
-
-    /// Whether it changes nothing.
-    fn holds(&self, message: &Register) -> bool {
-        let is_held = |key: &PluginKey| {
-            let held = self.plugins.get(key).and_then(|plugin| plugin.members.of(&message.allocation));
-            held.is_some_and(|held| {
-                held.confirmed_in == self.run && *held.registration == registration(message, key)
-            })
-        };
-        message.plugins.iter().all(is_held)
     }
 
     fn refuse_malformed(&self, message: &Register) -> Result<(), RegisterError> {
@@ -245,7 +217,7 @@ impl Registry {
         if let Some(plugin) = plugins.get_mut(key) {
             turn.elect(key, plugin, ActiveReason::Calm);
         }
-        self.draft.leave(false, None, effects);
+        self.draft.leave_ungated(None, effects);
     }
 
     // === Queries ===

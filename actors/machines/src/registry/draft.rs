@@ -3,15 +3,13 @@
 
 use super::behaviour::{RegistryAnswer, RegistryTimer};
 use super::messages::{Active, RegistryNews};
-use super::state::{Counter, Registry, Stored, StoredChange, Taken};
-use crate::kernel::{AskId, Effects, Gate};
+use super::state::{Counter, Registry, Stored, StoredChange};
+use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{PluginKey, Timestamp};
 
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Draft {
     change: StoredChange,
-    /// Whether a number was taken that is not known to be reserved on disk.
-    is_beyond: bool,
     comings_and_goings: Vec<RegistryNews>,
     elections: Vec<RegistryNews>,
     awakened: Vec<(AskId, Active)>,
@@ -23,11 +21,10 @@ impl Draft {
         self.change.put.is_empty() && self.change.delete.is_empty()
     }
 
-    /// Takes the next number, and writes the new ceiling if there is one.
+    /// Takes the next number, and records the new ceiling if there is one.
     pub(super) fn number(&mut self, counter: &mut Counter) -> u64 {
-        let Taken { number, ceiling, is_reserved } = counter.take();
+        let (number, ceiling) = counter.take();
         self.change.ceiling = ceiling.or(self.change.ceiling);
-        self.is_beyond |= !is_reserved;
         number
     }
 
@@ -67,23 +64,31 @@ impl Draft {
         self.elections_due.push((key.clone(), at));
     }
 
-    /// Emits the draft as effects and clears it: first the write, then the answer to the asker, then the news, then the
-    /// answers to waiting callers. A promise waits for the write, and everything does if a number is not reserved on disk yet; what
-    /// else is said rests on no write: what is restored is confirmed before work is routed to it (R8).
-    pub(super) fn leave(
+    /// Emits the draft as effects and clears it, like [`leave`](Self::leave), but the write comes last: what is said of a change of
+    /// the active registration waits for no disk, since a crash takes nothing back to anybody's harm. What is restored is confirmed
+    /// before work is routed to it (R8).
+    pub(super) fn leave_ungated(
         &mut self,
-        is_promise: bool,
         asker: Option<(AskId, RegistryAnswer)>,
         effects: &mut Effects<Registry>,
     ) {
-        let is_beyond = std::mem::take(&mut self.is_beyond);
+        let change = std::mem::take(&mut self.change);
+        // A number above the ceiling may be given only when the new ceiling is on disk.
+        if change.ceiling.is_some() {
+            self.change = change;
+            return self.leave(asker, effects);
+        }
+        self.leave(asker, effects);
+        if !change.put.is_empty() || !change.delete.is_empty() {
+            effects.persist(change);
+        }
+    }
+
+    /// Emits the draft as effects and clears it: first the write, then the answer to the asker, then the news, then the
+    /// answers to waiting callers.
+    pub(super) fn leave(&mut self, asker: Option<(AskId, RegistryAnswer)>, effects: &mut Effects<Registry>) {
         if !self.is_empty() {
-            let gate = match (is_beyond, is_promise) {
-                (true, _) => Gate::Everything,
-                (false, true) => Gate::Promises,
-                (false, false) => Gate::Nothing,
-            };
-            effects.write(gate, std::mem::take(&mut self.change));
+            effects.persist(std::mem::take(&mut self.change));
         }
         if let Some((id, answer)) = asker {
             effects.reply(id, answer);

@@ -90,13 +90,11 @@ impl Stage {
 
     fn perform(&mut self, effect: Effect<Registry>, told: &mut String) -> bool {
         match effect {
-            Effect::Persist(..) if std::mem::take(&mut self.is_disk_full) => return false,
-            Effect::Persist(_, change) => {
+            Effect::Persist(_) if std::mem::take(&mut self.is_disk_full) => return false,
+            Effect::Persist(change) => {
                 let put: Vec<String> = change.put.iter().map(|row| row.number.to_string()).collect();
                 let delete: Vec<String> = change.delete.iter().map(ToString::to_string).collect();
-                if !put.is_empty() || !delete.is_empty() {
-                    writeln!(told, "write: put [{}] delete [{}]", put.join(" "), delete.join(" ")).unwrap();
-                }
+                writeln!(told, "write: put [{}] delete [{}]", put.join(" "), delete.join(" ")).unwrap();
                 change.delete.iter().for_each(|number| {
                     self.rows.remove(number);
                 });

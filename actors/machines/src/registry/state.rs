@@ -142,53 +142,27 @@ pub enum CheckOutcome {
 /// How many numbers one write reserves.
 const RESERVED_AT_ONCE: u64 = 4_096;
 
-/// Hands out unique numbers: a block is reserved on disk before the first of it is used, and the next one when half of it is.
+/// Hands out unique numbers: a block is reserved on disk before the first of it is used.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Counter {
     next: u64,
-    /// Numbers below it may be told: they are reserved on disk, or nothing leaves before they are.
-    reserved: u64,
-    /// The ceiling that was handed over last.
     ceiling: u64,
-}
-
-/// A number that was taken.
-pub(super) struct Taken {
-    pub(super) number: u64,
-    /// The ceiling that is to be written.
-    pub(super) ceiling: Option<u64>,
-    /// Whether the number may be told before that.
-    pub(super) is_reserved: bool,
 }
 
 impl Counter {
     fn starting_at(ceiling: u64) -> Self {
-        Self { next: ceiling.max(1), reserved: ceiling, ceiling }
+        Self { next: ceiling.max(1), ceiling }
     }
 
-    /// The ceiling of the first block, which nothing may be told before.
-    pub(super) const fn begin(&mut self) -> u64 {
-        self.ceiling = self.next + 1 + RESERVED_AT_ONCE;
-        self.reserved = self.ceiling;
-        self.ceiling
-    }
-
-    pub(super) fn take(&mut self) -> Taken {
+    /// The next number, and the new ceiling if one must be written.
+    pub(super) fn take(&mut self) -> (u64, Option<u64>) {
         let number = self.next;
         self.next += 1;
-        if self.next > self.reserved {
-            // Its block may have been handed over already, and need not be on disk.
-            if self.next > self.ceiling {
-                self.ceiling = self.next + RESERVED_AT_ONCE;
-            }
-            self.reserved = self.ceiling;
-            return Taken { number, ceiling: Some(self.ceiling), is_reserved: false };
+        if self.next <= self.ceiling {
+            return (number, None);
         }
-        let is_due = self.ceiling == self.reserved && self.reserved - self.next < RESERVED_AT_ONCE / 2;
-        if is_due {
-            self.ceiling = self.reserved + RESERVED_AT_ONCE;
-        }
-        Taken { number, ceiling: is_due.then_some(self.ceiling), is_reserved: true }
+        self.ceiling = self.next + RESERVED_AT_ONCE;
+        (number, Some(self.ceiling))
     }
 }
 
@@ -346,18 +320,6 @@ mod tests {
             version: None,
             options: Arc::default(),
         })
-    }
-
-    #[test]
-    fn the_next_block_of_numbers_is_reserved_when_half_of_the_last_one_is_used() {
-        let mut counter = Counter::starting_at(0);
-        assert_eq!(counter.begin(), 4_098);
-        let asked_ahead = (1..4_098).find(|_| counter.take().ceiling.is_some());
-        assert_eq!(asked_ahead, Some(2_050), "and nothing waits for it");
-        let rest: Vec<Taken> = (2_051..4_098).map(|_| counter.take()).collect();
-        assert!(rest.iter().all(|taken| taken.is_reserved && taken.ceiling.is_none()));
-        let next = counter.take();
-        assert_eq!((next.number, next.ceiling, next.is_reserved), (4_098, Some(8_194), false));
     }
 
     #[test]
