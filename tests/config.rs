@@ -323,6 +323,7 @@ const SINGLE: &[(&str, &str)] = &[
         "data_dir = '/d'\nfailover = { policy = 'oldest' }",
         "2:23: `policy`: \"oldest\" is no policy; write `newest-healthy`, `newest` or `pinned:ALLOCATION`",
     ),
+    ("data_dir = '/d'\nfailover = { tolerance = 0 }", "2:26: `tolerance` is 0; give a number from 1 to 1000"),
     (
         "data_dir = '/d'\nfailover.plugins = { zfs = 'newest' }",
         "2:22: no allocation serves a plugin \"zfs\"; known here: ",

@@ -90,6 +90,9 @@ fn what_cannot_be_replaced_is_refused_and_nothing_changes_f16() {
     for ([old, new], text) in expected {
         assert_eq!(host.refusal(&["replace", old, "--with", new]), (1, format!("callboard: {text}")));
     }
+    let too_soon = ["replace", "zfs-1", "--with", "zfs-2", "--healthy-for", "5s", "--within", "4s"];
+    let text = "the new allocation cannot have been healthy for 5s within 4s; give it more time";
+    assert_eq!(host.refusal(&too_soon), (1, format!("callboard: {text}")));
     for name in ["zfs-2", "zfs-3", "nfs-1"] {
         assert_eq!(task(&host.json(&["status"]), name)["task"], "stopped");
     }

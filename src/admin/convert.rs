@@ -78,12 +78,12 @@ pub(super) fn refused(error: &TaskError) -> Status {
 pub(super) fn not_replaced(error: &ReplaceError) -> Status {
     match error {
         ReplaceError::Task(error) => refused(error),
-        ReplaceError::Itself { .. } | ReplaceError::OtherPlugin { .. } => {
+        ReplaceError::Itself { .. } | ReplaceError::OtherPlugin { .. } | ReplaceError::NeverInTime { .. } => {
             Status::invalid_argument(error.to_string())
         }
-        ReplaceError::UnderWay { .. } | ReplaceError::NotHealthy { .. } => {
-            Status::failed_precondition(error.to_string())
-        }
+        ReplaceError::UnderWay { .. }
+        | ReplaceError::NotHealthy { .. }
+        | ReplaceError::HostStopping { .. } => Status::failed_precondition(error.to_string()),
     }
 }
 

@@ -72,7 +72,10 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
     for report in views.instances.reports.iter().chain(&views.instances.standby) {
         let of = known.entry(report.plugin.clone()).or_default();
         let is_of_it = |entry: &&Entry| entry.generation == report.generation;
-        if report.health == Health::Healthy && of.entries.iter().any(is_of_it) {
+        if report.health == Health::Healthy
+            && of.entries.iter().any(is_of_it)
+            && !of.has_ended(&report.allocation)
+        {
             of.healthy += 1;
         }
     }
@@ -128,6 +131,8 @@ impl Known<'_> {
         if let Some(active) = self.active {
             self.report = self.report.filter(|report| report.generation == active.generation);
             self.offer = self.offer.filter(|offer| offer.generation == active.generation);
+            let elected = |election: &&Description| election.active.as_ref().map(|a| a.generation);
+            self.election = self.election.filter(|election| elected(election) == Some(active.generation));
         } else if !self.tasks.is_empty() && !self.tasks.iter().any(|(task, _)| is_expected(task)) {
             (self.report, self.offer) = (None, None);
         }
@@ -140,7 +145,7 @@ impl Known<'_> {
 
     /// What the instance says is what routes, so it is what is shown (HLT-03), unless its process is known to have ended.
     fn condition(&self) -> Condition {
-        if let Some(active) = self.active.filter(|active| !self.has_ended(active)) {
+        if let Some(active) = self.active.filter(|active| !self.has_ended(&active.registration.allocation)) {
             let (health, since) = match self.report {
                 Some(report) => (&report.health, report.since),
                 // Its instance is about to begin.
@@ -157,9 +162,9 @@ impl Known<'_> {
         self.absent()
     }
 
-    /// Whether the process of the active allocation has ended, and its registration is about to follow.
-    fn has_ended(&self, active: &Active) -> bool {
-        let of_it = self.tasks.iter().find(|(task, _)| task.allocation == active.registration.allocation);
+    /// Whether the process of an allocation has ended, and its registration is about to follow.
+    fn has_ended(&self, allocation: &AllocationId) -> bool {
+        let of_it = self.tasks.iter().find(|(task, _)| task.allocation == *allocation);
         of_it.is_some_and(|(task, _)| match task.phase {
             TaskPhase::Stopped | TaskPhase::Waiting | TaskPhase::Failed => true,
             TaskPhase::Starting | TaskPhase::Running | TaskPhase::Stopping => false,
@@ -575,5 +580,10 @@ mod tests {
         let ended = TaskReport { exit, ..task("a", TaskPhase::Waiting, "killed") };
         let shown = row(&Views { tasks: vec![ended], ..views });
         assert_eq!((&*shown.health, &*shown.reason), ("restarting", "a: killed"));
+        assert_eq!(
+            (shown.registered, shown.healthy),
+            (1, 0),
+            "its last report was of a process that is gone"
+        );
     }
 }

@@ -177,7 +177,9 @@ impl Agent {
             AgentOutcome::Followed(Err(_)) => {
                 effects.start_timer(AgentTimer::Follow, moment.now + RETRY_PAUSE);
             }
-            AgentOutcome::AwaitedHealthy(answer) => self.gate_answered(moment, attempt, Ok(answer), effects),
+            AgentOutcome::AwaitedHealthy(answer) => {
+                self.health_answered(moment, attempt, Ok(answer), effects)
+            }
             AgentOutcome::Prepared(_)
             | AgentOutcome::Adopted(_)
             | AgentOutcome::Launched(_)
@@ -208,7 +210,7 @@ impl Agent {
                 effects.start_timer(AgentTimer::AwaitEndings, moment.now + RETRY_PAUSE);
             }
             AgentCall::Follow { .. } => effects.start_timer(AgentTimer::Follow, moment.now + RETRY_PAUSE),
-            AgentCall::AwaitHealthy(_) => self.gate_answered(moment, attempt, Err(lost), effects),
+            AgentCall::AwaitHealthy(_) => self.health_answered(moment, attempt, Err(lost), effects),
             AgentCall::Prepare(_)
             | AgentCall::Adopt(_)
             | AgentCall::Launch(_)
@@ -229,6 +231,7 @@ impl Agent {
         match timer {
             AgentTimer::AwaitEndings => listen(effects, AgentCall::AwaitEndings, NEWS_TIMEOUT),
             AgentTimer::Follow => listen(effects, AgentCall::Follow { afresh: true }, NEWS_TIMEOUT),
+            AgentTimer::AskForHealth(number) => self.ask_for_health(moment, *number, effects),
             AgentTimer::Start(allocation) => {
                 if let Some(task) = self.task(allocation) {
                     task.start_time_has_come(moment, effects);

@@ -38,7 +38,7 @@ pub struct Replace {
     pub within: Duration,
 }
 
-/// Why an allocation was not replaced. It runs as before.
+/// Why an allocation was not replaced. It goes on as if nothing had been asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplaceError {
     /// One of the two cannot be started or stopped.
@@ -70,6 +70,24 @@ pub enum ReplaceError {
         /// Which is to take its place.
         with: AllocationId,
     },
+    /// The timeout is shorter than the time for which the new one must have been healthy.
+    #[error(
+        "the new allocation cannot have been healthy for {healthy_for:?} within {within:?}; give it more time"
+    )]
+    NeverInTime {
+        /// How long it must have been healthy.
+        healthy_for: Duration,
+        /// The timeout.
+        within: Duration,
+    },
+    /// The host is stopping; both are stopped.
+    #[error("allocation {allocation} was not replaced with {with}: the host is stopping")]
+    HostStopping {
+        /// Which allocation was to leave.
+        allocation: AllocationId,
+        /// Which was to take its place.
+        with: AllocationId,
+    },
     /// The new one was not healthy for long enough.
     #[error(
         "allocation {allocation} was not replaced with {with}: {reason}; {}",
@@ -82,7 +100,7 @@ pub enum ReplaceError {
         with: AllocationId,
         /// What it lacked at the end.
         reason: String,
-        /// Whether the new one still runs: it did before, or the old one has ended meanwhile.
+        /// Whether the new one still runs: it did before, or the old one has ended meanwhile or is not healthy itself.
         is_kept: bool,
     },
 }

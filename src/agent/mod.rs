@@ -24,8 +24,9 @@
 //! - A task has at most one process, and a new one is born only after the old one was reaped.
 //! - Whoever stops a task has the last word: what is under way comes back, sees what is wanted now, and goes down.
 //! - A restart is charged to the budget whatever its cause; when it is spent the task has failed, and says why.
-//! - A replacement stops the old allocation only after the new one was healthy for the whole time that was asked for, and never stops
-//!   the new one while the old one does not run (F16). It is forgotten in a crash of the machine; both go on then.
+//! - A replacement stops the old allocation only after the new one was healthy for the whole time that was asked for, and stops the
+//!   new one only while the old one runs and is healthy (F16). After a crash of the machine it begins anew; then the new one runs
+//!   already, so it is kept if it is not healthy.
 //! - After a crash of its machine the agent surveys its processes and goes on with them; what was decided is remembered.
 
 mod messages;

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::shell::{AskError, AskId, CallKey, CallLost, Effects};
-use callboard_actors::vocabulary::{AllocationId, Attempt, Moment, PluginKey};
+use callboard_actors::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
 
-use super::behaviour::AgentAnswer;
+use super::behaviour::{AgentAnswer, RETRY_PAUSE};
 use super::messages::{Replace, ReplaceError, TaskError, TaskPhase, TaskStopped};
-use super::state::{Agent, AgentCall, Life, Task, Wanted};
+use super::state::{Agent, AgentCall, AgentTimer, Life, Task, Wanted};
 
+/// One question about health waits no longer, so that one that nobody waits for any more ends soon.
+const QUESTION_WITHIN: Duration = Duration::from_secs(10);
 /// How much later than its own timeout an answer about health may come.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
 
@@ -21,6 +23,8 @@ pub(super) struct Replacement {
     number: Attempt,
     old: AllocationId,
     new: AllocationId,
+    healthy_for: Duration,
+    until: Timestamp,
     /// Whether the new one was started for this; otherwise it is not stopped if it is not healthy.
     is_started_for_it: bool,
     stage: Stage,
@@ -30,6 +34,8 @@ pub(super) struct Replacement {
 enum Stage {
     /// The new one is to become healthy.
     Gate,
+    /// The new one was not healthy in time, for this reason; whether the old one is healthy decides.
+    Looking(String),
     /// The old one is being stopped.
     Leaving,
     /// The new one is being stopped, for this reason.
@@ -47,32 +53,41 @@ impl Agent {
     ) -> Result<(), ReplaceError> {
         self.check_replaceable(replace)?;
         let Replace { allocation, with, healthy_for, within } = replace;
-        let new = self.known(with)?;
-        let (plugin, role) = (new.config.plugin.clone(), new.config.role);
-        let is_started_for_it = match self.start(moment, with, effects) {
-            Ok(()) => true,
-            Err(TaskError::Started { .. }) => false,
+        let is_started_for_it = self.known(with)?.phase.is_quiet();
+        match self.start(moment, with, effects) {
+            Ok(()) | Err(TaskError::Started { .. }) => {}
             Err(error) => return Err(error.into()),
-        };
+        }
         self.replacement = self.replacement.next();
-        let types = role.plugin_types().iter();
-        let awaited = AwaitHealthy {
-            allocation: with.clone(),
-            plugins: types.map(|kind| PluginKey::new(*kind, plugin.clone())).collect(),
-            healthy_for: *healthy_for,
-            within: *within,
-        };
-        let key = CallKey { attempt: self.replacement, ..CallKey::default() };
-        effects.call(key, within.saturating_add(ANSWER_MARGIN), AgentCall::AwaitHealthy(awaited));
         self.replacements.push(Replacement {
             asker,
             number: self.replacement,
             old: allocation.clone(),
             new: with.clone(),
+            healthy_for: *healthy_for,
+            until: moment.now + *within,
             is_started_for_it,
             stage: Stage::Gate,
         });
+        self.ask_for_health(moment, self.replacement, effects);
         Ok(())
+    }
+
+    /// Asks what decides about a replacement next: whether the new one has been healthy for long enough, or the old one is healthy.
+    pub(super) fn ask_for_health(&self, moment: Moment, number: Attempt, effects: &mut Effects<Self>) {
+        let Some(replacement) = self.replacements.iter().find(|one| one.number == number) else { return };
+        let Replacement { old, new, healthy_for, until, stage, .. } = replacement;
+        let (allocation, healthy_for, within) = match stage {
+            Stage::Gate => (new, *healthy_for, until.since(moment.now).min(QUESTION_WITHIN)),
+            Stage::Looking(_) => (old, Duration::ZERO, Duration::ZERO),
+            Stage::Leaving | Stage::RollingBack(_) => return,
+        };
+        let Ok(task) = self.known(allocation) else { return };
+        let types = task.config.role.plugin_types().iter();
+        let plugins = types.map(|kind| PluginKey::new(*kind, task.config.plugin.clone())).collect();
+        let awaited = AwaitHealthy { allocation: allocation.clone(), plugins, healthy_for, within };
+        let key = CallKey { attempt: number, ..CallKey::default() };
+        effects.call(key, within + ANSWER_MARGIN, AgentCall::AwaitHealthy(awaited));
     }
 
     fn known(&self, allocation: &AllocationId) -> Result<&Task, TaskError> {
@@ -80,7 +95,8 @@ impl Agent {
         task.ok_or_else(|| TaskError::Unknown { allocation: allocation.clone() })
     }
 
-    fn check_replaceable(&self, Replace { allocation, with, .. }: &Replace) -> Result<(), ReplaceError> {
+    fn check_replaceable(&self, replace: &Replace) -> Result<(), ReplaceError> {
+        let Replace { allocation, with, healthy_for, within } = replace;
         let (old, new) = (self.known(allocation)?, self.known(with)?);
         if allocation == with {
             return Err(ReplaceError::Itself { allocation: allocation.clone() });
@@ -89,6 +105,10 @@ impl Agent {
             let [old, new] = [old, new].map(|task| format!("{} as {}", task.config.plugin, task.config.role));
             let (allocation, with) = (allocation.clone(), with.clone());
             return Err(ReplaceError::OtherPlugin { allocation, with, old, new });
+        }
+        if healthy_for > within {
+            let (healthy_for, within) = (*healthy_for, *within);
+            return Err(ReplaceError::NeverInTime { healthy_for, within });
         }
         let involves = |other: &&Replacement| {
             [&other.old, &other.new].into_iter().any(|name| name == allocation || name == with)
@@ -106,47 +126,67 @@ impl Agent {
         }
     }
 
-    /// The gate of a replacement has opened, or will not.
-    pub(super) fn gate_answered(
+    /// The health that a replacement depends on is known, or has to be asked for again.
+    pub(super) fn health_answered(
         &mut self,
         moment: Moment,
         number: Attempt,
         answer: Result<&Result<Result<(), AwaitHealthyError>, AskError>, &CallLost>,
         effects: &mut Effects<Self>,
     ) {
-        let is_it = |replacement: &Replacement| {
-            replacement.number == number && matches!(replacement.stage, Stage::Gate)
-        };
-        let Some(place) = self.replacements.iter().position(is_it) else { return };
-        let refusal = match answer {
+        let Some(place) = self.replacements.iter().position(|one| one.number == number) else { return };
+        let Replacement { old, until, stage, .. } = &self.replacements[place];
+        let (old, is_over) = (old.clone(), moment.now >= *until);
+        let lack = match answer {
             Ok(Ok(Ok(()))) => None,
-            Ok(Ok(Err(AwaitHealthyError::NotHealthy { reason, .. }))) => Some(reason.clone()),
-            Ok(Ok(Err(error))) => Some(error.to_string()),
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(lost) => Some(lost.to_string()),
+            Ok(Ok(Err(AwaitHealthyError::NotHealthy { reason, .. }))) => Some((reason.clone(), true)),
+            Ok(Ok(Err(error))) => Some((error.to_string(), false)),
+            Ok(Err(error)) => Some((error.to_string(), false)),
+            Err(lost) => Some((lost.to_string(), false)),
         };
-        match refusal {
-            None => {
-                let old = self.replacements[place].old.clone();
-                self.replacements[place].stage = Stage::Leaving;
-                if let Some(old) = self.task(&old) {
-                    old.stop(moment, Wanted::Stopped, effects);
-                }
+        match (stage, lack) {
+            (Stage::Gate, None) => self.stop_for_replacement(moment, place, &old, Stage::Leaving, effects),
+            (Stage::Gate, Some((_, true))) if !is_over => self.ask_for_health(moment, number, effects),
+            // Nothing is known of its health yet.
+            (Stage::Gate, Some((_, false))) if !is_over => {
+                effects.start_timer(AgentTimer::AskForHealth(number), moment.now + RETRY_PAUSE);
             }
-            Some(reason) => self.roll_back(moment, place, reason, effects),
+            (Stage::Gate, Some((reason, _))) => self.not_healthy(moment, place, reason, effects),
+            (Stage::Looking(reason), None) => {
+                let (stage, new) = (Stage::RollingBack(reason.clone()), self.replacements[place].new.clone());
+                self.stop_for_replacement(moment, place, &new, stage, effects);
+            }
+            // The old one is no better.
+            (Stage::Looking(reason), Some(_)) => {
+                let reason = reason.clone();
+                self.refuse(place, reason, true, effects);
+            }
+            (Stage::Leaving | Stage::RollingBack(_), _) => {}
         }
     }
 
-    /// The new one leaves, unless it runs for another reason, or the old one has ended meanwhile.
-    fn roll_back(&mut self, moment: Moment, place: usize, reason: String, effects: &mut Effects<Self>) {
-        let Replacement { old, new, is_started_for_it, .. } = &self.replacements[place];
+    fn stop_for_replacement(
+        &mut self,
+        moment: Moment,
+        place: usize,
+        allocation: &AllocationId,
+        stage: Stage,
+        effects: &mut Effects<Self>,
+    ) {
+        self.replacements[place].stage = stage;
+        if let Some(task) = self.task(allocation) {
+            task.stop(moment, Wanted::Stopped, effects);
+        }
+    }
+
+    /// The new one leaves, unless it runs for another reason, or the old one does not run or is not healthy itself.
+    fn not_healthy(&mut self, moment: Moment, place: usize, reason: String, effects: &mut Effects<Self>) {
+        let Replacement { number, old, is_started_for_it, .. } = &self.replacements[place];
         let does_run = self.known(old).is_ok_and(|old| old.phase.told() == TaskPhase::Running);
         if *is_started_for_it && does_run {
-            let new = new.clone();
-            self.replacements[place].stage = Stage::RollingBack(reason);
-            if let Some(new) = self.task(&new) {
-                new.stop(moment, Wanted::Stopped, effects);
-            }
+            let number = *number;
+            self.replacements[place].stage = Stage::Looking(reason);
+            self.ask_for_health(moment, number, effects);
         } else {
             self.refuse(place, reason, true, effects);
         }
@@ -165,7 +205,7 @@ impl Agent {
             let (Ok(old), Ok(new)) = (self.known(old), self.known(new)) else { continue };
             match stage {
                 // It was stopped or given up.
-                Stage::Gate if new.phase.is_quiet() => {
+                Stage::Gate | Stage::Looking(_) if new.phase.is_quiet() => {
                     let reason = new.last_event.clone();
                     self.refuse(place, reason, false, effects);
                 }
@@ -178,12 +218,13 @@ impl Agent {
                     let reason = reason.clone();
                     self.refuse(place, reason, false, effects);
                 }
-                Stage::Gate if matches!(self.life, Life::Leaving) => {
-                    let error = TaskError::HostStopping { allocation: new.config.name.clone() };
-                    effects.reply(*asker, AgentAnswer::Replace(Err(error.into())));
+                Stage::Gate | Stage::Looking(_) if matches!(self.life, Life::Leaving) => {
+                    let (allocation, with) = (old.config.name.clone(), new.config.name.clone());
+                    let error = ReplaceError::HostStopping { allocation, with };
+                    effects.reply(*asker, AgentAnswer::Replace(Err(error)));
                     self.replacements.remove(place);
                 }
-                Stage::Gate | Stage::Leaving | Stage::RollingBack(_) => {}
+                Stage::Gate | Stage::Looking(_) | Stage::Leaving | Stage::RollingBack(_) => {}
             }
         }
     }

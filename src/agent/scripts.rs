@@ -318,8 +318,12 @@ impl Stage {
             "healthy" => {
                 let waited = Duration::from_secs(60);
                 let not_healthy = |reason| AwaitHealthyError::NotHealthy { allocation, reason, waited };
-                let answer = if rest.is_empty() { Ok(()) } else { Err(not_healthy(rest)) };
-                let outcome = AgentOutcome::AwaitedHealthy(Ok(answer));
+                let answer = match &*rest {
+                    "nobody" => Err(nobody()),
+                    "" => Ok(Ok(())),
+                    _ => Ok(Err(not_healthy(rest))),
+                };
+                let outcome = AgentOutcome::AwaitedHealthy(answer);
                 self.come_back(|call| is_of(call, "await-healthy"), outcome, told);
             }
             "list" => self.ask(AgentAsk::ListTasks(ListTasks), told),

@@ -322,6 +322,8 @@ pub enum AgentTimer {
     Retry(AllocationId),
     /// The time at which a process that was killed must have ended.
     GiveUp(AllocationId),
+    /// The time to ask again for the health that this replacement depends on.
+    AskForHealth(Attempt),
     /// The time to follow the allocations again.
     Follow,
     /// The time to wait for endings again.

@@ -266,8 +266,9 @@ impl Program {
 async fn tell_progress(host: &Host) {
     let now = now();
     for awaited in admin::awaited(&admin::host_tree(host).await, now) {
-        let until = Duration::from_millis(awaited.until_unix_ms);
-        let at_most_s = until.saturating_sub(now.since_epoch()).as_secs();
+        // Where no time is given, the actor above it has one.
+        let until = Some(awaited.until_unix_ms).filter(|until| *until > 0).map(Duration::from_millis);
+        let at_most_s = until.map(|until| until.saturating_sub(now.since_epoch()).as_secs());
         let (waits_for, state) = (awaited.name, awaited.message);
         tracing::info!(waits_for, state, at_most_s, "stopping still");
     }

@@ -83,7 +83,7 @@ pub(super) fn read(
     FailoverConfig {
         policy: usual.unwrap_or_default(),
         plugins,
-        tolerance: table.number("tolerance", TOLERANCE_MAX, faults),
+        tolerance: table.number_within("tolerance", 1..=TOLERANCE_MAX, faults),
         calm: span_of_time(&table, "calm", Duration::from_millis(1), faults),
     }
 }

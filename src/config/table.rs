@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -100,13 +100,26 @@ impl<'t> Table<'t> {
 
     /// Reads a whole number from 0 to `most`, if there is one.
     pub(super) fn number(&self, key: &str, most: u32, faults: &mut Faults) -> Option<u32> {
+        self.number_within(key, 0..=most, faults)
+    }
+
+    /// Reads a whole number within these bounds, if there is one.
+    pub(super) fn number_within(
+        &self,
+        key: &str,
+        bounds: RangeInclusive<u32>,
+        faults: &mut Faults,
+    ) -> Option<u32> {
         let value = self.value(key)?;
         let DeValue::Integer(number) = value.get_ref() else {
             return self.mistyped(key, value, "a whole number", faults);
         };
-        let read = u32::from_str_radix(number.as_str(), number.radix()).ok().filter(|read| *read <= most);
+        let read =
+            u32::from_str_radix(number.as_str(), number.radix()).ok().filter(|read| bounds.contains(read));
         if read.is_none() {
-            faults.add(value.span().start, format!("`{key}` is {number}; give a number from 0 to {most}"));
+            let (least, most) = bounds.into_inner();
+            let message = format!("`{key}` is {number}; give a number from {least} to {most}");
+            faults.add(value.span().start, message);
         }
         read
     }

@@ -92,13 +92,14 @@ impl Plugin {
         let is_pinned = self.active.as_ref().is_some_and(|(_, active)| {
             matches!(policy, FailoverPolicy::Pinned(pinned) if *pinned == active.registration.allocation)
         });
-        if *policy == FailoverPolicy::Newest || is_pinned {
-            return Lack::Other;
-        }
+        let is_newest = *policy == FailoverPolicy::Newest;
         match self.fitness.of(stored.number) {
-            Fitness::Unproven => Lack::Unproven,
             Fitness::Unfit { reason } => Lack::Unfit { reason: reason.clone() },
-            Fitness::Fit => self.calm_until(stored, now).map_or(Lack::Other, |until| Lack::Calm { until }),
+            Fitness::Unproven if !is_newest => Lack::Unproven,
+            Fitness::Fit if !is_newest && !is_pinned => {
+                self.calm_until(stored, now).map_or(Lack::Other, |until| Lack::Calm { until })
+            }
+            Fitness::Unproven | Fitness::Fit => Lack::Other,
         }
     }
 }
