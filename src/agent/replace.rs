@@ -11,7 +11,8 @@ use super::behaviour::{AgentAnswer, RETRY_PAUSE};
 use super::messages::{Replace, ReplaceError, TaskError, TaskPhase, TaskStopped};
 use super::state::{Agent, AgentCall, AgentTimer, Life, Task, Wanted};
 
-/// One question about health waits no longer, so that one that nobody waits for any more ends soon.
+/// The longest timeout of one question about health. It is asked again until the timeout of the replacement; so a question whose
+/// replacement has ended occupies a call of the agent only for a short time.
 const QUESTION_WITHIN: Duration = Duration::from_secs(10);
 /// How much later than its own timeout an answer about health may come.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);

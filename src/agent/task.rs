@@ -73,7 +73,7 @@ impl Task {
             // Its process was ended on purpose.
             (Some(Wanted::Returning), None) => self.begin(moment, effects),
             (Some(Wanted::Running), None) => {
-                let how = "nobody saw how".to_owned();
+                let how = "its exit was not observed".to_owned();
                 self.memory.exit = Some(LastExit { exit: None, how: how.clone(), at: moment.now });
                 self.report_exit(moment, how, effects);
             }

@@ -1,6 +1,7 @@
 //! Which plugins are expected: those of the configuration, and those of allocations on their way. The first wait is for them, and an
 //! allocation that was stopped for good is not waited for any longer.
 
+use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
 use super::messages::InventoryNews;
 use super::state::{
     AllocationsItem, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, Standing,
@@ -9,8 +10,6 @@ use crate::FeedItem;
 use crate::allocations::{AllocationStatus, AllocationsNews, AllocationsView};
 use crate::kernel::{CallKey, CallLost, Effects};
 use crate::vocabulary::{AllocationId, Health, Moment, PluginKey};
-
-use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
 
 impl Inventory {
     pub(super) fn follow_allocations(&self, afresh: bool, effects: &mut Effects<Self>) {
@@ -103,7 +102,7 @@ impl Inventory {
         self.publish_if_known(effects);
     }
 
-    /// Nobody is expected back: the offer is removed without a grace.
+    /// No successor is expected: the offer is removed without a grace.
     pub(super) fn remove_now(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
         let Phase::Published { standings, .. } = &mut self.phase else { return };
         self.stopped.remove(plugin);
