@@ -2,11 +2,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use callboard_actors::registry::{DescribePlugins, Description, Registry};
-use callboard_actors::shell::{Address, AskError, FeedItem, Machine, StopMode};
-use callboard_actors::vocabulary::{AllocationId, Timestamp};
+use callboard_actors::shell::{Address, AskError, Clock, FeedItem, Machine, StopMode};
+use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1 as wire;
 use futures_util::{Stream, StreamExt};
 use tokio::sync::oneshot;
@@ -140,7 +140,7 @@ pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
         }
     }
     let stopping = match stopping {
-        Some(stopping) => Some(stopping.status(&tree::host(host).await, now())),
+        Some(stopping) => Some(stopping.status(&tree::host(host).await, Clock::system().now())),
         None => None,
     };
     wire::GetStatusResponse {
@@ -166,10 +166,6 @@ fn host_status(sources: &Sources) -> wire::HostStatus {
         control_groups: sources.control_groups.clone(),
         stopping: None,
     }
-}
-
-fn now() -> Timestamp {
-    Timestamp::from_epoch(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// Whether a name is nobody's among the allocations; then it is a task's, or nobody's at all.

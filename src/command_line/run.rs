@@ -4,16 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::inventory::InventoryOptions;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
-use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, StopMode};
+use callboard_actors::shell::{Address, Clock, Ending, IN_FLIGHT_MAX, StopMode};
 use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
-use callboard_actors::vocabulary::{PluginKey, Timestamp};
+use callboard_actors::vocabulary::PluginKey;
 use clap::Args;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, interval_at};
@@ -155,7 +155,7 @@ impl Program {
         let signals = Signals::listen().map_err(RunError::Signals)?;
         let outputs = std::path::absolute(&config.data_dir).map_err(RunError::Keeper)?.join("processes");
         let keeper = Keeper::start_with_outputs(&outputs).map_err(RunError::Keeper)?;
-        let started_at = now();
+        let started_at = Clock::system().now();
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
         let builder = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).binder(binder.clone());
@@ -226,7 +226,7 @@ impl Program {
     async fn stop(self, mode: StopMode, mut replies: Vec<ShutdownOrder>) -> Result<(), Left> {
         let Self { host, logs, usage, server, mut signals, keeper, mut orders, stopping: progress } = self;
         usage.iter().for_each(UsageCollector::stop);
-        let began = Stopping { since: now(), mode, ended: vec![] };
+        let began = Stopping { since: Clock::system().now(), mode, ended: vec![] };
         let noted = host.clone();
         actix_rt::spawn(async move { began.follow(&noted, &progress).await });
         let mut telling = interval_at(Instant::now() + TELL_PAUSE, TELL_PAUSE);
@@ -264,7 +264,7 @@ impl Program {
 
 /// Logs what a stop waits for.
 async fn tell_progress(host: &Host) {
-    let now = now();
+    let now = Clock::system().now();
     for awaited in admin::awaited(&admin::host_tree(host).await, now) {
         // Where no time is given, the actor above it has one.
         let until = Some(awaited.until_unix_ms).filter(|until| *until > 0).map(Duration::from_millis);
@@ -272,10 +272,6 @@ async fn tell_progress(host: &Host) {
         let (waits_for, state) = (awaited.name, awaited.message);
         tracing::info!(waits_for, state, at_most_s, "stopping still");
     }
-}
-
-fn now() -> Timestamp {
-    Timestamp::from_epoch(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// The log writer: this program. It outlives the host, but not whoever holds the host itself on a leash.

@@ -64,8 +64,7 @@ fn stopping(stopping: &wire::Stopping, palette: Palette) -> String {
     let word = palette.paint(Tone::Doubtful, if stopping.detach { "detaching" } else { "stopping" });
     let mut text = format!("{word} for {}\n", ago(stopping.since_unix_ms));
     for awaited in &stopping.waits_for {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let until = Duration::from_millis(awaited.until_unix_ms).saturating_sub(now);
+        let until = Duration::from_millis(awaited.until_unix_ms).saturating_sub(since_epoch());
         let until = match awaited.until_unix_ms {
             0 => String::new(),
             _ => format!(", at most {} longer", span(until)),
@@ -311,8 +310,11 @@ fn allocation_line(allocation: &wire::AllocationStatus, palette: Palette) -> Str
 
 /// How long ago something was, in the largest unit that says something.
 pub(super) fn ago(unix_ms: u64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    span(now.saturating_sub(Duration::from_millis(unix_ms)))
+    span(since_epoch().saturating_sub(Duration::from_millis(unix_ms)))
+}
+
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 fn span(span: Duration) -> String {
