@@ -72,9 +72,10 @@ fn the_instance_probes_the_active_one_and_the_supervisor_the_standby_hlt_03() {
             stage.started(spec).await;
             stage.until(spec, AllocationPhase::Registered).await;
         }
+        tokio::time::sleep(2 * ROUND).await;
+        // Active is the newest one that has proven itself (R1a), so both must have had their first fingerprint.
         let described = fixture.registry.ask(Describe { plugin: node("zfs") }).await.expect("it runs");
         assert_eq!(described.active.expect("one is").registration.allocation, second.allocation);
-        tokio::time::sleep(2 * ROUND).await;
         plugins.iter().for_each(|plugin| drop(plugin.take_calls()));
         tokio::time::sleep(10 * ROUND).await;
         for (plugin, who) in plugins.iter().zip(["standby", "active"]) {

@@ -24,13 +24,13 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
 
     let takeover = format!("active: {newer} → {older}");
     let process = format!("process {newer}");
-    let taken_over = [
-        ("you", process.as_str(), "SIGKILL"),
-        (process.as_str(), "agent", "process ended: signal 9"),
-        ("registry", "everyone", &takeover),
-    ];
-    let expected = format!("{older} takes over when {newer}'s process has ended");
-    stage.until(&expected, |scene| in_order(&scene.said, &taken_over)).await?;
+    // Whether its process or its connection is missed first is up to the kernel.
+    let killed = ("you", process.as_str(), "SIGKILL");
+    let ended = [killed, (process.as_str(), "agent", "process ended: signal 9")];
+    let taken_over = [killed, ("registry", "everyone", &takeover)];
+    let expected = format!("{newer}'s process has ended, and {older} takes over");
+    let look = |scene: &Scene| in_order(&scene.said, &ended).and(in_order(&scene.said, &taken_over));
+    stage.until(&expected, look).await?;
 
     let expected = format!("{newer} was restarted and is active again, {older} stands by");
     let is_back = |scene: &Scene| {
