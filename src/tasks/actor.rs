@@ -44,8 +44,8 @@ pub trait Runners: 'static {
     fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started>;
     /// Calls off a start that still waits for its driver.
     fn call_off(&self, run: RunKey) -> Asking<()>;
-    /// Waits until a start has been sent to its driver; for ever if it is not.
-    fn sent(&self, run: RunKey) -> Asking<()>;
+    /// Waits until a start has been sent to its driver, or does not wait for it any more. Returns whether it was sent.
+    fn sent(&self, run: RunKey) -> Asking<bool>;
     /// Has a run taken up again.
     fn recover(&self, run: RunKey, handle: Box<TaskHandle>) -> Asking<Result<(), Trouble>>;
     /// Asks what a run is at.
@@ -122,7 +122,7 @@ impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
                 into(runners.forget(driver, self.identities.of(&name).key()), |()| TasksOutcome::Forgotten)
             }
             TasksCall::Start(run, config) => into(runners.start(run, config), TasksOutcome::Started),
-            TasksCall::AwaitSent(run) => into(runners.sent(run), |()| TasksOutcome::Forgotten),
+            TasksCall::AwaitSent(run) => into(runners.sent(run), TasksOutcome::Sent),
             TasksCall::CallOff(run) => into(runners.call_off(run), |()| TasksOutcome::Forgotten),
             TasksCall::Recover(run, handle) => into(runners.recover(run, handle), TasksOutcome::Recovered),
             TasksCall::Inspect(run) => into(runners.inspect(run), TasksOutcome::Inspected),

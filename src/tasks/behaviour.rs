@@ -256,11 +256,12 @@ impl Tasks {
                 self.with(name, |task, _| task.events_came(moment, *taken, outcome, effects));
             }
             TasksCall::Forget { .. } | TasksCall::CallOff(_) => {}
-            TasksCall::AwaitSent(run) if outcome.is_ok() => {
-                self.with(&run.name, |task, _| task.start_is_sent(moment, run, effects));
+            // If it was not sent, the answer to the start says so.
+            TasksCall::AwaitSent(run) => {
+                if matches!(outcome, Ok(TasksOutcome::Sent(true))) {
+                    self.with(&run.name, |task, _| task.start_is_sent(moment, run, effects));
+                }
             }
-            // It was not sent, and the answer to the start says so.
-            TasksCall::AwaitSent(_) => {}
             TasksCall::Start(run, _)
             | TasksCall::Recover(run, _)
             | TasksCall::Inspect(run)

@@ -101,7 +101,7 @@ pub enum TasksCall {
     Start(RunKey, Arc<TaskConfig>),
     /// Calls off a start that still waits for its driver. One that was sent goes on.
     CallOff(RunKey),
-    /// Waits until a start is sent to its driver.
+    /// Waits until a start is sent to its driver, or not waiting for it any more.
     AwaitSent(RunKey),
     /// Recovers a run after a restart of the driver or of the host.
     Recover(RunKey, Box<TaskHandle>),
@@ -271,6 +271,8 @@ pub enum TasksOutcome {
     Events(Vec<TaskEventItem>),
     /// The task is forgotten: its events are not read any more, and its resources are removed.
     Forgotten,
+    /// Whether the start was sent to its driver.
+    Sent(bool),
     /// The result of a start.
     Started(Started),
     /// Whether the driver has recovered it.

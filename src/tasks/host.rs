@@ -251,7 +251,7 @@ impl Runners for HostRunners {
         Box::pin(std::future::ready(()))
     }
 
-    fn sent(&self, run: RunKey) -> Asking<()> {
+    fn sent(&self, run: RunKey) -> Asking<bool> {
         let starts = self.starts.clone();
         Box::pin(async move { starts.sent(&run.id).await })
     }

@@ -249,6 +249,7 @@ impl Task {
                 | TasksOutcome::Dismissed(_)
                 | TasksOutcome::Watched(_)
                 | TasksOutcome::Events(_)
+                | TasksOutcome::Sent(_)
                 | TasksOutcome::Forgotten,
             ) => {}
             Err(lost) => self.lost(moment, scene, call, lost, effects),

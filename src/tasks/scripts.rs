@@ -212,6 +212,7 @@ impl Stage {
             TasksOutcome::Brought(_)
             | TasksOutcome::Dismissed(_)
             | TasksOutcome::Events(_)
+            | TasksOutcome::Sent(_)
             | TasksOutcome::Forgotten => "read events",
         };
         let beginning = format!("{kind} {name}");

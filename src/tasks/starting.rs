@@ -14,8 +14,6 @@ use super::state::*;
 const START_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 /// A start that takes longer is reported as slow.
 const START_USUAL: Duration = Duration::from_secs(60);
-/// A start that waits for its driver is sent by then, or has failed.
-const SENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest handle that is stored, in bytes.
 const HANDLE_BYTES_MAX: usize = 512 * 1_024;
 
@@ -23,10 +21,11 @@ impl Task {
     pub(super) fn order_start(&mut self, moment: Moment, key: RunKey, effects: &mut Effects<Tasks>) {
         let note = if self.awaits_driver { self.note.clone() } else { "starting".to_owned() };
         self.enter(moment, Phase::Starting, note, effects);
+        self.call(START_TIMEOUT, TasksCall::Start(key.clone(), self.config.clone()), effects);
         if self.awaits_driver {
-            self.call(SENT_TIMEOUT, TasksCall::AwaitSent(key.clone()), effects);
+            // Behind the start: it ends with the start, sent or not.
+            self.call(START_TIMEOUT, TasksCall::AwaitSent(key), effects);
         }
-        self.call(START_TIMEOUT, TasksCall::Start(key, self.config.clone()), effects);
         effects.start_timer(TasksTimer::Again(self.config.name.clone()), moment.now + START_USUAL);
     }
 

@@ -42,11 +42,12 @@ impl Starts {
         self.changed.notify_waiters();
     }
 
-    /// Waits until a start of this run has been sent; for ever if it is not.
-    pub(super) async fn sent(&self, run: &TaskId) {
-        while matches!(self.asked.borrow().get(run), None | Some(Asked::Waiting)) {
+    /// Waits as long as a start of this run waits for its driver. Returns whether it was then sent.
+    pub(super) async fn sent(&self, run: &TaskId) -> bool {
+        while self.is_waiting(run) {
             self.changed.notified().await;
         }
+        self.asked.borrow().contains_key(run)
     }
 
     pub(super) fn answered(&self, run: &TaskId) {
@@ -88,6 +89,7 @@ impl Drop for WaitingStart {
         self.starts.called_off.borrow_mut().remove(&self.run);
         if self.starts.is_waiting(&self.run) {
             self.starts.forget(&self.run);
+            self.starts.changed.notify_waiters();
         }
     }
 }
@@ -112,6 +114,22 @@ mod tests {
         drop(waiting);
         starts.answered(&run);
         assert!(starts.is_proof(&run, None), "it has said what came of it");
+    }
+
+    #[test]
+    fn who_waits_for_a_start_to_be_sent_is_told_when_it_was_and_when_it_never_will_be() {
+        let (starts, run) = (Starts::default(), TaskId::new("a/web/1").unwrap());
+        for is_sent in [true, false] {
+            let waiting = starts.waits(&run);
+            let mut sent = std::pin::pin!(starts.sent(&run));
+            assert!(sent.as_mut().now_or_never().is_none(), "its driver is not there yet");
+            if is_sent {
+                starts.asked(&run, None);
+            }
+            drop(waiting);
+            assert_eq!(sent.now_or_never(), Some(is_sent));
+            starts.forget(&run);
+        }
     }
 
     #[test]
