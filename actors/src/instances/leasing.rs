@@ -68,6 +68,7 @@ impl Leases {
     pub async fn lease(&self, plugin: &PluginKey, within: Duration) -> Result<Lease, LeaseRefused> {
         // A timeout that no clock can hold has no end.
         let until = Instant::now().checked_add(within);
+        let mut is_retry = false;
         loop {
             let left = until.map_or(within, |until| until.saturating_duration_since(Instant::now()));
             let dispensed = self.instances.ask(Dispense { plugin: plugin.clone(), within: left }).await??;
@@ -80,7 +81,10 @@ impl Leases {
             if timeout(left, check).await.is_err() || until.is_some_and(|until| Instant::now() >= until) {
                 return Err(LeaseRefused::JustEnded { plugin: plugin.clone() });
             }
-            sleep(RETRY_PAUSE.min(left)).await;
+            // After a failed look the next request waits for a healthy generation. Only a connection that ends again needs a pause.
+            if std::mem::replace(&mut is_retry, true) {
+                sleep(RETRY_PAUSE.min(left)).await;
+            }
         }
     }
 }
