@@ -8,6 +8,7 @@
 pub(crate) mod bare;
 pub(crate) mod clerk;
 pub(crate) mod clients;
+pub(crate) mod counting;
 pub(crate) mod curve;
 pub(crate) mod disk;
 pub(crate) mod drivers;

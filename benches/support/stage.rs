@@ -12,7 +12,7 @@ use super::rig::NobodyAnswers;
 /// A timeout longer than any dial or call, with the most concurrency in a bench.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Both of them. Plugins are only probed on request.
+/// Both of them. Plugins are only probed on request, unless a round is given.
 pub(crate) struct Stage {
     pub(crate) registry: Address<Registry>,
     pub(crate) instances: Address<Instances>,
@@ -21,13 +21,18 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn start() -> Self {
+        Self::probing(Duration::from_secs(3_600))
+    }
+
+    /// With this pause between two probes of a plugin.
+    pub(crate) fn probing(round: Duration) -> Self {
         let registry = Address::vacant("registry", IN_FLIGHT_MAX);
         let store = MemoryStore::default();
         registry::start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
         let instances = Address::vacant("instances", IN_FLIGHT_MAX);
         let mut options = InstancesOptions::default();
         options.limits.call_deadline = TIMEOUT;
-        options.limits.round = Duration::from_secs(3_600);
+        options.limits.round = round;
         let connections = Connections::default();
         let leases = Leases::new(instances.clone(), connections.clone());
         instances::start(&instances, registry.clone(), options, connections, Settings::default());
