@@ -1,0 +1,201 @@
+//! In every accident the next call of a host goes to a healthy plugin if one lives, and what is shown agrees with it. Real plugin
+//! processes, and a host that calls them only over leases.
+
+mod support;
+
+use std::time::Duration;
+
+use callboard::actors::allocations::AdoptAllocation;
+use callboard::actors::instances::InstancesOptions;
+use callboard::actors::inventory::TakeInventory;
+use callboard::actors::lease::{Lease, LeaseError};
+use callboard::actors::registry::{DescribePlugins, Lack};
+use callboard::actors::vocabulary::{Health, Role};
+use callboard::host::Host;
+use callboard::proto::csi::v1 as wire;
+use rustix::process::Signal;
+use tonic::Status;
+
+use support::{LONG, Stage, Task, id, instances, node, order, until, until_active};
+
+/// How long the host waits for an answer before it asks for another lease.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// A plugin whose node id is the name of its allocation, so that an answer tells who gave it.
+fn plugin(stage: &Stage, allocation: &str) -> Task {
+    Task::new(stage, allocation, "zfs", Role::Node).with(&["--node-id", allocation])
+}
+
+/// Options with which a plugin that hangs is missed soon.
+fn watchful() -> InstancesOptions {
+    let mut options = instances();
+    options.limits.round = Duration::from_millis(100);
+    options.limits.call_deadline = Duration::from_millis(300);
+    options
+}
+
+/// A host on which two allocations serve: `old`, which stands by, and `new`, which is active.
+async fn two(stage: &Stage) -> (Host, Task, Task) {
+    let host = stage.builder().instances(watchful()).start().await.unwrap();
+    let (mut old, mut new) = (plugin(stage, "old"), plugin(stage, "new"));
+    old.start(&host).await;
+    until_active(&host, &node("zfs"), "old").await;
+    new.start(&host).await;
+    until_active(&host, &node("zfs"), "new").await;
+    (host, old, new)
+}
+
+async fn node_id(lease: &Lease) -> Result<String, Status> {
+    Ok(lease.node().node_get_info(wire::NodeGetInfoRequest {}).await?.into_inner().node_id)
+}
+
+/// A call as a host makes it: if its lease has ended, or the plugin does not answer, it is made over another lease. Returns
+/// the allocation that answered, which is the one that is shown as active and healthy.
+async fn call(host: &Host) -> String {
+    loop {
+        let lease = host.leases().lease(&node("zfs"), LONG).await.unwrap();
+        match tokio::time::timeout(ANSWER, node_id(&lease)).await {
+            Ok(Ok(answer)) => {
+                assert_eq!(answer, lease.allocation().as_str());
+                return answer;
+            }
+            Ok(Err(status)) => {
+                let error = LeaseError::of(&status).unwrap_or_else(|| panic!("{status:?}"));
+                assert!(error.needs_new_lease(), "{error}");
+            }
+            // It hangs.
+            Err(_) => {}
+        }
+    }
+}
+
+/// Waits until the host shows this allocation as the one that serves, healthy, and no other.
+async fn shown(host: &Host, allocation: &str) {
+    until(&format!("{allocation} is shown as healthy"), async || {
+        let view = host.inventory().ask(TakeInventory).await.unwrap();
+        let mut offers = view.offers.iter().filter(|offer| offer.plugin == node("zfs"));
+        let Some(offer) = offers.next() else { return false };
+        offer.allocation == id(allocation) && offer.health == Health::Healthy && offers.next().is_none()
+    })
+    .await;
+    assert_eq!(order(host, &node("zfs")).await.0.as_deref(), Some(allocation));
+}
+
+/// Waits until the host says why an allocation of the plugin is not active.
+async fn lacks(host: &Host, allocation: &str, expected: impl Fn(&Lack) -> bool) {
+    until(&format!("it is shown what {allocation} lacks"), async || {
+        let described = host.registry().ask(DescribePlugins).await.unwrap();
+        let mut standby = described.iter().flat_map(|plugin| &plugin.standby);
+        standby.any(|one| one.entry.registration.allocation == id(allocation) && expected(&one.lack))
+    })
+    .await;
+}
+
+fn is_unfit(words: &str) -> impl Fn(&Lack) -> bool {
+    move |lack| matches!(lack, Lack::Unfit { reason } if reason.contains(words))
+}
+
+#[actix::test]
+async fn a_bad_rollout_takes_no_call_f4_r1a() {
+    let stage = Stage::new();
+    let host = stage.builder().instances(watchful()).start().await.unwrap();
+    let mut old = plugin(&stage, "old");
+    old.start(&host).await;
+    assert_eq!(call(&host).await, "old");
+    let mut new = Task::new(&stage, "new", "zfs", Role::Node).with(&["--node-id", ""]);
+    new.start(&host).await;
+    lacks(&host, "new", is_unfit("node_id is empty")).await;
+    assert_eq!(call(&host).await, "old");
+    shown(&host, "old").await;
+    host.stop().await;
+}
+
+#[actix::test]
+async fn an_impostor_takes_no_call_c031() {
+    let stage = Stage::new();
+    let host = stage.builder().instances(watchful()).start().await.unwrap();
+    let mut old = plugin(&stage, "old");
+    old.start(&host).await;
+    assert_eq!(call(&host).await, "old");
+    let mut new = plugin(&stage, "new").with(&["--name", "impostor.example"]);
+    new.start(&host).await;
+    lacks(&host, "new", is_unfit("impostor.example")).await;
+    assert_eq!(call(&host).await, "old");
+    shown(&host, "old").await;
+    host.stop().await;
+}
+
+#[actix::test]
+async fn a_plugin_that_hangs_is_left_for_the_standby_hlt_03_r1b() {
+    let stage = Stage::new();
+    let (host, _old, new) = two(&stage).await;
+    assert_eq!(call(&host).await, "new");
+    new.signal(Signal::STOP);
+    assert_eq!(call(&host).await, "old");
+    shown(&host, "old").await;
+    lacks(&host, "new", is_unfit("")).await;
+    new.signal(Signal::CONT);
+    host.stop().await;
+}
+
+#[actix::test]
+async fn a_plugin_that_crashes_in_a_loop_disturbs_the_standby_once_r1c_u35() {
+    let stage = Stage::new();
+    let (host, _old, mut new) = two(&stage).await;
+    assert_eq!(call(&host).await, "new");
+    // Nobody tells the host of the death of a process: the end of its connection does.
+    new.signal(Signal::KILL);
+    assert_eq!(call(&host).await, "old");
+    new.end().await;
+    let served = host.leases().lease(&node("zfs"), LONG).await.unwrap();
+    for _ in 0..2 {
+        new.say_exited(&host, "signal 9").await;
+        new.start(&host).await;
+        lacks(&host, "new", |lack| matches!(lack, Lack::Calm { .. })).await;
+        assert_eq!(node_id(&served).await.unwrap(), "old");
+        new.signal(Signal::KILL);
+        new.end().await;
+        assert_eq!(node_id(&served).await.unwrap(), "old", "the very lease that it had before");
+    }
+    shown(&host, "old").await;
+    host.stop().await;
+}
+
+#[actix::test]
+async fn a_plugin_that_a_wrapper_starts_again_is_another_generation_hlt_08() {
+    let stage = Stage::new();
+    let host = stage.builder().instances(watchful()).start().await.unwrap();
+    let mut only = plugin(&stage, "only");
+    let context = only.prepare(&host).await.unwrap();
+    only.spawn(&context);
+    only.say_started(&host).await;
+    assert_eq!(call(&host).await, "only");
+    let before = host.leases().lease(&node("zfs"), LONG).await.unwrap();
+    only.signal(Signal::KILL);
+    only.end().await;
+    only.spawn(&context);
+    assert_eq!(call(&host).await, "only");
+    let after = host.leases().lease(&node("zfs"), LONG).await.unwrap();
+    assert!(after.generation() > before.generation());
+    let ended = node_id(&before).await.expect_err("it was a lease of the process that died");
+    assert!(LeaseError::of(&ended).is_some_and(|error| error.needs_new_lease()), "{ended:?}");
+    host.stop().await;
+}
+
+#[actix::test]
+async fn a_host_that_is_started_again_calls_the_plugins_that_outlived_it_r2_r8() {
+    let stage = Stage::new();
+    let (host, old, new) = two(&stage).await;
+    assert_eq!(call(&host).await, "new");
+    host.detach().await;
+    let host = stage.builder().instances(watchful()).start().await.unwrap();
+    for task in [&old, &new] {
+        host.allocations().ask(AdoptAllocation { spec: task.spec.clone() }).await.unwrap().unwrap();
+        task.say_started(&host).await;
+    }
+    assert!(["old", "new"].contains(&call(&host).await.as_str()));
+    until_active(&host, &node("zfs"), "new").await;
+    assert_eq!(call(&host).await, "new");
+    shown(&host, "new").await;
+    host.stop().await;
+}
