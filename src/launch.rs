@@ -24,6 +24,7 @@ use callboard_actors::driver::client::DriverConnections;
 use callboard_actors::lease::Connections;
 use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
 use callboard_actors::persister::Persister;
+use callboard_actors::process::TaskProcesses;
 use callboard_actors::shell::{Address, Clock, Database, IN_FLIGHT_MAX, Settings};
 use callboard_actors::supervisor::{self, AwaitStarted, Child, SupervisorSpec};
 use tokio::sync::watch;
@@ -111,6 +112,7 @@ fn host(
         registry: Address::vacant("registry", limit),
         instances: Address::vacant("instances", limit),
         connections: Connections::default(),
+        task_processes: TaskProcesses::default(),
         inventory: Address::vacant("inventory", limit),
         allocations: Address::vacant("allocations", limit),
         processes: Address::vacant("processes", limit),

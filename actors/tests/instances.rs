@@ -510,6 +510,29 @@ fn what_was_registered_at_the_start_is_awaited_and_then_settled() {
 }
 
 #[test]
+fn a_plugin_whose_socket_is_deleted_is_left_within_a_round_and_found_again_at_its_new_one_reg_10() {
+    story(|| async {
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
+        let plugin = Plugin::new("zfs.example");
+        let serving = plugin.serve(&socket);
+        fixture.register(&zfs, "a", &socket).await;
+        let first = fixture.dispense(&zfs, 5 * SECOND).await.expect("it is healthy");
+        std::fs::remove_file(socket.as_path()).expect("it is there");
+        let mut watch = fixture.watch();
+        let lost = watch.until(&zfs, "unhealthy").await;
+        assert!(
+            matches!(&lost.health, Health::Unhealthy { reason } if reason.contains("no socket is there"))
+        );
+        let _serving = Plugin::new("zfs.example").serve(&socket);
+        let second = fixture.dispense(&zfs, 40 * SECOND).await.expect("it is healthy again");
+        assert_ne!(first.generation, second.generation, "another connection is another generation");
+        drop(serving);
+        fixture.stop_instances().await;
+    });
+}
+
+#[test]
 fn many_lives_leave_nothing_behind_scl_06() {
     story(|| async {
         let fixture = Fixture::open();

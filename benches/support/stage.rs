@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use callboard_actors::csi::ListenerCheck;
 use callboard_actors::instances::{self, Instances, InstancesOptions, Leases};
 use callboard_actors::lease::Connections;
 use callboard_actors::registry::{self, MemoryStore, Registry, RegistryOptions};
@@ -35,7 +36,14 @@ impl Stage {
         options.limits.round = round;
         let connections = Connections::default();
         let leases = Leases::new(instances.clone(), connections.clone());
-        instances::start(&instances, registry.clone(), options, connections, Settings::default());
+        instances::start(
+            &instances,
+            registry.clone(),
+            options,
+            connections,
+            ListenerCheck::default(),
+            Settings::default(),
+        );
         Self { registry, instances, leases }
     }
 

@@ -9,7 +9,7 @@ use callboard_actors::allocations::{
     UnknownAllocation,
 };
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
-use callboard_actors::process::EndedBy;
+use callboard_actors::process::{EndedBy, TaskProcesses};
 use callboard_actors::shell::{self, Address, EffectHandler, FeedItem, Running, Settings};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 use futures_util::future::LocalBoxFuture;
@@ -87,7 +87,8 @@ pub fn start(
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
     let (processes, endings) = (Rc::clone(&memory.processes), Rc::clone(&memory.endings));
-    let handler = Handler { books, home, processes, endings, told: BTreeMap::new() };
+    let known = memory.known.clone();
+    let handler = Handler { books, home, processes, endings, known, told: BTreeMap::new() };
     shell::start(address, options, handler, memory.remembered(), settings)
 }
 
@@ -96,6 +97,7 @@ struct Handler<B> {
     home: ProcessHome,
     processes: Rc<Processes>,
     endings: Rc<Endings>,
+    known: TaskProcesses,
     /// What was logged last of each allocation.
     told: BTreeMap<AllocationId, (TaskPhase, u64)>,
 }
@@ -184,12 +186,15 @@ impl<B: Books> Handler<B> {
         let pid = process.pid();
         tracing::info!(%allocation, %attempt, pid, program = %spec.program.display(), "the process of an allocation started");
         let ended = process.ended();
+        self.known.add(allocation.clone(), pid);
+        let known = self.known.clone();
         self.processes.borrow_mut().insert(allocation.clone(), (attempt, process));
         // Weak, so that the process is killed when the agent ends and nobody holds it any more.
         let processes = Rc::downgrade(&self.processes);
         let endings = Rc::clone(&self.endings);
         actix_rt::spawn(async move {
             let ending = ended.await;
+            known.remove(&allocation, pid);
             log_end(&allocation, attempt, pid, &ending);
             forget(&processes, &allocation, attempt);
             let how = ending.to_string();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use actix::Recipient;
 use callboard_actors::persister::Settled;
+use callboard_actors::process::TaskProcesses;
 use callboard_actors::shell::{StopStep, Store, Ticket, Written};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 use futures_util::future::{LocalBoxFuture, join_all};
@@ -34,6 +35,8 @@ pub struct AgentMemory {
     decided: Rc<RefCell<BTreeMap<AllocationId, Memory>>>,
     pub(super) processes: Rc<Processes>,
     pub(super) endings: Rc<Endings>,
+    /// Where the host is told which processes the allocations have.
+    pub(super) known: TaskProcesses,
 }
 
 impl fmt::Debug for AgentMemory {
@@ -43,6 +46,12 @@ impl fmt::Debug for AgentMemory {
 }
 
 impl AgentMemory {
+    /// Nothing yet. The processes that the agent launches are also added to these.
+    #[must_use]
+    pub fn telling(known: TaskProcesses) -> Self {
+        Self { known, ..Self::default() }
+    }
+
     /// The store of the next life.
     pub(super) fn remembered(&self) -> Remembered {
         begin_life(&mut self.decided.borrow_mut());

@@ -22,7 +22,7 @@ pub fn part(address: &Address<Agent>, options: AgentOptions, home: ProcessHome) 
         context: context.clone(),
         options: options.clone(),
         home: home.clone(),
-        memory: AgentMemory::default(),
+        memory: AgentMemory::telling(context.host().task_processes().clone()),
     })
     .after("allocations")
     .described_by(|| ListTasks, |tasks| tasks.into_iter().map(node).collect())

@@ -27,11 +27,13 @@ use std::time::Duration;
 
 use callboard_actors::allocations::Allocations;
 use callboard_actors::catalog::Catalog;
+use callboard_actors::csi::ListenerCheck;
 use callboard_actors::driver::client::DriverConnections;
 use callboard_actors::drivers::{DriverLeases, Drivers};
 use callboard_actors::instances::{self, Instances};
 use callboard_actors::inventory::Inventory;
 use callboard_actors::lease::Connections;
+use callboard_actors::process::TaskProcesses;
 use callboard_actors::processes::Processes;
 use callboard_actors::registry::Registry;
 use callboard_actors::shell::{Address, AskError, Database, Ending, Journal, Notices, StopMode, StopStep};
@@ -67,6 +69,7 @@ pub(crate) struct Handles {
     pub(crate) registry: Address<Registry>,
     pub(crate) instances: Address<Instances>,
     pub(crate) connections: Connections,
+    pub(crate) task_processes: TaskProcesses,
     pub(crate) inventory: Address<Inventory>,
     pub(crate) allocations: Address<Allocations>,
     pub(crate) processes: Address<Processes>,
@@ -125,6 +128,20 @@ impl Host {
 
     pub(crate) fn connections(&self) -> &Connections {
         &self.handles.connections
+    }
+
+    /// The processes that plugins' tasks run in, as far as the host program says. It says so before `TaskStarted`, and from then on nobody
+    /// but that process, its descendants and its groups may listen at the socket of the allocation.
+    #[must_use]
+    pub fn task_processes(&self) -> &TaskProcesses {
+        &self.handles.task_processes
+    }
+
+    pub(crate) fn listeners(&self) -> ListenerCheck {
+        let processes = self.handles.task_processes.clone();
+        ListenerCheck::new(move |allocation, listener| {
+            processes.check(allocation, listener).map_err(|intruder| intruder.to_string())
+        })
     }
 
     /// What this node offers: `TakeInventory`, `AwaitFirst`, subscriptions.

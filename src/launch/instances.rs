@@ -19,7 +19,7 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Instances> {
     Part::new(host.instances(), move |address, context| {
         let host = context.host();
         let (registry, connections) = (host.registry().clone(), host.connections().clone());
-        instances::start(address, registry, options, connections, context.settings())
+        instances::start(address, registry, options, connections, host.listeners(), context.settings())
     })
     .after("registry")
     .described_by(|| DescribeInstances, |instances| instances.into_iter().map(instance_node).collect())

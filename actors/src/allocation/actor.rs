@@ -11,7 +11,7 @@ use super::{
     Allocation, AllocationCall, AllocationConfig, AllocationNews, AllocationOutcome, AllocationPhase,
     Listener,
 };
-use crate::csi::{Answer, CallError, Cause, Connection, Limits, Rpc, socket_file};
+use crate::csi::{self, Answer, CallError, Cause, Connection, Limits, Rpc, socket_file};
 use crate::instances::AwaitRetired;
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_actor};
 use crate::vocabulary::{AllocationId, PluginKey, RestartBudget, SocketPath};
@@ -52,9 +52,7 @@ impl EffectHandler<Allocation> for Handler {
         match call {
             AllocationCall::MakeDirectories(listener) => self.make_directories(listener),
             AllocationCall::FindSocket => Box::pin(find_socket(self.files.plan().context.socket.clone())),
-            AllocationCall::Ask(rpc) => {
-                Box::pin(ask(self.files.plan().context.socket.clone(), rpc, self.call_deadline))
-            }
+            AllocationCall::Ask(rpc) => self.ask(rpc),
             AllocationCall::Register(message) => {
                 let answer = self.neighbours.register(message);
                 Box::pin(async move { AllocationOutcome::Registered(answer.await) })
@@ -90,6 +88,20 @@ impl Handler {
         let made = self.files.make_ready(self.allocation.clone(), listener);
         Box::pin(async move { AllocationOutcome::Made(made.await) })
     }
+
+    fn ask(&self, rpc: Rpc) -> LocalBoxFuture<'static, AllocationOutcome> {
+        let (socket, deadline) = (self.files.plan().context.socket.clone(), self.call_deadline);
+        let (allocation, listeners) = (self.allocation.clone(), self.neighbours.listeners());
+        Box::pin(async move {
+            let prove = |listener: &_| listeners.check(&allocation, listener);
+            let answer = ask_once(&socket, rpc, deadline, prove).await;
+            if let Err(error) = &answer {
+                // Not ready yet is normal.
+                tracing::debug!(%socket, %rpc, %error, "a plugin did not answer");
+            }
+            AllocationOutcome::Answered(answer)
+        })
+    }
 }
 
 async fn find_socket(socket: SocketPath) -> AllocationOutcome {
@@ -98,18 +110,14 @@ async fn find_socket(socket: SocketPath) -> AllocationOutcome {
     AllocationOutcome::Found(found.unwrap_or_else(crashed))
 }
 
-async fn ask(socket: SocketPath, rpc: Rpc, deadline: Duration) -> AllocationOutcome {
-    let answer = ask_once(&socket, rpc, deadline).await;
-    if let Err(error) = &answer {
-        // Not ready yet is normal.
-        tracing::debug!(%socket, %rpc, %error, "a plugin did not answer");
-    }
-    AllocationOutcome::Answered(answer)
-}
-
-async fn ask_once(socket: &SocketPath, rpc: Rpc, deadline: Duration) -> Result<Answer, CallError> {
+async fn ask_once(
+    socket: &SocketPath,
+    rpc: Rpc,
+    deadline: Duration,
+    prove: impl FnOnce(&csi::Listener) -> Result<(), String>,
+) -> Result<Answer, CallError> {
     let limits = Limits { dial_deadline: deadline, ..Limits::default() };
-    let connection = Connection::dial(socket, limits).await?;
+    let connection = Connection::dial_proven(socket, limits, prove, || ()).await?;
     connection.call(rpc, deadline).await
 }
 

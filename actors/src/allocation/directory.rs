@@ -1,6 +1,7 @@
 //! Creates and removes an allocation's directories. It follows no symlink, and removes only one socket file and one empty
-//! directory: never anything recursively (VOL-06). If a disk hangs, this work may resume after its deadline; then it removes
-//! nothing any more, since the socket may be that of the next task by now (REG-08).
+//! directory: never anything recursively (VOL-06). What else lies in the place of a socket gets another name. If a disk hangs, this
+//! work may resume after its deadline; then it removes nothing any more, since the socket may be that of the next task by now
+//! (REG-08).
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
@@ -22,6 +23,8 @@ use crate::vocabulary::{AllocationId, SocketPath};
 /// The connect timeout for a process that may listen on the socket.
 const KNOCK_DEADLINE: Duration = Duration::from_secs(1);
 const LEFTOVERS_NAMED: usize = 5;
+/// How many files may lie beside a socket that were moved out of its place.
+const SET_ASIDE_MAX: u32 = 16;
 
 /// The files of an allocation. Operations run in the order of their calls: a removal waits for a creation that is still
 /// running, so that nothing is created after it (A4).
@@ -97,7 +100,7 @@ async fn make_ready(allocation: AllocationId, plan: Plan, listener: Listener) ->
         return Err(PrepareError::SocketInUse { socket });
     }
     match socket_file {
-        Some(file) => blocking(move |asker| unlink_dead(&socket_place, &file, asker)).await.map_err(said),
+        Some(file) => blocking(move |asker| clear_place(&socket_place, &file, asker)).await.map_err(said),
         None => Ok(()),
     }
 }
@@ -241,15 +244,46 @@ fn check_mode(found: &Stat, access: Access, path: &Path) -> Result<(), Trouble> 
     Err(Trouble::new(path, format!("its mode {mode:04o} lets others in; set it to {right}")))
 }
 
-fn unlink_dead(place: &Place, file: &str, asker: &Asker) -> Result<(), Trouble> {
+/// Removes a dead socket, and moves anything else out of its place, since a plugin could not listen there.
+fn clear_place(place: &Place, file: &str, asker: &Asker) -> Result<(), Trouble> {
     let path = place.path().join(file);
     let directory = make(place)?;
     match kind(&directory, file) {
         Err(Errno::NOENT) => Ok(()),
         Ok(FileType::Socket) => unlink(&directory, file, &path, asker),
-        Ok(_) => Err(Trouble::new(path, "something that is no socket is in its place; remove it")),
+        Ok(other) => set_aside(&directory, file, &path, called(other), asker),
         Err(error) => Err(Trouble::of(path, error)),
     }
+}
+
+const fn called(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Symlink => "a link",
+        FileType::Directory => "a directory",
+        FileType::RegularFile => "a regular file",
+        _ => "a special file",
+    }
+}
+
+/// Gives a file another name in its directory: it may be somebody's data.
+fn set_aside(directory: &OwnedFd, file: &str, path: &Path, what: &str, asker: &Asker) -> Result<(), Trouble> {
+    for number in 1..=SET_ASIDE_MAX {
+        asker.check(path)?;
+        let name = format!("{file}.aside-{number}");
+        match rustix::fs::renameat_with(directory, file, directory, &*name, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                tracing::warn!(path = %path.display(), what, name, "moved out of the place of a socket");
+                return Ok(());
+            }
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(Trouble::new(path, in_the_place(what, &error.to_string()))),
+        }
+    }
+    Err(Trouble::new(path, in_the_place(what, &format!("{SET_ASIDE_MAX} others lie beside it already"))))
+}
+
+fn in_the_place(what: &str, reason: &str) -> String {
+    format!("{what} is in the place of the socket and cannot be moved out of it ({reason}); remove it")
 }
 
 /// The type of a file; a symlink is not followed.
@@ -386,7 +420,7 @@ mod tests {
 
         let asker = Asker::default();
         drop(CallerWaits(asker.clone()));
-        for late in [take_away(&place, Some("csi.sock"), &asker), unlink_dead(&place, "csi.sock", &asker)] {
+        for late in [take_away(&place, Some("csi.sock"), &asker), clear_place(&place, "csi.sock", &asker)] {
             assert!(late.unwrap_err().reason.contains("given up"));
             assert!(socket.exists());
         }

@@ -3,6 +3,7 @@
 use futures_util::future::{LocalBoxFuture, try_join, try_join_all};
 
 use super::{RegisterOutcome, RetiredOutcome, healths};
+use crate::csi::ListenerCheck;
 use crate::instances::{AwaitRetired, HealthOf, Instances};
 use crate::registry::{Deregister, Deregistered, Describe, Register, Registry};
 use crate::shell::{Address, AskError};
@@ -25,6 +26,11 @@ pub trait Neighbours: 'static {
 
     /// Waits until no instance talks to an allocation any more.
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome>;
+
+    /// Who may listen at the socket of an allocation. Anybody, unless somebody knows better.
+    fn listeners(&self) -> ListenerCheck {
+        ListenerCheck::default()
+    }
 }
 
 /// The neighbours in a host: the actors at these addresses.
@@ -34,6 +40,8 @@ pub struct Addresses {
     pub registry: Address<Registry>,
     /// Knows their health.
     pub instances: Address<Instances>,
+    /// Knows who may listen at a socket.
+    pub listeners: ListenerCheck,
 }
 
 impl Neighbours for Addresses {
@@ -61,5 +69,9 @@ impl Neighbours for Addresses {
 
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome> {
         Box::pin(self.instances.ask(message))
+    }
+
+    fn listeners(&self) -> ListenerCheck {
+        self.listeners.clone()
     }
 }

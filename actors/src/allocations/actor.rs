@@ -285,12 +285,14 @@ mod tests {
 
     use super::*;
     use crate::allocation::{Addresses, AllocationOptions, AllocationSpec, Layout, Plan, Task};
+    use crate::csi::ListenerCheck;
     use crate::vocabulary::{Health, PluginName, Role, TaskName};
 
     fn new_handler() -> Handler {
         let neighbours = Addresses {
             registry: Address::vacant("registry", 1),
             instances: Address::vacant("instances", 1),
+            listeners: ListenerCheck::default(),
         };
         Handler {
             address: Address::vacant("allocations", 1),

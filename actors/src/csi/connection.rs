@@ -12,7 +12,7 @@ use wire::node_client::NodeClient;
 
 use super::convert;
 use super::{Answer, CallError, Limits, Readiness, Rpc, Step};
-use crate::rpc::{Cause, Channel, Fault, SocketFile, asked, cause, connect_to_socket, socket_file};
+use crate::rpc::{Cause, Channel, Fault, Listener, SocketFile, asked, cause, connect_to_socket, socket_file};
 use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, SocketPath,
 };
@@ -34,32 +34,28 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the socket of a plugin.
+    /// Connects to the socket of a plugin, whoever listens there.
     ///
     /// # Errors
     /// No file at the path, another file type, no permission, no listener, a full queue and a timeout are each a separate
     /// [`Cause`] (REG-10, SEC-03).
     pub async fn dial(endpoint: &SocketPath, limits: Limits) -> Result<Self, CallError> {
-        Self::dial_and(endpoint, limits, || ()).await
+        Self::dial_proven(endpoint, limits, |_| Ok(()), || ()).await
     }
 
-    /// The same; `on_end` is called once when the connection has ended, by whichever side.
+    /// The same; sends only after `prove` has accepted the listener that the kernel reports. `on_end` is called once when the connection
+    /// has ended, by whichever side.
     ///
     /// # Errors
-    /// As [`Self::dial`].
-    pub(crate) async fn dial_and(
+    /// As [`Self::dial`], and [`Cause::Stranger`] for a listener that is not accepted.
+    pub(crate) async fn dial_proven(
         endpoint: &SocketPath,
         limits: Limits,
+        prove: impl FnOnce(&Listener) -> Result<(), String>,
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Self, CallError> {
-        let outcome = match socket_file(endpoint) {
-            Ok(file) => {
-                let dialled = timeout(limits.dial_deadline, connect_to_socket(endpoint, on_end)).await;
-                dialled.unwrap_or(Err(Cause::DeadlineExceeded)).map(|channel| (file, channel))
-            }
-            Err(cause) => Err(cause),
-        };
-        match outcome {
+        let dialled = timeout(limits.dial_deadline, connect_to_socket(endpoint, prove, on_end)).await;
+        match dialled.unwrap_or(Err(Cause::DeadlineExceeded)) {
             Ok((file, channel)) => Ok(Self { endpoint: endpoint.clone(), file, limits, channel }),
             Err(cause) => Err(CallError::new(Step::Dial, endpoint.clone(), limits.dial_deadline, cause)),
         }
@@ -80,6 +76,23 @@ impl Connection {
     #[must_use]
     pub const fn socket_file(&self) -> SocketFile {
         self.file
+    }
+
+    /// Checks that the socket is still the one that it is connected to.
+    ///
+    /// # Errors
+    /// [`Cause::SocketLost`] when it was deleted or replaced. A place that cannot be looked at says nothing.
+    pub fn check_socket(&self) -> Result<(), CallError> {
+        let found = match socket_file(&self.endpoint) {
+            Ok(file) if file.is_same_file(&self.file) => return Ok(()),
+            Ok(_) => "another socket is",
+            Err(Cause::Absent) => "nothing is",
+            Err(Cause::NotASocket { what: _ }) => "another file is",
+            Err(Cause::Link { .. }) => "a link is",
+            Err(_) => return Ok(()),
+        };
+        let cause = Cause::SocketLost { found };
+        Err(CallError::new(Step::Dial, self.endpoint.clone(), self.limits.dial_deadline, cause))
     }
 
     /// Makes any call.

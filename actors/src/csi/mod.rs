@@ -22,6 +22,7 @@
 //! again (I3).
 
 mod connection;
+mod listener_check;
 
 mod check;
 mod convert;
@@ -31,6 +32,7 @@ pub(crate) mod fuzzing;
 
 pub use callboard_machines::csi::*;
 
-pub use crate::rpc::socket_file;
+pub use crate::rpc::{Listener, socket_file};
 
 pub use connection::Connection;
+pub use listener_check::ListenerCheck;

@@ -17,7 +17,7 @@ use super::info::{PluginConfig, PluginInfo};
 use super::stdio::Stdio;
 use crate::rpc::{
     self, Cause, Channel, Code, Fault, Listener, asked, cause, connect_to_port, connect_to_proven_port,
-    connect_to_proven_socket, connect_to_socket, socket_file,
+    connect_to_socket,
 };
 use crate::vocabulary::SocketPath;
 
@@ -262,9 +262,8 @@ impl fmt::Debug for Connection {
 async fn connect(endpoint: &PluginEndpoint) -> Result<Channel, Cause> {
     match endpoint {
         PluginEndpoint::Unix(path) => {
-            let socket = socket(path)?;
-            socket_file(&socket)?;
-            connect_to_socket(&socket, || ()).await
+            let connected = connect_to_socket(&socket(path)?, |_| Ok(()), || ()).await;
+            connected.map(|(_, channel)| channel)
         }
         PluginEndpoint::Tcp(address) => connect_to_port(*address).await,
     }
@@ -275,7 +274,10 @@ async fn connect_proven(
     prove: impl FnOnce(&Listener) -> Result<(), String>,
 ) -> Result<Channel, Cause> {
     match endpoint {
-        PluginEndpoint::Unix(path) => connect_to_proven_socket(&socket(path)?, prove).await,
+        PluginEndpoint::Unix(path) => {
+            let connected = connect_to_socket(&socket(path)?, prove, || ()).await;
+            connected.map(|(_, channel)| channel)
+        }
         PluginEndpoint::Tcp(address) => connect_to_proven_port(*address, prove).await,
     }
 }

@@ -10,17 +10,19 @@ use futures_util::future::LocalBoxFuture;
 use super::{
     ConnectionEnded, Instance, InstanceCall, InstanceConfig, InstanceLimits, InstanceReport, Reached,
 };
-use crate::csi::{Answer, CallError, Cause, Connection, Readiness, Rpc, Step};
+use crate::csi::{Answer, CallError, Cause, Connection, ListenerCheck, Readiness, Rpc, Step};
 use crate::lease::{ConnectionEnd, Connections, Gate, OpenConnection};
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Health, PluginKey, SocketPath};
 
-/// Starts an instance at a vacant address. Its connection is among `connections` while it is open. `told` is called synchronously for
-/// each published report, in order and without loss; the last one has health `Gone`.
+/// Starts an instance at a vacant address. Its connection is among `connections` while it is open, and is made only to a listener that
+/// `listeners` accepts. `told` is called synchronously for each published report, in order and without loss; the last one has health
+/// `Gone`.
 pub fn start(
     address: &Address<Instance>,
     config: InstanceConfig,
     connections: Connections,
+    listeners: ListenerCheck,
     told: impl Fn(&InstanceReport) + 'static,
     settings: Settings,
 ) -> Running {
@@ -31,6 +33,7 @@ pub fn start(
         serves: (config.plugin.clone(), config.allocation.clone(), config.generation),
         limits: config.limits,
         connections,
+        listeners,
         held: Rc::default(),
         told: Box::new(told),
     };
@@ -51,6 +54,7 @@ struct Handler {
     serves: (PluginKey, AllocationId, Generation),
     limits: InstanceLimits,
     connections: Connections,
+    listeners: ListenerCheck,
     held: Rc<RefCell<Option<Held>>>,
     told: Box<dyn Fn(&InstanceReport)>,
 }
@@ -82,7 +86,7 @@ impl Handler {
         let (connection, address) = (self.dials, self.address.clone());
         let held = Rc::clone(&self.held);
         let (connections, serves) = (self.connections.clone(), self.serves.clone());
-        let (socket, limits) = (self.socket.clone(), self.limits);
+        let (socket, limits, listeners) = (self.socket.clone(), self.limits, self.listeners.clone());
         Box::pin(async move {
             let gate = Arc::new(Gate::new(limits.calls_max));
             let ended = Arc::clone(&gate);
@@ -91,7 +95,9 @@ impl Handler {
                 // An instance that has ended needs no news.
                 let _ = address.notify(ConnectionEnded { connection });
             };
-            let dialled = Connection::dial_and(&socket, limits.connection, on_end).await?;
+            let allocation = serves.1.clone();
+            let prove = |listener: &_| listeners.check(&allocation, listener);
+            let dialled = Connection::dial_proven(&socket, limits.connection, prove, on_end).await?;
             let bytes_max = limits.connection.answer_bytes_max;
             let open = connections.open(serves, dialled.channel(), bytes_max, gate);
             *held.borrow_mut() = Some(Held { connection: dialled, open });
@@ -109,6 +115,10 @@ impl Handler {
                 let cause = Cause::Disconnected { detail: "there is no connection".to_owned() };
                 return Err(CallError::new(Step::Call(rpc), socket, deadline, cause));
             };
+            // Once in a round: whoever dials this path has to reach what is reported here.
+            if rpc == Rpc::Probe {
+                connection.check_socket()?;
+            }
             let answer = connection.call(rpc, deadline).await?;
             if answer == Answer::Probe(Readiness::NotReady) {
                 tracing::debug!(%socket, "plugin is not ready");

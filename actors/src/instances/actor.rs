@@ -7,6 +7,7 @@ use super::{
     ChildEnded, InstanceReported, Instances, InstancesCall, InstancesNews, InstancesOptions,
     InstancesOutcome, RegistryItem,
 };
+use crate::csi::ListenerCheck;
 use crate::instance::{self, Half, Instance, InstanceConfig, LookNow, Retire};
 use crate::lease::Connections;
 use crate::registry::{Registry, RegistryNews};
@@ -22,12 +23,13 @@ const INSTANCE_IN_FLIGHT_MAX: usize = 64;
 const ORDERS_MAX: usize = 1 << 20;
 
 /// Starts the supervisor of instances at a vacant address. Follows `registry`, which may start later. Instances share the
-/// settings, and keep their connections among `connections`.
+/// settings, keep their connections among `connections`, and talk only to listeners that `listeners` accepts.
 pub fn start(
     address: &Address<Instances>,
     registry: Address<Registry>,
     options: InstancesOptions,
     connections: Connections,
+    listeners: ListenerCheck,
     settings: Settings,
 ) -> Running {
     let handler = Handler {
@@ -36,6 +38,7 @@ pub fn start(
         registry: Follower::new("instances", registry),
         children: Children::default(),
         connections,
+        listeners,
         settings: settings.clone(),
     };
     // Checks that hang must not delay the start of an instance.
@@ -53,6 +56,7 @@ struct Handler {
     children: Children<(Served, Address<Instance>), ChildEnded>,
     told: Address<Registry>,
     connections: Connections,
+    listeners: ListenerCheck,
     settings: Settings,
 }
 
@@ -124,8 +128,8 @@ impl Handler {
             // A parent that has ended has killed its instances.
             let _ = parent.notify(InstanceReported { life, report: Clone::clone(report) });
         };
-        let connections = self.connections.clone();
-        let running = instance::start(&address, config, connections, told, self.settings.clone());
+        let (connections, listeners) = (self.connections.clone(), self.listeners.clone());
+        let running = instance::start(&address, config, connections, listeners, told, self.settings.clone());
         let ended = move |ending| ChildEnded { plugin, allocation, life, ending };
         self.children.hold(life, (served, address), running, ended);
     }

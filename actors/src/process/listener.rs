@@ -72,6 +72,13 @@ pub struct Who {
     pub is_of_another_launch: bool,
 }
 
+impl Who {
+    pub(super) fn of(pid: u32, is_of_another_launch: bool) -> Self {
+        let program = fs::read_link(Path::new("/proc").join(pid.to_string()).join("exe")).ok();
+        Self { pid, program, is_of_another_launch }
+    }
+}
+
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {}", self.pid)?;
@@ -122,13 +129,11 @@ fn belongs(launched: &Launched, pid: u32) -> Result<(), Impostor> {
     if tag == Some(launched.tag) || (pid == launched.pid && tag.is_none()) || descends(pid, launched.pid) {
         return Ok(());
     }
-    let program = fs::read_link(Path::new("/proc").join(pid.to_string()).join("exe")).ok();
-    let who = Who { pid, program, is_of_another_launch: tag.is_some() };
-    Err(Impostor::Stranger { who, launched: launched.pid })
+    Err(Impostor::Stranger { who: Who::of(pid, tag.is_some()), launched: launched.pid })
 }
 
 /// Whether one process descends from another. A parent that was started after its child is a case of PID reuse.
-fn descends(pid: u32, ancestor: u32) -> bool {
+pub(super) fn descends(pid: u32, ancestor: u32) -> bool {
     let of = |pid: u32| ProcessStatus::of(i32::try_from(pid).ok()?);
     let Some(mut child) = of(pid) else { return false };
     for _ in 0..PARENTS_MAX {

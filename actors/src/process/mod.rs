@@ -81,6 +81,7 @@ mod allowance;
 mod output;
 mod plugin_log;
 mod tail;
+mod task_processes;
 mod watcher;
 mod words;
 
@@ -113,4 +114,5 @@ pub use state::{
 };
 pub use sweep::sweep;
 pub use system::{ProcessStatus, boot_id, random_bytes, since_boot, users_in};
+pub use task_processes::{Intruder, TaskProcesses};
 pub use watcher::Watcher;

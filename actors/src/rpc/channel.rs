@@ -20,9 +20,9 @@ use tonic::codegen::http::header::USER_AGENT;
 use tonic::codegen::http::uri::{Authority, PathAndQuery, Scheme};
 use tonic::codegen::http::{HeaderValue, Request, Response, Uri};
 
-use super::socket::{not_connected, owner_of};
+use super::socket::{HeldSocket, not_connected};
 use super::status::told;
-use super::{Cause, Listener};
+use super::{Cause, Listener, SocketFile};
 use crate::vocabulary::SocketPath;
 
 /// The authority of every call. Strict servers refuse a call without an authority, or with a path as authority (SEC-04).
@@ -39,28 +39,21 @@ const GRACE: Duration = Duration::from_secs(1);
 /// command there. If the advertised limit is too small, a plugin resets the call instead, and its code is lost.
 const HEADERS_BYTES_MAX: u32 = 1024 * 1024;
 
-/// Connects to a socket of a plugin. `on_end` is called once when the connection has ended, by whichever side.
+/// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. A symlink is refused. Returns also the
+/// file that it is connected to. `on_end` is called once when the connection has ended, by whichever side.
 pub(crate) async fn connect_to_socket(
     endpoint: &SocketPath,
-    on_end: impl FnOnce() + Send + 'static,
-) -> Result<Channel, Cause> {
-    let stream = UnixStream::connect(endpoint.as_path());
-    over(stream.await.map_err(|error| not_connected(endpoint, &error))?, on_end).await
-}
-
-/// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. A symlink is refused.
-pub(crate) async fn connect_to_proven_socket(
-    endpoint: &SocketPath,
     prove: impl FnOnce(&Listener) -> Result<(), String>,
-) -> Result<Channel, Cause> {
-    let file_owner = owner_of(endpoint)?;
-    let stream = UnixStream::connect(endpoint.as_path());
+    on_end: impl FnOnce() + Send + 'static,
+) -> Result<(SocketFile, Channel), Cause> {
+    let socket = HeldSocket::open(endpoint)?;
+    let stream = UnixStream::connect(socket.place());
     let stream = stream.await.map_err(|error| not_connected(endpoint, &error))?;
     let peer = stream.peer_cred().map_err(|error| Cause::System { detail: error.to_string() })?;
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
-    let listener = Listener::Socket { pid, user: peer.uid(), file_owner };
+    let listener = Listener::Socket { pid, user: peer.uid(), file_owner: socket.owner };
     prove(&listener).map_err(|detail| Cause::Stranger { detail })?;
-    over(stream, || ()).await
+    Ok((socket.file, over(stream, on_end).await?))
 }
 
 /// Connects to a port of a plugin, and sends only after `prove` has accepted the listener.

@@ -19,8 +19,6 @@ pub use callboard_machines::rpc::{
 };
 
 pub use channel::{Channel, ChannelError};
-pub(crate) use channel::{
-    asked, connect_to_port, connect_to_proven_port, connect_to_proven_socket, connect_to_socket,
-};
+pub(crate) use channel::{asked, connect_to_port, connect_to_proven_port, connect_to_socket};
 pub use socket::socket_file;
 pub(crate) use status::cause;

@@ -1,29 +1,62 @@
 //! Inspects the socket file of an endpoint: whether it exists, its type, and its permissions (REG-10, SEC-03).
 
+use std::fs::Metadata;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::{Cause, Denial, SocketFile};
 use crate::vocabulary::SocketPath;
+use crate::vocabulary::text::from_bytes;
 
-/// Inspects the file at a path, without connecting.
+/// The limit of what an error shows of the path that a link leads to, in bytes.
+const LINK_BYTES_MAX: usize = 256;
+
+/// Inspects the file at a path, without connecting. A link is not followed.
 ///
 /// # Errors
-/// [`Cause::Absent`], [`Cause::NotASocket`], [`Cause::Denied`] (with the file that denies access), or [`Cause::System`].
+/// [`Cause::Absent`], [`Cause::NotASocket`], [`Cause::Link`], [`Cause::Denied`] (with the file that denies access), or
+/// [`Cause::System`].
 pub fn socket_file(path: &SocketPath) -> Result<SocketFile, Cause> {
-    let found = std::fs::metadata(path.as_path()).map_err(|error| not_found(path, &error))?;
+    let found = std::fs::symlink_metadata(path.as_path()).map_err(|error| not_found(path, &error))?;
+    checked(path, &found)
+}
+
+/// A socket file that is held open: who connects to it reaches this file, whatever is at its path by then.
+pub(super) struct HeldSocket {
+    handle: OwnedFd,
+    pub(super) file: SocketFile,
+    pub(super) owner: u32,
+}
+
+impl HeldSocket {
+    pub(super) fn open(path: &SocketPath) -> Result<Self, Cause> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::open(path.as_path(), flags, Mode::empty());
+        let handle = std::fs::File::from(handle.map_err(|error| not_found(path, &error.into()))?);
+        let found = handle.metadata().map_err(|error| not_found(path, &error))?;
+        let (file, owner) = (checked(path, &found)?, found.uid());
+        Ok(Self { handle: handle.into(), file, owner })
+    }
+
+    /// The path that leads to this very file.
+    pub(super) fn place(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
+    }
+}
+
+fn checked(path: &SocketPath, found: &Metadata) -> Result<SocketFile, Cause> {
+    if found.is_symlink() {
+        let to = std::fs::read_link(path.as_path()).unwrap_or_default();
+        return Err(Cause::Link { to: from_bytes(to.as_os_str().as_encoded_bytes(), LINK_BYTES_MAX) });
+    }
     match what(&found.file_type()) {
         None => Ok(SocketFile::new(found.dev(), found.ino(), (found.ctime(), found.ctime_nsec()))),
         Some(what) => Err(Cause::NotASocket { what }),
     }
-}
-
-/// The owner of the socket at a path, without following a symlink.
-pub(super) fn owner_of(path: &SocketPath) -> Result<u32, Cause> {
-    let found = std::fs::symlink_metadata(path.as_path()).map_err(|error| not_found(path, &error))?;
-    let what = if found.is_symlink() { Some("a link") } else { what(&found.file_type()) };
-    what.map_or(Ok(found.uid()), |what| Err(Cause::NotASocket { what }))
 }
 
 fn what(file: &std::fs::FileType) -> Option<&'static str> {
@@ -69,7 +102,7 @@ fn denied(path: &SocketPath, error: &io::Error) -> Cause {
     }
 }
 
-fn denial(at: &Path, found: &std::fs::Metadata) -> Denial {
+fn denial(at: &Path, found: &Metadata) -> Denial {
     Denial {
         path: at.display().to_string(),
         owner_uid: found.uid(),

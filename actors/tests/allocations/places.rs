@@ -77,6 +77,45 @@ fn a_socket_that_somebody_listens_on_is_refused_and_left_alone_sec_02() {
 }
 
 #[test]
+fn what_lies_in_the_place_of_a_socket_gets_another_name_and_stays_sec_02_vol_06() {
+    story(|| async {
+        let stage = Stage::open(Rc::new(Minutes::default()));
+        let spec = spec("a", "zfs");
+        let socket = stage.prepare(&spec).await.expect("it can be prepared").socket;
+        let place = socket.as_path().to_owned();
+        let aside = |number: u32| std::path::PathBuf::from(format!("{socket}.aside-{number}"));
+        fs::write(&place, "kept").expect("it can be written");
+        stage.prepare(&spec).await.expect("a file is moved out of the way");
+        assert_eq!(fs::read_to_string(aside(1)).expect("it is there"), "kept");
+        fs::create_dir(&place).expect("the place is free");
+        stage.prepare(&spec).await.expect("a directory is moved out of the way");
+        symlink(aside(1), &place).expect("the place is free");
+        stage.prepare(&spec).await.expect("a link is moved out of the way");
+        assert!(aside(2).is_dir() && aside(3).is_symlink() && !place.exists());
+
+        let left = stage.stop(&spec).await.remarks.join(" ");
+        assert!(left.contains("csi.sock.aside-1, csi.sock.aside-2, csi.sock.aside-3"), "{left}");
+        assert_eq!(fs::read_to_string(aside(1)).expect("it is there"), "kept");
+    });
+}
+
+#[test]
+fn sixteen_files_beside_a_socket_are_enough_and_the_next_one_is_told_sec_02() {
+    story(|| async {
+        let stage = Stage::open(Rc::new(Minutes::default()));
+        let spec = spec("a", "zfs");
+        let socket = stage.prepare(&spec).await.expect("it can be prepared").socket;
+        for _ in 0..16 {
+            fs::write(socket.as_path(), "").expect("it can be written");
+            stage.prepare(&spec).await.expect("it is moved out of the way");
+        }
+        fs::write(socket.as_path(), "").expect("it can be written");
+        let told = stage.prepare(&spec).await.expect_err("there are too many").to_string();
+        assert!(told.contains("a regular file is in the place of the socket"), "{told}");
+    });
+}
+
+#[test]
 fn a_task_that_outlived_its_host_is_adopted_with_its_socket_s3() {
     story(|| async {
         let mut stage = Stage::open(Rc::new(Minutes::default()));

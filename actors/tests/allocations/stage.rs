@@ -14,6 +14,7 @@ use callboard_actors::allocations::{
     PrepareAllocation, PrepareError, StopAllocation, TaskContext, TaskEvent, TaskEventKind, TaskExited,
     TaskStarted,
 };
+use callboard_actors::csi::ListenerCheck;
 use callboard_actors::instances::AwaitRetired;
 use callboard_actors::registry::{Deregister, Deregistered, Register, Registered};
 use callboard_actors::shell::{Address, AskError, FeedItem, Running, Settings, Subscription};
@@ -132,7 +133,8 @@ impl Stage {
 }
 
 pub(crate) fn addresses(fixture: &Fixture) -> Rc<dyn Neighbours> {
-    Rc::new(Addresses { registry: fixture.registry.clone(), instances: fixture.instances.clone() })
+    let (registry, instances) = (fixture.registry.clone(), fixture.instances.clone());
+    Rc::new(Addresses { registry, instances, listeners: ListenerCheck::default() })
 }
 
 pub(crate) fn options(data_dir: &Path, runtime_dir: &Path) -> AllocationsOptions {

@@ -36,6 +36,35 @@ async fn what_is_no_socket_is_called_by_its_name() {
 }
 
 #[tokio::test]
+async fn a_link_to_a_socket_is_refused_and_named_with_where_it_leads_sec_02() {
+    let place = Place::new();
+    let _witness = place.serve(Plugin::default());
+    let link = format!("{}/link.sock", place.directory.path().display());
+    std::os::unix::fs::symlink(place.socket.as_path(), &link).expect("a link");
+    let error = refused(&SocketPath::new(&link).expect("short")).await;
+    assert_eq!(error.cause(), &Cause::Link { to: place.socket.to_string() });
+    let told = error.to_string();
+    assert!(told.contains(&link) && told.contains(&format!("a link to {}", place.socket)), "{told}");
+    assert!(!error.is_transient());
+}
+
+#[tokio::test]
+async fn a_socket_that_is_deleted_or_replaced_while_connected_is_noticed_reg_10() {
+    let place = Place::new();
+    let _witness = place.serve(Plugin::default());
+    let connection = place.dial().await;
+    fs::set_permissions(place.socket.as_path(), fs::Permissions::from_mode(0o600)).expect("ours to change");
+    connection.check_socket().expect("another mode makes no other file");
+    fs::remove_file(place.socket.as_path()).expect("there");
+    let deleted = connection.check_socket().expect_err("it is gone");
+    assert_eq!(deleted.class(), Class::Disconnected);
+    assert!(deleted.to_string().contains("nothing is in the place of its socket"), "{deleted}");
+    let _other = UnixListener::bind(place.socket.as_path()).expect("the path is free");
+    let replaced = connection.check_socket().expect_err("it is another one");
+    assert!(replaced.to_string().contains("another socket is in the place"), "{replaced}");
+}
+
+#[tokio::test]
 async fn a_socket_left_by_a_dead_process_refuses_and_is_not_taken_for_a_slow_one_reg_10() {
     let place = Place::new();
     drop(UnixListener::bind(place.socket.as_path()).expect("free"));

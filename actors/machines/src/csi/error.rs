@@ -34,8 +34,8 @@ mod tests {
     use super::*;
     use crate::rpc::{Cause, Code, Denial, Fault, Problem};
 
-    /// Ten faults, each with the keyword of its message, and whether a retry can help.
-    fn ten_faults() -> [(Cause, &'static str, bool); 10] {
+    /// Twelve faults, each with the keyword of its message, and whether a retry can help.
+    fn twelve_faults() -> [(Cause, &'static str, bool); 12] {
         let denial = Denial {
             path: "/run/p".to_owned(),
             owner_uid: 1,
@@ -49,6 +49,8 @@ mod tests {
         [
             (Cause::Absent, "absent", true),
             (Cause::NotASocket { what: "a directory" }, "a directory", false),
+            (Cause::Link { to: "/run/q.sock".to_owned() }, "a link to /run/q.sock", false),
+            (Cause::SocketLost { found: "nothing is" }, "nothing is in the place of its socket", true),
             (
                 Cause::Denied(denial),
                 "denied by /run/p, which belongs to 1:2 with mode 0700; we are 3:4",
@@ -65,9 +67,9 @@ mod tests {
     }
 
     #[test]
-    fn each_of_ten_faults_names_itself_and_what_was_tried_on_what_log_05() {
+    fn each_of_twelve_faults_names_itself_and_what_was_tried_on_what_log_05() {
         let endpoint = SocketPath::new("/run/p/csi.sock").expect("a good path");
-        for (cause, name, transient) in ten_faults() {
+        for (cause, name, transient) in twelve_faults() {
             let step = Step::Call(Rpc::NodeInfo);
             let error = CallError::new(step, endpoint.clone(), Duration::from_millis(1500), cause);
             let told = error.to_string();

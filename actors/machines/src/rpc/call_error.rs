@@ -59,6 +59,8 @@ impl<Step: Copy, Endpoint> CallError<Step, Endpoint> {
             Cause::Status { code, .. } => Some(*code),
             Cause::Absent
             | Cause::NotASocket { .. }
+            | Cause::Link { .. }
+            | Cause::SocketLost { .. }
             | Cause::Stranger { .. }
             | Cause::Denied(_)
             | Cause::Refused
@@ -100,6 +102,8 @@ where
             Cause::Fault(fault) => Some(fault),
             Cause::Absent
             | Cause::NotASocket { .. }
+            | Cause::Link { .. }
+            | Cause::SocketLost { .. }
             | Cause::Stranger { .. }
             | Cause::Denied(_)
             | Cause::Refused

@@ -75,6 +75,16 @@ pub enum Cause {
         /// Its type: `a directory`, `a regular file`.
         what: &'static str,
     },
+    /// A link is at the path: it may lead to the socket of another plugin, and elsewhere at any moment.
+    Link {
+        /// Where it leads, as [`crate::vocabulary::text::quoted`].
+        to: String,
+    },
+    /// The socket file of an open connection is not there any more, or is another one: whoever connects reaches somebody else, or nobody.
+    SocketLost {
+        /// What was found in its place.
+        found: &'static str,
+    },
     /// Permission was denied; final until an operator changes owner or mode.
     Denied(Denial),
     /// The socket exists and has no listener.
@@ -115,13 +125,13 @@ impl Cause {
     pub const fn class(&self) -> Class {
         match self {
             Self::Absent => Class::Absent,
-            Self::NotASocket { .. } | Self::Stranger { .. } => Class::NotASocket,
+            Self::NotASocket { .. } | Self::Link { .. } | Self::Stranger { .. } => Class::NotASocket,
             Self::Denied(_) => Class::Denied,
             Self::Refused => Class::Refused,
             Self::Busy => Class::Busy,
             Self::System { .. } => Class::Unclear,
             Self::DeadlineExceeded => Class::DeadlineExceeded,
-            Self::Disconnected { .. } => Class::Disconnected,
+            Self::Disconnected { .. } | Self::SocketLost { .. } => Class::Disconnected,
             Self::Status { code, .. } => code.class(),
             Self::Fault(_) => Class::Fault,
         }
@@ -137,6 +147,14 @@ impl fmt::Display for Cause {
             Self::NotASocket { what } => {
                 write!(f, "{what} is there, not a socket; check the endpoint that the plugin was given")
             }
+            Self::Link { to } => write!(
+                f,
+                "a link to {to} is there, not a socket; give the plugin the path of the socket itself"
+            ),
+            Self::SocketLost { found } => write!(
+                f,
+                "the connection is given up, {found} in the place of its socket; the plugin, or somebody else, has removed that"
+            ),
             Self::Stranger { detail } => f.write_str(detail),
             Self::Denied(denial) => denial.fmt(f),
             Self::Refused => f.write_str(

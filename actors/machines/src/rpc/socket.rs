@@ -16,6 +16,13 @@ impl SocketFile {
         Self { device, inode, changed }
     }
 
+    /// Whether both are one file. Its change time may differ: a plugin sets the mode of its socket when it listens already. The kernel
+    /// keeps the file of an open connection, so that no other one has its number.
+    #[must_use]
+    pub const fn is_same_file(&self, other: &Self) -> bool {
+        self.device == other.device && self.inode == other.inode
+    }
+
     /// A fake file for tests without a file system, identified by its number.
     pub const fn numbered(inode: u64) -> Self {
         Self { device: 0, inode, changed: (0, 0) }
