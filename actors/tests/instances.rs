@@ -12,6 +12,7 @@ use callboard_actors::registry::MemoryStore;
 use callboard_actors::shell::Ending;
 use callboard_actors::vocabulary::{Health, SocketPath};
 use futures_util::FutureExt;
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
 use tokio::time::Instant;
 
@@ -528,6 +529,36 @@ fn a_plugin_whose_socket_is_deleted_is_left_within_a_round_and_found_again_at_it
         let second = fixture.dispense(&zfs, 40 * SECOND).await.expect("it is healthy again");
         assert_ne!(first.generation, second.generation, "another connection is another generation");
         drop(serving);
+        fixture.stop_instances().await;
+    });
+}
+
+/// Accepts one connection, and sends PING frames until it is closed.
+async fn flood(listener: UnixListener) {
+    let (mut stream, _) = listener.accept().await.expect("somebody connects");
+    let (mut reading, mut writing) = stream.split();
+    let ping: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    writing.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.expect("it is connected");
+    let mut nowhere = tokio::io::sink();
+    tokio::select! {
+        () = async { while writing.write_all(ping).await.is_ok() {} } => {}
+        _ = tokio::io::copy(&mut reading, &mut nowhere) => {}
+    }
+}
+
+#[test]
+fn a_plugin_that_floods_its_connection_is_unhealthy_with_the_reason_f17() {
+    story(|| async {
+        let fixture = Fixture::open();
+        let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
+        let mut watch = fixture.watch();
+        let listener = UnixListener::bind(socket.as_path()).expect("the path is free");
+        let flooding = tokio::spawn(flood(listener));
+        fixture.register(&zfs, "a", &socket).await;
+        let report = watch.until(&zfs, "unhealthy").await;
+        let Health::Unhealthy { reason } = &report.health else { panic!("{report:?}") };
+        assert!(reason.contains("floods the connection with HTTP/2 frames"), "{reason}");
+        flooding.await.expect("it ends");
         fixture.stop_instances().await;
     });
 }

@@ -117,7 +117,7 @@ async fn ask_once(
     prove: impl FnOnce(&csi::Listener) -> Result<(), String>,
 ) -> Result<Answer, CallError> {
     let limits = Limits { dial_deadline: deadline, ..Limits::default() };
-    let connection = Connection::dial_proven(socket, limits, prove, || ()).await?;
+    let connection = Connection::dial_proven(socket, limits, prove, |_| ()).await?;
     connection.call(rpc, deadline).await
 }
 

@@ -40,11 +40,11 @@ impl Connection {
     /// No file at the path, another file type, no permission, no listener, a full queue and a timeout are each a separate
     /// [`Cause`] (REG-10, SEC-03).
     pub async fn dial(endpoint: &SocketPath, limits: Limits) -> Result<Self, CallError> {
-        Self::dial_proven(endpoint, limits, |_| Ok(()), || ()).await
+        Self::dial_proven(endpoint, limits, |_| Ok(()), |_| ()).await
     }
 
     /// The same; sends only after `prove` has accepted the listener that the kernel reports. `on_end` is called once when the connection
-    /// has ended, by whichever side.
+    /// has ended, by whichever side; its argument says why if the plugin was cut off.
     ///
     /// # Errors
     /// As [`Self::dial`], and [`Cause::Stranger`] for a listener that is not accepted.
@@ -52,7 +52,7 @@ impl Connection {
         endpoint: &SocketPath,
         limits: Limits,
         prove: impl FnOnce(&Listener) -> Result<(), String>,
-        on_end: impl FnOnce() + Send + 'static,
+        on_end: impl FnOnce(Option<String>) + Send + 'static,
     ) -> Result<Self, CallError> {
         let dialled = timeout(limits.dial_deadline, connect_to_socket(endpoint, prove, on_end)).await;
         match dialled.unwrap_or(Err(Cause::DeadlineExceeded)) {

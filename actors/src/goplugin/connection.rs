@@ -262,7 +262,7 @@ impl fmt::Debug for Connection {
 async fn connect(endpoint: &PluginEndpoint) -> Result<Channel, Cause> {
     match endpoint {
         PluginEndpoint::Unix(path) => {
-            let connected = connect_to_socket(&socket(path)?, |_| Ok(()), || ()).await;
+            let connected = connect_to_socket(&socket(path)?, |_| Ok(()), |_| ()).await;
             connected.map(|(_, channel)| channel)
         }
         PluginEndpoint::Tcp(address) => connect_to_port(*address).await,
@@ -275,7 +275,7 @@ async fn connect_proven(
 ) -> Result<Channel, Cause> {
     match endpoint {
         PluginEndpoint::Unix(path) => {
-            let connected = connect_to_socket(&socket(path)?, prove, || ()).await;
+            let connected = connect_to_socket(&socket(path)?, prove, |_| ()).await;
             connected.map(|(_, channel)| channel)
         }
         PluginEndpoint::Tcp(address) => connect_to_proven_port(*address, prove).await,

@@ -90,10 +90,10 @@ impl Handler {
         Box::pin(async move {
             let gate = Arc::new(Gate::new(limits.calls_max));
             let ended = Arc::clone(&gate);
-            let on_end = move || {
+            let on_end = move |cut_off| {
                 ended.close(ConnectionEnd::Lost);
                 // An instance that has ended needs no news.
-                let _ = address.notify(ConnectionEnded { connection });
+                let _ = address.notify(ConnectionEnded { connection, cut_off });
             };
             let allocation = serves.1.clone();
             let prove = |listener: &_| listeners.check(&allocation, listener);

@@ -20,6 +20,7 @@ use tonic::codegen::http::header::USER_AGENT;
 use tonic::codegen::http::uri::{Authority, PathAndQuery, Scheme};
 use tonic::codegen::http::{HeaderValue, Request, Response, Uri};
 
+use super::metered::{Meter, Metered};
 use super::socket::{HeldSocket, not_connected};
 use super::status::told;
 use super::{Cause, Listener, SocketFile};
@@ -40,11 +41,12 @@ const GRACE: Duration = Duration::from_secs(1);
 const HEADERS_BYTES_MAX: u32 = 1024 * 1024;
 
 /// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. A symlink is refused. Returns also the
-/// file that it is connected to. `on_end` is called once when the connection has ended, by whichever side.
+/// file that it is connected to. `on_end` is called once when the connection has ended, by whichever side; its argument says why if the
+/// plugin was cut off.
 pub(crate) async fn connect_to_socket(
     endpoint: &SocketPath,
     prove: impl FnOnce(&Listener) -> Result<(), String>,
-    on_end: impl FnOnce() + Send + 'static,
+    on_end: impl FnOnce(Option<String>) + Send + 'static,
 ) -> Result<(SocketFile, Channel), Cause> {
     let socket = HeldSocket::open(endpoint)?;
     let stream = UnixStream::connect(socket.place());
@@ -63,12 +65,12 @@ pub(crate) async fn connect_to_proven_port(
 ) -> Result<Channel, Cause> {
     let stream = stream_to_port(address).await?;
     prove(&Listener::Port(address)).map_err(|detail| Cause::Stranger { detail })?;
-    over(stream, || ()).await
+    over(stream, |_| ()).await
 }
 
 /// Connects to a port of a plugin. Small messages are sent at once (no Nagle), and keepalive detects a vanished peer (D42).
 pub(crate) async fn connect_to_port(address: SocketAddr) -> Result<Channel, Cause> {
-    over(stream_to_port(address).await?, || ()).await
+    over(stream_to_port(address).await?, |_| ()).await
 }
 
 async fn stream_to_port(address: SocketAddr) -> Result<TcpStream, Cause> {
@@ -89,17 +91,19 @@ pub(crate) fn asked<W>(question: W, deadline: Duration) -> tonic::Request<W> {
     request
 }
 
-/// Starts HTTP/2 over a stream. `on_end` is called once when the connection has ended.
+/// Starts HTTP/2 over a stream. `on_end` is called once when the connection has ended, with the reason if the plugin was cut off.
 async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     stream: S,
-    on_end: impl FnOnce() + Send + 'static,
+    on_end: impl FnOnce(Option<String>) + Send + 'static,
 ) -> Result<Channel, Cause> {
-    let executor = Executor::default();
+    let (executor, meter) = (Executor::default(), Meter::new());
+    let stream = Metered::new(stream, meter.clone());
     let mut http2 = http2::Builder::new(executor.clone());
     let connecting = http2.max_header_list_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream));
     let (requests, connection) =
         connecting.await.map_err(|error| Cause::Disconnected { detail: told(&error) })?;
-    let on_end = OnDrop(Some(on_end));
+    let cut_off = meter.clone();
+    let on_end = OnDrop(Some(move || on_end(cut_off.flood().map(|flood| flood.to_string()))));
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             // Each call that is under way or comes later fails with this as well.
@@ -107,7 +111,7 @@ async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
         }
         drop(on_end);
     });
-    Ok(Channel { requests, stream: executor.0 })
+    Ok(Channel { requests, meter, stream: executor.0 })
 }
 
 /// Calls a function once, also if the task that holds it is dropped.
@@ -140,6 +144,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> hyper::rt::Executor<F> 
 #[derive(Debug, Clone)]
 pub struct Channel {
     requests: http2::SendRequest<Body>,
+    meter: Meter,
     /// The task that holds the stream.
     stream: Arc<OnceLock<AbortHandle>>,
 }
@@ -188,6 +193,7 @@ impl Service<Request<Body>> for Channel {
         *request.uri_mut() =
             Uri::from_parts(uri).expect("a scheme, an authority and a path are a whole address");
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(PROGRAM));
+        self.meter.asked();
         Box::pin(self.requests.send_request(request).map_err(ChannelError::from))
     }
 }

@@ -11,6 +11,8 @@
 //! ```
 
 mod channel;
+mod flood;
+mod metered;
 mod socket;
 mod status;
 

@@ -3,6 +3,7 @@
 mod answers;
 mod dialling;
 mod failures;
+mod flooding;
 
 mod garbled;
 mod plugin;

@@ -62,7 +62,7 @@ impl Machine for Instance {
                 self.retire(effects);
             }
             Input::Asked { id, ask: InstanceAsk::ConnectionEnded(ended), .. } => {
-                self.connection_ended(moment, ended.connection, effects);
+                self.connection_ended(moment, ended, effects);
                 effects.reply(*id, InstanceAnswer::ConnectionEnded(()));
             }
             Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),

@@ -1,9 +1,9 @@
 //! How an instance begins, and how it ends when its connection does: it has one connection.
 
-use super::messages::InstanceReport;
+use super::messages::{ConnectionEnded, InstanceReport};
 use super::state::{Instance, InstanceConfig, InstanceTimer, Link, Phase};
 use crate::kernel::Effects;
-use crate::vocabulary::{Attempt, Fitness, Health, Moment};
+use crate::vocabulary::{Fitness, Health, Moment};
 
 /// What is known before the first look is over: of the former instance, if there was one.
 pub(super) fn first_report(config: &InstanceConfig, moment: Moment) -> InstanceReport {
@@ -59,10 +59,25 @@ impl InstanceReport {
 }
 
 impl Instance {
-    pub(super) fn connection_ended(&mut self, moment: Moment, ended: Attempt, effects: &mut Effects<Self>) {
+    pub(super) fn connection_ended(
+        &mut self,
+        moment: Moment,
+        ended: &ConnectionEnded,
+        effects: &mut Effects<Self>,
+    ) {
         match (&self.phase, &self.link) {
-            (Phase::Asked(_) | Phase::Resting, Link::Up { connection, .. }) if *connection == ended => {
-                let reason = format!("the connection to {} has ended", self.config.socket);
+            (Phase::Asked(_) | Phase::Resting, Link::Up { connection, .. })
+                if *connection == ended.connection =>
+            {
+                let socket = &self.config.socket;
+                let Some(cut_off) = &ended.cut_off else {
+                    let reason = format!("the connection to {socket} has ended");
+                    return self.connection_lost(moment, reason, effects);
+                };
+                // Unlike one that died it is at fault: work is routed to another one if there is one.
+                let reason = format!("the connection to {socket} was cut off: {cut_off}");
+                self.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
+                self.set_health(moment, Health::Unhealthy { reason: reason.clone() });
                 self.connection_lost(moment, reason, effects);
             }
             // A former connection, or the end is known.

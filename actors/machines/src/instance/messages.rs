@@ -44,10 +44,12 @@ pub struct Retire;
 
 /// Tells an instance that a connection has ended: the plugin closed it, or its process is gone. From anyone but the connection itself
 /// it has no effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ConnectionEnded {
     /// The number of the connection, counted from the first dial of the instance.
     pub connection: Attempt,
+    /// Why the plugin was cut off, if it was.
+    pub cut_off: Option<String>,
 }
 
 conversation! {

@@ -38,8 +38,9 @@ fn say(
         "retire" => stage.ask(InstanceAsk::Retire(Retire)),
         // Of the first connection, unless another one is named.
         "connection-ends" => {
+            let cut_off = args.take_key("cut-off").map(str::to_owned);
             let connection = Attempt::new(args.next_pos().unwrap_or("1").parse()?);
-            stage.ask(InstanceAsk::ConnectionEnded(ConnectionEnded { connection }));
+            stage.ask(InstanceAsk::ConnectionEnded(ConnectionEnded { connection, cut_off }));
         }
         // All answers of a healthy plugin, from the first call to the last.
         "whole" => {

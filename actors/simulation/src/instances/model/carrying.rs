@@ -202,7 +202,11 @@ impl InstancesModel {
     /// The connection of this instance ends.
     pub(in super::super) fn hang_up(&mut self, moment: Moment, life: Attempt) {
         if let Some(child) = self.children.get_mut(&life) {
-            child.actor.ask(moment, NOBODY, ConnectionEnded { connection: CONNECTION }.into_ask());
+            child.actor.ask(
+                moment,
+                NOBODY,
+                ConnectionEnded { connection: CONNECTION, cut_off: None }.into_ask(),
+            );
         }
         self.carry_child(moment, life);
         self.carry_parent(moment);
