@@ -8,6 +8,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
+use callboard::actors::vocabulary::SocketPath;
+use callboard::admin::AdminClient;
 use program::{CALLBOARD, Stage, TIMEOUT, refusal, until_true};
 use rustix::process::Signal;
 
@@ -187,18 +189,60 @@ fn what_listens_and_hangs_up_is_no_host() {
 }
 
 #[test]
-fn clients_that_forget_to_leave_take_a_bounded_number_of_descriptors() {
+fn clients_that_forget_to_leave_take_a_bounded_number_of_descriptors_and_keep_nobody_out() {
     let stage = Stage::new("");
     let host = stage.run();
     let pid = host.json(&["status"])["host"]["pid"].to_string();
     let descriptors = || std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors").count();
     let before = descriptors();
     let socket = stage.data_dir().join("admin.sock");
-    // The kernel's queue is as long as the number of places, so all of these connect and half of them wait.
+    // All of these connect, and half of them are closed for the others.
     let idle: Vec<_> = (0..120).map(|_| UnixStream::connect(&socket).expect("there is room")).collect();
     until_true("all places are taken", TIMEOUT, || descriptors() >= before + 60);
+    assert!(host.ask(&["status"]).status.success(), "there is room for one more");
     assert!(descriptors() <= before + 70, "{} descriptors", descriptors());
     drop(idle);
     until_true("all places are free again", TIMEOUT, || descriptors() <= before + 5);
     assert!(host.ask(&["status"]).status.success());
+}
+
+#[test]
+fn so_many_watch_and_no_more_and_room_for_others_remains() {
+    let stage = Stage::new("");
+    let host = stage.run();
+    let socket = stage.data_dir().join("admin.sock");
+    let socket = SocketPath::new(socket.to_str().expect("readable")).expect("a short path");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let mut watching = Vec::new();
+        for _ in 0..32 {
+            let mut client = AdminClient::connect(&socket).await.expect("there is room");
+            let mut told = client.watch().await.expect("so many may watch");
+            told.next().await.expect("the host runs").expect("it begins with the whole status");
+            watching.push((client, told));
+        }
+        let mut one_more = AdminClient::connect(&socket).await.expect("there is room");
+        let refused = one_more.watch().await.expect_err("so many watch already");
+        assert_eq!(
+            refused.to_string(),
+            "32 clients watch this host already and no more may; end one of them"
+        );
+        one_more.status().await.expect("it may ask for everything else");
+        // Connections without a call are closed for others, and those that watch are not.
+        let idle: Vec<_> =
+            (0..100).map(|_| UnixStream::connect(socket.as_path()).expect("it listens")).collect();
+        assert!(host.ask(&["status"]).status.success());
+        assert_eq!(host.refusal(&["stop", "nothing"]).0, 1);
+        drop(idle);
+        watching.pop();
+        let mut another = AdminClient::connect(&socket).await.expect("there is room");
+        while another.watch().await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        for (_, told) in &mut watching {
+            // Its stream is open: there is news or nothing yet, and no end.
+            let news = tokio::time::timeout(std::time::Duration::from_millis(1), told.next()).await;
+            assert!(!matches!(news, Ok(Ok(None) | Err(_))), "{news:?}");
+        }
+    });
 }

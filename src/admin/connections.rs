@@ -1,41 +1,157 @@
-//! Connections as they come to the admin socket: so many at once and no more, so that no client that forgets to leave takes
-//! the host's descriptors.
+//! Connections as they come to the admin socket. There is always room for one more: at the limit the one that has been quiet for longest
+//! is closed. So no client that forgets to leave keeps an operator out, or takes the host's descriptors.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::sleep;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
-/// How many connections there may be at once; more wait in the kernel's queue.
+/// How many connections there may be at once.
 pub(super) const CONNECTIONS_MAX: usize = 64;
+/// How long a connection may be quiet without a long call.
+const QUIET_MAX: Duration = Duration::from_secs(600);
+/// How often connections that are quiet for too long are looked for.
+const LOOK_PAUSE: Duration = Duration::from_secs(30);
 /// How long to wait when no connection can be taken, for want of descriptors for instance.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A connection, as its calls and the limit see it.
+#[derive(Debug, Clone)]
+pub(super) struct Peer {
+    /// Who it is, as the kernel says.
+    pub(super) credentials: UdsConnectInfo,
+    place: Arc<Place>,
+}
+
+impl Peer {
+    /// Begins a call that may take long without a word: its connection is not closed for being quiet until this is dropped.
+    pub(super) fn stay(&self) -> Staying {
+        self.place.state().staying += 1;
+        Staying(Arc::clone(&self.place))
+    }
+}
+
+/// A long call of a connection.
+#[derive(Debug)]
+pub(super) struct Staying(Arc<Place>);
+
+impl Drop for Staying {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.staying -= 1;
+        state.active = Instant::now();
+    }
+}
+
+#[derive(Debug)]
+struct Place(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    active: Instant,
+    staying: usize,
+    is_closed: bool,
+    reader: Option<Waker>,
+}
+
+impl Place {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is locked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Since when it could be closed. `None` for one with a long call, and for one that is closed already.
+    fn quiet_since(&self) -> Option<Instant> {
+        let state = self.state();
+        (state.staying == 0 && !state.is_closed).then_some(state.active)
+    }
+
+    fn close(&self) {
+        let reader = {
+            let mut state = self.state();
+            state.is_closed = true;
+            state.reader.take()
+        };
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+}
+
+/// The connections that are open.
+#[derive(Debug, Default)]
+struct Places(Vec<Weak<Place>>);
+
+impl Places {
+    fn open_ones(&mut self) -> Vec<Arc<Place>> {
+        self.0.retain(|place| place.strong_count() > 0);
+        self.0.iter().filter_map(Weak::upgrade).filter(|place| !place.state().is_closed).collect()
+    }
+
+    /// Has a place for one more, if need be that of the connection that has been quiet for longest.
+    fn has_room(&mut self) -> bool {
+        let open = self.open_ones();
+        if open.len() < CONNECTIONS_MAX {
+            return true;
+        }
+        let quiet = open.iter().filter_map(|place| Some((place.quiet_since()?, place)));
+        let Some((_, place)) = quiet.min_by_key(|(since, _)| *since) else { return false };
+        tracing::info!(connections = open.len(), "closing the quietest connection to the admin socket");
+        place.close();
+        true
+    }
+
+    fn take(&mut self) -> Arc<Place> {
+        let state = State { active: Instant::now(), staying: 0, is_closed: false, reader: None };
+        let place = Arc::new(Place(Mutex::new(state)));
+        self.0.push(Arc::downgrade(&place));
+        place
+    }
+
+    fn close_quiet_ones(&mut self) {
+        let is_over = |since: Instant| since.elapsed() >= QUIET_MAX;
+        self.open_ones()
+            .iter()
+            .filter(|place| place.quiet_since().is_some_and(is_over))
+            .for_each(|place| place.close());
+    }
+}
 
 /// A connection, counted until it is dropped.
 #[derive(Debug)]
 pub(super) struct Counted {
     stream: UnixStream,
-    _permit: OwnedSemaphorePermit,
+    place: Arc<Place>,
 }
 
 /// Connections as they come. One that cannot be taken ends nothing.
 pub(super) fn connections(listener: UnixListener) -> impl Stream<Item = io::Result<Counted>> {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    unfold((listener, places), |(listener, places)| async {
-        let permit = Arc::clone(&places).acquire_owned().await.ok()?;
+    let mut looks = interval(LOOK_PAUSE);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    unfold((listener, Places::default(), looks), |(listener, mut places, mut looks)| async {
         loop {
-            match listener.accept().await {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = looks.tick() => {
+                    places.close_quiet_ones();
+                    continue;
+                }
+            };
+            match accepted {
                 Ok((stream, _)) => {
-                    return Some((Ok(Counted { stream, _permit: permit }), (listener, places)));
+                    while !places.has_room() {
+                        sleep(ACCEPT_PAUSE).await;
+                    }
+                    let place = places.take();
+                    return Some((Ok(Counted { stream, place }), (listener, places, looks)));
                 }
                 Err(error) => {
                     tracing::warn!(error = %error, "cannot take a connection on the admin socket");
@@ -47,20 +163,38 @@ pub(super) fn connections(listener: UnixListener) -> impl Stream<Item = io::Resu
 }
 
 impl Connected for Counted {
-    type ConnectInfo = UdsConnectInfo;
+    type ConnectInfo = Peer;
 
-    fn connect_info(&self) -> UdsConnectInfo {
-        self.stream.connect_info()
+    fn connect_info(&self) -> Peer {
+        Peer { credentials: self.stream.connect_info(), place: Arc::clone(&self.place) }
+    }
+}
+
+impl Counted {
+    fn moved<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if matches!(result, Poll::Ready(Ok(_))) {
+            self.place.state().active = Instant::now();
+        }
+        result
     }
 }
 
 impl AsyncRead for Counted {
+    /// A closed connection has come to its end.
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        {
+            let mut state = self.place.state();
+            if state.is_closed {
+                return Poll::Ready(Ok(()));
+            }
+            state.reader = Some(context.waker().clone());
+        }
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.moved(read)
     }
 }
 
@@ -70,7 +204,8 @@ impl AsyncWrite for Counted {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.moved(written)
     }
 
     fn poll_write_vectored(
@@ -78,7 +213,8 @@ impl AsyncWrite for Counted {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.moved(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -91,5 +227,51 @@ impl AsyncWrite for Counted {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::StreamExt;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_connection_makes_room_and_one_with_a_long_call_does_not() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.sock");
+        let mut connections = pin!(connections(UnixListener::bind(&path).expect("a socket")));
+        let mut clients = Vec::new();
+        let mut served = Vec::new();
+        for _ in 0..CONNECTIONS_MAX {
+            clients.push(UnixStream::connect(&path).await.expect("it listens"));
+            served.push(connections.next().await.expect("it goes on").expect("a connection"));
+            sleep(Duration::from_millis(1)).await;
+        }
+        let staying = served[0].connect_info().stay();
+        clients.push(UnixStream::connect(&path).await.expect("it listens"));
+        let _one_more = connections.next().await.expect("it goes on").expect("there is room");
+        assert_eq!(served[1].read(&mut [0]).await.expect("it is at its end"), 0);
+        assert!(served[0].place.quiet_since().is_none() && served[2].place.quiet_since().is_some());
+        drop(staying);
+        assert!(served[0].place.quiet_since().is_some_and(|since| since.elapsed() < LOOK_PAUSE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_quiet_for_ten_minutes_is_closed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.sock");
+        let mut connections = pin!(connections(UnixListener::bind(&path).expect("a socket")));
+        let _client = UnixStream::connect(&path).await.expect("it listens");
+        let mut served = connections.next().await.expect("it goes on").expect("a connection");
+        let (began, mut byte) = (Instant::now(), [0]);
+        tokio::select! {
+            read = served.read(&mut byte) => assert_eq!(read.expect("it is at its end"), 0),
+            _ = connections.next() => panic!("nobody else comes"),
+        }
+        assert!(began.elapsed() >= QUIET_MAX && began.elapsed() < QUIET_MAX + 2 * LOOK_PAUSE);
     }
 }

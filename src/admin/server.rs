@@ -15,6 +15,7 @@ use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 
 use super::connections::connections;
@@ -29,6 +30,12 @@ use crate::usage::UsageView;
 
 /// Questions of one connection that are worked on at once.
 const QUESTIONS_MAX: usize = 32;
+/// The largest question: it names an allocation or two.
+const QUESTION_BYTES_MAX: usize = 64 * 1024;
+/// How many bytes of unread questions one connection may take of our memory.
+const WINDOW_BYTES: u32 = 128 * 1024;
+/// The largest headers of a question.
+const HEADERS_BYTES_MAX: u32 = 16 * 1024;
 /// How long clients may take to go when the server ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -101,11 +108,16 @@ impl AdminSocket {
     #[must_use]
     pub fn serve(self, sources: Sources) -> AdminServer {
         let Self { file, listener } = self;
-        let service = Service { sources: Arc::new(sources) };
-        let service = admin_server::AdminServer::with_interceptor(service, check_peer);
+        let service = admin_server::AdminServer::new(Service::new(sources));
+        let service = service.max_decoding_message_size(QUESTION_BYTES_MAX);
+        let service = InterceptedService::new(service, check_peer);
         let (stop, stopped) = oneshot::channel::<Infallible>();
         let serving = Server::builder()
             .concurrency_limit_per_connection(QUESTIONS_MAX)
+            .max_concurrent_streams(u32::try_from(QUESTIONS_MAX).ok())
+            .initial_stream_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(WINDOW_BYTES)
+            .http2_max_header_list_size(HEADERS_BYTES_MAX)
             .add_service(service)
             // The sender is dropped to stop it.
             .serve_with_incoming_shutdown(connections(listener), async { drop(stopped.await) });

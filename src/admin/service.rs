@@ -9,12 +9,12 @@ use callboard_actors::shell::{Address, AskError, Clock, FeedItem, Machine, StopM
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1 as wire;
 use futures_util::{Stream, StreamExt};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 
 use super::compose::{self, Views};
+use super::connections::{Peer, Staying};
 use super::convert::{self, not_replaced, refused, task_refused, unanswered};
 use super::driven;
 use super::plugins;
@@ -30,15 +30,35 @@ use crate::timeline;
 /// The longest timeout of a replacement.
 const REPLACE_WITHIN_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 
+/// How many may watch at once, or follow the timeline: fewer than there may be connections, so that room for others remains.
+const WATCHERS_MAX: usize = 32;
+/// How many may wait at once for the end of an allocation or task.
+const WAITING_MAX: usize = 16;
+
 /// Answers for a host.
 #[derive(Debug, Clone)]
 pub(super) struct Service {
     pub(super) sources: Arc<Sources>,
+    watchers: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
+/// The place of a call that takes long. Its connection is not closed meanwhile.
+type LongCall = (OwnedSemaphorePermit, Option<Staying>);
+
+fn long_call<T>(
+    places: &Arc<Semaphore>,
+    request: &Request<T>,
+    refusal: impl FnOnce() -> String,
+) -> Result<LongCall, Status> {
+    let place = Arc::clone(places).try_acquire_owned();
+    let place = place.map_err(|_none| Status::resource_exhausted(refusal()))?;
+    Ok((place, request.extensions().get::<Peer>().map(Peer::stay)))
 }
 
 /// Lets through whom the kernel knows as our own user, or as root.
 pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
-    let peer = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
+    let peer = request.extensions().get::<Peer>().and_then(|peer| peer.credentials.peer_cred);
     let ours = rustix::process::geteuid().as_raw();
     match peer.map(|peer| peer.uid()) {
         Some(uid) if uid == ours || uid == 0 => Ok(request),
@@ -178,6 +198,28 @@ fn allocation_id(name: &str) -> Result<AllocationId, Status> {
 }
 
 impl Service {
+    pub(super) fn new(sources: Sources) -> Self {
+        Self {
+            sources: Arc::new(sources),
+            watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+        }
+    }
+
+    fn watcher<T>(&self, request: &Request<T>) -> Result<LongCall, Status> {
+        long_call(&self.watchers, request, || {
+            format!("{WATCHERS_MAX} clients watch this host already and no more may; end one of them")
+        })
+    }
+
+    fn waiter<T>(&self, request: &Request<T>) -> Result<LongCall, Status> {
+        long_call(&self.waiting, request, || {
+            format!(
+                "{WAITING_MAX} clients wait for an end already and no more may; try again when one of them has it"
+            )
+        })
+    }
+
     fn stopping(&self) -> Option<Stopping> {
         self.sources.stopping.borrow().clone()
     }
@@ -234,6 +276,7 @@ impl wire::admin_server::Admin for Service {
         &self,
         request: Request<wire::StopAllocationRequest>,
     ) -> Result<Response<wire::StopAllocationResponse>, Status> {
+        let _place = self.waiter(&request)?;
         let allocation = allocation_id(&request.into_inner().name)?;
         let answer = self.stop(&allocation).await;
         // An actor that has ended with the host has stopped what it ran.
@@ -249,6 +292,7 @@ impl wire::admin_server::Admin for Service {
         &self,
         request: Request<wire::ReplaceAllocationRequest>,
     ) -> Result<Response<wire::ReplaceAllocationResponse>, Status> {
+        let _place = self.waiter(&request)?;
         let wire::ReplaceAllocationRequest { name, with, healthy_for_ms, within_ms } = request.into_inner();
         let replace = Replace {
             allocation: allocation_id(&name)?,
@@ -267,6 +311,8 @@ impl wire::admin_server::Admin for Service {
         &self,
         request: Request<wire::ShutdownRequest>,
     ) -> Result<Response<wire::ShutdownResponse>, Status> {
+        // Whoever asks for it gets it, however many do.
+        let _staying = request.extensions().get::<Peer>().map(Peer::stay);
         let mode = if request.into_inner().detach { StopMode::Detach } else { StopMode::Stop };
         let (reply, stopped) = oneshot::channel();
         let ended = |_| Status::unavailable("the host is ending already");
@@ -279,10 +325,11 @@ impl wire::admin_server::Admin for Service {
 
     async fn watch(
         &self,
-        _request: Request<wire::WatchRequest>,
+        request: Request<wire::WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
+        let place = self.watcher(&request)?;
         let watching = watch::Watching::begin(Arc::clone(&self.sources));
-        Ok(Response::new(Box::pin(watching.into_stream())))
+        Ok(Response::new(Box::pin(while_held(place, watching.into_stream()))))
     }
 
     type TimelineStream = Pin<Box<dyn Stream<Item = Result<wire::Said, Status>> + Send>>;
@@ -291,10 +338,19 @@ impl wire::admin_server::Admin for Service {
         &self,
         request: Request<wire::TimelineRequest>,
     ) -> Result<Response<Self::TimelineStream>, Status> {
+        let place = self.watcher(&request)?;
         let Sources { host, agent, tasks, .. } = &*self.sources;
         let lines = timeline::follow(host.clone(), agent, tasks, request.into_inner().gates);
-        Ok(Response::new(Box::pin(ReceiverStream::new(lines).map(Ok))))
+        Ok(Response::new(Box::pin(while_held(place, ReceiverStream::new(lines).map(Ok)))))
     }
+}
+
+/// The same stream, which keeps a place for as long as it is there.
+fn while_held<T>(place: LongCall, stream: impl Stream<Item = T>) -> impl Stream<Item = T> {
+    stream.map(move |item| {
+        let _held = &place;
+        item
+    })
 }
 
 #[cfg(test)]
