@@ -65,7 +65,7 @@ impl Runners for Teller {
         unanswered()
     }
 
-    fn sent(&self, _run: RunKey) -> Asking<()> {
+    fn sent(&self, _run: RunKey) -> Asking<bool> {
         unanswered()
     }
 
