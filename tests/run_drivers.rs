@@ -3,7 +3,10 @@
 mod program;
 
 use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use program::driven::{driver_pid, find, kill, starts, task, until_running};
@@ -310,7 +313,7 @@ fn a_mute_plugin_holds_up_nobody_else_is_told_after_its_own_time_and_leaves_noth
     let plugins = plugin_dir(&stage);
     let mute = plugins.join("callboard-mute");
     let script = format!("printf '#!/bin/sh\\nexec sleep 1000\\n' > {mute:?} && chmod 755 {mute:?}");
-    assert!(std::process::Command::new("/bin/sh").args(["-c", &script]).status().expect("it runs").success());
+    assert!(Command::new("/bin/sh").args(["-c", &script]).status().expect("it runs").success());
     let driver = |name: &str, file: &str, more: &str| {
         format!("[[driver]]\nname = {name:?}\nplugin = \"callboard-{file}\"\n{more}\n")
     };
@@ -410,4 +413,41 @@ fn a_host_that_is_killed_at_any_moment_of_a_start_never_runs_a_task_twice_prc_09
     program.signal(Signal::TERM);
     assert!(program.ended().0.success());
     until_true("nothing is left", TIMEOUT, || !exists(driver) && !running.iter().any(|pid| exists(*pid)));
+}
+
+#[test]
+fn a_refused_driver_is_not_launched_until_its_file_is_another_one_and_its_task_says_so_sec_07() {
+    let stage = Stage::new("");
+    let directory = stage.directory.path().display().to_string();
+    let written = |name: &str, script: &str| {
+        let file = stage.directory.path().join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("it is written");
+        std::fs::set_permissions(&file, Permissions::from_mode(0o755)).expect("it is ours");
+        file
+    };
+    let arguments = format!("plugin exec --name exec --allow-builtin-name --state-dir {directory}/state");
+    let sound = written("sound", &format!("exec {CALLBOARD} {arguments}"));
+    let digest = Command::new("sha256sum").arg(&sound).output().expect("it runs").stdout;
+    let digest = String::from_utf8(digest).expect("a text")[..64].to_owned();
+    let file = written("driver", &format!("touch {directory}/ran"));
+    let place = file.display().to_string();
+    stage.configure(&format!(
+        "[[driver]]\nname = \"exec\"\nsha256 = {digest:?}\ncommand = [{place:?}]\n{}",
+        task(&directory, "web", "")
+    ));
+
+    let program = stage.run();
+    let status = program.until("a refused driver whose task says so", |status| {
+        let event = find(status, "tasks", "web")["last_event"].as_str().unwrap_or_default();
+        find(status, "drivers", "exec")["stage"] == "refused" && event.contains("refused: ")
+    });
+    let driver = find(&status, "drivers", "exec");
+    assert_eq!((&driver["health"], &driver["launches"]), (&"unhealthy".into(), &0.into()), "{status:#}");
+    assert!(driver["reason"].as_str().expect("a text").contains("SHA-256"), "{status:#}");
+
+    std::fs::rename(&sound, &file).expect("it is replaced");
+    let status = until_running(&program, "web");
+    assert_eq!(find(&status, "drivers", "exec")["launches"], 1, "{status:#}");
+    assert!(!stage.directory.path().join("ran").exists(), "what is refused is never run");
+    program.json(&["stop", "web"]);
 }

@@ -73,6 +73,10 @@ fn reported(report: &DriverReport, before: Option<&DriverReport>) -> Vec<Line> {
                 format!("{} is lost, and tried again after a pause: {}", report.name, report.reason);
             Some(Line::new(Voice::Drivers, Voice::Everyone, message).of_fate(driver(), Fate::Lost))
         }
+        DriverStage::Refused => {
+            let message = format!("{} is {}", report.name, report.reason);
+            Some(Line::new(Voice::Drivers, Voice::Everyone, message).of_fate(driver(), Fate::Lost))
+        }
         DriverStage::Stopping => Some(to_driver("end, or be left".to_owned())),
         // The process itself, its health, or its end are told.
         DriverStage::Launching | DriverStage::Watching | DriverStage::Gone => None,
@@ -102,6 +106,7 @@ fn health(report: &DriverReport) -> Option<Line> {
             | DriverStage::Connecting
             | DriverStage::Watching
             | DriverStage::Pausing
+            | DriverStage::Refused
             | DriverStage::Stopping
             | DriverStage::Gone,
             _,

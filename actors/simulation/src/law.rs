@@ -72,6 +72,7 @@ laws! {
     Shd4 = "SHD-04": "a driver is asked to end only when the calls to it have ended, or their time is over",
     Shd6 = "SHD-06": "stopping wins over everything else in every step of a driver's life, and ends what runs",
     Prc3 = "PRC-03": "what is left of a process has ended before its successor starts",
+    Sec7 = "SEC-07": "a driver whose program is refused is not launched again before that has changed, or somebody asks for it",
     Prc4 = "PRC-04": "of each driver there is one process and one actor, and never a second",
     Prc5 = "PRC-05": "the end of a driver's process is told at once, and cuts off whoever still asks",
     Prc9 = "PRC-09": "the intent is on disk before the process is, and whatever runs is owned, by a record that stays as long",

@@ -1,6 +1,6 @@
 //! What a driver does: it holds the one connection, and passes its news on.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 
 use super::behaviour::CALL_GRACE;
+use super::change::FileState;
 use super::client::{DriverConnections, ServingProcess};
 use super::generations::Generations;
 use super::link::Link;
@@ -41,6 +42,7 @@ pub fn start(
         generations,
         connections,
         link: Rc::default(),
+        launched: Rc::default(),
         told: Box::new(told),
         logged: None,
         limit,
@@ -55,6 +57,8 @@ struct Handler {
     connections: DriverConnections,
     /// The one connection to the plugin. Nobody else has one.
     link: Rc<RefCell<Option<Link>>>,
+    /// Its program, as it was before the latest launch.
+    launched: Rc<Cell<FileState>>,
     told: Told,
     logged: Option<(DriverHealth, String)>,
     /// Its health may change as often as it says so.
@@ -68,7 +72,22 @@ impl EffectHandler<Driver> for Handler {
             DriverCall::Climb(StartStep::Recall, _) => self.processes.recall(name),
             DriverCall::Climb(StartStep::Launch, _) => {
                 self.link.borrow_mut().take();
-                self.processes.launch(name, alone(&self.config.spec.process))
+                let (owner, spec) = (Rc::clone(&self.processes), alone(&self.config.spec.process));
+                let (place, launched) =
+                    (self.config.spec.process.executable.place(), Rc::clone(&self.launched));
+                Box::pin(async move {
+                    // Before the launch reads it: a change from here on is one.
+                    launched.set(FileState::of(place).await);
+                    owner.launch(name, spec).await
+                })
+            }
+            DriverCall::AwaitChange => {
+                let place = self.config.spec.process.executable.place();
+                let refused = self.launched.get();
+                Box::pin(async move {
+                    refused.changed(place).await;
+                    Ok(Reached::Done)
+                })
             }
             DriverCall::Climb(_, Some(launched)) => self.dial(&launched),
             DriverCall::Climb(start_step, None) => {

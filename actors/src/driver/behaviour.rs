@@ -103,11 +103,21 @@ impl Driver {
             // What was waited for has come, or is not waited for any more.
             (
                 DriverTimer::Retry,
-                Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Ending(..) | Phase::Gone,
+                Phase::Climbing(_)
+                | Phase::Watching
+                | Phase::Resting
+                | Phase::Refused
+                | Phase::Ending(..)
+                | Phase::Gone,
             )
             | (
                 DriverTimer::ReadOn,
-                Phase::Climbing(_) | Phase::Watching | Phase::Pausing | Phase::Ending(..) | Phase::Gone,
+                Phase::Climbing(_)
+                | Phase::Watching
+                | Phase::Pausing
+                | Phase::Refused
+                | Phase::Ending(..)
+                | Phase::Gone,
             )
             | (
                 DriverTimer::Grace,
@@ -115,6 +125,7 @@ impl Driver {
                 | Phase::Watching
                 | Phase::Resting
                 | Phase::Pausing
+                | Phase::Refused
                 | Phase::Ending(
                     Ending::Recalling | Ending::Draining | Ending::ShutdownAnswer | Ending::Stopping,
                     ..,
@@ -178,6 +189,7 @@ impl Driver {
             }
             DriverCall::Climb(..)
             | DriverCall::ReadOn
+            | DriverCall::AwaitChange
             | DriverCall::HangUp { .. }
             | DriverCall::ShutdownAnswer
             | DriverCall::StopProcess { .. } => {
@@ -217,6 +229,7 @@ impl Driver {
             Phase::Ending(ending, then, since) => {
                 self.ending_answered(moment, (ending, then, since), outcome, effects);
             }
+            Phase::Refused => self.change_heard(moment, outcome, effects),
             // No call is under way.
             Phase::Resting | Phase::Pausing | Phase::Gone => {}
         }
@@ -344,6 +357,7 @@ impl Driver {
             Phase::Climbing(_) => DriverStage::Connecting,
             Phase::Watching | Phase::Resting => DriverStage::Watching,
             Phase::Pausing => DriverStage::Pausing,
+            Phase::Refused => DriverStage::Refused,
             Phase::Ending(..) => DriverStage::Stopping,
             Phase::Gone => DriverStage::Gone,
         };

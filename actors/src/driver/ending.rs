@@ -26,7 +26,7 @@ impl Driver {
     pub(super) fn restart(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         match self.phase {
             Phase::Climbing(StartStep::Recall | StartStep::Launch) | Phase::Ending(..) | Phase::Gone => {}
-            Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Pausing => {
+            Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
                 self.backoff.reset();
                 self.mutes = 0;
                 self.set_health(moment, DriverHealth::NoAnswerYet, "it is being restarted".to_owned());
@@ -57,7 +57,7 @@ impl Driver {
                 self.phase = Phase::Ending(Ending::Stopping, Then::Leave, moment.now);
                 self.stop_process(self.config.spec.stop_grace, effects);
             }
-            Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Pausing => {
+            Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
                 self.end_process(moment, Then::Leave, effects);
             }
             Phase::Ending(ending, _, since) => self.phase = Phase::Ending(ending, Then::Leave, since),
@@ -175,7 +175,10 @@ impl Driver {
             // It did not understand, or did not answer: signals are understood by everyone (SHD-07).
             (
                 Ending::ShutdownAnswer,
-                Ok(Err(Trouble { kind: TroubleKind::Answered | TroubleKind::Unimplemented, .. }))
+                Ok(Err(Trouble {
+                    kind: TroubleKind::Answered | TroubleKind::Unimplemented | TroubleKind::Refused,
+                    ..
+                }))
                 | Err(CallLost::DeadlineExceeded(_) | CallLost::Crashed(_) | CallLost::Busy(_)),
             ) => self.stop_process(self.grace_left(moment, since), effects),
             (Ending::Stopping, Ok(Ok(Reached::Ended(how)))) => {
@@ -203,8 +206,8 @@ impl Driver {
                 self.lost_process();
                 self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
             }
-            // The next try is under way already.
-            Phase::Pausing => {
+            // The next try is under way already, or waits for another program.
+            Phase::Pausing | Phase::Refused => {
                 self.cut(&what, effects);
                 self.troubles.add(moment.now, &what);
                 self.lost_process();

@@ -14,6 +14,8 @@ use crate::vocabulary::Moment;
 const REAWAIT_PAUSE: Duration = Duration::from_secs(1);
 /// How long it may take to hang up.
 const HANG_UP_DEADLINE: Duration = Duration::from_secs(2);
+/// How long it is waited for another program, before that is asked for again.
+const CHANGE_DEADLINE: Duration = Duration::from_secs(3_600);
 
 impl Driver {
     pub(super) fn refused(
@@ -24,6 +26,8 @@ impl Driver {
         effects: &mut Effects<Self>,
     ) {
         match (start_step, trouble.kind) {
+            // Nothing runs, so there is nothing to cut off.
+            (StartStep::Launch, TroubleKind::Refused) => self.launch_refused(moment, trouble, effects),
             // A driver that has nothing to prepare need not have the call (D109).
             (StartStep::Initialise, TroubleKind::Unimplemented) => {
                 self.read(effects, |reading| reading.is_initialised = true);
@@ -38,7 +42,7 @@ impl Driver {
                 | StartStep::Configure
                 | StartStep::Capabilities
                 | StartStep::Watch,
-                TroubleKind::Silent | TroubleKind::Answered | TroubleKind::Unimplemented,
+                _,
             ) => self.failed(moment, trouble, effects),
         }
     }
@@ -52,13 +56,40 @@ impl Driver {
                 self.cut(&trouble.what, effects);
                 self.link = Link::Down;
             }
-            TroubleKind::Answered | TroubleKind::Unimplemented => self.mutes = 0,
+            TroubleKind::Answered | TroubleKind::Unimplemented | TroubleKind::Refused => self.mutes = 0,
         }
         self.set_health(moment, DriverHealth::Unhealthy, trouble.what.clone());
         self.phase = Phase::Pausing;
         let pause = self.backoff.failed(&self.config.limits.backoff, moment);
         effects.cancel_timer(DriverTimer::ReadOn);
         effects.start_timer(DriverTimer::Retry, moment.now + pause);
+    }
+
+    /// Its program is refused: the same one is not tried again (SEC-07).
+    fn launch_refused(&mut self, moment: Moment, trouble: &Trouble, effects: &mut Effects<Self>) {
+        self.troubles.add(moment.now, &trouble.what);
+        self.report.launches = self.report.launches.saturating_sub(1);
+        self.set_health(moment, DriverHealth::Unhealthy, format!("refused: {}", trouble.what));
+        self.backoff.reset();
+        self.await_change(effects);
+    }
+
+    fn await_change(&mut self, effects: &mut Effects<Self>) {
+        self.phase = Phase::Refused;
+        self.call(CHANGE_DEADLINE, DriverCall::AwaitChange, effects);
+    }
+
+    /// Its program has changed, or it cannot be said whether it has.
+    pub(super) fn change_heard(&mut self, moment: Moment, outcome: &Outcome, effects: &mut Effects<Self>) {
+        match outcome {
+            Ok(Ok(_)) => self.advance(StartStep::Recall, effects),
+            Err(CallLost::DeadlineExceeded(_)) => self.await_change(effects),
+            Ok(Err(trouble)) => self.failed(moment, trouble, effects),
+            Err(lost @ (CallLost::Crashed(_) | CallLost::Busy(_))) => {
+                let what = format!("{}: {lost}", self.report.reason);
+                self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
+            }
+        }
     }
 
     pub(super) fn retry(&mut self, moment: Moment, effects: &mut Effects<Self>) {

@@ -11,6 +11,8 @@
 //!         Recall, or, when nobody answered         └──── its process ended
 //!         three times: Ending, then anew
 //!
+//!   Launch is refused (a wrong digest, another protocol) ──► Refused ─ the program has changed, or a restart ─► Recall
+//!
 //!   stop, in any phase ──► Ending: ShutdownAnswer ─ it goes ─► Leaving ─ grace over ─► Stopping ──► Gone
 //!                             └─ it does not understand, or there is nobody to say it to ──────▲
 //! ```
@@ -19,6 +21,7 @@
 //!
 //! - Every failure takes one path, the first like any later one (HLT-04), and every end of the stream as well (HLT-05). How
 //!   often a process is launched is bounded by the backoff alone, which grows while failures go on.
+//! - A program that is refused is launched again only when its file has changed, or somebody asks for it.
 //! - A connection outlives the end of the fingerprint stream: clients and task events go on over it, and it is asked again
 //!   whether it is there. Only when nobody answers is it given up, and with it its generation.
 //! - When the process ends, every question in flight fails as *the plugin is gone* (PRC-05); when the driver stops, within an
@@ -43,6 +46,8 @@ mod behaviour;
 mod ending;
 mod failing;
 mod finding;
+
+mod change;
 
 mod owner;
 

@@ -18,7 +18,7 @@ pub trait ProcessOwner: 'static {
     /// Finds out what became of the process of this name: [`Reached::Recalled`].
     fn recall(&self, name: ProcessName) -> Ordered;
 
-    /// Launches a process: [`Reached::Launched`].
+    /// Launches a process: [`Reached::Launched`]. A trouble of the kind [`TroubleKind::Refused`] is final for this program.
     fn launch(&self, name: ProcessName, spec: Arc<ProcessSpec>) -> Ordered;
 
     /// Ends a process: [`Reached::Ended`], or [`Reached::Done`] when there was none.
@@ -51,7 +51,8 @@ impl ProcessOwner for Address<Processes> {
         Box::pin(async move {
             match answer.await {
                 Ok(Ok(launched)) => Ok(Reached::Launched(launched)),
-                Ok(Err(error)) => Err(trouble(error.to_string())),
+                Ok(Err(error)) if error.is_transient() => Err(trouble(error.to_string())),
+                Ok(Err(error)) => Err(Trouble { kind: TroubleKind::Refused, what: error.to_string() }),
                 Err(error) => Err(not_asked(&error)),
             }
         })

@@ -18,7 +18,7 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_driver_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 22, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 23, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Driver>, Fault> {
@@ -186,6 +186,7 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
         "ended" => Ok(Ok(Reached::Ended(args.next_pos().unwrap_or("exit code 0").to_owned()))),
         "silence" => trouble(TroubleKind::Silent, "nobody answered"),
         "no" => trouble(TroubleKind::Answered, args.next_pos().unwrap_or("it said no")),
+        "refused" => trouble(TroubleKind::Refused, args.next_pos().unwrap_or("its digest is another")),
         "unimplemented" => trouble(TroubleKind::Unimplemented, "it does not have this call"),
         "deadline" => Err(CallLost::DeadlineExceeded(std::time::Duration::from_secs(12))),
         "panic" => Err(CallLost::Crashed("boom".to_owned())),
@@ -202,6 +203,7 @@ fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
             DriverCall::Climb(start_step, Some(to)) => {
                 format!("call: {start_step:?} to launch {} within {deadline:?}", to.tag.bytes()[0])
             }
+            DriverCall::AwaitChange => format!("call: await another program within {deadline:?}"),
             DriverCall::ReadOn => format!("call: read on within {deadline:?}"),
             DriverCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
             DriverCall::HangUp { is_worth_retrying, reason, within } => {

@@ -89,6 +89,8 @@ pub enum DriverCall {
     ReadOn,
     /// Wait until this process has ended.
     AwaitEnd(ProcessTag),
+    /// Wait until its program is another file than the one that was refused.
+    AwaitChange,
     /// End the leases of the connection that there is: no call begins any more, those that only watch fail at once (SHD-03), and all
     /// others when their time is up. It comes back when none is in flight. The connection itself stays for a polite goodbye.
     HangUp {
@@ -154,6 +156,8 @@ pub enum TroubleKind {
     Answered,
     /// The plugin does not have this call.
     Unimplemented,
+    /// Its program is refused, and the same program will be refused again.
+    Refused,
 }
 
 /// What came of a [`DriverCall`] that did not go well.
@@ -213,6 +217,8 @@ pub(super) enum Phase {
     Resting,
     /// Something failed; a timer tries again.
     Pausing,
+    /// Its program is refused. It is launched again when the program has changed, or somebody asks for it.
+    Refused,
     /// Its process is being ended since the time given.
     Ending(Ending, Then, Timestamp),
     /// It is over.

@@ -55,6 +55,8 @@ pub enum DriverStage {
     Watching,
     /// Something failed and is tried again after a pause.
     Pausing,
+    /// Its program is refused; it is launched again when the program has changed, or when somebody restarts the driver.
+    Refused,
     /// It is being ended, or left.
     Stopping,
     /// It is over.
@@ -71,6 +73,7 @@ impl DriverStage {
             Self::Connecting => "connecting",
             Self::Watching => "watching",
             Self::Pausing => "pausing",
+            Self::Refused => "refused",
             Self::Stopping => "stopping",
             Self::Gone => "gone",
         }
@@ -251,7 +254,7 @@ pub struct DriverReport {
     pub pid: Option<u32>,
     /// Whether that process was left running by an earlier run of the host and found again.
     pub is_adopted: bool,
-    /// How many processes of it were launched since it was added or its actor was started.
+    /// How many processes of it were launched since it was added or its actor was started, without those that were refused.
     pub launches: u64,
 }
 
@@ -359,6 +362,7 @@ mod tests {
             (DriverStage::Connecting, "connecting"),
             (DriverStage::Watching, "watching"),
             (DriverStage::Pausing, "pausing"),
+            (DriverStage::Refused, "refused"),
             (DriverStage::Stopping, "stopping"),
             (DriverStage::Gone, "gone"),
         ];

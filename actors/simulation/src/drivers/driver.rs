@@ -29,6 +29,8 @@ pub struct DriverLaws {
     pauses: Pauses,
     stopped: Option<StopMode>,
     is_gone: bool,
+    /// Whether its program was refused, and is the same since.
+    is_refused: bool,
     told: Option<DriverReport>,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
@@ -90,6 +92,7 @@ impl DriverLaws {
             pauses: Pauses::default(),
             stopped: None,
             is_gone: false,
+            is_refused: false,
             told: None,
             verdict: Verdict::NONE,
         }
@@ -110,10 +113,16 @@ impl DriverLaws {
                 return Heard::Stop;
             }
             Input::Asked { ask: DriverAsk::RestartNow(_), .. } => {
+                self.is_refused = false;
                 let stage = self.told.as_ref().map(|report| report.stage);
                 if matches!(
                     stage,
-                    Some(DriverStage::Connecting | DriverStage::Watching | DriverStage::Pausing)
+                    Some(
+                        DriverStage::Connecting
+                            | DriverStage::Watching
+                            | DriverStage::Pausing
+                            | DriverStage::Refused
+                    )
                 ) {
                     self.pauses.reset();
                 }
@@ -131,6 +140,7 @@ impl DriverLaws {
                 if self.flying.take_if(|(flying, _)| flying == key).is_none() {
                     return Heard::Stale;
                 }
+                self.is_refused = is_refusal(outcome);
                 return self.returned(call, outcome);
             }
             Input::Resumed | Input::Asked { ask: DriverAsk::DescribeTroubles(_), .. } => {}
@@ -221,6 +231,10 @@ impl DriverLaws {
                 }
             }
             DriverCall::ReadOn => self.goes_on("the next fingerprint"),
+            DriverCall::Climb(StartStep::Recall | StartStep::Launch, _) if self.is_refused => {
+                self.violation(Law::Sec7, || "it launches again what was refused".to_owned());
+            }
+            DriverCall::AwaitChange => self.goes_on("to wait for another program"),
             DriverCall::Climb(start_step, _) => {
                 self.goes_on(start_step.as_str());
                 if *start_step == StartStep::Launch && !std::mem::take(&mut self.known.may_launch) {
@@ -346,6 +360,10 @@ impl DriverLaws {
             self.violation(Law::Prc5, || "it has a process and would not hear of its end".to_owned());
         }
     }
+}
+
+fn is_refusal(outcome: &Outcome) -> bool {
+    matches!(outcome, Ok(Err(Trouble { kind: TroubleKind::Refused, .. })))
 }
 
 impl Witness<Driver> for DriverLaws {

@@ -69,6 +69,21 @@ fn a_driver_that_goes_on_although_it_is_told_to_stop_breaks_i6() {
 }
 
 #[test]
+fn a_driver_that_launches_again_what_was_refused_breaks_sec_07() {
+    let refused = DriversBounds { faults: (1, &[Conduct::Declines]), ..NONE };
+    driver(Law::Sec7, refused, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call, .. } = effect
+                && *call == DriverCall::AwaitChange
+            {
+                *call = DriverCall::Climb(StartStep::Recall, None);
+            }
+        }
+        effects
+    });
+}
+
+#[test]
 fn a_driver_that_stops_and_leaves_its_process_breaks_shd_06() {
     driver(Law::Shd6, DriversBounds { stops: &[StopMode::Stop], ..SERVING }, |input, mut effects| {
         if matches!(input, Input::StopRequested(_)) {

@@ -42,6 +42,7 @@ impl DriversModel {
             DriverCall::Climb(..)
             | DriverCall::ReadOn
             | DriverCall::AwaitEnd(_)
+            | DriverCall::AwaitChange
             | DriverCall::ShutdownAnswer
             | DriverCall::StopProcess { .. } => {}
         }
@@ -206,8 +207,16 @@ impl DriversModel {
         let call = driver.actor.calls().find(|(other, _)| *other == number)?.1.clone();
         let ground = self.grounds.get_mut(&name)?;
         if conduct != Conduct::Well && conduct != Conduct::IsUnwell && conduct != Conduct::Lingers {
-            if matches!(call, DriverCall::Climb(StartStep::Launch, _)) && conduct == Conduct::Refuses {
-                ground.launch_fails();
+            if matches!(call, DriverCall::Climb(StartStep::Launch, _)) {
+                match conduct {
+                    Conduct::Refuses => ground.launch_fails(),
+                    Conduct::Declines => {
+                        ground.launch_fails();
+                        let what = "its digest is another".to_owned();
+                        return Some(Ok(Err(Trouble { kind: TroubleKind::Refused, what })));
+                    }
+                    _ => {}
+                }
             }
             self.is_excused |=
                 matches!(call, DriverCall::StopProcess { .. } | DriverCall::Climb(StartStep::Recall, _));
@@ -234,6 +243,7 @@ impl DriversModel {
                 StartStep::Dial | StartStep::Ping | StartStep::Configure | StartStep::Initialise,
                 _,
             )
+            | DriverCall::AwaitChange
             | DriverCall::HangUp { .. } => Reached::Done,
             DriverCall::AwaitEnd(_) => Reached::Ended("exit code 1".to_owned()),
             DriverCall::ShutdownAnswer => {
@@ -322,9 +332,11 @@ fn is_possible(
             | DriverCall::HangUp { .. },
             Conduct::Well | Conduct::Refuses,
         ) => true,
-        (DriverCall::Climb(StartStep::Launch, _), Conduct::Hangs) => true,
+        (DriverCall::Climb(StartStep::Launch, _), Conduct::Hangs | Conduct::Declines)
+        | (DriverCall::AwaitChange, Conduct::Well) => true,
         (
             DriverCall::AwaitEnd(_)
+            | DriverCall::AwaitChange
             | DriverCall::Climb(StartStep::Recall | StartStep::Launch, _)
             | DriverCall::StopProcess { .. }
             | DriverCall::HangUp { .. },

@@ -42,7 +42,7 @@ pub enum Conduct {
     Refuses,
     /// Not at all: the connection breaks off.
     IsSilent,
-    /// It does not have this call.
+    /// It does not have this call; the program of a launch is refused.
     Declines,
     /// Not within the deadline.
     Hangs,
