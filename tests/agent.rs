@@ -14,13 +14,13 @@ use callboard::config::{AllocationConfig, RestartPolicy};
 use callboard::host::Host;
 use callboard::process::{Binder, usual_environment};
 use callboard_actors::allocations::{
-    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
-    UnknownAllocation,
+    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, RestartWhen,
+    TaskContext, UnknownAllocation,
 };
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::shell::{Address, FeedItem, Running, Settings, Subscription};
 use callboard_actors::supervisor::RestartChild;
-use callboard_actors::vocabulary::{AllocationId, PluginName, Role, SocketPath};
+use callboard_actors::vocabulary::{AllocationId, PluginName, Probing, Role, SocketPath};
 use futures_util::future::LocalBoxFuture;
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -117,6 +117,8 @@ fn allocation(name: &str, script: &str) -> AllocationConfig {
         arguments: vec!["-c".to_owned(), script.to_owned(), "sh".to_owned(), "${CSI_ENDPOINT}".to_owned()],
         environment: BTreeMap::new(),
         health_timeout: Duration::from_secs(30),
+        restart_when: RestartWhen::Never,
+        probing: Probing::default(),
         failover: None,
         start: true,
         stop_grace: Duration::from_secs(5),

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use program::{CALLBOARD, Stage, allocation, exists, lives, pid_of, plugin, refusal, task, until_true};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 #[test]
@@ -259,6 +259,43 @@ fn a_plugin_that_is_never_ready_is_started_again_with_the_cause_a2() {
 }
 
 #[test]
+fn a_plugin_that_hangs_is_restarted_when_its_configuration_says_so_and_else_waited_for_a2() {
+    let quick = "probe_interval = \"100ms\"\ncall_deadline = \"300ms\"\nstop_grace = \"100ms\"";
+    let restarted =
+        allocation("a", "zfs", "node", &[], &format!("{quick}\nrestart_when = \"unhealthy-for 1s\""));
+    let stage = Stage::new(&format!("{restarted}{}", allocation("b", "nfs", "node", &[], quick)));
+    let host = stage.run();
+    let pid = |status: &Value, name: &str| task(status, name)["pid"].as_u64().expect("a process");
+    host.until_active("csi-node", "zfs", "a");
+    host.until_active("csi-node", "nfs", "b");
+    let before = host.json(&["status"]);
+    let (a, b) = (pid(&before, "a"), pid(&before, "b"));
+    [a, b].into_iter().for_each(|pid| signal(pid, Signal::STOP));
+    let after = host.until("a process of a that does not hang", |status| {
+        let (a_now, b_now) = (task(status, "a"), task(status, "b"));
+        a_now["pid"].is_u64()
+            && a_now["pid"] != a
+            && a_now["health"] == "healthy"
+            && b_now["health"] == "unhealthy"
+    });
+    assert!(host.log().contains("the plugin has been unhealthy for 1s"), "{}", host.log());
+    assert_eq!(pid(&after, "b"), b, "{after:#}");
+    signal(b, Signal::CONT);
+    let status = host.until("a healthy b", |status| task(status, "b")["health"] == "healthy");
+    assert_eq!((pid(&status, "b"), &task(&status, "b")["restarts"]), (b, &0.into()), "{status:#}");
+    let watching = &task(&status, "a")["watching"];
+    assert_eq!(
+        (&watching["probe_interval_ms"], &watching["restart_when"]),
+        (&100.into(), &"unhealthy-for 1s".into())
+    );
+}
+
+fn signal(pid: u64, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+    kill_process(pid, signal).expect("it lives");
+}
+
+#[test]
 fn what_json_shows_has_the_keys_that_are_promised() {
     let stage = Stage::new(&allocation("a", "zfs", "monolith", &["--topology", "zone=z1"], ""));
     let host = stage.run();
@@ -280,8 +317,12 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     assert_eq!(keys(&node), set(plugin_keys));
     assert_eq!(keys(&node["capabilities"]), set("plugin controller node expansion"));
     let allocation_keys = "name plugin type task pid restarts state health reason since_unix_ms exit \
-        last_event socket";
+        last_event socket watching";
     assert_eq!(keys(task(&status, "a")), set(allocation_keys));
+    assert_eq!(
+        keys(&task(&status, "a")["watching"]),
+        set("probe_interval_ms call_deadline_ms failures_until_unhealthy restart_grace_ms restart_when")
+    );
     let tree = host.json(&["tree"]);
     assert_eq!(
         keys(&tree),

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use callboard::config::{Config, ConfigError, DriverProgram, TaskRestart};
+use callboard_actors::allocations::RestartWhen;
 use callboard_actors::driver::NetworkMode;
 use callboard_actors::task_config::MemoryMax;
-use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, Role};
+use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, Probing, Role};
 
 fn parse(text: &str) -> Result<Config, Vec<String>> {
     Config::parse(Path::new("host.toml"), text).map_err(|error| {
@@ -53,8 +54,8 @@ fn a_whole_configuration_is_read() {
     .expect("nothing is wrong with it");
     assert_eq!(config.data_dir, Path::new("/var/lib/callboard"));
     assert_eq!(config.admin_socket.expect("it is given").as_str(), "/run/callboard.sock");
-    assert_eq!(config.restart.budget.limit, 2);
-    assert_eq!(config.restart.budget.window, Duration::from_secs(90));
+    let budget = config.restart.budget.expect("it is limited");
+    assert_eq!((budget.limit, budget.window), (2, Duration::from_secs(90)));
     assert_eq!(config.restart.backoff.first, Duration::from_millis(250));
     let [first, second] = &config.allocations[..] else { panic!("two allocations") };
     assert_eq!(first.arguments, ["-c", "echo ${CSI_ENDPOINT}"]);
@@ -107,6 +108,79 @@ fn an_allocation_is_pinned_only_for_the_plugin_that_it_serves_r9() {
 fn a_configuration_without_allocations_is_one() {
     assert_eq!(parse("data_dir = '/d'").expect("nothing is wrong with it").allocations, []);
 }
+
+#[test]
+fn an_allocation_says_how_it_is_probed_and_when_it_is_restarted() {
+    let config = parse(
+        r#"
+        data_dir = "/d"
+        [restart]
+        attempts = "forever"
+        delay = "2s"
+
+        [[allocation]]
+        name = "a"
+        plugin = "zfs"
+        type = "node"
+        command = "/bin/sh"
+        restart_when = "unhealthy-for 2m"
+        probe_interval = "5s"
+        call_deadline = "3s"
+        failures_until_unhealthy = 4
+        restart_grace = "0s"
+
+        [[allocation]]
+        name = "b"
+        plugin = "zfs"
+        type = "node"
+        command = "/bin/sh"
+        restart_when = "never"
+        "#,
+    )
+    .expect("nothing is wrong with it");
+    assert_eq!((config.restart.budget, config.restart.backoff.first), (None, Duration::from_secs(2)));
+    let [a, b] = &config.allocations[..] else { panic!("two allocations") };
+    assert_eq!(a.restart_when, RestartWhen::UnhealthyFor(Duration::from_secs(120)));
+    let second = |seconds| Some(Duration::from_secs(seconds));
+    let probing = Probing {
+        interval: second(5),
+        call_deadline: second(3),
+        failures_until_unhealthy: Some(4),
+        restart_grace: second(0),
+    };
+    assert_eq!((a.probing, b.probing, b.restart_when), (probing, Probing::default(), RestartWhen::Never));
+}
+
+#[test]
+fn what_is_wrong_with_probes_and_restarts_is_told() {
+    let expected = [
+        "host.toml:3:12: `attempts` is -1; give a number from 0 to 10000",
+        "host.toml:9:16: `restart_when` \"always\" is unknown; give \"never\", or as in \"unhealthy-for 2m\"",
+        "host.toml:10:18: `probe_interval` is \"1ms\"; give at least 100ms",
+        "host.toml:11:28: `failures_until_unhealthy` is 0; give a number from 1 to 1000",
+        "host.toml:17:16: `restart_when` is \"10ms\"; give at least 1s",
+    ];
+    assert_eq!(complaints(WRONG_PROBES), expected);
+}
+
+const WRONG_PROBES: &str = r#"data_dir = "/d"
+[restart]
+attempts = -1
+[[allocation]]
+name = "a"
+plugin = "zfs"
+type = "node"
+command = "/bin/sh"
+restart_when = "always"
+probe_interval = "1ms"
+failures_until_unhealthy = 0
+[[allocation]]
+name = "b"
+plugin = "zfs"
+type = "node"
+command = "/bin/sh"
+restart_when = "unhealthy-for 10ms"
+"#;
 
 #[test]
 fn drivers_and_tasks_are_read_with_the_places_of_what_their_plugins_are_to_check() {
@@ -285,7 +359,7 @@ fn everything_that_is_wrong_is_told_at_once_and_in_the_order_of_the_file() {
         "host.toml:1:1: unknown key `datadir` in the configuration; did you mean `data_dir`?",
         "host.toml:1:1: the configuration has no `data_dir`, which is required",
         "host.toml:2:16: `admin_socket`: the socket path \"admin.sock\" is relative; give an absolute path",
-        "host.toml:5:12: `attempts` of `restart` has to be a whole number and is a text",
+        "host.toml:5:12: `attempts` \"three\" is no number of restarts; give a whole number, or \"forever\"",
         "host.toml:6:1: unknown key `windows` in `restart`; did you mean `window`?",
         "host.toml:9:8: `name`: the allocation id \"a/b\" would leave its directory when used in a path; '/', '.' and \
          '..' are not allowed",
@@ -299,7 +373,8 @@ fn everything_that_is_wrong_is_told_at_once_and_in_the_order_of_the_file() {
         "host.toml:23:8: a second allocation is named \"b\"; each needs a name of its own",
         "host.toml:26:11: `command` of the allocation is an empty list",
         "host.toml:27:1: unknown key `colour` in the allocation; known here: name, plugin, type, command, args, env, \
-         health_timeout, failover, start, stop_grace",
+         health_timeout, restart_when, probe_interval, call_deadline, failures_until_unhealthy, restart_grace, failover, \
+         start, stop_grace",
     ];
     assert_eq!(complaints(WRONG), expected);
 }

@@ -1,15 +1,17 @@
 //! Puts a status together from what each actor shows. Pure: equal views give equal statuses.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use callboard_actors::allocations::{AllocationPhase, AllocationStatus, AllocationsView};
 use callboard_actors::drivers::DriversView;
+use callboard_actors::instance::InstanceLimits;
 use callboard_actors::instances::InstancesView;
-use callboard_actors::inventory::InventoryView;
+use callboard_actors::inventory::{InventoryOptions, InventoryView};
 use callboard_actors::logmon::LogsView;
 use callboard_actors::processes::ProcessesView;
 use callboard_actors::registry::{Description, RegistryView};
-use callboard_actors::vocabulary::Health;
+use callboard_actors::vocabulary::{Health, Probing};
 use callboard_proto::admin::v1 as wire;
 
 use super::convert::unix_ms;
@@ -61,9 +63,26 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
             reason: book.and_then(|book| reason(book, health?)).unwrap_or_default().to_owned(),
             since_unix_ms: unix_ms(task.since),
             exit: task.exit.as_ref().map(exit),
+            watching: Some(watching(task)),
         }
     };
     views.tasks.iter().map(one).collect()
+}
+
+fn watching(task: &TaskReport) -> wire::Watching {
+    let (limits, inventory) = (InstanceLimits::default(), InventoryOptions::default());
+    let Probing { interval, call_deadline, failures_until_unhealthy, restart_grace } = task.probing;
+    wire::Watching {
+        probe_interval_ms: millis(interval.unwrap_or(limits.round)),
+        call_deadline_ms: millis(call_deadline.unwrap_or(limits.call_deadline)),
+        failures_until_unhealthy: failures_until_unhealthy.unwrap_or(limits.failures_until_unhealthy),
+        restart_grace_ms: millis(restart_grace.unwrap_or(inventory.restart_grace)),
+        restart_when: task.restart_when.to_string(),
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn exit(last: &LastExit) -> wire::TaskExit {
@@ -103,8 +122,7 @@ pub(super) fn reason<'v>(book: &'v AllocationStatus, health: &'v Health) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
+    use callboard_actors::allocations::RestartWhen;
     use callboard_actors::vocabulary::{
         AllocationId, Attempt, PluginName, Role, SocketPath, TaskName, Timestamp,
     };
@@ -130,6 +148,8 @@ mod tests {
             last_event: "process runs".to_owned(),
             is_wanted: true,
             attempt: Attempt::new(3),
+            restart_when: RestartWhen::UnhealthyFor(Duration::from_secs(120)),
+            probing: Probing { interval: Some(Duration::from_secs(5)), ..Probing::default() },
             exit: Some(LastExit {
                 exit: Some(ProcessExit::Signal(9)),
                 how: "signal 9".to_owned(),
@@ -168,6 +188,13 @@ mod tests {
                 signal: 9,
                 at_unix_ms: 1_000,
                 ..Default::default()
+            }),
+            watching: Some(wire::Watching {
+                probe_interval_ms: 5_000,
+                call_deadline_ms: 10_000,
+                failures_until_unhealthy: 1,
+                restart_grace_ms: 15_000,
+                restart_when: "unhealthy-for 120s".to_owned(),
             }),
             ..wire::AllocationStatus::default()
         };

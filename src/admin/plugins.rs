@@ -288,12 +288,13 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use callboard_actors::allocations::RestartWhen;
     use callboard_actors::instances::InstancesView;
     use callboard_actors::inventory::InventoryView;
     use callboard_actors::registry::{ActiveReason, RegistryView};
     use callboard_actors::vocabulary::{
         Attempt, FailoverPolicy, Fitness, Generation, Identity, NodeInfo, PluginCapability, PluginName,
-        PluginType, RegistrationNumber, Role, SocketPath,
+        PluginType, Probing, RegistrationNumber, Role, SocketPath,
     };
 
     use super::*;
@@ -523,6 +524,8 @@ mod tests {
             last_event: last_event.to_owned(),
             is_wanted: phase != TaskPhase::Stopped,
             attempt: Attempt::new(1),
+            restart_when: RestartWhen::Never,
+            probing: Probing::default(),
             exit: None,
         }
     }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use callboard_actors::allocations::RestartWhen;
 use callboard_actors::shell::StopStep;
-use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Role, Timestamp};
+use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Probing, Role, Timestamp};
 
 use crate::process::ProcessExit;
 
@@ -209,6 +210,10 @@ pub struct TaskReport {
     pub is_wanted: bool,
     /// The number of its latest start.
     pub attempt: Attempt,
+    /// When it is restarted after it was ready once.
+    pub restart_when: RestartWhen,
+    /// How its plugin is probed, where that differs from the rest.
+    pub probing: Probing,
     /// The end of its last process, if one has ended.
     pub exit: Option<LastExit>,
 }

@@ -68,6 +68,8 @@ fn allocation(name: &str, start: bool) -> AllocationConfig {
         arguments: vec!["--listen=${CSI_ENDPOINT}".to_owned()],
         environment: BTreeMap::from([("POOL".to_owned(), "tank".to_owned())]),
         health_timeout: Duration::from_secs(30),
+        restart_when: RestartWhen::Never,
+        probing: Probing::default(),
         failover: None,
         start,
         stop_grace: Duration::from_secs(5),
@@ -308,6 +310,7 @@ impl Stage {
         };
         let unknown = || UnknownAllocation { allocation: name.clone() };
         match command {
+            "forever" => self.agent.options.restart.budget = None,
             "start" => self.ask(AgentAsk::StartTask(StartTask { allocation }), told),
             "stop" => self.ask(AgentAsk::StopTask(StopTask { allocation }), told),
             "replace" => {

@@ -199,6 +199,8 @@ impl Task {
             last_event: self.last_event.clone(),
             is_wanted: self.is_wanted(),
             attempt: self.memory.attempt,
+            restart_when: self.config.restart_when,
+            probing: self.config.probing,
             exit: self.memory.exit.clone(),
         }
     }

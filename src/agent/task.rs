@@ -121,10 +121,13 @@ impl Task {
 
     /// What the allocations are told of it.
     fn spec(&self) -> AllocationSpec {
-        let AllocationConfig { name, plugin, role, environment, health_timeout, failover, .. } = &self.config;
+        let AllocationConfig {
+            name, plugin, role, environment, health_timeout, restart_when, failover, ..
+        } = &self.config;
         let task = TaskName::new("plugin").expect("a word is a name");
         AllocationSpec {
             health_timeout: *health_timeout,
+            restart_when: *restart_when,
             environment: environment.clone(),
             policy: failover.clone(),
             ..AllocationSpec::new(name.clone(), task, plugin.clone(), *role)
@@ -338,8 +341,9 @@ impl Task {
         if self.memory.wanted != Some(Wanted::Running) {
             return self.wind_down(moment, None, effects);
         }
-        let budget = &options.restart.budget;
-        if !self.memory.history.charge(budget, moment.now) {
+        if let Some(budget) = &options.restart.budget
+            && !self.memory.history.charge(budget, moment.now)
+        {
             let spent =
                 format!("{reason}; given up after {} restarts within {:?}", budget.limit, budget.window);
             self.memory.wanted = Some(Wanted::Failed);

@@ -127,6 +127,17 @@ fn allocation(allocation: &wire::AllocationStatus) -> Value {
         "exit": allocation.exit.as_ref().map(exit),
         "last_event": allocation.last_event,
         "socket": known(&allocation.socket),
+        "watching": allocation.watching.as_ref().map(watching),
+    })
+}
+
+fn watching(watching: &wire::Watching) -> Value {
+    json!({
+        "probe_interval_ms": watching.probe_interval_ms,
+        "call_deadline_ms": watching.call_deadline_ms,
+        "failures_until_unhealthy": watching.failures_until_unhealthy,
+        "restart_grace_ms": watching.restart_grace_ms,
+        "restart_when": watching.restart_when,
     })
 }
 

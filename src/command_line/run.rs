@@ -162,6 +162,9 @@ impl Program {
         let builder = builder.inventory(inventory_options(&config));
         let builder = builder.drivers(drivers_options(&config)).catalog(catalog_options(&config));
         let builder = builder.registry(config.failover.registry()).instances(config.failover.instances());
+        let probings =
+            config.allocations.iter().map(|allocation| (allocation.name.clone(), allocation.probing));
+        let builder = builder.probings(probings.collect());
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let home = ProcessHome { binder, log_dir: config.data_dir.join("logs") };

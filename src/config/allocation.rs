@@ -5,14 +5,19 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, PluginName, Role, SocketPath};
+use callboard_actors::allocations::RestartWhen;
+use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, PluginName, Probing, Role, SocketPath};
 use toml::de::DeTable;
 
 use super::failover::read_policy;
 use super::problem::Faults;
 use super::table::Table;
 use super::words::{self, Names};
-use super::{AllocationConfig, program, read::span_of_time, suggest};
+use super::{
+    AllocationConfig, program,
+    read::{read_span, span_of_time},
+    suggest,
+};
 
 const KEYS: &[&str] = &[
     "name",
@@ -22,11 +27,20 @@ const KEYS: &[&str] = &[
     "args",
     "env",
     "health_timeout",
+    "restart_when",
+    "probe_interval",
+    "call_deadline",
+    "failures_until_unhealthy",
+    "restart_grace",
     "failover",
     "start",
     "stop_grace",
 ];
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
+/// The shortest time for which a plugin may be unhealthy before it is restarted.
+const UNHEALTHY_LEAST: Duration = Duration::from_secs(1);
+/// The most consecutive failures that can be tolerated.
+const FAILURES_MAX: u32 = 1_000;
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// Reads one allocation. `seen` holds the names read before.
@@ -43,6 +57,8 @@ pub(super) fn read(
     let command = command(&table, faults);
     let environment = environment(&table, faults);
     let health_timeout = span_of_time(&table, "health_timeout", Duration::from_millis(1), faults);
+    let restart_when = restart_when(&table, faults);
+    let probing = probing(&table, faults);
     let stop_grace = span_of_time(&table, "stop_grace", Duration::ZERO, faults);
     let failover = failover(&table, name.as_ref(), faults);
     let start = table.boolean("start", faults);
@@ -55,6 +71,8 @@ pub(super) fn read(
         arguments,
         environment,
         health_timeout: health_timeout.unwrap_or(HEALTH_TIMEOUT),
+        restart_when: restart_when.unwrap_or(RestartWhen::Never),
+        probing,
         failover,
         start: start.unwrap_or(true),
         stop_grace: stop_grace.unwrap_or(STOP_GRACE),
@@ -75,6 +93,34 @@ fn role(table: &Table<'_>, faults: &mut Faults) -> Option<Role> {
         faults.add(found.at, format!("`type` {:?} is no type of allocation; {advice}", found.value));
     }
     role
+}
+
+fn probing(table: &Table<'_>, faults: &mut Faults) -> Probing {
+    Probing {
+        interval: span_of_time(table, "probe_interval", Duration::from_millis(100), faults),
+        call_deadline: span_of_time(table, "call_deadline", Duration::from_millis(100), faults),
+        failures_until_unhealthy: table.number_within("failures_until_unhealthy", 1..=FAILURES_MAX, faults),
+        restart_grace: span_of_time(table, "restart_grace", Duration::ZERO, faults),
+    }
+}
+
+/// Reads `never`, or `unhealthy-for` and a time.
+fn restart_when(table: &Table<'_>, faults: &mut Faults) -> Option<RestartWhen> {
+    let found = table.text("restart_when", faults)?;
+    let words: Vec<&str> = found.value.split_whitespace().collect();
+    let message = match words.as_slice() {
+        ["never"] => return Some(RestartWhen::Never),
+        ["unhealthy-for", time] => match read_span("restart_when", time, UNHEALTHY_LEAST) {
+            Ok(time) => return Some(RestartWhen::UnhealthyFor(time)),
+            Err(message) => message,
+        },
+        _ => format!(
+            "`restart_when` {:?} is unknown; give \"never\", or as in \"unhealthy-for 2m\"",
+            found.value
+        ),
+    };
+    faults.add(found.at, message);
+    None
 }
 
 fn failover(table: &Table<'_>, name: Option<&AllocationId>, faults: &mut Faults) -> Option<FailoverPolicy> {

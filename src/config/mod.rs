@@ -39,8 +39,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use callboard_actors::allocations::RestartWhen;
 use callboard_actors::vocabulary::{
-    AllocationId, Backoff, DriverName, FailoverPolicy, PluginName, RestartBudget, Role, SocketPath,
+    AllocationId, Backoff, DriverName, FailoverPolicy, PluginName, Probing, RestartBudget, Role, SocketPath,
 };
 
 pub use config_places::ConfigPlaces;
@@ -107,8 +108,8 @@ pub struct PluginPolicy {
 /// How often and how soon a task that ended by itself is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartPolicy {
-    /// The most restarts within a window; one more, and the allocation has failed. Keys `attempts` and `window`.
-    pub budget: RestartBudget,
+    /// The most restarts within a window; one more, and it has failed. `None`: it is restarted for ever. Keys `attempts` and `window`.
+    pub budget: Option<RestartBudget>,
     /// The backoff, doubled with each consecutive failure. Key `delay` is the first pause.
     pub backoff: Backoff,
 }
@@ -116,12 +117,15 @@ pub struct RestartPolicy {
 impl RestartPolicy {
     /// The longest pause.
     const PAUSE_LONGEST: Duration = Duration::from_secs(30);
+    /// The most restarts within a window, and the window, by default.
+    const ATTEMPTS: u32 = 5;
+    pub(crate) const WINDOW: Duration = Duration::from_secs(300);
 
     /// At most `attempts` restarts within `window`, the first one after `delay`.
     #[must_use]
     pub fn new(attempts: u32, window: Duration, delay: Duration) -> Self {
         Self {
-            budget: RestartBudget { limit: attempts, window },
+            budget: Some(RestartBudget { limit: attempts, window }),
             backoff: Backoff {
                 first: delay,
                 longest: Self::PAUSE_LONGEST.max(delay),
@@ -134,7 +138,7 @@ impl RestartPolicy {
 
 impl Default for RestartPolicy {
     fn default() -> Self {
-        Self::new(5, Duration::from_secs(300), Duration::from_secs(1))
+        Self::new(Self::ATTEMPTS, Self::WINDOW, Duration::from_secs(1))
     }
 }
 
@@ -155,6 +159,11 @@ pub struct AllocationConfig {
     pub environment: BTreeMap<String, String>,
     /// The timeout from its start to its first ready answer. Key `health_timeout`, 30 s by default.
     pub health_timeout: Duration,
+    /// When it is restarted after it was ready once. Key `restart_when`, never by default.
+    pub restart_when: RestartWhen,
+    /// How it is probed, where that differs from the rest. Keys `probe_interval`, `call_deadline`, `failures_until_unhealthy` and
+    /// `restart_grace`.
+    pub probing: Probing,
     /// How the active allocation of its plugin is chosen, if it says so. Key `failover`. `pinned` means this allocation.
     pub failover: Option<FailoverPolicy>,
     /// Whether it starts with the host. Key `start`, true by default.

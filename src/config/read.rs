@@ -9,7 +9,7 @@ use callboard_actors::vocabulary::SocketPath;
 use toml::de::DeTable;
 
 use super::problem::Faults;
-use super::table::{Found, Table};
+use super::table::{Found, Table, Whole};
 use super::words::Names;
 use super::{
     ALLOCATIONS_MAX, AllocationConfig, Config, DRIVERS_MAX, DriverConfig, PluginPolicy, RestartPolicy,
@@ -109,11 +109,30 @@ fn restart(root: &Table<'_>, faults: &mut Faults) -> RestartPolicy {
     let usual = RestartPolicy::default();
     let Some((entries, span)) = root.table("restart", faults) else { return usual };
     let table = Table::open(entries, &span, "`restart`", RESTART_KEYS, faults);
-    RestartPolicy::new(
-        table.number("attempts", ATTEMPTS_MAX, faults).unwrap_or(usual.budget.limit),
-        span_of_time(&table, "window", Duration::from_millis(1), faults).unwrap_or(usual.budget.window),
-        span_of_time(&table, "delay", Duration::ZERO, faults).unwrap_or(usual.backoff.first),
-    )
+    let window = span_of_time(&table, "window", Duration::from_millis(1), faults);
+    let delay = span_of_time(&table, "delay", Duration::ZERO, faults);
+    let attempts = attempts(&table, faults);
+    let policy = RestartPolicy::new(
+        attempts.flatten().unwrap_or(RestartPolicy::ATTEMPTS),
+        window.unwrap_or(RestartPolicy::WINDOW),
+        delay.unwrap_or(usual.backoff.first),
+    );
+    if attempts == Some(None) { RestartPolicy { budget: None, ..policy } } else { policy }
+}
+
+/// The most restarts within a window; `Some(None)` for any number of them.
+fn attempts(table: &Table<'_>, faults: &mut Faults) -> Option<Option<u32>> {
+    let found = table.whole_or_text("attempts", faults)?;
+    match &found.value {
+        Whole::Text(word) if word == "forever" => Some(None),
+        Whole::Text(word) => {
+            let message =
+                format!("`attempts` {word:?} is no number of restarts; give a whole number, or \"forever\"");
+            faults.add(found.at, message);
+            None
+        }
+        Whole::Number(_) => table.number("attempts", ATTEMPTS_MAX, faults).map(Some),
+    }
 }
 
 /// Reads a duration of at least `least`.
@@ -124,14 +143,17 @@ pub(super) fn span_of_time(
     faults: &mut Faults,
 ) -> Option<Duration> {
     let found = table.text(key, faults)?;
-    let message = match parse_duration(&found.value) {
-        Ok(span) if span < least => format!("`{key}` is {:?}; give at least {least:?}", found.value),
-        Ok(span) if span > SPAN_LONGEST => format!("`{key}` is {:?}; give at most 720h", found.value),
-        Ok(span) => return Some(span),
-        Err(error) => format!("`{key}`: {error}"),
-    };
-    faults.add(found.at, message);
-    None
+    read_span(key, &found.value, least).map_err(|message| faults.add(found.at, message)).ok()
+}
+
+/// Reads the text of a duration of at least `least`.
+pub(super) fn read_span(key: &str, text: &str, least: Duration) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(span) if span < least => Err(format!("`{key}` is {text:?}; give at least {least:?}")),
+        Ok(span) if span > SPAN_LONGEST => Err(format!("`{key}` is {text:?}; give at most 720h")),
+        Ok(span) => Ok(span),
+        Err(error) => Err(format!("`{key}`: {error}")),
+    }
 }
 
 fn plugins(root: &Table<'_>, faults: &mut Faults) -> PluginPolicy {

@@ -1,6 +1,8 @@
 //! What a host program may choose.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use callboard_actors::allocation::AllocationOptions;
 use callboard_actors::catalog::CatalogOptions;
@@ -10,7 +12,7 @@ use callboard_actors::inventory::InventoryOptions;
 use callboard_actors::process::Binder;
 use callboard_actors::registry::RegistryOptions;
 use callboard_actors::shell::{Machine, Notices};
-use callboard_actors::vocabulary::RestartBudget;
+use callboard_actors::vocabulary::{AllocationId, Probing, RestartBudget};
 
 use super::Host;
 use super::error::StartError;
@@ -44,6 +46,13 @@ impl HostBuilder {
     #[must_use]
     pub fn allocation(mut self, options: AllocationOptions) -> Self {
         self.options.allocation = options;
+        self
+    }
+
+    /// How the plugins of these allocations are probed, where that differs from the rest.
+    #[must_use]
+    pub fn probings(mut self, probings: BTreeMap<AllocationId, Probing>) -> Self {
+        self.options.probings = Arc::new(probings);
         self
     }
 

@@ -17,7 +17,11 @@ use crate::host::Host;
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 pub(super) fn part(host: &Host, options: &Options, layout: Layout) -> Part<Allocations> {
-    let options = AllocationsOptions { each: options.allocation, ..AllocationsOptions::new(layout) };
+    let options = AllocationsOptions {
+        each: options.allocation,
+        probings: options.probings.clone(),
+        ..AllocationsOptions::new(layout)
+    };
     let stop_deadline = options.shutdown_deadline() + STOP_MARGIN;
     Part::remembering(host.allocations(), move |address, context| {
         let (address, options, settings) = (address.clone(), options.clone(), context.settings());

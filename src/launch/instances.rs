@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_actors::instances::{self, DescribeInstances, InstanceStatus, Instances};
+use callboard_actors::instances::{self, DescribeInstances, InstanceStatus, Instances, InstancesOptions};
 use callboard_actors::lease::LeasedCalls;
 use callboard_actors::supervisor::TreeNode;
 use callboard_actors::vocabulary::Health;
@@ -15,15 +15,18 @@ use crate::host::Host;
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 pub(super) fn part(host: &Host, options: &Options) -> Part<Instances> {
-    let options = options.instances;
+    let probings = options.probings.clone();
+    let options = InstancesOptions { probings, ..options.instances.clone() };
+    let retire_bound = options.retire_bound();
     Part::new(host.instances(), move |address, context| {
         let host = context.host();
         let (registry, connections) = (host.registry().clone(), host.connections().clone());
-        instances::start(address, registry, options, connections, host.listeners(), context.settings())
+        let listeners = host.listeners();
+        instances::start(address, registry, options.clone(), connections, listeners, context.settings())
     })
     .after("registry")
     .described_by(|| DescribeInstances, |instances| instances.into_iter().map(instance_node).collect())
-    .stops_within(options.retire_bound().saturating_add(STOP_MARGIN))
+    .stops_within(retire_bound.saturating_add(STOP_MARGIN))
 }
 
 fn instance_node(status: InstanceStatus) -> TreeNode {

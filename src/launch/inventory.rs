@@ -1,6 +1,6 @@
 //! The inventory as a part of a host.
 
-use callboard_actors::inventory::{self, Inventory};
+use callboard_actors::inventory::{self, Inventory, InventoryOptions};
 use callboard_actors::shell::Clock;
 
 use super::options::Options;
@@ -9,7 +9,8 @@ use crate::host::Host;
 
 pub(super) fn part(host: &Host, options: &Options) -> Part<Inventory> {
     let clock = options.clock.unwrap_or_else(Clock::system);
-    let mut options = options.inventory.clone();
+    let probings = options.probings.clone();
+    let mut options = InventoryOptions { probings, ..options.inventory.clone() };
     options.expected_until = clock.now() + options.first_wait;
     Part::new(host.inventory(), move |address, context| {
         let host = context.host();

@@ -12,7 +12,7 @@ use callboard_actors::persister::MemoryDisk;
 use callboard_actors::process::Binder;
 use callboard_actors::registry::RegistryOptions;
 use callboard_actors::shell::{Clock, Drills, IN_FLIGHT_MAX, Journal, Notices};
-use callboard_actors::vocabulary::RestartBudget;
+use callboard_actors::vocabulary::{Probings, RestartBudget};
 
 use super::part::AnyPart;
 use super::process_owners::ProcessOwners;
@@ -26,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) instances: InstancesOptions,
     pub(crate) inventory: InventoryOptions,
     pub(crate) allocation: AllocationOptions,
+    /// How the plugins of some allocations are probed.
+    pub(crate) probings: Probings,
     pub(crate) drivers: DriversOptions,
     pub(crate) catalog: CatalogOptions,
     pub(crate) binder: Option<Binder>,
@@ -55,6 +57,7 @@ impl Options {
             data_dir,
             runtime_dir: None,
             allocation: AllocationOptions::default(),
+            probings: Probings::default(),
             registry: RegistryOptions::default(),
             instances: InstancesOptions::default(),
             inventory: InventoryOptions::default(),

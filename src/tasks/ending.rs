@@ -2,17 +2,19 @@
 
 use callboard_actors::driver::client::TaskExit;
 use callboard_actors::shell::Effects;
-use callboard_actors::vocabulary::Moment;
+use callboard_actors::vocabulary::{Moment, RestartBudget};
 
 use super::behaviour::Scene;
 use super::calls::*;
 use super::running::ASK_TIMEOUT;
 use super::state::*;
 use super::sweeping::is_certain;
-use crate::config::TaskRestart;
+use crate::config::{RestartPolicy, TaskRestart};
 
 /// How often a driver is asked to forget a run that is over, before this is given up.
 const FORGET_TRIES: u32 = 6;
+/// How often the pause before a restart is doubled at most.
+const DOUBLINGS_MAX: u32 = 20;
 
 impl Task {
     /// Records on disk that its run is over, or has to end, before its driver forgets it. Without an exit the task is started
@@ -134,18 +136,24 @@ impl Task {
         }
         let policy = &scene.options.restart;
         let course = &mut self.course;
-        course.restarted_at.retain(|at| moment.now.since(*at) <= policy.budget.window);
+        let window = policy.budget.map_or(RestartPolicy::WINDOW, |budget| budget.window);
+        course.restarted_at.retain(|at| moment.now.since(*at) <= window);
         let before = u32::try_from(course.restarted_at.len()).unwrap_or(u32::MAX);
-        if before >= policy.budget.limit {
-            let (limit, window) = (policy.budget.limit, policy.budget.window);
-            course.wanted = Some(Wanted::Failed);
-            let note = format!("{reason}; given up after {limit} restarts within {window:?}");
-            return self.arrive(moment, Phase::Failed, note, effects);
+        match policy.budget {
+            Some(RestartBudget { limit, .. }) if before >= limit => {
+                course.wanted = Some(Wanted::Failed);
+                let note = format!("{reason}; given up after {limit} restarts within {window:?}");
+                return self.arrive(moment, Phase::Failed, note, effects);
+            }
+            // More of them do not make the pause longer.
+            None if before > DOUBLINGS_MAX => drop(course.restarted_at.remove(0)),
+            Some(_) | None => {}
         }
         course.restarted_at.push(moment.now);
         course.restarts += 1;
         self.remember(effects);
-        let pause = policy.backoff.first.saturating_mul(1 << before.min(20)).min(policy.backoff.longest);
+        let pause =
+            policy.backoff.first.saturating_mul(1 << before.min(DOUBLINGS_MAX)).min(policy.backoff.longest);
         let pause = moment.spread(pause, policy.backoff.jitter_percent);
         let note = format!("{reason}; starts again in {:.1} s", pause.as_secs_f64());
         self.enter(moment, Phase::Waiting, note, effects);

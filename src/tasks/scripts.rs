@@ -437,6 +437,7 @@ impl Stage {
     ) -> Result<(), Box<dyn Error>> {
         let task = name.clone();
         match command {
+            "forever" => self.tasks.options.restart.budget = None,
             "host" => self.rebuild(false, told),
             "kill-host" => self.rebuild(true, told),
             "crash" => self.rebuild(false, told),

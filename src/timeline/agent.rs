@@ -73,6 +73,9 @@ fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
 mod tests {
     use callboard_actors::vocabulary::{Attempt, PluginName, Role, Timestamp};
 
+    use callboard_actors::allocations::RestartWhen;
+    use callboard_actors::vocabulary::Probing;
+
     use super::*;
 
     fn report(phase: TaskPhase, pid: Option<u32>, event: &str) -> TaskReport {
@@ -87,6 +90,8 @@ mod tests {
             last_event: event.to_owned(),
             is_wanted: true,
             attempt: Attempt::default(),
+            restart_when: RestartWhen::Never,
+            probing: Probing::default(),
             exit: None,
         }
     }

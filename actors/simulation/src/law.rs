@@ -50,7 +50,7 @@ laws! {
     R7 = "R7": "who waits is answered by the step that brings the plugin, or by the deadline",
     R8 = "R8": "what is restored is not routed to before it is confirmed, and leaves after its grace",
     A1 = "A1": "who prepares a task is told what it needs once it is made, and the same every time",
-    A2 = "A2": "a task that runs is waited for, and when its time is up the true cause is told and one restart is asked for",
+    A2 = "A2": "a task that runs is waited for, and when its time is up the true cause is told and one restart is asked for; of one that was ready a restart is asked for when it has been unhealthy for as long as it may",
     A3 = "A3": "what is registered answered ready since its present start, one thing is under way at a time, and a change of health is told once",
     A4 = "A4": "what leaves is deregistered once, then calls end, then its files go, and nothing is asked or registered any more",
     A5 = "A5": "each allocation has one supervisor, one life after the other, which is told all that was said of it in its order, and what one waits for holds up no other",

@@ -2,7 +2,7 @@
 
 use callboard_actors::allocations::{
     AdoptAllocation, AllocationSpec, Isolation, ListAllocations, PrepareAllocation, PrepareError,
-    StopAllocation, TaskContext, TaskExited, TaskStarted,
+    RestartWhen, StopAllocation, TaskContext, TaskExited, TaskStarted,
 };
 use callboard_actors::shell::AskError;
 use callboard_actors::vocabulary::{Role, TaskName};
@@ -12,11 +12,11 @@ use crate::timeline::answers;
 
 pub(super) const VERBS: &[Entry] = &[
     (
-        "prepare ALLOCATION NAME [role=controller|node|monolith] [timeout=DURATION] [isolation=none|chroot|image] [endpoint=TEXT] [environment.NAME=TEXT]...",
+        "prepare ALLOCATION NAME [role=controller|node|monolith] [timeout=DURATION] [unhealthy-for=DURATION] [isolation=none|chroot|image] [endpoint=TEXT] [environment.NAME=TEXT]...",
         prepare,
     ),
     (
-        "adopt ALLOCATION NAME [role=controller|node|monolith] [timeout=DURATION] [isolation=none|chroot|image] [endpoint=TEXT] [environment.NAME=TEXT]...",
+        "adopt ALLOCATION NAME [role=controller|node|monolith] [timeout=DURATION] [unhealthy-for=DURATION] [isolation=none|chroot|image] [endpoint=TEXT] [environment.NAME=TEXT]...",
         adopt,
     ),
     ("started ALLOCATION", started),
@@ -35,6 +35,9 @@ fn spec(words: &mut Words<'_>) -> Result<AllocationSpec, Mistake> {
     let task = TaskName::new("plugin").map_err(|error| Mistake::new(error.to_string()))?;
     let mut spec = AllocationSpec::new(allocation, task, plugin, role);
     spec.health_timeout = words.duration("timeout")?.unwrap_or(spec.health_timeout);
+    if let Some(time) = words.duration("unhealthy-for")? {
+        spec.restart_when = RestartWhen::UnhealthyFor(time);
+    }
     spec.isolation = words.key_of("isolation", &ISOLATIONS)?.unwrap_or(spec.isolation);
     let environment = words.keys_below("environment.").into_iter();
     spec.environment.extend(environment.map(|(name, value)| (name.to_owned(), value.to_owned())));

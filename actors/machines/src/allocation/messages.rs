@@ -1,6 +1,7 @@
 //! The messages and the news of an allocation's supervisor.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +22,26 @@ pub enum Isolation {
     Image,
 }
 
+/// When the host is asked to restart a plugin that was ready once. One that is not ready within its health timeout is restarted
+/// whatever this says (A2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RestartWhen {
+    /// Never. It may become healthy again by itself.
+    Never,
+    /// It has been unhealthy for this long without a break: it hangs, it fails, or it says that it is not ready. Asked again each time
+    /// that this has passed once more.
+    UnhealthyFor(Duration),
+}
+
+impl fmt::Display for RestartWhen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Never => f.write_str("never"),
+            Self::UnhealthyFor(time) => write!(f, "unhealthy-for {time:?}"),
+        }
+    }
+}
+
 /// The specification of one plugin workload.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationSpec {
@@ -38,6 +59,8 @@ pub struct AllocationSpec {
     pub volume_mount_dir: PathBuf,
     /// The timeout from the start of the plugin to its first ready answer. 30 s by default.
     pub health_timeout: Duration,
+    /// When the host is asked to restart a plugin that was ready once. Never by default: it is waited for.
+    pub restart_when: RestartWhen,
     /// The file system isolation.
     pub isolation: Isolation,
     /// The user's own environment: a `CSI_ENDPOINT` in it takes precedence (SEC-04), and the socket is expected there.
@@ -58,6 +81,7 @@ impl AllocationSpec {
             socket_mount_dir: PathBuf::from("/csi"),
             volume_mount_dir: PathBuf::from("/local/csi"),
             health_timeout: Duration::from_secs(30),
+            restart_when: RestartWhen::Never,
             isolation: Isolation::None,
             environment: BTreeMap::new(),
             policy: None,

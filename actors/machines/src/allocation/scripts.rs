@@ -23,7 +23,7 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_an_allocation_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/allocation/scripts"), 15, Stage::new);
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/allocation/scripts"), 17, Stage::new);
 }
 
 const START: Duration = Duration::from_secs(1_000);
@@ -293,6 +293,9 @@ fn tell_news(news: &AllocationNews) -> String {
             format!("{}, {}: {}", status.phase.as_str(), status.health.as_str(), status.last_event)
         }
         AllocationNews::Task(event) => format!("event {:?}: {}", event.kind, event.message),
+        AllocationNews::RestartRequested { reason } if reason.starts_with("the plugin has been") => {
+            format!("restart requested: {reason}")
+        }
         AllocationNews::RestartRequested { .. } => "restart requested".to_owned(),
     }
 }
@@ -328,6 +331,9 @@ fn workload(command: &Command) -> AllocationConfig {
     let mut spec = AllocationSpec::new(allocation, task, name("zfs"), role);
     if let Some(timeout) = args.take_key("timeout") {
         spec.health_timeout = duration(timeout);
+    }
+    if let Some(time) = args.take_key("unhealthy-for") {
+        spec.restart_when = RestartWhen::UnhealthyFor(duration(time));
     }
     if let Some(endpoint) = args.take_key("endpoint") {
         spec.environment.insert("CSI_ENDPOINT".to_owned(), endpoint.to_owned());

@@ -232,6 +232,8 @@ pub(super) struct Watch {
     pub(super) under_way: Option<Attempt>,
     /// The pauses between rounds until the plugin is known to be healthy or not.
     pub(super) looks: BackoffState,
+    /// Since when it is known to be unhealthy without a break, or when a restart was asked for last.
+    pub(super) unhealthy_since: Option<Timestamp>,
 }
 
 /// The stop in progress (A4).

@@ -4,6 +4,7 @@
 //! plugin is healthy when its instance has read everything (HLT-01). Only a plugin without an instance, because another
 //! allocation is active, is probed directly.
 
+use super::messages::{AllocationNews, RestartWhen};
 use super::state::{Allocation, AllocationCall, AllocationTimer, Phase, Standing};
 use crate::AskError;
 use crate::csi::{Answer, CallError, Readiness, Rpc};
@@ -18,7 +19,14 @@ impl Allocation {
             // The result is known soon.
             Health::Starting => watch.looks.failed(&options.probe_pauses, moment),
             Health::Healthy | Health::Unhealthy { .. } | Health::Gone => {
-                moment.spread(options.round, options.round_jitter_percent)
+                let round = moment.spread(options.round, options.round_jitter_percent);
+                // What is said when the time is up is what is found then.
+                match (self.config.spec.restart_when, watch.unhealthy_since) {
+                    (RestartWhen::UnhealthyFor(time), Some(since)) if moment.now < since + time => {
+                        round.min((since + time).since(moment.now))
+                    }
+                    (RestartWhen::Never | RestartWhen::UnhealthyFor(_), _) => round,
+                }
             }
         };
         effects.start_timer(AllocationTimer::Round, moment.now + pause);
@@ -69,7 +77,7 @@ impl Allocation {
                 self.watch(AllocationCall::Ask(Rpc::Probe), deadline, effects);
             }
             Ok(seen) => {
-                self.conclude(&worst(seen));
+                self.conclude(&worst(seen), moment);
                 self.next_round(moment, effects);
             }
             // If the query fails, an instance may still exist: the health is unknown and not published.
@@ -95,7 +103,7 @@ impl Allocation {
             Ok(other) => Some(format!("{} was answered unasked", other.rpc())),
             Err(error) => Some(error.to_string()),
         };
-        self.conclude(&reason.map_or(Health::Healthy, |reason| Health::Unhealthy { reason }));
+        self.conclude(&reason.map_or(Health::Healthy, |reason| Health::Unhealthy { reason }), moment);
         self.next_round(moment, effects);
     }
 
@@ -106,7 +114,7 @@ impl Allocation {
         }
     }
 
-    fn conclude(&mut self, health: &Health) {
+    fn conclude(&mut self, health: &Health, moment: Moment) {
         match health {
             Health::Healthy => {
                 let event = match (&self.health, &self.sign_in.standing) {
@@ -118,10 +126,30 @@ impl Allocation {
                     }
                 };
                 self.take_health(Health::Healthy, event);
+                if let Phase::Registered(watch) = &mut self.phase {
+                    watch.unhealthy_since = None;
+                }
             }
-            Health::Unhealthy { reason } => self.take_health(health.clone(), format!("unhealthy: {reason}")),
+            Health::Unhealthy { reason } => {
+                self.take_health(health.clone(), format!("unhealthy: {reason}"));
+                self.ask_for_restart(reason, moment);
+            }
             // An instance that is starting does not know the health either.
             Health::Starting | Health::Gone => {}
+        }
+    }
+}
+
+impl Allocation {
+    /// Asks the host to restart a plugin that has been unhealthy for as long as its spec allows.
+    fn ask_for_restart(&mut self, reason: &str, moment: Moment) {
+        let Phase::Registered(watch) = &mut self.phase else { return };
+        let since = *watch.unhealthy_since.get_or_insert(moment.now);
+        let RestartWhen::UnhealthyFor(time) = self.config.spec.restart_when else { return };
+        if moment.now.since(since) >= time {
+            watch.unhealthy_since = Some(moment.now);
+            let reason = format!("the plugin has been unhealthy for {time:?}: {reason}");
+            self.news.push(AllocationNews::RestartRequested { reason });
         }
     }
 }

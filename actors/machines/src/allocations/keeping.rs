@@ -54,7 +54,7 @@ impl Entry {
         AllocationConfig {
             spec: (*self.record.spec).clone(),
             plan: (*self.record.plan).clone(),
-            options: options.each,
+            options: options.of(&self.record.spec.allocation),
             task: self.record.task,
             health: self.status.health.clone(),
         }

@@ -4,7 +4,7 @@ use super::state::Allocations;
 use crate::allocation::AllocationNews;
 pub use crate::allocation::{
     AllocationPhase, AllocationSpec, AllocationStatus, AllocationStopped, Isolation, Mount, PrepareError,
-    Propagation, TaskContext, TaskEvent, TaskEventKind,
+    Propagation, RestartWhen, TaskContext, TaskEvent, TaskEventKind,
 };
 use crate::conversation;
 use crate::kernel::Vitals;

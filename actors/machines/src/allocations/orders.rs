@@ -257,6 +257,7 @@ fn difference(known: &AllocationSpec, given: &AllocationSpec) -> Option<&'static
         ("socket mount directory", known.socket_mount_dir != given.socket_mount_dir),
         ("volume mount directory", known.volume_mount_dir != given.volume_mount_dir),
         ("health timeout", known.health_timeout != given.health_timeout),
+        ("restart policy", known.restart_when != given.restart_when),
         ("isolation", known.isolation != given.isolation),
         ("environment", known.environment != given.environment),
         ("failover policy", known.policy != given.policy),

@@ -9,7 +9,7 @@ use crate::AskError;
 use crate::allocation::{AllocationConfig, AllocationOptions, AllocationSpec, Layout, Plan, Task};
 use crate::kernel::{AskId, Ending, StopMode, Vitals};
 use crate::vocabulary::{
-    AllocationId, Attempt, Backoff, BackoffState, RestartBudget, RestartHistory, Timestamp,
+    AllocationId, Attempt, Backoff, BackoffState, Probings, RestartBudget, RestartHistory, Timestamp,
 };
 
 /// The options of the owner of the allocations.
@@ -19,6 +19,8 @@ pub struct AllocationsOptions {
     pub layout: Layout,
     /// The options of each supervisor.
     pub each: AllocationOptions,
+    /// What differs from them for these allocations.
+    pub probings: Probings,
     /// The limit of allocations. 10,000 by default.
     pub allocations_max: usize,
     /// The limit of unanswered messages per allocation. 64 by default.
@@ -36,10 +38,21 @@ impl AllocationsOptions {
         Self {
             layout,
             each: AllocationOptions::default(),
+            probings: Probings::default(),
             allocations_max: 10_000,
             orders_max: 64,
             restart_budget: RestartBudget::default(),
             restart_pauses: Backoff::default(),
+        }
+    }
+
+    /// The options of the supervisor of this allocation.
+    pub(super) fn of(&self, allocation: &AllocationId) -> AllocationOptions {
+        let probing = self.probings.get(allocation).copied().unwrap_or_default();
+        AllocationOptions {
+            round: probing.interval.unwrap_or(self.each.round),
+            call_deadline: probing.call_deadline.unwrap_or(self.each.call_deadline),
+            ..self.each
         }
     }
 

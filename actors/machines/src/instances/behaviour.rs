@@ -41,7 +41,7 @@ impl Machine for Instances {
 
     fn restore(options: &InstancesOptions, (): (), moment: Moment) -> Self {
         Self {
-            options: *options,
+            options: options.clone(),
             wanted: BTreeMap::new(),
             allocations: BTreeMap::new(),
             active: BTreeMap::new(),

@@ -12,16 +12,18 @@ use crate::kernel::{AskId, Ending, Vitals};
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Renew, ReportFitness};
 use crate::vocabulary::{
-    AllocationId, Attempt, Backoff, BackoffState, CsiFingerprint, Fitness, Generation, PluginKey,
+    AllocationId, Attempt, Backoff, BackoffState, CsiFingerprint, Fitness, Generation, PluginKey, Probings,
     Registration, RegistrationNumber, RestartBudget, RestartHistory,
 };
 use crate::{AskError, FeedItem};
 
 /// The options of the supervisor of instances.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InstancesOptions {
     /// The limits of each instance.
     pub limits: InstanceLimits,
+    /// What differs from them for the instances of these allocations.
+    pub probings: Probings,
     /// The deadline for an instance to retire; then it is killed. 5 s by default. It is extended to what the instance itself may
     /// take, see [`retire_bound`](Self::retire_bound).
     pub retire_deadline: Duration,
@@ -39,6 +41,20 @@ pub struct InstancesOptions {
 const RETIRE_MARGIN: Duration = Duration::from_secs(1);
 
 impl InstancesOptions {
+    /// The limits of the instances of this allocation.
+    pub(super) fn limits_of(&self, allocation: &AllocationId) -> InstanceLimits {
+        let probing = self.probings.get(allocation).copied().unwrap_or_default();
+        let limits = self.limits;
+        InstanceLimits {
+            round: probing.interval.unwrap_or(limits.round),
+            call_deadline: probing.call_deadline.unwrap_or(limits.call_deadline),
+            failures_until_unhealthy: probing
+                .failures_until_unhealthy
+                .unwrap_or(limits.failures_until_unhealthy),
+            ..limits
+        }
+    }
+
     /// How long an instance may take to retire before it is killed: its calls in flight have their whole
     /// [`retire_deadline`](InstanceLimits::retire_deadline).
     #[must_use]
@@ -51,6 +67,7 @@ impl Default for InstancesOptions {
     fn default() -> Self {
         Self {
             limits: InstanceLimits::default(),
+            probings: Probings::default(),
             retire_deadline: Duration::from_secs(5),
             restart_budget: RestartBudget::default(),
             restart_backoff: Backoff::default(),

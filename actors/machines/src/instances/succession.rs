@@ -84,7 +84,7 @@ impl Instances {
             expected_provider: entry.registration.provider.clone(),
             predecessor: self.known.get(plugin).cloned(),
             former: entry.report.is_continued().then(|| Box::new(entry.report.clone())),
-            limits: self.options.limits,
+            limits: self.options.limits_of(allocation),
         };
         self.call(InstancesCall::Start { life: self.life, config: Box::new(config) }, effects);
         self.move_checks(plugin, effects);

@@ -333,8 +333,9 @@ impl Inventory {
                 }
                 Some(standing @ Standing::Current(_)) => {
                     let told = Offer { restarting: true, ..standing.offer().clone() };
+                    let allocation = told.allocation.clone();
                     *standing = Standing::Restarting { told, successor: None };
-                    let end = moment.now + self.options.restart_grace;
+                    let end = moment.now + self.options.restart_grace_of(&allocation);
                     effects.start_timer(InventoryTimer::Grace(plugin.clone()), end);
                 }
                 Some(Standing::Restarting { .. }) if self.stopped.contains(plugin) => {

@@ -9,7 +9,7 @@ use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::AskId;
 use crate::vocabulary::{
-    AllocationId, Attempt, DriverName, Health, PluginKey, PluginName, PluginType, Timestamp,
+    AllocationId, Attempt, DriverName, Health, PluginKey, PluginName, PluginType, Probings, Timestamp,
 };
 use crate::{AskError, FeedItem};
 
@@ -20,6 +20,8 @@ pub struct InventoryOptions {
     pub first_wait: Duration,
     /// How long an offer is kept whose plugin has left (HLT-08). 15 s by default.
     pub restart_grace: Duration,
+    /// What differs from that for the offers of these allocations.
+    pub probings: Probings,
     /// How many may wait for the first fingerprints at once. 4096 by default.
     pub waiting_max: usize,
     /// Whether the first wait covers the drivers that their owner has or expects. Set by the start function of the shell.
@@ -39,12 +41,21 @@ impl Default for InventoryOptions {
         Self {
             first_wait: Duration::from_secs(50),
             restart_grace: Duration::from_secs(15),
+            probings: Probings::default(),
             waiting_max: 4_096,
             awaits_drivers: false,
             expected: Vec::new(),
             expected_until: Timestamp::default(),
             follows_allocations: false,
         }
+    }
+}
+
+impl InventoryOptions {
+    /// How long an offer of this allocation is kept when its plugin has left.
+    #[must_use]
+    pub fn restart_grace_of(&self, allocation: &AllocationId) -> Duration {
+        self.probings.get(allocation).and_then(|probing| probing.restart_grace).unwrap_or(self.restart_grace)
     }
 }
 

@@ -57,6 +57,10 @@ pub(super) struct Course {
     pub(super) is_given_up: bool,
     /// Whether no instance looks after it, as heard in this round.
     pub(super) is_unwatched: bool,
+    /// Since when it has been unhealthy without a break after it was ready, as heard, or since a restart was asked for.
+    pub(super) unhealthy_since: Option<Timestamp>,
+    /// Whether it was just heard that it is unhealthy.
+    pub(super) is_unwell: bool,
     /// The health that was told last.
     pub(super) told: Option<TaskEventKind>,
 }
@@ -206,10 +210,13 @@ impl Course {
             Ok(AllocationOutcome::Health(seen)) => {
                 let is_gone = |seen: &Vec<Health>| seen.iter().all(|health| *health == Health::Gone);
                 self.is_unwatched = seen.as_ref().is_ok_and(is_gone);
+                if let Ok(seen) = seen {
+                    self.looked_at(moment, seen);
+                }
                 return;
             }
             Ok(AllocationOutcome::Answered(Ok(Answer::Probe(Readiness::Ready)))) => {
-                self.says_ready = true;
+                (self.says_ready, self.unhealthy_since) = (true, None);
                 return;
             }
             Ok(AllocationOutcome::Answered(Ok(Answer::PluginInfo(identity)))) if self.says_ready => {
@@ -223,9 +230,28 @@ impl Course {
             Ok(_) => return,
         };
         self.says_ready = false;
+        if self.identity.is_some() && outcome.is_ok() {
+            self.is_seen_unwell(moment);
+        }
         self.cause = Some(cause);
         let is_denied = class == Some(Class::Denied);
         self.denied_since = is_denied.then(|| self.denied_since.unwrap_or(moment.now));
+    }
+}
+
+impl Course {
+    /// The instances say how it is.
+    fn looked_at(&mut self, moment: Moment, seen: &[Health]) {
+        if seen.iter().any(|health| matches!(health, Health::Unhealthy { .. })) {
+            self.is_seen_unwell(moment);
+        } else if seen.contains(&Health::Healthy) && !seen.contains(&Health::Starting) {
+            self.unhealthy_since = None;
+        }
+    }
+
+    fn is_seen_unwell(&mut self, moment: Moment) {
+        self.unhealthy_since.get_or_insert(moment.now);
+        self.is_unwell = true;
     }
 }
 
@@ -283,6 +309,7 @@ impl Witness<Allocation> for AllocationLaws {
         }
         effects.iter().for_each(|effect| self.did(moment, input, effect));
         self.check_time(moment);
+        self.course.is_unwell = false;
     }
 
     fn panicked(&mut self, input: &Input<Allocation>) {

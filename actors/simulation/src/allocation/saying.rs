@@ -2,12 +2,12 @@
 
 use callboard_actors::allocation::{
     Allocation, AllocationAnswer, AllocationCall, AllocationNews, AllocationOutcome, AllocationPhase,
-    AllocationStatus, AllocationStopped, PrepareError, Task, TaskContext, TaskEventKind,
+    AllocationStatus, AllocationStopped, PrepareError, RestartWhen, Task, TaskContext, TaskEventKind,
 };
 use callboard_actors::csi::Rpc;
 use callboard_actors::registry::Register;
 use callboard_actors::shell::{Effect, Input};
-use callboard_actors::vocabulary::{Attempt, Health, Moment};
+use callboard_actors::vocabulary::{Attempt, Health, Moment, Timestamp};
 
 use super::super::law::Law;
 use super::laws::{AllocationLaws, Entry};
@@ -36,6 +36,12 @@ impl AllocationLaws {
         let is_waited_for = self.is_looked_after() && self.course.identity.is_none();
         if is_waited_for && moment.now > self.ready_until() {
             self.violation(Law::A2, "the time of the plugin is up, and nobody is told");
+        }
+        if self.is_unhealthy_for_too_long(moment) {
+            self.violation(
+                Law::A2,
+                "the plugin has been unhealthy for too long, and no restart is asked for",
+            );
         }
     }
 
@@ -219,6 +225,13 @@ impl AllocationLaws {
         }
     }
 
+    /// Whether it was ready, is found unhealthy in this step, and has been for as long as it may.
+    fn is_unhealthy_for_too_long(&self, moment: Moment) -> bool {
+        let RestartWhen::UnhealthyFor(time) = self.config.spec.restart_when else { return false };
+        let is_over = |since: Timestamp| moment.now.since(since) >= time;
+        self.is_looked_after() && self.course.is_unwell && self.course.unhealthy_since.is_some_and(is_over)
+    }
+
     fn must_name_cause(&mut self, message: &str) {
         if self.course.cause.as_ref().is_some_and(|cause| !message.contains(cause)) {
             let cause = self.course.cause.clone();
@@ -227,6 +240,10 @@ impl AllocationLaws {
     }
 
     fn restarts(&mut self, moment: Moment, reason: &str) {
+        if self.is_unhealthy_for_too_long(moment) {
+            self.course.unhealthy_since = Some(moment.now);
+            return;
+        }
         if !self.is_looked_after() || self.course.identity.is_some() {
             self.violation(Law::A2, "a restart is asked for that nobody needs, or a second time");
         }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use callboard_actors::allocation::{
     Allocation, AllocationAnswer, AllocationAsk, AllocationConfig, AllocationNews, AllocationOptions,
-    AllocationPhase, AllocationSpec, Layout, Listener, MakeReady, NoteExit, NoteStart, Plan, SignOff, Task,
+    AllocationPhase, AllocationSpec, Layout, Listener, MakeReady, NoteExit, NoteStart, Plan, RestartWhen,
+    SignOff, Task,
 };
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Health, Moment, PluginName, Role, TaskName, Timestamp};
@@ -277,7 +278,9 @@ fn config(task: Task, health: Health) -> AllocationConfig {
     let allocation = AllocationId::new("red").expect("it is a name");
     let workload = TaskName::new("plugin").expect("it is a name");
     let plugin = PluginName::new("zfs").expect("it is a name");
-    let spec = AllocationSpec::new(allocation, workload, plugin, Role::Monolith);
+    let mut spec = AllocationSpec::new(allocation, workload, plugin, Role::Monolith);
+    // Shorter than a round.
+    spec.restart_when = RestartWhen::UnhealthyFor(Duration::from_secs(20));
     let layout = Layout::new("/data", "/run/callboard").expect("they are short and absolute");
     let plan = Plan::new(&layout, &spec).expect("the paths are short");
     AllocationConfig { spec, plan, options: AllocationOptions::default(), task, health }

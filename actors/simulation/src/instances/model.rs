@@ -126,7 +126,7 @@ impl InstancesModel {
     }
 
     pub(super) fn tampered(options: InstancesOptions, tampers: Tampers) -> Self {
-        let laws = InstancesLaws::new(options);
+        let laws = InstancesLaws::new(options.clone());
         let parent =
             StandIn::begin(options, NoDisk, laws, Rules::default()).tampered_with(tampers.parent.clone());
         Self {

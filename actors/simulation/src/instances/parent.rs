@@ -291,7 +291,7 @@ fn is_late(laws: &InstancesLaws, reported: &InstanceReported) -> bool {
 impl Witness<Instances> for InstancesLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Instances) {
         let (verdict, used) = (std::mem::take(&mut self.verdict), std::mem::take(&mut self.used));
-        *self = Self { verdict, used, ..Self::new(self.options) };
+        *self = Self { verdict, used, ..Self::new(self.options.clone()) };
     }
 
     fn stepped(

@@ -118,7 +118,7 @@ impl InventoryLaws {
             self.verdict.violation(Law::N1, || format!("{} is removed and was not offered", offer.plugin));
         }
         match self.away.remove(&offer.plugin) {
-            Some(since) if moment.now.since(since) >= self.options.restart_grace => {}
+            Some(since) if moment.now.since(since) >= self.options.restart_grace_of(&offer.allocation) => {}
             Some(since) => self.verdict.violation(Law::Hlt8, || {
                 format!("{} is removed after {:?} already", offer.plugin, moment.now.since(since))
             }),

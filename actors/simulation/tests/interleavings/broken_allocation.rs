@@ -98,6 +98,26 @@ fn a_supervisor_that_waits_longer_than_it_was_given_breaks_a2() {
 }
 
 #[test]
+fn a_supervisor_that_lets_an_unhealthy_plugin_hang_on_breaks_a2() {
+    let unhealthy = AllocationBounds { faults: 2, ..TROUBLED };
+    spoiled(Law::A2, unhealthy, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Publish(AllocationNews::RestartRequested { .. })))
+    });
+}
+
+#[test]
+fn a_supervisor_that_has_a_plugin_restarted_as_soon_as_it_is_unhealthy_breaks_a2() {
+    spoiled(Law::A2, TROUBLED, |_, mut effects| {
+        let is_news = |effect: &Effect<Allocation>| matches!(effect, Effect::Publish(AllocationNews::Task(event)) if event.kind == TaskEventKind::Unhealthy);
+        if effects.iter().any(is_news) {
+            let reason = "it is unhealthy".to_owned();
+            effects.push(Effect::Publish(AllocationNews::RestartRequested { reason }));
+        }
+        effects
+    });
+}
+
+#[test]
 fn a_supervisor_that_gives_its_plugin_no_time_breaks_a2() {
     spoiled(Law::A2, TROUBLED, |_, mut effects| {
         for effect in &mut effects {

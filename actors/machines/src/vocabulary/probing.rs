@@ -1,0 +1,23 @@
+//! How the plugin of an allocation is probed, where that differs from the rest of the host.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::AllocationId;
+
+/// How the plugin of an allocation is probed. `None`: as the host does everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Probing {
+    /// How often it is probed while it is healthy.
+    pub interval: Option<Duration>,
+    /// The timeout of each call.
+    pub call_deadline: Option<Duration>,
+    /// How many consecutive rounds must fail before it is unhealthy.
+    pub failures_until_unhealthy: Option<u32>,
+    /// How long its offer is kept after it has left.
+    pub restart_grace: Option<Duration>,
+}
+
+/// How the plugins of these allocations are probed.
+pub type Probings = Arc<BTreeMap<AllocationId, Probing>>;
