@@ -140,7 +140,7 @@ impl DriverLaws {
                 if self.flying.take_if(|(flying, _)| flying == key).is_none() {
                     return Heard::Stale;
                 }
-                self.is_refused = is_refusal(outcome);
+                self.is_refused = matches!(outcome, Ok(Err(Trouble { kind: TroubleKind::Refused, .. })));
                 return self.returned(call, outcome);
             }
             Input::Resumed | Input::Asked { ask: DriverAsk::DescribeTroubles(_), .. } => {}
@@ -230,11 +230,10 @@ impl DriverLaws {
                     });
                 }
             }
-            DriverCall::ReadOn => self.goes_on("the next fingerprint"),
+            DriverCall::ReadOn | DriverCall::AwaitChange => self.goes_on("to wait for what comes next"),
             DriverCall::Climb(StartStep::Recall | StartStep::Launch, _) if self.is_refused => {
                 self.violation(Law::Sec7, || "it launches again what was refused".to_owned());
             }
-            DriverCall::AwaitChange => self.goes_on("to wait for another program"),
             DriverCall::Climb(start_step, _) => {
                 self.goes_on(start_step.as_str());
                 if *start_step == StartStep::Launch && !std::mem::take(&mut self.known.may_launch) {
@@ -360,10 +359,6 @@ impl DriverLaws {
             self.violation(Law::Prc5, || "it has a process and would not hear of its end".to_owned());
         }
     }
-}
-
-fn is_refusal(outcome: &Outcome) -> bool {
-    matches!(outcome, Ok(Err(Trouble { kind: TroubleKind::Refused, .. })))
 }
 
 impl Witness<Driver> for DriverLaws {
