@@ -650,3 +650,19 @@ fn what_tasks_are_told_of_the_host_is_read_t005_t015_th061() {
         assert!(complaints.len() == 1 && complaints[0].contains(expected), "{lines}: {complaints:?}");
     }
 }
+
+#[test]
+fn names_and_paths_that_would_turn_a_line_around_are_refused_and_so_is_the_root_r9() {
+    let root = complaints("data_dir = \"/\"");
+    assert_eq!(root.len(), 1, "{root:?}");
+    assert!(root[0].contains("`data_dir` must not be /; give it a directory of its own"), "{root:?}");
+    for (line, what) in [
+        ("data_dir = \"/a\\u202eb\"", "`data_dir` \"/a\\u{202e}b\" holds '\\u{202e}'"),
+        ("data_dir = \"/d\"\nadmin_socket = \"/a\\u001b.sock\"", "holds '\\u{1b}'"),
+        ("data_dir = \"/d\"\n[host]\nnode_name = \"a\\u2066b\"", "`node_name` \"a\\u{2066}b\" is no name"),
+        ("data_dir = \"/d\"\n[[driver]]\nname = \"a\\u202eb\"", "holds '\\u{202e}'"),
+    ] {
+        let told = complaints(line).join("\n");
+        assert!(told.contains(what), "{told}");
+    }
+}

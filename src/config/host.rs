@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use callboard_actors::driver::{MAX_PORT, MIN_PORT};
 use callboard_actors::task_config::{HOST_VARIABLES, is_never_inherited};
 use callboard_actors::topology::CpuList;
+use callboard_actors::vocabulary::text::is_harmless;
 
 use super::problem::Faults;
 use super::read::absolute;
@@ -94,12 +95,14 @@ pub(super) fn name(table: &Table<'_>, key: &str, faults: &mut Faults) -> Option<
     let found = table.text(key, faults)?;
     let is_name = !found.value.is_empty()
         && found.value.len() <= NAME_BYTES_MAX
-        && !found.value.chars().any(|c| c.is_whitespace() || c.is_control());
+        && !found.value.chars().any(|c| c.is_whitespace() || !is_harmless(c));
     if is_name {
         return Some(found.value);
     }
     let start: String = found.value.chars().take(24).collect();
-    let message = format!("`{key}` {start:?} is no name; give 1 to {NAME_BYTES_MAX} bytes without blanks");
+    let message = format!(
+        "`{key}` {start:?} is no name; give 1 to {NAME_BYTES_MAX} bytes without blanks and control characters"
+    );
     faults.add(found.at, message);
     None
 }

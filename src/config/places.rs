@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use callboard_actors::driver::NetworkMode;
 use callboard_actors::driver::client::{DnsConfig, NetworkIsolation, TaskDevice, TaskMount};
+use callboard_actors::vocabulary::text::is_harmless;
 
 use super::problem::Faults;
 use super::read::absolute;
@@ -79,7 +80,8 @@ pub(super) fn dns(task: &Table<'_>, faults: &mut Faults) -> Option<DnsConfig> {
         read
     };
     // Each becomes part of a line in `resolv.conf`.
-    let is_word = |text: &str| !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c.is_control());
+    let is_word =
+        |text: &str| !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || !is_harmless(c));
     Some(DnsConfig {
         servers: texts(
             "servers",

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_actors::vocabulary::SocketPath;
+use callboard_actors::vocabulary::text::is_harmless;
 use toml::de::DeTable;
 
 use super::problem::Faults;
@@ -79,7 +80,10 @@ fn data_dir(root: &Table<'_>, faults: &mut Faults) -> Option<PathBuf> {
     let found = root.required_text("data_dir", faults)?;
     let at = found.at;
     let path = absolute("data_dir", found, faults)?;
-    if path.exists() && !path.is_dir() {
+    if path.parent().is_none() {
+        faults
+            .add(at, "`data_dir` must not be /; give it a directory of its own, such as /var/lib/callboard");
+    } else if path.exists() && !path.is_dir() {
         faults.add(at, format!("`data_dir` {} is a file; name a directory", path.display()));
     }
     Some(path)
@@ -98,8 +102,10 @@ pub(super) fn absolute(key: &str, found: Found<String>, faults: &mut Faults) -> 
         faults.add(found.at, message);
         return None;
     }
-    if found.value.contains('\0') {
-        faults.add(found.at, format!("`{key}` {:?} holds a zero byte", found.value));
+    if let Some(character) = found.value.chars().find(|c| !is_harmless(*c)) {
+        let message =
+            format!("`{key}` {:?} holds {character:?}; control characters are not allowed", found.value);
+        faults.add(found.at, message);
         return None;
     }
     Some(PathBuf::from(found.value))

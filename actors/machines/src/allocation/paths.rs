@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::messages::{AllocationSpec, Isolation, Mount, PrepareError, Propagation, TaskContext};
+use crate::vocabulary::text::is_harmless;
 use crate::vocabulary::{AllocationId, PluginName, Role, SOCKET_PATH_BYTES_MAX, SocketPath};
 
 /// The environment variable with the listen address of a CSI plugin (C171).
@@ -40,6 +41,22 @@ pub enum LayoutError {
         what: &'static str,
         /// The path as given.
         path: PathBuf,
+    },
+    /// Everything on the machine is below it.
+    #[error("the {what} must not be /; give it a directory of its own, such as /var/lib/callboard")]
+    Root {
+        /// The kind of directory.
+        what: &'static str,
+    },
+    /// Control characters, and those that turn the direction of a text, would make logs and tables unreadable.
+    #[error("the {what} {path:?} holds {character:?}; control characters are not allowed")]
+    Character {
+        /// The kind of directory.
+        what: &'static str,
+        /// The path as given.
+        path: PathBuf,
+        /// The first character that is not allowed.
+        character: char,
     },
     /// Sockets below it would exceed the path limit of the kernel (SEC-01).
     #[error(
@@ -120,6 +137,12 @@ impl Layout {
 fn clean(what: &'static str, path: PathBuf) -> Result<PathBuf, LayoutError> {
     if !is_plain(&path) {
         return Err(LayoutError::NotAbsolute { what, path });
+    }
+    if path.parent().is_none() {
+        return Err(LayoutError::Root { what });
+    }
+    if let Some(character) = path.to_string_lossy().chars().find(|c| !is_harmless(*c)) {
+        return Err(LayoutError::Character { what, path, character });
     }
     Ok(path.components().collect())
 }
@@ -343,6 +366,17 @@ mod tests {
 
     fn data_dirs() -> impl Strategy<Value = String> {
         prop_oneof!["/[a-b]{1,2}", "/[a-b]{1,2}/[a-b]{1,2}", "/[a-b]{150,250}", "/csi/plugins/[a-b]{1,2}"]
+    }
+
+    #[test]
+    fn the_root_and_paths_that_would_turn_a_line_around_are_no_directories_of_a_host_r9() {
+        let told = |data_dir: &str| Layout::new(data_dir, "/run").unwrap_err().to_string();
+        assert!(told("/").starts_with("the data directory must not be /"), "{}", told("/"));
+        assert!(told("//").starts_with("the data directory must not be /"), "{}", told("//"));
+        assert_eq!(
+            told("/a\u{202e}b"),
+            "the data directory \"/a\\u{202e}b\" holds '\\u{202e}'; control characters are not allowed"
+        );
     }
 
     #[test]

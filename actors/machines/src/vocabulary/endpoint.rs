@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
+use super::text::is_harmless;
+
 /// Longest path of a Unix socket, in bytes: `sun_path` has 108 and the last is the terminating zero (SEC-01).
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
@@ -38,6 +40,14 @@ pub enum MalformedEndpoint {
         /// The path, or its beginning.
         path: String,
     },
+    /// Control characters, and those that turn the direction of a text, would make logs and tables unreadable.
+    #[error("the socket path {path:?} holds {character:?}; control characters are not allowed")]
+    Character {
+        /// The path, or its beginning.
+        path: String,
+        /// The first character that is not allowed.
+        character: char,
+    },
     /// CSI speaks over Unix sockets only (C170).
     #[error("the endpoint {endpoint:?} is no Unix socket; give unix:///path or an absolute path")]
     Scheme {
@@ -59,7 +69,7 @@ impl SocketPath {
     /// Takes a path as a socket path.
     ///
     /// # Errors
-    /// When it is empty, relative, too long for a Unix socket, or holds `..`.
+    /// When it is empty, relative, too long for a Unix socket, or holds `..` or control characters.
     pub fn new(path: impl AsRef<str>) -> Result<Self, MalformedEndpoint> {
         let path = path.as_ref();
         if path.is_empty() {
@@ -73,6 +83,9 @@ impl SocketPath {
         }
         if path.contains('\0') || Path::new(path).components().any(|c| c == Component::ParentDir) {
             return Err(MalformedEndpoint::Unclean { path: shown(path) });
+        }
+        if let Some(character) = path.chars().find(|c| !is_harmless(*c)) {
+            return Err(MalformedEndpoint::Character { path: shown(path), character });
         }
         Ok(Self(Arc::from(path)))
     }
@@ -140,6 +153,9 @@ mod tests {
         assert!(matches!(SocketPath::new("a.sock"), Err(MalformedEndpoint::Relative { .. })));
         assert!(matches!(SocketPath::new("/a/../b.sock"), Err(MalformedEndpoint::Unclean { .. })));
         assert!(matches!(SocketPath::new("/a\0b"), Err(MalformedEndpoint::Unclean { .. })));
+        for path in ["/a\nb", "/a\u{1b}[2J", "/a\u{202e}b"] {
+            assert!(matches!(SocketPath::new(path), Err(MalformedEndpoint::Character { .. })), "{path:?}");
+        }
     }
 
     #[test]

@@ -148,6 +148,10 @@ mod tests {
         assert!(matches!(AllocationId::new(""), Err(MalformedName::Empty { .. })));
         assert!(matches!(AllocationId::new("a b"), Err(MalformedName::Character { character: ' ', .. })));
         assert!(matches!(AllocationId::new("a\n"), Err(MalformedName::Character { character: '\n', .. })));
+        assert!(matches!(
+            DriverName::new("a\u{202e}b"),
+            Err(MalformedName::Character { character: '\u{202e}', .. })
+        ));
         assert!(matches!(TaskName::new("x".repeat(256)), Err(MalformedName::TooLong { bytes: 256, .. })));
     }
 
