@@ -11,6 +11,7 @@ mod process_owners;
 mod allocations;
 mod catalog;
 mod database;
+mod directory;
 mod drivers;
 mod instances;
 mod inventory;
@@ -20,6 +21,7 @@ mod registry;
 use std::sync::Arc;
 
 use callboard_actors::allocation::Layout;
+use callboard_actors::datadir::Lost;
 use callboard_actors::driver::client::DriverConnections;
 use callboard_actors::lease::Connections;
 use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
@@ -50,6 +52,7 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     add: impl AsyncFnOnce(&Host) -> Result<Vec<AnyPart>, E>,
 ) -> Result<Host, E> {
     let layout = Layout::new(options.data_dir.clone(), options.runtime_dir()).map_err(StartError::from)?;
+    let directory = directory::open(&options).await?;
     let database = database::open(&options).await.map_err(StartError::from)?;
     // Behind the lock of the database: only who holds the directory says whose it is.
     let (owner, held) = match settle(&options, database.run().get() == 1).await {
@@ -62,7 +65,8 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     let (tell_database, present) = watch::channel(None);
     let (tell_end, ended) = watch::channel(None);
     let present = Database::following(present, database.run(), options.notices.clone());
-    let host = host(&options, owner, present, ended);
+    let lost = directory::watch(directory, ended.clone());
+    let host = host(&options, owner, present, ended, lost);
     let (budget, settings) = (options.budget, settings(&options));
     let mut parts = parts(&host, options, layout, (database.clone(), tell_database));
     match add(&host).await {
@@ -101,10 +105,12 @@ fn host(
     owner: Arc<str>,
     database: Database,
     ended: watch::Receiver<Option<HostEnd>>,
+    lost: watch::Receiver<Option<Lost>>,
 ) -> Host {
     let limit = options.messages_max;
     Host::from_handles(Handles {
         data_dir: options.data_dir.clone(),
+        lost,
         owner,
         database,
         notices: options.notices.clone(),

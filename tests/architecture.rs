@@ -35,6 +35,7 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("goplugin", &["vocabulary", "rpc"]),
     ("hclspec", &["vocabulary"]),
     ("machine", &[]),
+    ("datadir", &[]),
     ("users", &["machine"]),
     ("mounts", &[]),
     ("cgroups", &["vocabulary", "mounts"]),

@@ -14,6 +14,7 @@ use callboard::actors::allocations::{
     AdoptAllocation, AllocationPhase, AllocationSpec, AllocationsNews, ListAllocations, TaskEventKind,
     TaskStarted,
 };
+use callboard::actors::datadir::DataDirError;
 use callboard::actors::persister::OpenError;
 use callboard::actors::registry::{List, Register, Registered};
 use callboard::actors::vocabulary::{PluginName, Role, SocketPath, TaskName};
@@ -163,12 +164,47 @@ fn a_directory_that_is_not_ours_to_write_is_refused() {
     // Root's own directory, which others may read; without root, one that we may only read ourselves.
     fs::set_permissions(&data_dir, fs::Permissions::from_mode(0o555)).unwrap();
     let tried = data_dir.clone();
+    let is_root = rustix::process::geteuid().is_root();
     as_nobody(move || async move {
+        if is_root {
+            let error = Host::builder(&tried).start().await.unwrap_err();
+            assert!(matches!(error, StartError::Directory(DataDirError::NotOurs { .. })), "{error}");
+            return;
+        }
         let error = refused_and_unchanged(&tried, &["Permission denied", tried.to_str().unwrap()]).await;
         assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
     });
     assert_eq!(fs::read_dir(&data_dir).unwrap().count(), 1);
     fs::set_permissions(&data_dir, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[actix::test]
+async fn a_directory_that_others_may_write_to_and_a_link_are_refused_and_unchanged_sec_02() {
+    let stage = Stage::new();
+    let data_dir = stage.data_dir();
+    use_directory(&stage).await;
+    let link = stage.path("link");
+    std::os::unix::fs::symlink(&data_dir, &link).unwrap();
+    fs::set_permissions(&data_dir, fs::Permissions::from_mode(0o777)).unwrap();
+    let before = picture(&data_dir);
+    for (path, words) in [(&data_dir, "others may write to it (mode 0777)"), (&link, "it is a link to")] {
+        let error = Host::builder(path).start().await.unwrap_err();
+        assert!(matches!(error, StartError::Directory(_)) && !error.is_transient(), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    assert_eq!(picture(&data_dir), before);
+    fs::set_permissions(&data_dir, fs::Permissions::from_mode(0o700)).unwrap();
+    let lock = data_dir.join("callboard.lock");
+    let precious = stage.path("precious");
+    fs::write(&precious, "kept").unwrap();
+    fs::remove_file(&lock).unwrap();
+    std::os::unix::fs::symlink(&precious, &lock).unwrap();
+    refusal(&data_dir).await;
+    assert_eq!(
+        fs::read_to_string(&precious).unwrap(),
+        "kept",
+        "a link in the place of the lock is not followed"
+    );
 }
 
 #[actix::test]

@@ -308,7 +308,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     assert_eq!(
         keys(&status["host"]),
         set(
-            "version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups stopping"
+            "version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups data_dir_problem stopping"
         )
     );
     let plugin_keys = "type name health reason since_unix_ms generation provider version capabilities node_id \
@@ -333,7 +333,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     assert_eq!(plugin(&status, "csi-controller", "zfs")["node_id"], Value::Null, "a controller has no node");
     let documented = include_str!("../docs/command-line.md");
     for key in set(&format!(
-        "{plugin_keys} {allocation_keys} version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups stopping stops_within_ms plugin controller node expansion kind crashes mailbox_depth message children child ending took_ms number at_unix_ms news about missed"
+        "{plugin_keys} {allocation_keys} version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups data_dir_problem stopping stops_within_ms plugin controller node expansion kind crashes mailbox_depth message children child ending took_ms number at_unix_ms news about missed"
     )) {
         assert!(documented.contains(&format!("`{key}`")), "docs/command-line.md does not describe {key}");
     }

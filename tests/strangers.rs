@@ -3,8 +3,12 @@
 mod program;
 
 use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
 
-use program::{CALLBOARD, Stage};
+use callboard::actors::ownership::default_marks_dir;
+use program::{CALLBOARD, Stage, TIMEOUT, refusal, until_true};
+use serde_json::Value;
 
 /// An allocation whose process never listens.
 fn silent(name: &str) -> String {
@@ -39,4 +43,47 @@ fn a_plugin_behind_a_wrapper_that_leaves_it_alone_is_the_allocations_own_process
     ));
     let program = stage.run();
     program.until_active("csi-node", "zfs", "wrapped");
+}
+
+/// The status of a host by its socket, wherever that is by now.
+fn status_at(socket: &Path) -> Value {
+    let output = Command::new(CALLBOARD).args(["status", "--json", "--socket"]).arg(socket).output();
+    serde_json::from_slice(&output.expect("it runs").stdout).expect("it answers")
+}
+
+#[test]
+fn a_data_directory_that_is_removed_or_replaced_is_told_and_no_second_host_starts_beside_p5() {
+    let stage = Stage::new("");
+    let host = stage.run();
+    assert_eq!(host.json(&["status"])["host"]["data_dir_problem"], Value::Null);
+    let aside = stage.directory.path().join("aside");
+    std::fs::rename(stage.data_dir(), &aside).expect("it is ours");
+    let problem = || status_at(&aside.join("admin.sock"))["host"]["data_dir_problem"].to_string();
+    until_true("the loss is told", TIMEOUT, || problem().contains("was removed or renamed"));
+    assert!(host.log().contains("the data directory is lost"), "{}", host.log());
+
+    let second = || {
+        let command = Command::new(CALLBOARD).args(["run", "--config"]).arg(stage.config()).output();
+        let output = command.expect("it runs");
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    if default_marks_dir().is_none() {
+        eprintln!("NOT RUN: hosts of this user do not see each other");
+        return;
+    }
+    let told = second();
+    assert!(told.contains("a host that runs had its data at this path"), "{told}");
+    assert!(!stage.data_dir().exists(), "nothing is made for a host that does not start");
+
+    std::fs::create_dir(stage.data_dir()).expect("the path is free");
+    until_true("the other directory is told", TIMEOUT, || {
+        problem().contains("another directory is in the place")
+    });
+    assert!(second().contains("a host that runs had its data at this path"));
+    std::fs::remove_dir(stage.data_dir()).expect("nothing was put there");
+    std::fs::rename(&aside, stage.data_dir()).expect("the path is free");
+    host.until("it is in its place again", |status| status["host"]["data_dir_problem"].is_null());
+    let (code, said) = refusal(&host.ask(&["stop", "nothing"]));
+    assert_eq!(code, 1, "{said}");
 }

@@ -23,6 +23,8 @@ pub mod goplugin;
 
 pub mod machine;
 
+pub mod datadir;
+
 pub mod users;
 
 pub mod mounts;

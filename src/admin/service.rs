@@ -184,6 +184,10 @@ fn host_status(sources: &Sources) -> wire::HostStatus {
         cpu_mhz: sources.topology.usable_mhz(),
         cpu_speed_guessed: sources.topology.is_guessed(),
         control_groups: sources.control_groups.clone(),
+        data_dir_problem: sources
+            .host
+            .data_dir_lost()
+            .map_or_else(String::new, |lost| lost.told().to_owned()),
         stopping: None,
     }
 }

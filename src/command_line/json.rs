@@ -39,6 +39,7 @@ fn host(host: &wire::HostStatus) -> Value {
         "cpu_mhz": host.cpu_mhz,
         "cpu_speed_guessed": host.cpu_speed_guessed,
         "control_groups": known(&host.control_groups),
+        "data_dir_problem": known(&host.data_dir_problem),
         "stopping": host.stopping.as_ref().map(stopping),
     })
 }

@@ -18,6 +18,10 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
     if groups.starts_with("none") && !status.tasks.is_empty() {
         text.push_str(&format!("control groups of tasks: {groups}\n"));
     }
+    let problem = status.host.as_ref().map(|host| harmless(&host.data_dir_problem)).unwrap_or_default();
+    if !problem.is_empty() {
+        text.push_str(&format!("{}: {problem}\n", palette.paint(Tone::Bad, "data directory")));
+    }
     if let Some(stopping) = status.host.as_ref().and_then(|host| host.stopping.as_ref()) {
         text.push_str(&self::stopping(stopping, palette));
     }

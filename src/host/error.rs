@@ -3,6 +3,7 @@
 use std::io;
 
 use callboard_actors::allocation::LayoutError;
+use callboard_actors::datadir::DataDirError;
 use callboard_actors::ownership::OwnershipError;
 use callboard_actors::persister::OpenError;
 use callboard_actors::supervisor;
@@ -16,6 +17,9 @@ pub enum StartError {
     /// Its database cannot be opened; the error names the path and what to do.
     #[error(transparent)]
     Database(#[from] OpenError),
+    /// Its data directory is a link, belongs to somebody else, or others may write to it.
+    #[error(transparent)]
+    Directory(#[from] DataDirError),
     /// Whose its data directory is cannot be settled, such as that of a copy beside its original.
     #[error(transparent)]
     Ownership(#[from] OwnershipError),
@@ -43,7 +47,7 @@ impl StartError {
         match self {
             Self::Database(error) => error.is_transient(),
             Self::Ownership(error) => error.is_transient(),
-            Self::Layout(_) | Self::Parts(_) => false,
+            Self::Layout(_) | Self::Directory(_) | Self::Parts(_) => false,
             Self::Actors(_) | Self::Ended(_) | Self::Thread(_) => true,
         }
     }

@@ -28,6 +28,7 @@ use std::time::Duration;
 use callboard_actors::allocations::Allocations;
 use callboard_actors::catalog::Catalog;
 use callboard_actors::csi::ListenerCheck;
+use callboard_actors::datadir::Lost;
 use callboard_actors::driver::client::DriverConnections;
 use callboard_actors::drivers::{DriverLeases, Drivers};
 use callboard_actors::instances::{self, Instances};
@@ -62,6 +63,7 @@ pub struct Host {
 #[derive(Debug)]
 pub(crate) struct Handles {
     pub(crate) data_dir: PathBuf,
+    pub(crate) lost: watch::Receiver<Option<Lost>>,
     pub(crate) owner: Arc<str>,
     pub(crate) database: Database,
     pub(crate) notices: Notices,
@@ -205,6 +207,12 @@ impl Host {
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         &self.handles.data_dir
+    }
+
+    /// Whether the path of its data directory does not lead to the directory any more that it uses. Looked at every two seconds.
+    #[must_use]
+    pub fn data_dir_lost(&self) -> Option<Lost> {
+        *self.handles.lost.borrow()
     }
 
     /// The mark of its data directory, 16 hexadecimal digits: what this host makes on the machine is told by it from what other

@@ -77,6 +77,18 @@ pub enum OwnershipError {
         /// The lock file of the other host.
         lock: PathBuf,
     },
+    /// A host runs on another directory that was at this path before.
+    #[error(
+        "cannot use data directory {}: a host that runs had its data at this path before the directory was removed or replaced; see \
+         which process it is: fuser -v {}. Stop that host first, or put its directory back",
+        data_dir.display(), lock.display()
+    )]
+    Replaced {
+        /// The directory to be used.
+        data_dir: PathBuf,
+        /// The lock file of the other host.
+        lock: PathBuf,
+    },
     /// It is unknown whether there is another directory with the same mark.
     #[error(
         "cannot tell whether data directory {} is a copy of {}, from where its identity comes: {reason}. Make that place readable \
@@ -105,6 +117,7 @@ impl OwnershipError {
             | Self::Newer { .. }
             | Self::Copied { .. }
             | Self::Held { .. }
+            | Self::Replaced { .. }
             | Self::Unclear { .. } => false,
         }
     }

@@ -6,18 +6,24 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
+
 use super::deciding::Former;
 use super::error::OwnershipError;
-use super::kept::Kept;
+use super::kept::{Kept, escaped};
 use super::{file, look_at, place};
 use crate::machine::{Locked, MACHINE, make_private};
+use crate::vocabulary::hex;
 
 /// The directory below that of the machine, or of the user.
 const MARKS: &str = "marks";
+/// The beginning of the names of files that stand for the path of a data directory; those of marks have no letter beyond f.
+const PATH_PREFIX: &str = "path-";
 /// The timeout for a host that is ending: after a kill the kernel closes its files one by one.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the open is retried when the file was removed between open and lock (race).
@@ -25,10 +31,11 @@ const TRIES: usize = 16;
 /// The limit of files that are checked for cleanup.
 const CLEARED_AT_ONCE: usize = 1_024;
 
-/// The locked mark of a running host. Dropping it lets another data directory have the mark.
+/// The locked mark of a running host, and the path of its data directory. Dropping it lets another data directory have them.
 #[derive(Debug)]
 pub struct HeldMark {
     _lock: Locked,
+    _path: Option<Locked>,
 }
 
 /// The default directory for marks: `marks` in [`MACHINE`] for root; for all others, and if that is not writable,
@@ -82,7 +89,53 @@ pub(super) fn hold(
     if let Err(error) = note(lock.file(), kept) {
         tracing::warn!(path = %path.display(), %error, "it is not noted which data directory this host has");
     }
-    Ok(Some(HeldMark { _lock: lock }))
+    let path = hold_path(marks, data_dir, kept, timeout)?;
+    Ok(Some(HeldMark { _lock: lock, _path: path }))
+}
+
+/// Locks the path of the data directory. The lock in the directory itself does not exclude a second host when the directory was removed or
+/// replaced while the first one runs.
+fn hold_path(
+    marks: &Path,
+    data_dir: &Path,
+    kept: &Kept,
+    timeout: Duration,
+) -> Result<Option<Locked>, OwnershipError> {
+    let path = file_of_path(marks, &kept.place.path);
+    match locked(&path, timeout) {
+        Ok(Some(lock)) => {
+            if let Err(error) = note(lock.file(), kept) {
+                tracing::warn!(path = %path.display(), %error, "it is not noted which path this host has");
+            }
+            Ok(Some(lock))
+        }
+        Ok(None) => Err(OwnershipError::Replaced { data_dir: data_dir.to_owned(), lock: path }),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "hosts that start on the same path later do not see this one");
+            Ok(None)
+        }
+    }
+}
+
+/// The file that stands for a path, as a [`Place`](super::kept::Place) has it.
+fn file_of_path(marks: &Path, path: &str) -> PathBuf {
+    marks.join(format!("{PATH_PREFIX}{}", hex(&Sha256::digest(path.as_bytes())[..16])))
+}
+
+/// Checks that no host had its data at this path before the directory there was removed or replaced, without changing anything. For a
+/// directory in which no host has run: that of a running host is locked.
+///
+/// # Errors
+/// [`OwnershipError::Replaced`].
+pub fn check_path(data_dir: &Path, marks: &Path) -> Result<(), OwnershipError> {
+    let parent = data_dir.parent().and_then(|parent| parent.canonicalize().ok());
+    let (Some(parent), Some(name)) = (parent, data_dir.file_name()) else { return Ok(()) };
+    let lock = file_of_path(marks, &escaped(parent.join(name).as_os_str().as_bytes()));
+    let Ok(file) = OpenOptions::new().read(true).open(&lock) else { return Ok(()) };
+    match Locked::within(file, Duration::ZERO) {
+        Ok(None) => Err(OwnershipError::Replaced { data_dir: data_dir.to_owned(), lock }),
+        Ok(Some(_)) | Err(_) => Ok(()),
+    }
 }
 
 /// Refuses if the data directory that had the mark last still has it.

@@ -31,7 +31,7 @@ use sha2::{Digest, Sha256};
 
 use deciding::{Former, Verdict, decide};
 pub use error::OwnershipError;
-pub use held::{HeldMark, default_marks_dir};
+pub use held::{HeldMark, check_path, default_marks_dir};
 use kept::{Kept, Place};
 
 use crate::process::random_bytes;

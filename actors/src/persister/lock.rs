@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use tracing::warn;
 
@@ -83,8 +83,10 @@ pub(super) enum Locking {
 
 /// Locks the file for `holder`; creates it if it does not exist.
 pub(super) fn lock(path: &Path, holder: Holder) -> io::Result<Locking> {
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    // What a link leads to would be overwritten.
+    let mut file = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {

@@ -65,7 +65,7 @@ pub use lock::Holder;
 pub use memory_disk::{DiskFault, MemoryDisk, Reached};
 pub use messages::{Damaged, Loaded, OpenLedger, Operation, Owner, Settled, Table, Write};
 pub use meta::FILE_SCHEMA;
-pub use open::{Options, open_in_memory};
+pub use open::{LOCK_FILE, Options, open_in_memory};
 pub use operations::{Change, Operations};
 pub use quarantine::Quarantined;
 pub use queue::{BATCH_WRITES_MAX, Batch, LedgerId, Next, Progress, Queue};

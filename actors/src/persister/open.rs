@@ -30,7 +30,8 @@ use crate::vocabulary::RunNumber;
 
 const DATABASE_FILE: &str = "callboard.redb";
 
-const LOCK_FILE: &str = "callboard.lock";
+/// The file in a data directory that its host has locked.
+pub const LOCK_FILE: &str = "callboard.lock";
 /// The timeout for the lock of a dead holder: a child process of a killed host keeps a copy until it execs.
 const COPY_TIMEOUT: Duration = Duration::from_secs(2);
 const COPY_PAUSE: Duration = Duration::from_millis(2);

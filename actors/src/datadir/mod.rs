@@ -1,0 +1,236 @@
+//! The data directory of a host: whether it is ours, and whether it is still there while the host runs. A module, not an actor.
+//!
+//! Whoever may write to it, or to a directory of ours in it, can put a link there, and the host writes, executes and removes elsewhere. So
+//! the directory is opened without following a link, and it and those below must be directories that only we may write to. From then on
+//! nobody but us, or root, can change what they hold. It is kept open, which tells whether its path still leads to it.
+
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+/// The directories in it whose contents a host executes, removes or shows, or connects to.
+const BELOW: [&str; 4] = ["processes", "logs", "csi", "users"];
+/// What anybody else may not do: write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Why a directory is not used. Nothing in it was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// A link is in its place, which may lead elsewhere tomorrow.
+    #[error("cannot use {}: it is a link to {}; give the directory itself, or mount it there", path.display(), to.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
+    },
+    /// It belongs to another user, who could change everything in it.
+    #[error(
+        "cannot use {}: it belongs to user {owner}, and this host runs as user {ours}. Run the host as that user, or give it the \
+         directory: chown -R {ours} {}",
+        path.display(), path.display()
+    )]
+    NotOurs {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Who we are.
+        ours: u32,
+    },
+    /// Others may write to it.
+    #[error("cannot use {}: others may write to it (mode {mode:04o}); make it ours alone: chmod go-w {}", path.display(), path.display())]
+    OpenToOthers {
+        /// The directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// Something that is no directory is where one of the host's own must be.
+    #[error("cannot use {}: it is no directory; look what it is and remove it", path.display())]
+    NotADirectory {
+        /// What is there.
+        path: PathBuf,
+    },
+    /// It cannot be made or opened.
+    #[error("cannot open {}: {source}", path.display())]
+    System {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+}
+
+/// Why the path of a data directory does not lead to it any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// Nothing is there.
+    Removed,
+    /// Another file or directory is there.
+    Replaced,
+}
+
+impl Lost {
+    /// What happened, and what to do.
+    #[must_use]
+    pub const fn told(self) -> &'static str {
+        match self {
+            Self::Removed => {
+                "the data directory was removed or renamed while the host runs; what it stores is lost with its end. Put it back, or stop \
+                 the host and start it again"
+            }
+            Self::Replaced => {
+                "another directory is in the place of the data directory while the host runs; what it stores is lost with its end. Put \
+                 the former one back, or stop the host and start it again"
+            }
+        }
+    }
+}
+
+/// A data directory of ours, held open.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    handle: File,
+}
+
+impl DataDir {
+    /// Makes the directory if it does not exist, opens it without following a link, and checks that it is ours, and what is below.
+    ///
+    /// # Errors
+    /// [`DataDirError`] names the directory and what to do.
+    pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        let system = |source| DataDirError::System { path: path.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(system)?;
+        let handle = open_directory(rustix::fs::CWD, path.as_os_str(), path)?.ok_or_else(|| {
+            DataDirError::System { path: path.to_owned(), source: io::ErrorKind::NotFound.into() }
+        })?;
+        for name in BELOW {
+            open_directory(&handle, name.as_ref(), &path.join(name))?;
+        }
+        Ok(Self { path: path.to_owned(), handle })
+    }
+
+    /// Checks that its path still leads to it. A file system that gives an error says nothing.
+    ///
+    /// # Errors
+    /// [`Lost`] says what is there.
+    pub fn check(&self) -> Result<(), Lost> {
+        let numbers = |found: &Metadata| (found.dev(), found.ino());
+        match (self.handle.metadata(), std::fs::symlink_metadata(&self.path)) {
+            (Ok(held), Ok(found)) if numbers(&held) != numbers(&found) => Err(Lost::Replaced),
+            (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => Err(Lost::Removed),
+            (Ok(_) | Err(_), Ok(_) | Err(_)) => Ok(()),
+        }
+    }
+}
+
+/// Opens a directory below another one, if it is there, and checks that it is ours.
+fn open_directory(
+    at: impl std::os::fd::AsFd,
+    name: &OsStr,
+    path: &Path,
+) -> Result<Option<File>, DataDirError> {
+    let system = |source| DataDirError::System { path: path.to_owned(), source };
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let handle = match rustix::fs::openat(at, name, flags, Mode::empty()) {
+        Ok(handle) => File::from(handle),
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR) => {
+            return Err(match std::fs::read_link(path) {
+                Ok(to) => DataDirError::Link { path: path.to_owned(), to },
+                Err(_) => DataDirError::NotADirectory { path: path.to_owned() },
+            });
+        }
+        Err(error) => return Err(system(error.into())),
+    };
+    let found = handle.metadata().map_err(system)?;
+    let (owner, ours) = (found.uid(), rustix::process::geteuid().as_raw());
+    if owner != ours {
+        return Err(DataDirError::NotOurs { path: path.to_owned(), owner, ours });
+    }
+    if found.mode() & WRITABLE_BY_OTHERS != 0 {
+        return Err(DataDirError::OpenToOthers { path: path.to_owned(), mode: found.mode() & 0o7777 });
+    }
+    Ok(Some(handle))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    fn refused(path: &Path) -> String {
+        DataDir::open(path).expect_err("it is not ours alone").to_string()
+    }
+
+    #[test]
+    fn a_data_directory_is_no_link_and_neither_is_what_is_below_it() {
+        let stage = tempfile::tempdir().unwrap();
+        let (real, link) = (stage.path().join("real"), stage.path().join("link"));
+        DataDir::open(&real).unwrap();
+        assert_eq!(fs::metadata(&real).unwrap().mode() & 0o7777, 0o700);
+        symlink(&real, &link).unwrap();
+        assert!(refused(&link).contains(&format!("it is a link to {}", real.display())));
+        for name in BELOW {
+            symlink(stage.path(), real.join(name)).unwrap();
+            assert!(refused(&real).contains(&format!("{}: it is a link", real.join(name).display())));
+            fs::remove_file(real.join(name)).unwrap();
+        }
+        fs::write(real.join("logs"), "").unwrap();
+        assert!(refused(&real).contains("it is no directory; look what it is"));
+    }
+
+    #[test]
+    fn a_data_directory_that_others_may_write_to_is_refused_with_what_to_do() {
+        let stage = tempfile::tempdir().unwrap();
+        let path = stage.path().join("data");
+        fs::create_dir_all(path.join("processes")).unwrap();
+        let set = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        set(&path, 0o770);
+        assert!(
+            refused(&path)
+                .contains(&format!("(mode 0770); make it ours alone: chmod go-w {}", path.display()))
+        );
+        set(&path, 0o755);
+        set(&path.join("processes"), 0o707);
+        assert!(refused(&path).contains("processes"));
+        set(&path.join("processes"), 0o711);
+        DataDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn a_host_of_root_does_not_use_the_directory_of_somebody_else() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("NOT RUN: only root can make a directory of somebody else's");
+            return;
+        }
+        let stage = tempfile::tempdir().unwrap();
+        chown(stage.path(), Some(65_534), None).unwrap();
+        let told = refused(stage.path());
+        assert!(told.contains("it belongs to user 65534, and this host runs as user 0"), "{told}");
+        assert!(told.contains(&format!("chown -R 0 {}", stage.path().display())), "{told}");
+    }
+
+    #[test]
+    fn a_directory_that_is_removed_or_replaced_is_noticed_and_so_is_its_return() {
+        let stage = tempfile::tempdir().unwrap();
+        let (path, aside) = (stage.path().join("data"), stage.path().join("aside"));
+        let held = DataDir::open(&path).unwrap();
+        assert_eq!(held.check(), Ok(()));
+        fs::rename(&path, &aside).unwrap();
+        assert_eq!(held.check(), Err(Lost::Removed));
+        fs::create_dir(&path).unwrap();
+        assert_eq!(held.check(), Err(Lost::Replaced));
+        fs::remove_dir(&path).unwrap();
+        fs::rename(&aside, &path).unwrap();
+        assert_eq!(held.check(), Ok(()));
+    }
+}
