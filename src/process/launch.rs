@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use super::Binder;
+use super::copying::copy;
 use super::log;
 use super::owner::{KilledOnDrop, Process};
 use super::spec::ProcessSpec;
@@ -53,7 +54,7 @@ pub fn launch(spec: &ProcessSpec, binder: &Binder) -> Result<Process, LaunchErro
     let failed = |source| LaunchError::System { name: spec.name.clone(), source };
     let tail = Tail::default();
     let (reader, writer) = io::pipe().map_err(failed)?;
-    let log_ended = log::copy(reader, log, tail.clone()).map_err(failed)?;
+    let log_ended = copy(reader, log, tail.clone()).map_err(failed)?;
     let child = spawn(spec, binder, writer).map_err(failed)?;
     Process::own(KilledOnDrop::new(child), tail, log_ended).map_err(failed)
 }

@@ -1,17 +1,9 @@
 //! The log file of a process: it receives the output, and never exceeds its size limit.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, PipeReader, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-use tokio::sync::oneshot;
-
-use super::tail::Tail;
-
-/// The size of one read.
-const CHUNK_BYTES: usize = 16 * 1_024;
-const STACK_BYTES: usize = 128 * 1_024;
 
 /// The destination of a process's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,32 +30,6 @@ pub(super) fn open(spec: &LogSpec) -> io::Result<LogFile> {
     LogFile::open(spec.clone())
 }
 
-/// Copies a pipe to a log, in a thread: disks are slow, and a plugin that floods its output must not block anything else. The
-/// thread ends when the last writer has closed the pipe; it notifies the receiver.
-pub(super) fn copy(mut pipe: PipeReader, mut log: LogFile, tail: Tail) -> io::Result<oneshot::Receiver<()>> {
-    let (told, ended) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("process log".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(move || {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        while let Ok(length @ 1..) = read(&mut pipe, &mut chunk) {
-            tail.push(&chunk[..length]);
-            log.append(&chunk[..length]);
-        }
-        // The receiver may be gone.
-        let _ = told.send(());
-    })?;
-    Ok(ended)
-}
-
-fn read(pipe: &mut PipeReader, chunk: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match pipe.read(chunk) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            outcome => return outcome,
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct LogFile {
     spec: LogSpec,
@@ -80,7 +46,7 @@ impl LogFile {
     }
 
     /// Appends to the log. A full disk loses lines, but does not affect the process or the host.
-    fn append(&mut self, bytes: &[u8]) {
+    pub(super) fn append(&mut self, bytes: &[u8]) {
         match self.try_append(bytes) {
             Ok(()) => self.is_failing = false,
             Err(error) if !self.is_failing => {

@@ -21,6 +21,7 @@
 
 mod spec;
 
+mod copying;
 mod ending;
 mod launch;
 mod log;
