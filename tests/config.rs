@@ -152,6 +152,19 @@ fn an_allocation_says_how_it_is_probed_and_when_it_is_restarted() {
 }
 
 #[test]
+fn an_endpoint_that_is_written_as_for_kubernetes_is_a_warning_at_its_place() {
+    let text = "data_dir = '/d'\n[[allocation]]\nname = 'a'\nplugin = 'zfs'\ntype = 'node'\ncommand = ['/bin/sh', '-c']\n\
+                args = ['--endpoint=$(CSI_ENDPOINT)', '${CSI_ENDPOINT}']\n";
+    let config = parse(text).expect("nothing is wrong with it");
+    let warnings: Vec<_> =
+        config.warnings.iter().map(|told| (told.place.to_string(), &*told.message)).collect();
+    let advice =
+        "the plugin is given `$(CSI_ENDPOINT)` as it stands here; write `${CSI_ENDPOINT}` for its socket";
+    assert_eq!(warnings, [("7:9".to_owned(), advice)]);
+    assert_eq!(config.allocations[0].arguments[1], "--endpoint=$(CSI_ENDPOINT)");
+}
+
+#[test]
 fn what_is_wrong_with_probes_and_restarts_is_told() {
     let expected = [
         "host.toml:3:12: `attempts` is -1; give a number from 0 to 10000",

@@ -25,7 +25,7 @@ use crate::admin::{
     self, AdminServer, AdminSocket, ShutdownOrder, SocketError, Sources, Stopping, socket_path,
 };
 use crate::agent::{self, AgentOptions, ProcessHome};
-use crate::config::Config;
+use crate::config::{Config, Problem};
 use crate::host::{Host, StartError};
 use crate::logging::{LogArgs, log_to_stderr};
 use crate::output::{Palette, print};
@@ -80,6 +80,9 @@ pub(super) fn run(args: &RunArgs) -> ExitCode {
     };
     if let Err(error) = log_to_stderr(args.log) {
         return told(&error, 2);
+    }
+    for Problem { place, message } in &config.warnings {
+        tracing::warn!(file = %args.config.display(), %place, "{message}");
     }
     // On this thread, since the kernel binds processes to the thread that starts them.
     match System::new().block_on(host(config)) {

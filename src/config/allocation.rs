@@ -11,7 +11,7 @@ use toml::de::DeTable;
 
 use super::failover::read_policy;
 use super::problem::Faults;
-use super::table::Table;
+use super::table::{Found, Table};
 use super::words::{self, Names};
 use super::{
     AllocationConfig, program,
@@ -138,13 +138,23 @@ fn failover(table: &Table<'_>, name: Option<&AllocationId>, faults: &mut Faults)
     }
 }
 
+/// Reads an argument. One that names its socket as Kubernetes would is probably not meant to be given as it is.
+fn argument(found: Found<String>, faults: &mut Faults) -> Option<String> {
+    if found.value.contains("$(CSI_ENDPOINT)") {
+        let advice =
+            "the plugin is given `$(CSI_ENDPOINT)` as it stands here; write `${CSI_ENDPOINT}` for its socket";
+        faults.warn(found.at, advice);
+    }
+    words::argument(found, faults)
+}
+
 fn command(table: &Table<'_>, faults: &mut Faults) -> Option<(PathBuf, Vec<String>)> {
     table.require("command", faults);
     let words = table.text_or_texts("command", faults);
     let arguments = table.texts("args", faults);
     let mut words = words.into_iter();
     let command = words.next();
-    let all: Vec<_> = words.chain(arguments).filter_map(|found| words::argument(found, faults)).collect();
+    let all: Vec<_> = words.chain(arguments).filter_map(|found| argument(found, faults)).collect();
     let command = command?;
     match program::find(&command.value, std::env::var_os("PATH").as_deref()) {
         Ok(program) => Some((program, all)),

@@ -92,6 +92,8 @@ pub struct Config {
     pub tasks: Vec<TaskConfig>,
     /// The data about the host that tasks get, and their limits on it. Table `host`.
     pub host: HostConfig,
+    /// What is probably not meant, with its places.
+    pub warnings: Vec<Problem>,
 }
 
 /// The origin of plugins, and which of them may be launched (SEC-05).

@@ -75,25 +75,42 @@ fn listed(path: &std::path::Path, problems: &[Problem]) -> String {
     problems.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Collects problems by their byte offset.
+/// Collects problems and warnings by their byte offset.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<(usize, String)>);
+pub(super) struct Faults {
+    problems: Vec<(usize, String)>,
+    warnings: Vec<(usize, String)>,
+}
 
 impl Faults {
     pub(super) fn add(&mut self, offset: usize, message: impl Into<String>) {
-        self.0.push((offset, message.into()));
+        self.problems.push((offset, message.into()));
+    }
+
+    /// Something that is probably not meant, and keeps nothing from starting.
+    pub(super) fn warn(&mut self, offset: usize, message: impl Into<String>) {
+        self.warnings.push((offset, message.into()));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.problems.is_empty()
     }
 
     /// All problems, in the order of the text.
-    pub(super) fn placed(mut self, text: &str) -> Vec<Problem> {
-        self.0.sort_by_key(|(offset, _)| *offset);
-        let placed = |(offset, message)| Problem { place: Place::of(text, offset), message };
-        self.0.into_iter().map(placed).collect()
+    pub(super) fn placed(self, text: &str) -> Vec<Problem> {
+        placed(self.problems, text)
     }
+
+    /// All warnings, in the order of the text.
+    pub(super) fn warnings(self, text: &str) -> Vec<Problem> {
+        placed(self.warnings, text)
+    }
+}
+
+fn placed(mut told: Vec<(usize, String)>, text: &str) -> Vec<Problem> {
+    told.sort_by_key(|(offset, _)| *offset);
+    let placed = |(offset, message)| Problem { place: Place::of(text, offset), message };
+    told.into_iter().map(placed).collect()
 }
 
 #[cfg(test)]

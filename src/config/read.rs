@@ -72,8 +72,9 @@ pub(super) fn config(text: &str) -> Result<Config, Faults> {
         tasks,
         host: host::read(&root, &mut faults),
         data_dir: data_dir.unwrap_or_default(),
+        warnings: Vec::new(),
     };
-    if faults.is_empty() { Ok(config) } else { Err(faults) }
+    if faults.is_empty() { Ok(Config { warnings: faults.warnings(text), ..config }) } else { Err(faults) }
 }
 
 fn data_dir(root: &Table<'_>, faults: &mut Faults) -> Option<PathBuf> {
