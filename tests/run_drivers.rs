@@ -103,6 +103,8 @@ fn a_host_that_detaches_leaves_its_drivers_and_tasks_and_one_that_stops_leaves_n
     assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
     let printed = String::from_utf8(report.stdout).expect("it is text");
     assert!(printed.contains("left running with driver exec"), "{printed}");
+    let is_left = |line: &str| line.starts_with("driver/exec") && line.ends_with("it was left running");
+    assert!(printed.lines().any(is_left), "{printed}");
     let (ended, _) = program.ended();
     assert!(ended.success());
     assert!(lives(driver) && lives(own), "both are left");

@@ -11,7 +11,7 @@ use callboard_actors::inventory::{InventoryOptions, InventoryView};
 use callboard_actors::logmon::LogsView;
 use callboard_actors::processes::ProcessesView;
 use callboard_actors::registry::{Description, RegistryView};
-use callboard_actors::vocabulary::{Health, Probing};
+use callboard_actors::vocabulary::{Health, Probing, Timestamp};
 use callboard_proto::admin::v1 as wire;
 
 use super::convert::unix_ms;
@@ -39,6 +39,8 @@ pub(super) struct Views {
     pub(super) logs: LogsView,
     /// What they use.
     pub(super) usage: UsageView,
+    /// When this run of the host began.
+    pub(super) started_at: Timestamp,
     /// Whether the host is being stopped, so that nothing is expected back.
     pub(super) is_stopping: bool,
 }
@@ -123,9 +125,7 @@ pub(super) fn reason<'v>(book: &'v AllocationStatus, health: &'v Health) -> Opti
 #[cfg(test)]
 mod tests {
     use callboard_actors::allocations::RestartWhen;
-    use callboard_actors::vocabulary::{
-        AllocationId, Attempt, PluginName, Role, SocketPath, TaskName, Timestamp,
-    };
+    use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Role, SocketPath, TaskName};
 
     use super::*;
     use crate::agent::TaskPhase;

@@ -32,6 +32,8 @@ struct Known<'v> {
     /// How many of its registrations are healthy, active or standby.
     healthy: u32,
     is_host_stopping: bool,
+    /// When this run of the host began.
+    started_at: Timestamp,
 }
 
 /// What is known of a plugin's health now.
@@ -84,6 +86,7 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
     }
     let row = |(plugin, known): (&PluginKey, &mut Known<'_>)| {
         known.is_host_stopping = views.is_stopping;
+        known.started_at = views.started_at;
         known.of_the_active_one().status(plugin)
     };
     known.iter_mut().map(row).collect()
@@ -157,7 +160,9 @@ impl Known<'_> {
         let names = self.names(Standing::Provisional).join(", ");
         if let Some(entry) = self.entries.last().filter(|_| self.active.is_none() && !names.is_empty()) {
             let reason = format!("restored; waits for {names} to register again");
-            return Condition { health: Health::Starting.as_str(), reason, since: entry.since };
+            // What an earlier run of the host wrote down is awaited since this one began.
+            let since = entry.since.max(self.started_at);
+            return Condition { health: Health::Starting.as_str(), reason, since };
         }
         self.absent()
     }
@@ -174,8 +179,7 @@ impl Known<'_> {
     /// Nothing serves it: whether that is about to change, and why it is so.
     fn absent(&self) -> Condition {
         if self.is_host_stopping {
-            let left = self.tasks.iter().filter_map(|(task, _)| task.exit.as_ref().map(|exit| exit.at)).max();
-            let since = left.or(self.offer.map(|offer| offer.since)).unwrap_or_default();
+            let since = self.left_at().unwrap_or_default();
             return Condition {
                 health: Health::Gone.as_str(),
                 reason: "the host is stopping".to_owned(),
@@ -192,10 +196,15 @@ impl Known<'_> {
         };
         let shown = if expected.is_empty() { self.tasks.iter().collect() } else { expected };
         let reasons: Vec<_> = shown.iter().map(|(task, waits_for)| why(task, *waits_for)).collect();
-        let left = self.tasks.iter().filter_map(|(task, _)| task.exit.as_ref().map(|exit| exit.at)).max();
-        let left = left.or_else(|| shown.iter().map(|(task, _)| task.since).min());
-        let since = left.or(self.offer.map(|offer| offer.since)).unwrap_or_default();
+        let begun = || shown.iter().map(|(task, _)| task.since).min();
+        let since = self.left_at().or_else(begun).unwrap_or_default();
         Condition { health, reason: reasons.join("; "), since }
+    }
+
+    /// When it left, as far as that is known: not before its last process ended, nor before it was last offered.
+    fn left_at(&self) -> Option<Timestamp> {
+        let exits = self.tasks.iter().filter_map(|(task, _)| task.exit.as_ref().map(|exit| exit.at));
+        exits.chain(self.offer.map(|offer| offer.since)).max()
     }
 
     fn generation(&self) -> u64 {
@@ -481,6 +490,28 @@ mod tests {
         let [zfs] = &plugins[..] else { panic!("one plugin") };
         assert_eq!((&*zfs.active_allocation, &*zfs.health, zfs.generation), ("b", "starting", 10));
         assert_eq!((zfs.since_unix_ms, zfs.remarks.len()), (70_000, 0));
+    }
+
+    #[test]
+    fn what_an_earlier_run_wrote_down_is_awaited_since_this_one_began_r8() {
+        let registry =
+            RegistryView { entries: vec![entry("zfs", "a", 1, Standing::Provisional)], active: vec![] };
+        let shown = row(&Views { registry, started_at: at(500), ..Views::default() });
+        assert_eq!((&*shown.health, shown.since_unix_ms), ("starting", 500_000));
+    }
+
+    #[test]
+    fn what_restarts_does_so_since_it_left_and_not_since_an_earlier_exit() {
+        let entry = entry("zfs", "a", 1, Standing::Confirmed);
+        let offer =
+            Offer { since: at(90), restarting: true, ..Offer::of(&report(&entry, 1, Health::Healthy)) };
+        let exit = Some(LastExit { exit: None, how: "killed".to_owned(), at: at(80) });
+        let shown = row(&Views {
+            tasks: vec![TaskReport { exit, ..task("a", TaskPhase::Running, "runs") }],
+            inventory: InventoryView { offers: vec![offer], first: None },
+            ..Views::default()
+        });
+        assert_eq!((&*shown.health, shown.since_unix_ms), ("restarting", 90_000));
     }
 
     #[test]

@@ -153,7 +153,8 @@ pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
     let stopping = sources.stopping.borrow().clone();
     let (views, mut gone) = views(host, agent, tasks).await;
     let (logs, usage) = (logs.borrow().clone(), usage.borrow().clone());
-    let views = Views { logs, usage, is_stopping: stopping.is_some(), ..views };
+    let (is_stopping, started_at) = (stopping.is_some(), sources.started_at);
+    let views = Views { logs, usage, is_stopping, started_at, ..views };
     for actor in &mut gone {
         if let Some(ended) = stopping.as_ref().and_then(|stopping| stopping.end_of(&actor.name)) {
             (actor.ended, actor.reason) = (true, ended);

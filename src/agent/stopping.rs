@@ -158,7 +158,13 @@ impl Task {
         effects: &mut Effects<Agent>,
     ) {
         match then {
-            Goal::Restart(reason) => self.report_exit(moment, format!("{how} ({reason})"), effects),
+            Goal::Restart(reason) => {
+                if self.memory.wanted != Some(Wanted::Running) {
+                    // It has become a stop meanwhile, whose report names it.
+                    self.finish_step(moment, "process", how.to_owned(), is_left);
+                }
+                self.report_exit(moment, format!("{how} ({reason})"), effects);
+            }
             Goal::Stop | Goal::Fail(_) => {
                 self.finish_step(moment, "process", how.to_owned(), is_left);
                 self.arrive(moment, then, effects);

@@ -11,7 +11,7 @@ use super::state::{
 };
 use crate::driver::{Folded, ending_deadline};
 use crate::lease::LeasedCalls;
-use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine};
+use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopStep};
 use crate::vocabulary::{Attempt, DriverName, Moment, Timestamp};
 
 /// How long one call for endings waits before it is made again.
@@ -41,6 +41,8 @@ impl Machine for Drivers {
             curious: BTreeMap::new(),
             given_up: BTreeMap::new(),
             stop: None,
+            stop_began: moment.now,
+            steps: Vec::new(),
             life: Attempt::new(moment.random >> 16),
         }
     }
@@ -57,6 +59,10 @@ impl Machine for Drivers {
 
     fn view(&self) -> DriversView {
         DriversView { reports: self.reports() }
+    }
+
+    fn stop_steps(&self) -> Vec<StopStep> {
+        self.steps.clone()
     }
 
     fn stops_within(&self) -> Option<Duration> {

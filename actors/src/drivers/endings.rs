@@ -4,7 +4,7 @@ use super::messages::{DriversAnswer, Removed};
 use super::news::DriversNews;
 use super::state::{Child, ChildEnded, ChildKind, Drivers, DriversCall, DriversTimer, Entry};
 use crate::driver::{DriverEnding, DriverHealth, DriverMode, DriverReport, DriverStage, ending_deadline};
-use crate::shell::{CallLost, Effects, Ending, StopMode};
+use crate::shell::{CallLost, Effects, Ending, StopMode, StopStep};
 use crate::vocabulary::{Attempt, DriverName, Moment};
 
 impl Drivers {
@@ -52,6 +52,7 @@ impl Drivers {
     fn left(&mut self, moment: Moment, driver: &DriverName, removed: &Removed, effects: &mut Effects<Self>) {
         effects.cancel_timer(DriversTimer::Stop(driver.clone()));
         let Some(mut entry) = self.entries.remove(driver) else { return };
+        self.note_end(moment, driver, removed);
         for id in entry.leaving.drain(..) {
             effects.reply(id, DriversAnswer::RemoveDriver(Ok(removed.clone())));
         }
@@ -60,6 +61,21 @@ impl Drivers {
             Some(_) | None => self.depart(moment, entry, effects),
         }
         self.tell_curious(effects);
+    }
+
+    /// Notes for the report of a stop what became of a driver.
+    fn note_end(&mut self, moment: Moment, driver: &DriverName, removed: &Removed) {
+        if self.stop.is_none() {
+            return;
+        }
+        let ending = match removed {
+            Removed::NothingRan => "no process of it ran".to_owned(),
+            Removed::Ended { ending } => ending.clone(),
+            Removed::Untold => "it did not say how its process ended".to_owned(),
+        };
+        let (what, took) = (format!("driver/{driver}"), moment.now.since(self.stop_began));
+        // What a driver leaves although it was to end is named by the owner of the processes.
+        self.steps.push(StopStep { what, ending, took, is_left: false });
     }
 
     /// Says the last word for a driver.
@@ -101,7 +117,7 @@ impl Drivers {
     fn fell(&mut self, moment: Moment, driver: &DriverName, ending: &Ending, effects: &mut Effects<Self>) {
         if self.stop.is_some() {
             self.entries.remove(driver);
-            return;
+            return self.note_end(moment, driver, &Removed::Untold);
         }
         let Some(entry) = self.entries.get_mut(driver) else { return };
         entry.lendable = None;
@@ -135,7 +151,7 @@ impl Drivers {
     // === The end of all ===
 
     pub(super) fn stop(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
-        self.stop = Some(mode);
+        (self.stop, self.stop_began) = (Some(mode), moment.now);
         let drivers: Vec<_> = self.dispensing.keys().cloned().collect();
         drivers.iter().for_each(|driver| self.refuse_waiting(driver, effects));
         for (id, _) in std::mem::take(&mut self.curious) {

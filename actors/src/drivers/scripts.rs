@@ -49,6 +49,12 @@ fn say(stage: &mut Stage<Drivers>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             let names: Vec<_> = view.reports.iter().map(|report| report.name.as_str()).collect();
             stage.tell(&names.join(" "));
         }
+        // What its report names that it has stopped.
+        "steps" => {
+            for step in stage.machine.stop_steps() {
+                stage.tell(&format!("{}: {} after {:?}\n", step.what, step.ending, step.took));
+            }
+        }
         // The children with these lives have ended, all at once.
         "ended" => {
             let ended = read_endings(args)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::driver::{DriverConfig, DriverLimits, DriverMode, DriverReport, DriverSpec, Folded, TaskKey};
 use crate::eventor::{EventorOptions, TaskEventSink};
 use crate::lease::LeasedCalls;
-use crate::shell::{AskId, Ending, StopMode};
+use crate::shell::{AskId, Ending, StopMode, StopStep};
 use crate::vocabulary::{
     Attempt, Backoff, BackoffState, DriverName, Generation, RestartBudget, RestartHistory, Timestamp,
 };
@@ -292,6 +292,10 @@ pub struct Drivers {
     /// Expected drivers that do not come, and why.
     pub(super) given_up: BTreeMap<DriverName, String>,
     pub(super) stop: Option<StopMode>,
+    /// When it was told to stop.
+    pub(super) stop_began: Timestamp,
+    /// What became of each driver since.
+    pub(super) steps: Vec<StopStep>,
     /// The number of the latest life of any child. It starts at random, so that lives known to a former life of this machine
     /// have other numbers.
     pub(super) life: Attempt,

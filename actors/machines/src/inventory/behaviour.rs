@@ -332,7 +332,7 @@ impl Inventory {
                     self.remove_now(plugin, effects)
                 }
                 Some(standing @ Standing::Current(_)) => {
-                    let told = Offer { restarting: true, ..standing.offer().clone() };
+                    let told = Offer { restarting: true, since: moment.now, ..standing.offer().clone() };
                     let allocation = told.allocation.clone();
                     *standing = Standing::Restarting { told, successor: None };
                     let end = moment.now + self.options.restart_grace_of(&allocation);

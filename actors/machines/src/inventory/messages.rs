@@ -17,7 +17,7 @@ pub struct Offer {
     pub generation: Generation,
     /// Its health.
     pub health: Health,
-    /// Since when.
+    /// Since when. While it is restarting: since when its plugin has left.
     pub since: Timestamp,
     /// What it reported of itself.
     pub fingerprint: Option<Arc<CsiFingerprint>>,

@@ -257,9 +257,10 @@ fn tell_offers(offers: &[Offer]) -> String {
 }
 
 fn tell_offer(offer: &Offer) -> String {
-    let Offer { plugin, allocation, generation, health, fingerprint, restarting, .. } = offer;
+    let Offer { plugin, allocation, generation, health, since, fingerprint, restarting, .. } = offer;
     let version = fingerprint.as_ref().map_or("?", |fingerprint| &fingerprint.identity.version);
-    let mark = if *restarting { ", restarting" } else { "" };
+    let began = since.since(Timestamp::from_epoch(std::time::Duration::from_secs(1_000)));
+    let mark = if *restarting { format!(", restarting since {began:?}") } else { String::new() };
     format!("{} of {allocation}@{generation} {health}, version {version}{mark}", plugin.name)
 }
 
