@@ -15,8 +15,8 @@ use super::state::*;
 
 conversation! {
     /// What is said to the agent.
-    #[derive(Clone)]
-    pub enum AgentAsk -> AgentAnswer for Agent {
+    #[derive(Clone, Hash)]
+    pub enum AgentAsk -> #[derive(Hash)] AgentAnswer for Agent {
         StartTask => Result<(), TaskError>,
         StopTask => Result<TaskStopped, TaskError>,
         Replace => Result<TaskStopped, ReplaceError>,

@@ -10,7 +10,7 @@ use crate::process::ProcessExit;
 
 /// Starts the task of an allocation. One that failed, or that waits to be started again, begins anew with its whole budget of
 /// restarts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StartTask {
     /// Which allocation of the configuration.
     pub allocation: AllocationId,
@@ -18,7 +18,7 @@ pub struct StartTask {
 
 /// Stops the task of an allocation in order (SHD-04): its plugin is deregistered first, then its process is ended. Answered
 /// when both are done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StopTask {
     /// Which allocation of the configuration.
     pub allocation: AllocationId,
@@ -27,7 +27,7 @@ pub struct StopTask {
 /// Replaces an allocation by another one of the same plugin, behind a gate (F16): starts the new one beside the old one, and stops the
 /// old one when the new one has been healthy for a while. Otherwise the new one is stopped, and the old one stays. Answered when one of
 /// them has stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Replace {
     /// Which allocation is to leave.
     pub allocation: AllocationId,
@@ -40,7 +40,7 @@ pub struct Replace {
 }
 
 /// Why an allocation was not replaced. It goes on as if nothing had been asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReplaceError {
     /// One of the two cannot be started or stopped.
     #[error(transparent)]
@@ -107,11 +107,11 @@ pub enum ReplaceError {
 }
 
 /// Asks for all tasks, in the order of the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ListTasks;
 
 /// Why a task is neither started nor stopped. Nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum TaskError {
     /// The configuration has no such allocation.
     #[error("the configuration has no allocation {allocation:?}")]
@@ -188,7 +188,7 @@ impl std::fmt::Display for TaskPhase {
 }
 
 /// One task.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskReport {
     /// Whose task.
     pub allocation: AllocationId,
@@ -219,7 +219,7 @@ pub struct TaskReport {
 }
 
 /// How the last process of a task ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LastExit {
     /// Its exit status; `None` if nobody saw it.
     pub exit: Option<ProcessExit>,
@@ -230,14 +230,14 @@ pub struct LastExit {
 }
 
 /// What subscribers are told.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AgentNews {
     /// Something about a task is not as it was.
     TaskChanged(TaskReport),
 }
 
 /// A task has stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskStopped {
     /// What was stopped, in the order in which it ended: `allocation/NAME` is its registration, `process/NAME` its process.
     pub steps: Vec<StopStep>,

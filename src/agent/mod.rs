@@ -46,6 +46,8 @@ mod part;
 #[cfg(test)]
 mod scripts;
 
+pub mod simulation;
+
 pub use actor::{Books, ProcessHome, start};
 pub use behaviour::{AgentAnswer, AgentAsk};
 pub use books::HostBooks;

@@ -18,7 +18,7 @@ const QUESTION_WITHIN: Duration = Duration::from_secs(10);
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
 
 /// One replacement that is under way.
-#[derive(Debug)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Replacement {
     asker: AskId,
     number: Attempt,
@@ -31,7 +31,7 @@ pub(super) struct Replacement {
     stage: Stage,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Hash)]
 enum Stage {
     /// The new one is to become healthy.
     Gate,

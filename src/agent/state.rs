@@ -1,6 +1,7 @@
 //! What the agent knows, and what it has done for it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ pub struct AgentOptions {
 }
 
 /// The machine that runs the tasks of a configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Agent {
     pub(super) options: AgentOptions,
     /// In the order of the configuration.
@@ -43,7 +44,7 @@ pub struct Agent {
 }
 
 /// What the agent as a whole is at.
-#[derive(Debug)]
+#[derive(Debug, Clone, Hash)]
 pub(super) enum Life {
     /// It finds out which processes live; what is asked of it meanwhile waits.
     Surveying {
@@ -58,7 +59,7 @@ pub(super) enum Life {
 }
 
 /// What one allocation's task is at, what for, and since when.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) config: AllocationConfig,
     pub(super) phase: Phase,
@@ -74,7 +75,7 @@ pub(super) struct Task {
 }
 
 /// What must not be forgotten when the machine is rebuilt after a crash.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Memory {
     /// What somebody has decided; `None` as long as nobody has.
     pub(super) wanted: Option<Wanted>,
@@ -89,7 +90,7 @@ pub struct Memory {
 }
 
 /// What is to become of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Wanted {
     /// It is to run.
     Running,
@@ -104,7 +105,7 @@ pub(super) enum Wanted {
 }
 
 /// Where a task has got to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Stopped,
     Failed,
@@ -134,7 +135,7 @@ pub(super) enum Phase {
 }
 
 /// What comes after the phase that is under way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Goal {
     /// It will have stopped.
     Stop,
@@ -142,6 +143,22 @@ pub(super) enum Goal {
     Fail(String),
     /// It will be started again, for this reason.
     Restart(String),
+}
+
+/// Its options never change.
+impl Hash for Agent {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { options: _, tasks, life, replacements, replacement } = self;
+        (tasks, life, replacements, replacement).hash(state);
+    }
+}
+
+/// Its configuration never changes.
+impl Hash for Task {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { config: _, phase, since, last_event, memory, askers, steps, step_began } = self;
+        (phase, since, last_event, memory, askers, steps, step_began).hash(state);
+    }
 }
 
 impl Phase {
@@ -207,7 +224,7 @@ impl Task {
 }
 
 /// A process to be started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LaunchOrder {
     /// For which allocation.
     pub allocation: AllocationId,
@@ -222,7 +239,7 @@ pub struct LaunchOrder {
 }
 
 /// What the agent has done beside its mailbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AgentCall {
     /// Finds the processes that live.
     Survey,
@@ -316,7 +333,7 @@ pub enum AgentOutcome {
 }
 
 /// What the agent waits for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AgentTimer {
     /// The time to start a task again.
     Start(AllocationId),

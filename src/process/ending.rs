@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use callboard_actors::process::{EndedBy, signal_name};
 
 /// The exit status of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProcessExit {
     /// It exited with this code.
     Code(i32),

@@ -37,15 +37,30 @@ impl<S: Scene> Stage<S> {
         Moment { now: self.now, random: 0 }
     }
 
+    /// The actor.
+    pub const fn actor(&self) -> &Actor<S> {
+        &self.actor
+    }
+
+    /// The present time.
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// How the actor was told to stop.
+    pub const fn stopped(&self) -> Option<StopMode> {
+        self.stopped
+    }
+
     /// A caller asks the actor.
-    pub(crate) fn ask(&mut self, ask: <S::Machine as Machine>::Ask) {
+    pub fn ask(&mut self, ask: <S::Machine as Machine>::Ask) {
         self.askers += 1;
         self.unanswered.insert(self.askers);
         self.actor.ask(self.moment(), self.askers, ask);
     }
 
     /// A call comes back.
-    pub(crate) fn returned(&mut self, call: u64, outcome: <S::Machine as Machine>::Outcome) {
+    pub fn returned(&mut self, call: u64, outcome: <S::Machine as Machine>::Outcome) {
         self.actor.returned(self.moment(), call, Ok(outcome));
     }
 }

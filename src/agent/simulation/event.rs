@@ -1,0 +1,111 @@
+//! What can happen to an agent in a small world, and how much of it.
+
+use std::fmt;
+
+use callboard_actors::shell::StopMode;
+use callboard_actors::vocabulary::AllocationId;
+
+/// How much may happen, of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AgentBounds {
+    /// How often somebody asks for `old` to be replaced with `new`.
+    pub replacements: u8,
+    /// How often somebody asks for an allocation to be started.
+    pub starts: u8,
+    /// How often somebody asks for an allocation to be stopped.
+    pub stops_asked: u8,
+    /// How many processes end by themselves.
+    pub deaths: u8,
+    /// How many questions about health have no answer.
+    pub losses: u8,
+    /// How often time passes until something is due.
+    pub pauses: u8,
+    /// How many steps crash.
+    pub crashes: u8,
+    /// In which ways it may be told to stop, once.
+    pub stops: &'static [StopMode],
+}
+
+impl AgentBounds {
+    /// Nothing happens.
+    pub const NONE: Self = Self {
+        replacements: 0,
+        starts: 0,
+        stops_asked: 0,
+        deaths: 0,
+        losses: 0,
+        pauses: 0,
+        crashes: 0,
+        stops: &[],
+    };
+}
+
+/// One of the two allocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Who {
+    /// It runs with the host.
+    Old,
+    /// It does not run until it is started.
+    New,
+}
+
+impl Who {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Old, Self::New];
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Old => "old",
+            Self::New => "new",
+        }
+    }
+
+    pub(super) fn id(self) -> AllocationId {
+        AllocationId::new(self.as_str()).expect("it is a name")
+    }
+
+    pub(super) fn of(allocation: &AllocationId) -> Self {
+        if allocation.as_str() == Self::Old.as_str() { Self::Old } else { Self::New }
+    }
+}
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AgentEvent {
+    /// Somebody asks for `old` to be replaced with `new`.
+    Replace,
+    /// Somebody asks for an allocation to be started.
+    Start(Who),
+    /// Somebody asks for an allocation to be stopped.
+    Stop(Who),
+    /// The oldest process call of an allocation comes back: it is started, or deregistered.
+    Return(Who),
+    /// A process ends as it was asked to.
+    End(Who),
+    /// A process ends by itself.
+    Die(Who),
+    /// The agent hears of the processes that have ended.
+    Reap,
+    /// The oldest question about health is answered: healthy for the whole time, or not within the timeout.
+    Health(bool),
+    /// The oldest question about health has no answer: the instances are not there.
+    LoseHealth,
+}
+
+/// As a line of a history.
+impl fmt::Display for AgentEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replace => f.write_str("replace old with new"),
+            Self::Start(who) => write!(f, "start {}", who.as_str()),
+            Self::Stop(who) => write!(f, "stop {}", who.as_str()),
+            Self::Return(who) => write!(f, "{} comes back", who.as_str()),
+            Self::End(who) => write!(f, "{} ends", who.as_str()),
+            Self::Die(who) => write!(f, "{} dies", who.as_str()),
+            Self::Reap => f.write_str("reap"),
+            Self::Health(true) => f.write_str("healthy"),
+            Self::Health(false) => f.write_str("not healthy"),
+            Self::LoseHealth => f.write_str("lose instances"),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The law of a replacement: nobody is stopped for it unless the answers about health permit it (F16).
+
+use std::collections::BTreeSet;
+
+use callboard_actors::shell::{AskId, Effect, Input, StopMode};
+use callboard_actors::vocabulary::{Moment, Timestamp};
+use callboard_simulation::{Law, Left, Verdict, Witness};
+
+use super::super::behaviour::AgentAsk;
+use super::super::state::{Agent, AgentCall, AgentOutcome};
+use super::event::Who;
+
+/// Sees everything that the agent does.
+#[derive(Debug, Clone, Hash, Default)]
+pub struct AgentLaws {
+    /// Which allocations may be stopped: somebody asked for it, or a replacement permits it.
+    may_stop: BTreeSet<Who>,
+    /// The replacement that is under way, if there is one.
+    replacement: Option<Replacement>,
+    /// What is found of it.
+    pub(super) verdict: Verdict,
+}
+
+#[derive(Debug, Clone, Hash)]
+struct Replacement {
+    asker: AskId,
+    /// Whether it has started `new`.
+    has_started: bool,
+    until: Timestamp,
+    /// Whether `new` was not healthy in time, so that the health of `old` decides.
+    is_missed: bool,
+}
+
+impl AgentLaws {
+    fn heard(&mut self, moment: Moment, input: &Input<Agent>, effects: &[Effect<Agent>]) {
+        match input {
+            Input::Asked { ask: AgentAsk::StopTask(stop), .. } => {
+                self.may_stop.insert(Who::of(&stop.allocation));
+            }
+            Input::Asked { id, ask: AgentAsk::Replace(replace), .. } if self.replacement.is_none() => {
+                let new = Who::New.id();
+                let prepares_new =
+                    |call: &AgentCall| matches!(call, AgentCall::Prepare(spec) if spec.allocation == new);
+                self.replacement = Some(Replacement {
+                    asker: *id,
+                    has_started: calls(effects).any(prepares_new),
+                    until: moment.now + replace.within,
+                    is_missed: false,
+                });
+            }
+            Input::Returned { call: AgentCall::AwaitHealthy(question), outcome, .. } => {
+                let is_healthy = matches!(outcome, Ok(AgentOutcome::AwaitedHealthy(Ok(Ok(())))));
+                self.health_known(moment, Who::of(&question.allocation), is_healthy);
+            }
+            Input::StopRequested(StopMode::Stop | StopMode::Detach) => self.may_stop.extend(Who::ALL),
+            _ => {}
+        }
+    }
+
+    fn health_known(&mut self, moment: Moment, who: Who, is_healthy: bool) {
+        let Some(replacement) = &mut self.replacement else { return };
+        match (who, is_healthy) {
+            (Who::New, true) => {
+                self.may_stop.insert(Who::Old);
+            }
+            (Who::New, false) => replacement.is_missed = moment.now >= replacement.until,
+            (Who::Old, true) if replacement.is_missed && replacement.has_started => {
+                self.may_stop.insert(Who::New);
+            }
+            (Who::Old, _) => {}
+        }
+    }
+
+    fn done(&mut self, effects: &[Effect<Agent>]) {
+        for call in calls(effects) {
+            match call {
+                // It is started: what was said of its end before concerns another process.
+                AgentCall::Prepare(spec) => {
+                    self.may_stop.remove(&Who::of(&spec.allocation));
+                }
+                AgentCall::Withdraw(allocation) | AgentCall::End { allocation, .. }
+                    if !self.may_stop.contains(&Who::of(allocation)) =>
+                {
+                    self.verdict.violation(Law::F16, || {
+                        format!(
+                            "{allocation} is stopped without a request, and no answer about health permits it"
+                        )
+                    });
+                }
+                _ => {}
+            }
+        }
+        let answered =
+            |id: AskId| effects.iter().any(|effect| matches!(effect, Effect::Reply(of, _) if *of == id));
+        if self.replacement.as_ref().is_some_and(|replacement| answered(replacement.asker)) {
+            self.replacement = None;
+        }
+    }
+}
+
+fn calls(effects: &[Effect<Agent>]) -> impl Iterator<Item = &AgentCall> {
+    effects.iter().filter_map(|effect| match effect {
+        Effect::Call { call, .. } => Some(call),
+        _ => None,
+    })
+}
+
+impl Witness<Agent> for AgentLaws {
+    /// Whoever waited for the replacement was told that the machine crashed.
+    fn rebuilt(&mut self, _: Moment, _: &Agent) {
+        self.replacement = None;
+    }
+
+    fn stepped(&mut self, moment: Moment, input: &Input<Agent>, effects: &[Effect<Agent>], _: &Agent) {
+        self.heard(moment, input, effects);
+        self.done(effects);
+    }
+
+    fn panicked(&mut self, input: &Input<Agent>) {
+        self.verdict.violation(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+
+    fn left(&mut self, left: &Left<Agent>, is_durable: bool) {
+        if !is_durable {
+            self.verdict.violation(Law::Shell1, || {
+                format!("{left:?} left before the write in front of it was on disk")
+            });
+        }
+    }
+}

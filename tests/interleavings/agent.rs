@@ -1,0 +1,40 @@
+//! The agent with two allocations of one plugin, one of which is replaced with the other: every order of requests, answers about
+//! health, processes that end by themselves, crashes of the machine, time and the end (F16).
+
+use callboard::actors::shell::StopMode;
+use callboard::agent::simulation::{AgentBounds, AgentWorld};
+
+use crate::{is_full, try_all};
+
+const NONE: AgentBounds = AgentBounds::NONE;
+/// One replacement, whose new allocation may be healthy or not.
+const ONE: AgentBounds = AgentBounds { replacements: 1, pauses: 2, ..NONE };
+const EITHER: &[StopMode] = &[StopMode::Stop, StopMode::Detach];
+
+fn holds(what: &str, small: AgentBounds, full: AgentBounds) {
+    try_all(what, &AgentWorld::new(if is_full() { full } else { small }, None));
+}
+
+#[test]
+fn every_order_of_a_replacement_leaves_one_of_the_two_running_f16() {
+    let twice = AgentBounds { replacements: 2, losses: 2, pauses: 4, ..ONE };
+    holds("an allocation is replaced", AgentBounds { losses: 1, pauses: 3, ..ONE }, twice);
+    let deaths = AgentBounds { deaths: 1, ..ONE };
+    holds("processes end meanwhile", deaths, AgentBounds { deaths: 2, pauses: 4, ..deaths });
+}
+
+#[test]
+fn every_order_of_requests_beside_a_replacement_stops_only_whom_they_concern_f16() {
+    let starts = AgentBounds { starts: 1, ..ONE };
+    holds("it is started by hand as well", starts, AgentBounds { starts: 2, pauses: 3, ..starts });
+    let stops = AgentBounds { stops_asked: 1, ..ONE };
+    holds("one is stopped by hand", stops, AgentBounds { stops_asked: 2, starts: 1, ..stops });
+}
+
+#[test]
+fn every_order_of_crashes_and_an_end_of_the_agent_leaves_no_process_unknown_f16_s4_shell_4() {
+    let crashes = AgentBounds { crashes: 1, ..ONE };
+    holds("the agent crashes", crashes, AgentBounds { crashes: 2, replacements: 2, ..crashes });
+    let ends = AgentBounds { stops: EITHER, ..ONE };
+    holds("the host ends", ends, AgentBounds { crashes: 1, deaths: 1, ..ends });
+}

@@ -1,0 +1,71 @@
+//! Agents that are wrong on purpose: each stops somebody for a replacement without a reason, and is found out by the search.
+
+use std::time::Duration;
+
+use callboard::actors::shell::{CallKey, Effect, Input};
+use callboard::actors::vocabulary::AllocationId;
+use callboard::agent::simulation::{AgentBounds, AgentWorld};
+use callboard::agent::{Agent, AgentAsk, AgentCall, AgentOutcome};
+use callboard::simulation::{Law, Spoil, Spoils};
+
+use crate::tampered_is_found_out;
+
+/// One replacement, whose new allocation may be healthy or not.
+const ONE: AgentBounds = AgentBounds { replacements: 1, pauses: 2, ..AgentBounds::NONE };
+
+fn spoiled(bounds: AgentBounds, spoil: Spoil<Agent>) {
+    tampered_is_found_out(Law::F16, bounds, AgentWorld::new, Spoils(spoil));
+}
+
+fn withdraw(name: &str, mut effects: Vec<Effect<Agent>>) -> Vec<Effect<Agent>> {
+    let call = AgentCall::Withdraw(AllocationId::new(name).expect("it is a name"));
+    effects.push(Effect::Call { key: CallKey::default(), deadline: Duration::from_secs(60), call });
+    effects
+}
+
+/// The answer about the health of an allocation, if it is one.
+fn health(input: &Input<Agent>) -> Option<(&str, bool)> {
+    match input {
+        Input::Returned {
+            call: AgentCall::AwaitHealthy(question),
+            outcome: Ok(AgentOutcome::AwaitedHealthy(Ok(answer))),
+            ..
+        } => Some((question.allocation.as_str(), answer.is_ok())),
+        _ => None,
+    }
+}
+
+#[test]
+fn an_agent_that_stops_the_old_one_before_the_new_one_is_healthy_breaks_f16() {
+    spoiled(ONE, |input, effects| match input {
+        Input::Asked { ask: AgentAsk::Replace(_), .. } => withdraw("old", effects),
+        _ => effects,
+    });
+}
+
+#[test]
+fn an_agent_that_stops_the_old_one_although_the_new_one_is_not_healthy_breaks_f16() {
+    spoiled(ONE, |input, effects| match health(input) {
+        Some(("new", false)) => withdraw("old", effects),
+        _ => effects,
+    });
+}
+
+#[test]
+fn an_agent_that_stops_the_new_one_without_a_look_at_the_old_one_breaks_f16() {
+    spoiled(ONE, |input, effects| match health(input) {
+        Some(("new", false)) => withdraw("new", effects),
+        _ => effects,
+    });
+}
+
+#[test]
+fn an_agent_that_stops_a_new_one_that_ran_before_breaks_f16() {
+    spoiled(AgentBounds { starts: 1, ..ONE }, |input, effects| match health(input) {
+        // It asks nothing more: it is kept.
+        Some(("new", false)) if effects.iter().all(|effect| !matches!(effect, Effect::Call { .. })) => {
+            withdraw("new", effects)
+        }
+        _ => effects,
+    });
+}
