@@ -55,6 +55,8 @@ fn status_at(socket: &Path) -> Value {
 fn a_data_directory_that_is_removed_or_replaced_is_told_and_no_second_host_starts_beside_p5() {
     let stage = Stage::new("");
     let host = stage.run();
+    // It answers before it has made all that it keeps there.
+    until_true("it runs", TIMEOUT, || host.log().contains("the host runs"));
     assert_eq!(host.json(&["status"])["host"]["data_dir_problem"], Value::Null);
     let aside = stage.directory.path().join("aside");
     std::fs::rename(stage.data_dir(), &aside).expect("it is ours");
