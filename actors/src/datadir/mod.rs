@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 /// The directories in it whose contents a host executes, removes or shows, or connects to.
-const BELOW: [&str; 4] = ["processes", "logs", "csi", "users"];
+const BELOW: [&str; 5] = ["processes", "logs", "logmon", "csi", "users"];
 /// What anybody else may not do: write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
