@@ -64,7 +64,8 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     };
     let (tell_database, present) = watch::channel(None);
     let (tell_end, ended) = watch::channel(None);
-    let present = Database::following(present, database.run(), options.notices.clone());
+    let present =
+        Database::following(present, database.run(), options.disk_health.clone(), options.notices.clone());
     let lost = directory::watch(directory, ended.clone());
     let host = host(&options, owner, present, ended, lost);
     let (budget, settings) = (options.budget, settings(&options));

@@ -118,17 +118,17 @@ fn what_waits_for_the_disk_stands_behind_its_gate_and_the_gate_behind_what_close
     let host = stage.run();
     let mut watcher = Watcher::with(&stage, &["--gates"]);
     assert!(host.ask(&["start", "a"]).status.success());
-    watcher.until("registry", "everyone", "active: nobody → a");
+    watcher.until("disk", "registry", "on disk");
 
     let course = [
         ("process a", "allocation a", "ready"),
         ("registry", "disk", "write "),
-        ("disk", "registry", "on disk"),
         ("registry", "everyone", "active: nobody → a"),
+        ("disk", "registry", "on disk"),
     ];
     let places = course.map(|(from, to, message)| watcher.place(from, to, message));
     assert!(places.is_sorted(), "{places:?} in {:#?}", watcher.said);
-    let [_, closes, opens, _] = places.map(|place| &watcher.said[place]);
+    let [_, closes, _, opens] = places.map(|place| &watcher.said[place]);
     assert_eq!((&closes["gate"], &opens["gate"]), (&"closes".into(), &"opens".into()));
     assert!(closes["write"].is_u64() && closes["write"] == opens["write"], "{closes} {opens}");
 
@@ -153,12 +153,12 @@ fn the_picture_of_a_running_host_has_the_gate_below_what_closed_it_shell_1() {
     let drawn = || std::fs::read_to_string(&picture).unwrap_or_default();
     until_true("the picture is begun", TIMEOUT, || drawn().contains("sequenceDiagram"));
     assert!(host.ask(&["start", "a"]).status.success());
-    until_true("the registration is drawn", TIMEOUT, || drawn().contains("active: nobody"));
+    until_true("the registration is drawn", TIMEOUT, || drawn().contains("on disk"));
 
     let text = drawn();
     let title = format!("the running host of {}: messages between its actors", stage.data_dir().display());
     assert!(text.contains(&title), "{text}");
-    let course = ["Register", "write", "on disk", "active: nobody"];
+    let course = ["Register", "write", "active: nobody", "on disk"];
     let places = course.map(|words| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}")));
     assert!(places.is_sorted(), "{places:?} in {text}");
     host.signal(Signal::TERM);

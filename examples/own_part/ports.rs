@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use actix::Recipient;
 use callboard::actors::conversation;
-use callboard::actors::persister::{Operation, Owner, Record, Settled, Table};
+use callboard::actors::persister::{Disk, Operation, Owner, Record, Settled, Table};
 use callboard::actors::shell::{Database, Effects, Input, Ledger, Machine, Never, Store, Ticket, Written};
 use callboard::actors::vocabulary::Moment;
 use futures_util::future::LocalBoxFuture;
@@ -147,6 +147,10 @@ impl Store<Ports> for PortsStore {
         self.0.open(settled);
     }
 
+    fn disk(&self) -> Option<Disk> {
+        Some(self.0.disk())
+    }
+
     fn write(&mut self, ticket: Ticket, PortChanged { owner, port }: PortChanged) -> Written {
         let operation = match port {
             Some(port) => Operation::put(owner, &PortRow(port)),
@@ -205,11 +209,11 @@ mod tests {
             ports.step(Moment::default(), &Input::Asked { id, asked_at, ask }, &mut effects);
             for effect in effects.drain() {
                 match effect {
-                    Effect::Persist(PortChanged { owner, port: Some(port) }) => {
+                    Effect::Persist(_, PortChanged { owner, port: Some(port) }) => {
                         assert!(disk.values().all(|taken| *taken != port), "{run:?}: {port} belongs to two");
                         disk.insert(owner, port);
                     }
-                    Effect::Persist(PortChanged { owner, port: None }) => drop(disk.remove(&owner)),
+                    Effect::Persist(_, PortChanged { owner, port: None }) => drop(disk.remove(&owner)),
                     Effect::Reply(_, PortsAnswer::Reserve(Ok(port))) => {
                         assert_eq!(disk.get(&owner), Some(&port))
                     }

@@ -27,6 +27,7 @@ mod watch;
 
 mod compose;
 mod convert;
+mod disk;
 mod driven;
 mod plugins;
 mod stopping;

@@ -16,6 +16,7 @@ use tonic::{Request, Response, Status};
 use super::compose::{self, Views};
 use super::connections::{Peer, Staying};
 use super::convert::{self, not_replaced, refused, task_refused, unanswered};
+use super::disk;
 use super::driven;
 use super::plugins;
 use super::server::{ShutdownOrder, Sources};
@@ -190,6 +191,7 @@ fn host_status(sources: &Sources) -> wire::HostStatus {
             .data_dir_lost()
             .map_or_else(String::new, |lost| lost.told().to_owned()),
         stopping: None,
+        disk: Some(disk::status(sources.host.database())),
     }
 }
 
@@ -286,10 +288,12 @@ impl wire::admin_server::Admin for Service {
         let answer = self.stop(&allocation).await;
         // An actor that has ended with the host has stopped what it ran.
         let report = match (answer, self.stopping()) {
-            (Ok(stopped), _) => stopped?.steps.iter().map(convert::step).collect(),
+            (Ok(stopped), _) => stopped?.steps.iter().map(convert::step).collect::<Vec<_>>(),
             (Err(AskError::NotRunning { .. }), Some(stopping)) => stopping.stopped(&allocation)?,
             (Err(error), _) => return Err(unanswered(&error)),
         };
+        let unwritten = disk::unwritten(self.sources.host.database());
+        let report = report.into_iter().chain(unwritten).collect();
         Ok(Response::new(wire::StopAllocationResponse { report }))
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use callboard_actors::logmon::LogsView;
+use callboard_actors::persister::DiskHealth;
 use callboard_actors::shell::{Detail, FeedItem, JournalLine, Recorded, Subscription};
 use callboard_proto::admin::v1 as wire;
 use futures_util::Stream;
@@ -35,6 +36,7 @@ pub(super) struct Watching {
     sources: Arc<Sources>,
     journal: Subscription<JournalLine, ()>,
     logs: watch::Receiver<LogsView>,
+    disk: watch::Receiver<DiskHealth>,
     shown: Option<wire::GetStatusResponse>,
     looked: Option<Instant>,
     ready: VecDeque<News>,
@@ -88,6 +90,7 @@ impl Watching {
         Self {
             journal: sources.host.journal().follow("callboard watch", QUEUE, Detail::Outcomes),
             logs: sources.logs.clone(),
+            disk: sources.host.database().disk().watch(),
             sources,
             shown: None,
             looked: None,
@@ -140,6 +143,7 @@ impl Watching {
                 item = self.journal.next() => heard.take(item.ok_or_else(host_has_ended)?),
                 // A channel of the latest view misses nothing; its end is that of the host.
                 Ok(()) = self.logs.changed() => heard.is_new = true,
+                Ok(()) = self.disk.changed() => heard.is_new = true,
             }
             while let Some(item) = self.journal.try_next() {
                 heard.take(item);
@@ -213,12 +217,13 @@ fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse
     host.chain(differences_of_actors(before, after)).chain(changes).collect()
 }
 
-/// Whether nothing is new about a host but how long it still waits for the same.
+/// Whether nothing is new about a host but how long it still waits for the same, and how much its disk has yet to write.
 fn is_same(before: &wire::HostStatus, after: &wire::HostStatus) -> bool {
     let without_times = |host: &wire::HostStatus| {
         let mut host = host.clone();
         let awaited = host.stopping.iter_mut().flat_map(|stopping| &mut stopping.waits_for);
         awaited.for_each(|awaited| awaited.until_unix_ms = 0);
+        host.disk.iter_mut().for_each(|disk| disk.unwritten = 0);
         host
     };
     without_times(before) == without_times(after)

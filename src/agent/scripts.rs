@@ -100,7 +100,7 @@ impl Stage {
 
     fn perform(&mut self, effect: Effect<Agent>, told: &mut String) {
         match effect {
-            Effect::Persist((allocation, memory)) => {
+            Effect::Persist(_, (allocation, memory)) => {
                 self.memory.insert(allocation, memory);
             }
             Effect::Reply(id, answer) => {

@@ -40,7 +40,17 @@ fn host(host: &wire::HostStatus) -> Value {
         "cpu_speed_guessed": host.cpu_speed_guessed,
         "control_groups": known(&host.control_groups),
         "data_dir_problem": known(&host.data_dir_problem),
+        "disk": host.disk.as_ref().map(disk),
         "stopping": host.stopping.as_ref().map(stopping),
+    })
+}
+
+fn disk(disk: &wire::DiskStatus) -> Value {
+    json!({
+        "health": disk.health,
+        "reason": known(&disk.reason),
+        "since_unix_ms": (disk.since_unix_ms > 0).then_some(disk.since_unix_ms),
+        "unwritten": disk.unwritten,
     })
 }
 

@@ -60,10 +60,26 @@ fn head(host: &wire::HostStatus, palette: Palette) -> String {
         ),
         false => String::new(),
     };
-    format!("callboard {}  pid {}  run {}  up {up}  {data_dir}\n{guess}", host.version, host.pid, host.run)
+    let sick = host.disk.as_ref().filter(|disk| disk.health != "sound");
+    let disk = sick.map(|disk| disk_line(disk, palette)).unwrap_or_default();
+    format!(
+        "callboard {}  pid {}  run {}  up {up}  {data_dir}\n{disk}{guess}",
+        host.version, host.pid, host.run
+    )
 }
 
-/// How far a stop of the host has got.
+fn disk_line(disk: &wire::DiskStatus, palette: Palette) -> String {
+    if disk.health == "sound" {
+        return format!("disk {}\n", palette.paint(Tone::Good, "sound"));
+    }
+    let sick = palette.paint(Tone::Bad, &format!("disk {}", harmless(&disk.health)));
+    let (since, reason) = (ago(disk.since_unix_ms), harmless(&disk.reason));
+    format!(
+        "{sick} for {since}, {} writes are not on disk, new promises are refused: {reason}\n",
+        disk.unwritten
+    )
+}
+
 fn stopping(stopping: &wire::Stopping, palette: Palette) -> String {
     let word = palette.paint(Tone::Doubtful, if stopping.detach { "detaching" } else { "stopping" });
     let mut text = format!("{word} for {}\n", ago(stopping.since_unix_ms));
@@ -266,7 +282,10 @@ pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> Strin
         }
         Some(News::HostChanged(host)) => match &host.stopping {
             Some(stopping) => format!("{at}  the host is {}", self::stopping(stopping, palette)),
-            None => format!("{at}  {}", head(host, palette)),
+            None => {
+                let disk = host.disk.as_ref().map(|disk| disk_line(disk, palette));
+                format!("{at}  {}", disk.unwrap_or_default())
+            }
         },
         Some(News::ActorBack(name)) => {
             format!("{at}  {} {}\n", harmless(name), palette.paint(Tone::Good, "answers again"))

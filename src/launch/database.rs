@@ -8,6 +8,7 @@ use callboard_actors::persister::{self, OpenError, Persister};
 use callboard_actors::shell::{Ending, Running, StopMode, Vitals};
 use callboard_actors::supervisor::{Child, ChildDescription};
 use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 
 use super::options::Options;
 use super::part::{AnyPart, spec};
@@ -15,6 +16,8 @@ use super::part::{AnyPart, spec};
 const NAME: &str = "persister";
 /// How long the database may take to bring to disk what was handed over.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a disk that does not answer is waited for at the end.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Opens it where the options say.
 pub(super) async fn open(options: &Options) -> Result<Persister, OpenError> {
@@ -22,7 +25,7 @@ pub(super) async fn open(options: &Options) -> Result<Persister, OpenError> {
         Some(disk) => disk.hold(options.data_dir.clone()),
         None => persister::Options::new(options.data_dir.clone()),
     };
-    Persister::open(place).await
+    Persister::open(persister::Options { disk: options.disk_health.clone(), ..place }).await
 }
 
 /// Closes that of a host which does not start after all.
@@ -82,9 +85,14 @@ fn hold_open(database: Persister, present: watch::Sender<Option<Persister>>) -> 
         let ending = if has_ended {
             Ending::Failed("whoever writes the database has ended unexpectedly".to_owned())
         } else {
-            match database.close().await {
-                Ok(()) => Ending::Normal,
-                Err(error) => Ending::Failed(error.to_string()),
+            match timeout(CLOSE_DEADLINE, database.close()).await {
+                Ok(Ok(())) => Ending::Normal,
+                Ok(Err(error)) => Ending::Failed(error.to_string()),
+                Err(_) => Ending::Failed(format!(
+                    "{} writes to {} may be lost: the disk has not answered for {CLOSE_DEADLINE:?}",
+                    database.depth(),
+                    database.path().display()
+                )),
             }
         };
         tell.send_replace(Some(ending));

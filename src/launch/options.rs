@@ -8,7 +8,7 @@ use callboard_actors::catalog::CatalogOptions;
 use callboard_actors::drivers::DriversOptions;
 use callboard_actors::instances::InstancesOptions;
 use callboard_actors::inventory::InventoryOptions;
-use callboard_actors::persister::MemoryDisk;
+use callboard_actors::persister::{Disk, MemoryDisk};
 use callboard_actors::process::Binder;
 use callboard_actors::registry::RegistryOptions;
 use callboard_actors::shell::{Clock, Drills, IN_FLIGHT_MAX, Journal, Notices};
@@ -43,6 +43,8 @@ pub(crate) struct Options {
     pub(crate) seed: Option<u64>,
     /// The disk on which the database lies, if it is not a file.
     pub(crate) disk: Option<MemoryDisk>,
+    /// The health of the disk under the database.
+    pub(crate) disk_health: Disk,
     /// The journal of the host.
     pub(crate) journal: Journal,
     /// Where actors are found to let things go wrong in them, if anybody wants to.
@@ -71,6 +73,7 @@ impl Options {
             clock: None,
             seed: None,
             disk: None,
+            disk_health: Disk::default(),
             journal: Journal::default(),
             drills: None,
             process_owners: None,

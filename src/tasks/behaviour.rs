@@ -87,6 +87,14 @@ impl Machine for Tasks {
         }
     }
 
+    fn is_promise(ask: &TasksAsk) -> bool {
+        matches!(ask, TasksAsk::StartTask(_))
+    }
+
+    fn is_new_promise(&self, ask: &TasksAsk) -> bool {
+        matches!(ask, TasksAsk::StartTask(_))
+    }
+
     fn stops_within(&self) -> Option<Duration> {
         self.tasks.iter().map(Task::stop_bound).max()
     }
@@ -138,26 +146,6 @@ impl Task {
             TaskConfig { restart: TaskRestart::None, start: false, ..TaskConfig::new(name.clone(), driver) };
         course.wanted = Some(Wanted::Stopped);
         Self::new(Arc::new(config), false, course, log, moment)
-    }
-
-    /// Resets what an earlier run of the host wanted. Two facts stay: an existing run, and that a task which ended by itself
-    /// is not restarted automatically. A task that was stopped or failed is started again if the configuration starts it.
-    fn begin_another_run_of_the_host(&mut self) {
-        match (self.course.wanted, &self.course.run) {
-            (Some(Wanted::Stopped | Wanted::Failed), Some(_)) => self.starts_after_stop = self.config.start,
-            (Some(Wanted::Running), Some(_)) | (Some(Wanted::Ended), _) => {}
-            (None | Some(Wanted::Running | Wanted::Stopped | Wanted::Failed), None) | (None, Some(_)) => {
-                self.course.wanted = None;
-            }
-        }
-    }
-
-    /// It was stopped only because the last life of the actor had to leave.
-    fn come_back(&mut self) {
-        match self.course.run {
-            Some(_) => self.starts_after_stop = true,
-            None => self.course.wanted = Some(Wanted::Running),
-        }
     }
 }
 

@@ -16,6 +16,26 @@ const UNSURE: Duration = Duration::from_secs(10);
 const UNSURE_SHARED: Duration = Duration::from_secs(120);
 
 impl Task {
+    /// Resets what an earlier run of the host wanted. Two facts stay: an existing run, and that a task which ended by itself
+    /// is not restarted automatically. A task that was stopped or failed is started again if the configuration starts it.
+    pub(super) fn begin_another_run_of_the_host(&mut self) {
+        match (self.course.wanted, &self.course.run) {
+            (Some(Wanted::Stopped | Wanted::Failed), Some(_)) => self.starts_after_stop = self.config.start,
+            (Some(Wanted::Running), Some(_)) | (Some(Wanted::Ended), _) => {}
+            (None | Some(Wanted::Running | Wanted::Stopped | Wanted::Failed), None) | (None, Some(_)) => {
+                self.course.wanted = None;
+            }
+        }
+    }
+
+    /// It was stopped only because the last life of the actor had to leave.
+    pub(super) fn come_back(&mut self) {
+        match self.course.run {
+            Some(_) => self.starts_after_stop = true,
+            None => self.course.wanted = Some(Wanted::Running),
+        }
+    }
+
     pub(super) fn recover(&mut self, key: RunKey, effects: &mut Effects<Tasks>) {
         let Some(RunState::Started(handle)) = self.course.run.as_ref().map(|run| &run.state) else { return };
         // The handle is stored without the environment.

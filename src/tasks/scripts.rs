@@ -127,7 +127,7 @@ impl Stage {
 
     fn perform(&mut self, effect: Effect<Tasks>, told: &mut String) {
         match effect {
-            Effect::Persist(change) => {
+            Effect::Persist(_, change) => {
                 let place = if matches!(change, TasksChange::Returns(_)) { "memory" } else { "disk" };
                 writeln!(told, "{place}: {}", tell_change(&change)).unwrap();
                 self.write(change);

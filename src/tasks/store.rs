@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use actix::Recipient;
-use callboard_actors::persister::{Operation, Owner, Settled};
+use callboard_actors::persister::{Disk, Operation, Owner, Settled};
 use callboard_actors::shell::{Database, Ledger, Store, Ticket, Written};
 use callboard_actors::topology::CpuList;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
@@ -73,6 +73,10 @@ fn driver_name(key: &[u8]) -> Result<DriverName, String> {
 impl Store<Tasks> for TasksStore {
     fn open(&mut self, settled: Recipient<Settled>) {
         self.ledger.open(settled);
+    }
+
+    fn disk(&self) -> Option<Disk> {
+        Some(self.ledger.disk())
     }
 
     fn write(&mut self, ticket: Ticket, change: TasksChange) -> Written {

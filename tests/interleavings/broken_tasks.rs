@@ -242,7 +242,7 @@ fn a_machine_of_tasks_that_has_a_run_forgotten_instead_of_recovered_breaks_t4() 
 // === The disk comes first ===
 
 const fn intends(effect: &Effect<Tasks>) -> bool {
-    matches!(effect, Effect::Persist(TasksChange::Course(..)))
+    matches!(effect, Effect::Persist(_, TasksChange::Course(..)))
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_machine_of_tasks_that_writes_no_intent_down_breaks_t5() {
 fn a_machine_of_tasks_that_writes_its_intent_down_under_another_id_breaks_t5() {
     spoiled(Law::T5, NONE, |_, effects| {
         changed(effects, |effect| {
-            if let Effect::Persist(change) = effect
+            if let Effect::Persist(_, change) = effect
                 && let TasksChange::Course(_, course) = &mut *change
                 && let Some(run) = course.run.as_mut().filter(|run| run.state == RunState::Intended)
             {

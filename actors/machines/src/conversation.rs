@@ -44,8 +44,9 @@ pub enum AskError {
         /// The panic message.
         message: String,
     },
-    /// The write that the answer depends on failed. The state on disk is authoritative: almost always the message had no
-    /// effect, but a commit can fail after it took effect. Query the state before a retry where that matters.
+    /// The write that the answer depends on failed, or the disk is sick. Almost always the message had no effect. One that came
+    /// right before the disk became sick may have: then it is written when the disk is sound again, and lost if the host ends
+    /// before. Query the state before a retry where that matters.
     #[error("{actor} could not write this down: {error}")]
     NotDurable {
         /// The actor that was addressed.

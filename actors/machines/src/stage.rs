@@ -84,7 +84,7 @@ where
                     self.timers.push((at, timer));
                 }
                 Effect::CancelTimer(timer) => self.timers.retain(|(_, other)| *other != timer),
-                Effect::Persist(_) | Effect::Reply(..) | Effect::Publish(_) | Effect::Stop(_) => {}
+                Effect::Persist(..) | Effect::Reply(..) | Effect::Publish(_) | Effect::Stop(_) => {}
             }
         }
     }

@@ -32,7 +32,8 @@ macro_rules! laws {
 }
 
 laws! {
-    Shell1 = "SHELL-1": "effects leave in order, and nothing leaves before the write in front of it is on disk",
+    Shell1 = "SHELL-1": "effects leave in order, and no promise leaves before the writes in front of it are on disk",
+    Shell1a = "SHELL-1A": "only promises wait for the disk, and a sick disk refuses them at once",
     Shell2 = "SHELL-2": "after a failed write everything behind it is refused, and memory is what the disk holds",
     Shell3 = "SHELL-3": "a call has its key and its deadline, and what comes back to a later life changes nothing",
     Shell4 = "SHELL-4": "no step panics of itself, and a crash costs one message and nothing else",

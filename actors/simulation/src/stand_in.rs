@@ -72,7 +72,7 @@ impl Hash for Count {
 /// Everything but what has left and was not heard, as in a copy.
 impl<M, S, W> Hash for StandIn<M, S, W>
 where
-    M: Machine<Ask: Hash, Answer: Hash, Call: Hash, Timer: Hash, News: Hash, View: Hash> + Hash,
+    M: Machine<Ask: Hash, Answer: Hash, Call: Hash, Timer: Hash, Change: Hash, News: Hash, View: Hash> + Hash,
     S: Hash,
     W: Hash,
 {
@@ -165,6 +165,11 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
         self.kernel.is_waiting()
     }
 
+    /// Whether its disk is sick, as far as it knows.
+    pub fn is_sick(&self) -> bool {
+        self.kernel.sick().is_some()
+    }
+
     /// How many steps its machines have taken, crashes included.
     pub const fn steps(&self) -> u64 {
         self.around.steps.0
@@ -233,6 +238,11 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
         }
         let outcome = if is_written { Ok(()) } else { Err("the disk failed".to_owned()) };
         self.drive(moment, Event::Settled { epoch, through, outcome });
+    }
+
+    /// The disk becomes sick, or is sound again.
+    pub fn disk(&mut self, moment: Moment, is_sick: bool) {
+        self.drive(moment, Event::Disk(is_sick.then(|| "the disk hangs".to_owned())));
     }
 
     /// The pause is over.

@@ -242,7 +242,9 @@ fn tell(effect: &Effect<Catalog>, _: Timestamp) -> String {
         }
         Effect::Publish(news) => format!("news: {}", tell_news(news)),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
-        Effect::StartTimer(never, _) | Effect::CancelTimer(never) | Effect::Persist(never) => match *never {},
+        Effect::StartTimer(never, _) | Effect::CancelTimer(never) | Effect::Persist(_, never) => {
+            match *never {}
+        }
     }
 }
 

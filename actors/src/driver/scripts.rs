@@ -226,7 +226,7 @@ fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
         Effect::StartTimer(timer, at) => format!("{timer:?} in {:?}", at.since(now)),
         Effect::CancelTimer(_) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
-        Effect::Persist(never) => match *never {},
+        Effect::Persist(_, never) => match *never {},
     }
 }
 

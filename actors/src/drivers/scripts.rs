@@ -264,7 +264,7 @@ fn tell(effect: &Effect<Drivers>, now: Timestamp) -> String {
         Effect::StartTimer(timer, at) => format!("{} in {:?}", tell_timer(timer), at.since(now)),
         Effect::CancelTimer(timer) => format!("no more {}", tell_timer(timer)),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
-        Effect::Persist(change) => tell_change(change),
+        Effect::Persist(_, change) => tell_change(change),
     }
 }
 

@@ -106,7 +106,7 @@ pub struct Watched {
 }
 
 /// One change of that.
-#[derive(Debug)]
+#[derive(Debug, Clone, Hash)]
 pub enum DriversChange {
     /// This driver is wanted.
     Keep(Box<DriverSpec>),

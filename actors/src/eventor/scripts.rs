@@ -188,7 +188,7 @@ fn tell(effect: &Effect<Eventor>, now: Timestamp) -> String {
         }
         Effect::CancelTimer(EventorTimer::Reopen | EventorTimer::Rewind) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
-        Effect::Persist(never) => match *never {},
+        Effect::Persist(_, never) => match *never {},
     }
 }
 

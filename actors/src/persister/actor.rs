@@ -1,7 +1,7 @@
 //! Executes the decisions of the queue: one commit or one job at a time, on a thread beside the mailbox.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, StreamHandler, WrapFuture,
@@ -12,15 +12,20 @@ use tracing::error;
 
 use super::errors::WriteError;
 use super::handoff::{Handoff, Handoffs};
+use super::health::{Disk, DiskHealth, WRITE_DEADLINE};
 use super::inbox::Inbox;
 use super::messages::Settled;
 use super::pacing::Pacing;
-use super::queue::{Next, Progress};
+use super::queue::{Batch, Next, Progress};
 use super::store::Store;
 use super::worker::{self, Done, Task};
 
 /// How many rounds the actor yields at most before it starts a commit, while more writes arrive.
 const ROUNDS_MAX: usize = 8;
+
+/// How long a disk that did not take a commit is left alone, the first time; the pause doubles.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+const PAUSE_LONGEST: Duration = Duration::from_secs(2);
 
 /// Wakes the actor: its inbox has an item.
 #[derive(Message)]
@@ -35,6 +40,15 @@ pub(super) struct Committer {
     since: Instant,
     store: Arc<Mutex<Store>>,
     tasks: Handoffs<Task>,
+    disk: Disk,
+    is_in_place: bool,
+    /// The commit that the disk did not take, and how often in a row.
+    held: Option<(Batch, u32)>,
+    /// How often the present commit was tried before.
+    tried: u32,
+    /// Whether the thread has a commit, and not a job.
+    is_committing: bool,
+    is_watched: bool,
 }
 
 /// A message of a thread's stream; `Left` comes last.
@@ -50,10 +64,12 @@ enum Work {
     /// Something is queued, and more may arrive before the commit starts.
     Gathering,
     Underway,
+    /// The disk is left alone for a while.
+    Resting,
 }
 
 impl Committer {
-    pub(super) fn new(store: Store, inbox: Arc<Inbox>) -> Self {
+    pub(super) fn new(store: Store, inbox: Arc<Inbox>, disk: Disk, is_in_place: bool) -> Self {
         let store = Arc::new(Mutex::new(store));
         Self {
             inbox,
@@ -62,6 +78,12 @@ impl Committer {
             since: Instant::now(),
             store,
             tasks: Handoffs::new(),
+            disk,
+            is_in_place,
+            held: None,
+            tried: 0,
+            is_committing: false,
+            is_watched: false,
         }
     }
 
@@ -80,8 +102,10 @@ impl Committer {
         let share = self.pacing.share(self.inbox.writes(), self.since.elapsed());
         self.work = loop {
             match self.inbox.next(share) {
-                None => break Work::Idle,
-                Some(Next::Refuse(progress, error)) => self.settle(&[progress], 1, &Err(error)),
+                None => break self.rest_if_sick(context),
+                Some(Next::Refuse(progress, error)) => {
+                    self.settle(&[progress], 1, &Err(error));
+                }
                 Some(Next::Commit(batch)) => break self.assign(Task::Commit(batch), context),
                 Some(Next::Job(job)) => break self.assign(Task::Run(job), context),
             }
@@ -90,14 +114,107 @@ impl Committer {
 
     /// Gives the thread a task; starts a new thread if the last one has ended.
     fn assign(&mut self, task: Task, context: &mut Context<Self>) -> Work {
+        self.is_committing = matches!(task, Task::Commit(_));
         if let Some((handoff, tasks)) = self.tasks.assign(task) {
             let (done, mut finished) = mpsc::unbounded_channel();
-            worker::start(&self.store, &self.inbox, tasks, done);
+            worker::start(&self.store, &self.inbox, tasks, done, self.is_in_place);
             let done = stream::poll_fn(move |task| finished.poll_recv(task)).map(Told::Done);
             context.add_stream(done.chain(stream::iter([Told::Left(handoff)])));
         }
         self.since = Instant::now();
+        self.watch(context);
         Work::Underway
+    }
+
+    // === A sick disk ===
+
+    /// Looks again when the present commit has had its time.
+    fn watch(&mut self, context: &mut Context<Self>) {
+        if self.is_committing && !self.is_watched {
+            self.is_watched = true;
+            let rest = WRITE_DEADLINE.saturating_sub(self.since.elapsed());
+            context.run_later(rest, |this, context| {
+                this.is_watched = false;
+                if this.work != Work::Underway || !this.is_committing {
+                    return;
+                }
+                if this.since.elapsed() >= WRITE_DEADLINE {
+                    let path = this.inbox.path();
+                    let reason =
+                        format!("cannot write {}: no answer within {WRITE_DEADLINE:?}", path.display());
+                    this.disk.is_sick(path, &reason);
+                } else {
+                    this.watch(context);
+                }
+            });
+        }
+    }
+
+    /// The disk did not take a commit, which is tried again later.
+    fn not_taken(&mut self, batch: Batch, error: &WriteError, context: &mut Context<Self>) {
+        self.disk.is_sick(self.inbox.path(), &error.to_string());
+        if self.inbox.is_closing() {
+            self.give_up(batch, error, context);
+        } else {
+            self.work = self.rest(batch, context);
+            self.answer_job(context);
+        }
+    }
+
+    /// Somebody wants to read: what the disk does not take counts as if it were there.
+    fn answer_job(&mut self, context: &mut Context<Self>) {
+        let Some((batch, _)) = &self.held else { return };
+        let mut unwritten = batch.operations.clone();
+        if let Some(job) = self.inbox.take_job(&mut unwritten) {
+            self.work = self.assign(Task::RunOver(unwritten, job), context);
+        }
+    }
+
+    /// Leaves the disk alone for a while, then tries this.
+    fn rest(&mut self, batch: Batch, context: &mut Context<Self>) -> Work {
+        let pause = PAUSE_FIRST.saturating_mul(1 << self.tried.min(5)).min(PAUSE_LONGEST);
+        self.held = Some((batch, self.tried + 1));
+        context.run_later(pause, |this, context| this.try_again(context));
+        Work::Resting
+    }
+
+    /// Nothing is to be done. Whether a sick disk is sound again is tried with an empty commit.
+    fn rest_if_sick(&mut self, context: &mut Context<Self>) -> Work {
+        if self.disk.health() == DiskHealth::Sound || self.inbox.is_closing() {
+            return Work::Idle;
+        }
+        self.rest(Batch::default(), context)
+    }
+
+    fn try_again(&mut self, context: &mut Context<Self>) {
+        if self.work == Work::Resting
+            && let Some((batch, tried)) = self.held.take()
+        {
+            self.tried = tried;
+            self.work = self.assign(Task::Commit(batch), context);
+        }
+    }
+
+    /// This is the end: what the disk does not take is lost, and its owners are told.
+    fn give_up(&mut self, batch: Batch, error: &WriteError, context: &mut Context<Self>) {
+        let dropped = self.settle(&batch.progress, batch.writes, &Err(error.clone()));
+        self.inbox.lose(batch.writes + dropped);
+        self.work = Work::Idle;
+        self.gather(context);
+    }
+
+    /// A job is done. The disk may still have to be tried again, or somebody else may want to read meanwhile.
+    fn ran(&mut self, context: &mut Context<Self>) {
+        self.work = Work::Idle;
+        match self.held.take() {
+            Some((batch, tried)) if !self.inbox.is_closing() => {
+                self.tried = tried - 1;
+                self.work = self.rest(batch, context);
+                self.answer_job(context);
+            }
+            Some((batch, _)) => self.work = self.assign(Task::Commit(batch), context),
+            None => self.gather(context),
+        }
     }
 
     /// A thread has ended. If it had a task, it panicked, or the runtime is shutting down. The state of the database is
@@ -109,7 +226,8 @@ impl Committer {
         }
     }
 
-    fn settle(&mut self, progress: &[Progress], writes: usize, outcome: &Result<(), WriteError>) {
+    /// Tells the ledgers. Returns how many other writes a failure drops.
+    fn settle(&mut self, progress: &[Progress], writes: usize, outcome: &Result<(), WriteError>) -> usize {
         let (listeners, dropped) = self.inbox.settle(progress, writes, outcome.is_err());
         if let Err(error) = outcome {
             error!(%error, writes, dropped, "writes failed");
@@ -117,6 +235,7 @@ impl Committer {
         for (Progress { epoch, through, .. }, listener) in listeners {
             listener.do_send(Settled { epoch, through, outcome: outcome.clone() });
         }
+        dropped
     }
 }
 
@@ -135,7 +254,14 @@ impl Handler<Called> for Committer {
     type Result = ();
 
     fn handle(&mut self, Called: Called, context: &mut Context<Self>) {
-        self.gather(context);
+        if self.work == Work::Resting && self.inbox.is_closing() {
+            // Once more, before it is lost.
+            self.try_again(context);
+        } else if self.work == Work::Resting {
+            self.answer_job(context);
+        } else {
+            self.gather(context);
+        }
     }
 }
 
@@ -147,14 +273,25 @@ impl StreamHandler<Told> for Committer {
         };
         self.since = Instant::now();
         let goes_on = match done {
+            Done::Committed { batch, outcome: Err(error), .. } if error.is_of_the_disk() => {
+                self.inbox.count_commit();
+                return self.not_taken(batch, &error, context);
+            }
             Done::Committed { batch, outcome, took, goes_on } => {
                 self.pacing.committed(batch.writes, took);
                 self.inbox.count_commit();
+                self.tried = 0;
+                if outcome.is_ok() {
+                    self.disk.is_sound(self.inbox.path());
+                }
                 self.settle(&batch.progress, batch.writes, &outcome);
                 self.inbox.take_back(batch.operations);
                 goes_on
             }
-            Done::Ran => false,
+            Done::Ran => {
+                self.ran(context);
+                return;
+            }
         };
         if !goes_on {
             self.work = Work::Idle;

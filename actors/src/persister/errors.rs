@@ -83,6 +83,11 @@ impl Hash for WriteError {
 }
 
 impl WriteError {
+    /// Whether the disk did not take the write: it is written when the disk does again.
+    pub(super) const fn is_of_the_disk(&self) -> bool {
+        matches!(self, Self::NoSpace { .. } | Self::ReadOnly { .. } | Self::Io { .. })
+    }
+
     /// Whether a retry of the same write can succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
@@ -154,12 +159,25 @@ impl LoadError {
     }
 }
 
-/// The persister's thread ended before the database could be closed in order. The file is sound nevertheless (P4).
+/// Why a database was not closed in order. The file is sound nevertheless, and holds everything that was acknowledged (P4).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot close {path} in order: the thread of the persister has ended")]
-pub struct CloseError {
-    /// The database file.
-    pub path: PathBuf,
+pub enum CloseError {
+    /// The thread of the persister ended before.
+    #[error("cannot close {path} in order: the thread of the persister has ended")]
+    Ended {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// The disk did not take what was handed over last.
+    #[error("{writes} writes to {path} are lost: {reason}")]
+    NotWritten {
+        /// The database file.
+        path: PathBuf,
+        /// How many writes are not on disk.
+        writes: usize,
+        /// What was wrong with the disk.
+        reason: String,
+    },
 }
 
 /// Why a data directory could not be opened. The database file, if there is one, was not touched.

@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 use super::actor::{Called, Committer};
 use super::cause::text_of;
 use super::errors::{CloseError, LoadError, OpenError};
+use super::health::Disk;
 use super::inbox::Inbox;
 use super::messages::{Loaded, OpenLedger, Write};
 use super::open::{self, Options};
@@ -24,6 +25,7 @@ pub struct Persister {
     inbox: Arc<Inbox>,
     run: RunNumber,
     path: Arc<Path>,
+    disk: Disk,
     gone: watch::Receiver<()>,
 }
 
@@ -39,6 +41,7 @@ impl Persister {
     /// Outside of an actix system, as every start of an actor.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let path: Arc<Path> = open::database_path(&options.data_dir).into();
+        let (disk, is_in_place) = (options.disk.clone(), options.is_in_place);
         let opened = actix_rt::task::spawn_blocking(move || open::open(&options)).await;
         let (mut store, run) = opened.unwrap_or_else(|error| {
             let panicked = error.try_into_panic().map(|panic| text_of(&*panic));
@@ -48,8 +51,8 @@ impl Persister {
         let (open, gone) = watch::channel(());
         store.note_when_gone(open);
         let inbox = Arc::new(Inbox::new(Arc::clone(&path)));
-        let committer = Committer::new(store, Arc::clone(&inbox)).start();
-        Ok(Self { committer, inbox, run, path, gone })
+        let committer = Committer::new(store, Arc::clone(&inbox), disk.clone(), is_in_place).start();
+        Ok(Self { committer, inbox, run, path, disk, gone })
     }
 
     /// Sets the recipient of an owner's write results.
@@ -102,18 +105,40 @@ impl Persister {
         self.inbox.commits()
     }
 
-    /// Settles all pending writes, then closes the file and releases the lock. Later writes fail with `Closed`. Idempotent.
+    /// The health of its disk.
+    #[must_use]
+    pub const fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Settles all pending writes, then closes the file and releases the lock. Later writes fail with `Closed`. Idempotent. A sick
+    /// disk gets each write once more; as long as it does not answer at all, neither does this.
     ///
     /// # Errors
     ///
-    /// Only if the persister's thread has ended already.
+    /// If the persister's thread has ended already, or if the disk did not take all that was handed over.
     pub async fn close(&self) -> Result<(), CloseError> {
-        self.ask(Store::close).await.map_err(|_| CloseError { path: PathBuf::from(&*self.path) })
+        self.inbox.begin_closing();
+        let closed = self.ask(Store::close);
+        let path = PathBuf::from(&*self.path);
+        closed.await.map_err(|_| CloseError::Ended { path: path.clone() })?;
+        match self.inbox.lost() {
+            0 => Ok(()),
+            writes => {
+                let reason = self.disk.health().reason().unwrap_or("the disk failed").to_owned();
+                Err(CloseError::NotWritten { path, writes, reason })
+            }
+        }
     }
 
     /// Whether it has crashed. Nothing that is handed over is done from then on.
     pub(crate) fn has_ended(&self) -> bool {
         self.inbox.is_closed()
+    }
+
+    /// Whether it was closed, and everything that was handed over before is on disk.
+    pub(crate) fn is_closed_in_order(&self) -> bool {
+        self.inbox.is_closing() && self.inbox.lost() == 0
     }
 
     /// Waits until the persister has ended by itself, as after a panic of its thread, and the database may be reopened.
@@ -133,9 +158,9 @@ impl Persister {
             // The caller may have dropped its future.
             drop(answer.send(question(store)));
         });
-        if self.inbox.lay_job(job) {
-            self.committer.do_send(Called);
-        }
+        self.inbox.lay_job(job);
+        // It may be waiting for a sick disk, for which nobody calls it.
+        self.committer.do_send(Called);
         answered
     }
 }

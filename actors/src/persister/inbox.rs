@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use actix::Recipient;
 
@@ -25,12 +25,43 @@ pub(super) struct Inbox {
     /// Writes in the inbox that are not settled.
     depth: AtomicUsize,
     commits: AtomicU64,
+    is_closing: AtomicBool,
+    /// Writes that a sick disk did not take before the end.
+    lost: AtomicUsize,
 }
 
 impl Inbox {
     pub(super) fn new(path: Arc<Path>) -> Self {
         let queue = SharedQueue::new(Queue::default());
-        Self { path, queue, depth: AtomicUsize::new(0), commits: AtomicU64::new(0) }
+        Self {
+            path,
+            queue,
+            depth: AtomicUsize::new(0),
+            commits: AtomicU64::new(0),
+            is_closing: AtomicBool::new(false),
+            lost: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// From now on a write that the disk does not take is lost.
+    pub(super) fn begin_closing(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn lose(&self, writes: usize) {
+        self.lost.fetch_add(writes, Ordering::Relaxed);
+    }
+
+    pub(super) fn lost(&self) -> usize {
+        self.lost.load(Ordering::Relaxed)
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -82,6 +113,11 @@ impl Inbox {
 
     pub(super) fn writes(&self) -> usize {
         self.queue.with(|queue| queue.writes())
+    }
+
+    /// Takes the first job out of its place, and adds copies of the operations that were queued before it.
+    pub(super) fn take_job(&self, before: &mut Operations) -> Option<Job> {
+        self.queue.with(|queue| queue.take_job(before))
     }
 
     /// Takes the next commit or job. If there is none, the actor is woken when there is.

@@ -1,5 +1,6 @@
 //! Loads a table, and cleans up migrated and damaged records.
 
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata};
@@ -7,6 +8,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 use super::codec::{self, DecodeError};
 use super::commit::{self, definition};
 use super::messages::{Damaged, Loaded};
+use super::operations::Operations;
 use super::quarantine;
 use super::record::{self, Read, Record};
 
@@ -17,34 +19,80 @@ pub(super) enum Scan<R> {
     Newer { theirs: u16, ours: u16 },
 }
 
-pub(super) fn scan<R: Record>(database: &Database) -> Result<Scan<R>, redb::Error> {
-    let mut loaded = Loaded { rows: Vec::new(), damaged: Vec::new() };
-    let mut migrated = Vec::new();
-    let table = match database.begin_read()?.open_table(definition(R::TABLE)) {
-        Ok(table) => table,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Scan::Read { loaded, migrated }),
-        Err(error) => return Err(error.into()),
-    };
-    for row in table.iter()? {
-        let (key, bytes) = row?;
-        let key = key.value();
-        match record::unseal(key, bytes.value()) {
-            Ok(Read::Present(record)) => loaded.rows.push((key.to_vec(), record)),
-            Ok(Read::Migrated(record)) => {
-                migrated.push(loaded.rows.len());
-                loaded.rows.push((key.to_vec(), record));
+/// Reads a table, as if these operations were on disk already.
+pub(super) fn scan<R: Record>(
+    database: &Database,
+    unwritten: Option<&Operations>,
+) -> Result<Scan<R>, redb::Error> {
+    let mut reading = Reading::new();
+    // The last operation on a key counts.
+    let of_table = unwritten.into_iter().flat_map(Operations::iter).filter(|change| change.table == R::TABLE);
+    let above: BTreeMap<_, _> = of_table.map(|change| (change.key, change.sealed)).collect();
+    match database.begin_read()?.open_table(definition(R::TABLE)) {
+        Ok(table) => {
+            for row in table.iter()? {
+                let (key, bytes) = row?;
+                reading.seen += 1;
+                if !above.contains_key(key.value()) {
+                    reading.read(key.value(), bytes.value());
+                }
             }
-            Err(DecodeError::Newer { theirs, ours }) => return Ok(Scan::Newer { theirs, ours }),
-            Err(reason) => loaded.damaged.push(Damaged { table: R::TABLE, key: key.to_vec(), reason }),
+            reading.miss(table.len()?);
+        }
+        Err(redb::TableError::TableDoesNotExist(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    for (key, sealed) in &above {
+        sealed.iter().for_each(|sealed| reading.read(key, sealed));
+    }
+    Ok(reading.done(!above.is_empty()))
+}
+
+/// What was read of a table so far.
+struct Reading<R> {
+    loaded: Loaded<R>,
+    migrated: Vec<usize>,
+    newer: Option<(u16, u16)>,
+    seen: u64,
+}
+
+impl<R: Record> Reading<R> {
+    const fn new() -> Self {
+        let loaded = Loaded { rows: Vec::new(), damaged: Vec::new() };
+        Self { loaded, migrated: Vec::new(), newer: None, seen: 0 }
+    }
+
+    fn read(&mut self, key: &[u8], bytes: &[u8]) {
+        match record::unseal(key, bytes) {
+            Ok(Read::Present(record)) => self.loaded.rows.push((key.to_vec(), record)),
+            Ok(Read::Migrated(record)) => {
+                self.migrated.push(self.loaded.rows.len());
+                self.loaded.rows.push((key.to_vec(), record));
+            }
+            Err(DecodeError::Newer { theirs, ours }) => self.newer = self.newer.or(Some((theirs, ours))),
+            Err(reason) => self.loaded.damaged.push(Damaged { table: R::TABLE, key: key.to_vec(), reason }),
         }
     }
-    let seen = loaded.rows.len() + loaded.damaged.len();
-    let records = table.len()?.saturating_sub(u64::try_from(seen).unwrap_or(u64::MAX));
-    if records > 0 {
-        let reason = DecodeError::Missing { records };
-        loaded.damaged.push(Damaged { table: R::TABLE, key: Vec::new(), reason });
+
+    /// The table says that it has so many records.
+    fn miss(&mut self, records: u64) {
+        let records = records.saturating_sub(self.seen);
+        if records > 0 {
+            let reason = DecodeError::Missing { records };
+            self.loaded.damaged.push(Damaged { table: R::TABLE, key: Vec::new(), reason });
+        }
     }
-    Ok(Scan::Read { loaded, migrated })
+
+    fn done(self, is_mixed: bool) -> Scan<R> {
+        let Self { mut loaded, migrated, newer, seen: _ } = self;
+        if let Some((theirs, ours)) = newer {
+            return Scan::Newer { theirs, ours };
+        }
+        if is_mixed {
+            loaded.rows.sort_by(|(one, _), (other, _)| one.cmp(other));
+        }
+        Scan::Read { loaded, migrated }
+    }
 }
 
 /// Whether the load leaves records to write back or to quarantine.

@@ -140,7 +140,7 @@ impl MemoryDisk {
     /// Options that put the database of a data directory on this disk. The directory then only holds the lock.
     #[must_use]
     pub fn hold(&self, data_dir: impl Into<PathBuf>) -> Options {
-        Options { backend: Some(self.backend()), ..Options::new(data_dir) }
+        Options { backend: Some(self.backend()), is_in_place: true, ..Options::new(data_dir) }
     }
 
     /// Makes a backend of this disk for each opening of the database.

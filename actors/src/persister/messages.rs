@@ -68,13 +68,22 @@ impl Operation {
 pub struct Write {
     /// The owner of this write.
     pub owner: Owner,
-    /// The epoch of the owner's in-memory state. The owner raises it when a write has failed and it has restored its state
-    /// from disk; pending writes of earlier epochs are then dropped.
+    /// Raised by the owner when writes were lost, before it hands them over again; pending writes of earlier epochs are dropped
+    /// with the first one that is lost.
     pub epoch: u64,
     /// Grows with every write of an epoch.
     pub sequence: u64,
     /// The changes, in this order.
     pub operations: Vec<Operation>,
+}
+
+impl Write {
+    /// Why it is refused, if it would never fit.
+    pub(crate) fn too_large(&self) -> Option<WriteError> {
+        let bytes = self.operations.iter().map(Operation::bytes).max().unwrap_or(0);
+        let error = WriteError::TooLarge { owner: self.owner.0, bytes, limit: codec::RECORD_BYTES_MAX };
+        (bytes > codec::RECORD_BYTES_MAX).then_some(error)
+    }
 }
 
 /// Notification for a ledger: the outcome of its owner's writes, in the order in which they were sent.

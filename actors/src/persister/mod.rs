@@ -19,9 +19,12 @@
 //! - P1 A successful [`Settled`] means on disk. Virtual time waits for a commit.
 //! - P2, RES-08 Each record has a checksum and a schema number. Older records are migrated when they are loaded, a damaged
 //!   one is quarantined and the rest load, and a newer file is refused and not changed.
-//! - P3 When a commit fails, its owners are notified, their other pending writes are dropped, and the next write is tried on
-//!   a reopened database. When the persister itself crashes, as after a panic of its thread, every unsettled write and every
-//!   later one fails too, and [`ended`](Persister::ended) notifies its supervisor.
+//! - P3 When the disk takes a commit not at all or not within [`WRITE_DEADLINE`], it is *sick* ([`Disk`]): whoever waits for it is
+//!   told, and the same commit is tried again on a reopened database until it is on disk, before any later one, or until
+//!   somebody wants to load what is on disk. A commit that is given up is reported to its owners, whose other pending writes
+//!   are dropped. When the persister itself crashes, as after
+//!   a panic of its thread, every unsettled write and every later one fails too, and [`ended`](Persister::ended) notifies its
+//!   supervisor.
 //! - P4 After a kill at any instant, the file opens again and holds everything that was acknowledged.
 //! - P5 A second host on the same directory is refused; the error names the first one.
 //! - P6 Records are stored in the clear, in a file that only its user can read. Do not store secrets.
@@ -40,6 +43,7 @@ mod commit;
 mod errors;
 mod handle;
 mod handoff;
+mod health;
 mod inbox;
 mod load;
 mod lock;
@@ -61,6 +65,7 @@ mod worker;
 pub use codec::{DecodeError, RECORD_BYTES_MAX, decode, decode_payload, encode};
 pub use errors::{CloseError, LoadError, OpenError, WriteError};
 pub use handle::Persister;
+pub use health::{Disk, DiskHealth, WRITE_DEADLINE};
 pub use lock::Holder;
 pub use memory_disk::{DiskFault, MemoryDisk, Reached};
 pub use messages::{Damaged, Loaded, OpenLedger, Operation, Owner, Settled, Table, Write};

@@ -20,6 +20,7 @@ use redb::{Database, ReadableDatabase};
 
 use super::cause::{Cause, attempt};
 use super::errors::OpenError;
+use super::health::Disk;
 use super::lock::{Holder, Lock, Locking, lock};
 use super::look::Overlay;
 use super::memory_disk::MemoryDisk;
@@ -43,12 +44,16 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// The storage backend to use instead of the file `callboard.redb` in that directory. For tests with failing storage.
     pub backend: Option<MakeBackend>,
+    /// The health of the disk, as its users watch it.
+    pub disk: Disk,
+    /// Whether it is written on the thread of its actor: for a disk in memory, under virtual time.
+    pub is_in_place: bool,
 }
 
 impl Options {
     /// Options for the database file in this directory.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), backend: None }
+        Self { data_dir: data_dir.into(), backend: None, disk: Disk::default(), is_in_place: false }
     }
 }
 

@@ -71,6 +71,14 @@ impl Operations {
         unused
     }
 
+    /// Appends copies of the first `count` of others.
+    pub(super) fn copy_first(&mut self, count: usize, of: &Self) {
+        let laid = &of.laid[..count.min(of.laid.len())];
+        let bytes = laid.iter().map(|laid| laid.bytes()).sum();
+        self.laid.extend_from_slice(laid);
+        self.bytes.extend_from_slice(&of.bytes[..bytes]);
+    }
+
     /// Keeps the operations for which `is_kept` returns true; it is called once for each, in order.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut() -> bool) {
         let mut kept = Self::default();
@@ -164,6 +172,15 @@ mod tests {
         let rest = operations.take_first(7, first);
         assert_eq!(told(&rest), [row(b"c", b"333")]);
         assert_eq!(told(&operations), []);
+    }
+
+    #[test]
+    fn the_first_are_copied_behind_others_and_stay_where_they_are() {
+        let operations = laid(&[put(b"a", b"1"), delete(b"b"), put(b"c", b"333")]);
+        let mut copies = laid(&[put(b"z", b"9")]);
+        copies.copy_first(2, &operations);
+        assert_eq!(told(&copies), [row(b"z", b"9"), row(b"a", b"1"), gone(b"b")]);
+        assert_eq!(told(&operations).len(), 3);
     }
 
     #[test]

@@ -4,7 +4,6 @@
 
 use std::collections::VecDeque;
 
-use super::codec::RECORD_BYTES_MAX;
 use super::errors::WriteError;
 use super::messages::{Operation, Owner, Write};
 use super::operations::Operations;
@@ -163,6 +162,20 @@ impl<L, J> Queue<L, J> {
         self.waiting.push_back(Waiting::Job(job));
     }
 
+    /// Takes the first job out of its place, and adds copies of the operations that were queued before it.
+    pub(super) fn take_job(&mut self, before: &mut Operations) -> Option<J> {
+        let place = self.waiting.iter().position(|waiting| matches!(waiting, Waiting::Job(_)))?;
+        let operations = self.waiting.iter().take(place).map(|waiting| match waiting {
+            Waiting::Write(due) => due.operations,
+            Waiting::Refusal(..) | Waiting::Job(_) => 0,
+        });
+        before.copy_first(operations.sum(), &self.operations);
+        match self.waiting.remove(place) {
+            Some(Waiting::Job(job)) => Some(job),
+            Some(Waiting::Write(_) | Waiting::Refusal(..)) | None => None,
+        }
+    }
+
     pub(super) const fn writes(&self) -> usize {
         self.writes
     }
@@ -312,17 +325,14 @@ fn note_progress(progress: &mut Vec<Progress>, due: Due) {
 }
 
 fn refusal_of(write: &Write, bytes: usize, waiting: usize, waiting_bytes: usize) -> Option<WriteError> {
-    let owner = write.owner.0;
-    let longest = write.operations.iter().map(Operation::bytes).max().unwrap_or(0);
-    if longest > RECORD_BYTES_MAX {
-        return Some(WriteError::TooLarge { owner, bytes: longest, limit: RECORD_BYTES_MAX });
-    }
-    (waiting >= WAITING_WRITES_MAX || waiting_bytes + bytes > WAITING_BYTES_MAX)
-        .then_some(WriteError::Overloaded { owner, waiting })
+    let is_full = || waiting >= WAITING_WRITES_MAX || waiting_bytes + bytes > WAITING_BYTES_MAX;
+    let overloaded = || is_full().then_some(WriteError::Overloaded { owner: write.owner.0, waiting });
+    write.too_large().or_else(overloaded)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::codec::RECORD_BYTES_MAX;
     use super::super::messages::Table;
     use super::*;
 
@@ -382,6 +392,18 @@ mod tests {
         assert_eq!(commit(&mut queue).progress[0].through, 1);
         assert!(matches!(queue.next(BATCH_WRITES_MAX), Some(Next::Job("load"))));
         assert_eq!(commit(&mut queue).progress[0].through, 2);
+    }
+
+    #[test]
+    fn a_job_that_is_taken_out_of_its_place_comes_with_what_was_queued_before_it() {
+        let mut queue = queue();
+        queue.push(&write(REGISTRY, 1, 1));
+        queue.push_job("load");
+        queue.push(&write(REGISTRY, 1, 2));
+        let mut before = Operations::default();
+        assert_eq!(queue.take_job(&mut before), Some("load"));
+        assert_eq!((before.iter().count(), queue.take_job(&mut before)), (1, None));
+        assert_eq!(commit(&mut queue).writes, 2, "the writes wait as before");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Store {
     source: Source,
     state: State,
     lock: Option<Lock>,
+    /// What is read as if it were on disk, while the disk does not take it.
+    unwritten: Option<Operations>,
     /// Dropped last, after the file and its lock.
     open: Option<watch::Sender<()>>,
 }
@@ -50,12 +52,17 @@ enum State {
 
 impl Store {
     pub(super) const fn new(source: Source, database: Database, lock: Option<Lock>) -> Self {
-        Self { source, state: State::Open(database), lock, open: None }
+        Self { source, state: State::Open(database), lock, unwritten: None, open: None }
     }
 
     /// The receivers of `open` learn by its drop that the database may be opened again.
     pub(super) fn note_when_gone(&mut self, open: watch::Sender<()>) {
         self.open = Some(open);
+    }
+
+    /// From now on what is read is what is on disk and these operations behind it.
+    pub(super) fn read_over(&mut self, unwritten: Option<Operations>) {
+        self.unwritten = unwritten;
     }
 
     /// Commits these atomically: all of them or none.
@@ -69,16 +76,21 @@ impl Store {
 
     /// Loads a table. Damaged records are quarantined, and old ones are migrated.
     pub fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
-        let scanned = match self.with_database(load::scan) {
+        let unwritten = self.unwritten.take();
+        let scanned = match self.with_database(|database| load::scan(database, unwritten.as_ref())) {
             Err(Cause::Io(error)) => {
                 self.fail();
-                self.scan_without_writing().unwrap_or(Err(Cause::Io(error)))
+                self.scan_without_writing(unwritten.as_ref()).unwrap_or(Err(Cause::Io(error)))
             }
             scanned => scanned,
         };
+        let is_of_disk = unwritten.is_none();
+        self.unwritten = unwritten;
         match scanned {
             Ok(Scan::Read { loaded, migrated }) => {
-                self.tidy(&loaded, &migrated);
+                if is_of_disk {
+                    self.tidy(&loaded, &migrated);
+                }
                 Ok(loaded)
             }
             Ok(Scan::Newer { theirs, ours }) => {
@@ -120,9 +132,13 @@ impl Store {
         open_database(backend)
     }
 
-    /// Loads a table of a file that cannot be opened for writing. `None` if the readable bytes may differ from the disk.
-    fn scan_without_writing<R: Record>(&self) -> Option<Result<Scan<R>, Cause>> {
-        if self.source.is_uncertain() {
+    /// Loads a table of a file that cannot be opened for writing. `None` if the readable bytes may differ from the disk, and are not
+    /// those that will be written to it again.
+    fn scan_without_writing<R: Record>(
+        &self,
+        unwritten: Option<&Operations>,
+    ) -> Option<Result<Scan<R>, Cause>> {
+        if self.source.is_uncertain() && unwritten.is_none() {
             return None;
         }
         let below = self.source.for_reading().ok()??;
@@ -130,7 +146,7 @@ impl Store {
             Overlay::over(below)
                 .map_err(Cause::from)
                 .and_then(open_database)
-                .and_then(|database| attempt(|| load::scan(&database))),
+                .and_then(|database| attempt(|| load::scan(&database, unwritten))),
         )
     }
 

@@ -165,7 +165,7 @@ fn tell(effect: &Effect<Process>, now: Timestamp) -> String {
         Effect::StartTimer(ProcessTimer::Clear, at) => format!("next try in {:?}", at.since(now)),
         Effect::CancelTimer(_) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
-        Effect::Persist(never) => match *never {},
+        Effect::Persist(_, never) => match *never {},
     }
 }
 

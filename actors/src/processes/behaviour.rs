@@ -74,6 +74,14 @@ impl Machine for Processes {
     fn stops_within(&self) -> Option<Duration> {
         Some(self.stop_deadline())
     }
+
+    fn is_promise(ask: &ProcessesAsk) -> bool {
+        matches!(ask, ProcessesAsk::LaunchProcess(_) | ProcessesAsk::RecallProcess(_))
+    }
+
+    fn is_new_promise(&self, ask: &ProcessesAsk) -> bool {
+        matches!(ask, ProcessesAsk::LaunchProcess(_))
+    }
 }
 
 /// Makes a call. Each names the life it is for, so its key adds nothing.
@@ -298,7 +306,7 @@ impl Processes {
         });
         let records: Vec<ProcessRecord> = behind.collect();
         if !records.is_empty() {
-            effects.persist(ProcessesChange::Keep(records));
+            effects.record(ProcessesChange::Keep(records));
         }
     }
 

@@ -81,14 +81,14 @@ impl Processes {
         let Some(mut entry) = self.entries.remove(name) else { return };
         match over {
             Over::NotStarted(error) => {
-                effects.persist(ProcessesChange::Forget(name.clone()));
+                effects.record(ProcessesChange::Forget(name.clone()));
                 entry.turn(ProcessPhase::Ended, moment, effects);
                 let unknown = NoSuchProcess::Unknown { name: name.clone(), tag: Some(entry.record.tag) };
                 let ended = Recalled::Ended { ending: None, reason: error.to_string() };
                 entry.answer(error, &ended, &Err(unknown), effects);
             }
             Over::Ended { ending, why, diagnosis } => {
-                effects.persist(ProcessesChange::Forget(name.clone()));
+                effects.record(ProcessesChange::Forget(name.clone()));
                 entry.turn(ProcessPhase::Ended, moment, effects);
                 self.remember(&entry, ending, why, effects);
                 let past = self.remembered.back().expect("it was remembered just now");
@@ -98,7 +98,7 @@ impl Processes {
             }
             Over::Detached(positions) => {
                 entry.record.positions = *positions;
-                effects.persist(ProcessesChange::Keep(vec![entry.record.clone()]));
+                effects.record(ProcessesChange::Keep(vec![entry.record.clone()]));
                 entry.leave(effects);
             }
             Over::Unsettled => entry.leave(effects),

@@ -177,11 +177,11 @@ fn news(
 
 fn tell(effect: &Effect<Processes>, now: Timestamp) -> String {
     match effect {
-        Effect::Persist(ProcessesChange::Keep(records)) => {
+        Effect::Persist(_, ProcessesChange::Keep(records)) => {
             let told: Vec<String> = records.iter().map(tell_record).collect();
             format!("on disk: {}", told.join(", "))
         }
-        Effect::Persist(ProcessesChange::Forget(name)) => format!("on disk: {name} no more"),
+        Effect::Persist(_, ProcessesChange::Forget(name)) => format!("on disk: {name} no more"),
         Effect::Reply(_, ProcessesAnswer::ProcessReported(())) => String::new(),
         Effect::Reply(id, answer) => format!("answer {}: {}", number(*id), tell_answer(answer)),
         Effect::Publish(ProcessesNews::Changed(report)) => {

@@ -9,7 +9,7 @@ use futures_util::future::LocalBoxFuture;
 
 use super::row::{ProcessRow, key};
 use super::state::{Processes, ProcessesChange};
-use crate::persister::{Operation, Owner, Settled};
+use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::process::{ProcessName, ProcessRecord};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 
@@ -32,6 +32,10 @@ impl DurableRecords {
 impl Store<Processes> for DurableRecords {
     fn open(&mut self, settled: Recipient<Settled>) {
         self.0.open(settled);
+    }
+
+    fn disk(&self) -> Option<Disk> {
+        Some(self.0.disk())
     }
 
     fn write(&mut self, ticket: Ticket, change: ProcessesChange) -> Written {

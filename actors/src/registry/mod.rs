@@ -13,5 +13,5 @@ pub(crate) mod fuzzing;
 pub use callboard_machines::registry::*;
 
 pub use actor::{IdentityCheck, SocketCheck, start};
-pub use row::{COUNTER_TABLE, CounterRow, REGISTRATION_TABLE, RegistrationRow};
+pub use row::{REGISTRATION_TABLE, RegistrationRow};
 pub use store::{DurableStore, MemoryStore, OWNER, image_of, operations_of};

@@ -18,12 +18,6 @@ use crate::vocabulary::{
 /// Registrations, by their number in big-endian order. New ones are appended, and loading returns them in order.
 pub const REGISTRATION_TABLE: Table = Table("registrations");
 
-/// One record: the first number that was never handed out.
-pub const COUNTER_TABLE: Table = Table("registration-counter");
-
-/// The key of the only record of [`COUNTER_TABLE`].
-pub(super) const COUNTER_KEY: &[u8] = b"ceiling";
-
 /// A row of [`REGISTRATION_TABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistrationRow(pub(super) Stored);
@@ -40,17 +34,6 @@ impl Record for RegistrationRow {
         let former = decode_payload::<Layout<String, BTreeMap<String, String>>>(payload)?;
         read(former, None).map_err(|reason| DecodeError::Malformed { reason })
     }
-}
-
-/// The row of [`COUNTER_TABLE`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CounterRow {
-    pub(super) ceiling: u64,
-}
-
-impl Record for CounterRow {
-    const TABLE: Table = COUNTER_TABLE;
-    const SCHEMA: u16 = 1;
 }
 
 pub(super) fn key(number: RegistrationNumber) -> Vec<u8> {
@@ -188,9 +171,6 @@ mod tests {
         let of_schema_1 = b"\x01\x00\x07\x08csi-node\x03zfs\x02a1\r/run/cs\
             i.sock\x01\x0bzfs.example\x00\x01\x04rack\x017\xfcAB\x0f\x00\x03\t\x02";
         assert_eq!(decode::<RegistrationRow>(of_schema_1).unwrap(), row);
-        let (row, bytes) = (CounterRow { ceiling: 70_000 }, b"\x01\x00\xfcp\x11\x01\x00");
-        assert_eq!(encode(&row).escape_ascii().to_string(), bytes.escape_ascii().to_string());
-        assert_eq!(decode::<CounterRow>(bytes).unwrap(), row);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use actix::{Actor, AsyncContext, Context, Handler, SpawnHandle};
+use actix::fut::wrap_future;
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle};
+use tokio::sync::watch;
 
 use super::address::{Address, Asker, Drill, Envelope};
 use super::effect_handler::EffectHandler;
@@ -11,7 +13,7 @@ use super::port::{Environment, ShellPort};
 use super::spawn::{EndingCell, Settings};
 use super::store::{Store, first_epoch};
 use crate::kernel::{CallLost, Event, Kernel, Limits, Machine, Terms};
-use crate::persister::Settled;
+use crate::persister::{DiskHealth, Settled};
 use crate::vocabulary::Timestamp;
 
 /// The kernel's type parameters in the shell: real askers and subscribers.
@@ -77,6 +79,20 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
         self.arm(context);
     }
 
+    /// Tells the kernel whenever the disk becomes sick or sound.
+    fn watch_disk(&mut self, mut disk: watch::Receiver<DiskHealth>, context: &mut Context<Self>) {
+        let sick = disk.borrow_and_update().reason().map(str::to_owned);
+        if sick.as_deref() != self.kernel.sick() {
+            self.handle_event(Event::Disk(sick), context);
+        }
+        let changed = async move { disk.changed().await.is_ok().then_some(disk) };
+        context.spawn(wrap_future(changed).map(|disk, shell: &mut Self, context| {
+            if let Some(disk) = disk {
+                shell.watch_disk(disk, context);
+            }
+        }));
+    }
+
     /// Wakes the kernel when its next timer is due.
     fn arm(&mut self, context: &mut Context<Self>) {
         let Some(next) = self.kernel.next_timer() else { return };
@@ -101,6 +117,9 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Actor for Shell<M, D, S> {
 
     fn started(&mut self, context: &mut Context<Self>) {
         self.environment.store.open(context.address().recipient());
+        if let Some(disk) = self.environment.store.disk() {
+            self.watch_disk(disk.watch(), context);
+        }
         self.kernel.begin(&mut ShellPort { environment: &mut self.environment, context });
     }
 }

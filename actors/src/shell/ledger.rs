@@ -1,6 +1,6 @@
 //! How the store of a machine uses the database: the writes and tables of one owner.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use actix::Recipient;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::notice::{Notice, Notices};
 use crate::kernel::{Ticket, Written};
-use crate::persister::{Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Write};
+use crate::persister::{Disk, Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Write};
 use crate::vocabulary::RunNumber;
 
 /// The database of a host, as its users hold it. It may be closed and reopened during one run of the host.
@@ -16,6 +16,7 @@ use crate::vocabulary::RunNumber;
 pub struct Database {
     present: watch::Receiver<Option<Persister>>,
     run: RunNumber,
+    disk: Disk,
     notices: Notices,
 }
 
@@ -26,18 +27,31 @@ impl Database {
     pub const fn following(
         present: watch::Receiver<Option<Persister>>,
         run: RunNumber,
+        disk: Disk,
         notices: Notices,
     ) -> Self {
-        Self { present, run, notices }
+        Self { present, run, disk, notices }
     }
 
     /// A database that is never reopened.
     #[must_use]
     pub fn opened(persister: Persister, notices: Notices) -> Self {
-        let run = persister.run();
+        let (run, disk) = (persister.run(), persister.disk().clone());
         // The initial value can be read without its sender.
         let (_, present) = watch::channel(Some(persister));
-        Self { present, run, notices }
+        Self { present, run, disk, notices }
+    }
+
+    /// The disk that it lies on.
+    #[must_use]
+    pub const fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// How many writes were handed over and are not on disk yet.
+    #[must_use]
+    pub fn unwritten(&self) -> usize {
+        self.present.borrow().as_ref().map_or(0, Persister::depth)
     }
 
     /// The run number of the host; reopening the database does not change it.
@@ -49,14 +63,14 @@ impl Database {
     /// Opens the ledger of an owner. Each owner has one at a time, and its tables are its own.
     #[must_use]
     pub fn ledger(&self, owner: Owner) -> Ledger {
-        Ledger { owner, database: self.clone(), used: Rc::default(), settled: None }
+        Ledger { owner, database: self.clone(), used: Rc::default(), handed_in: Rc::default(), settled: None }
     }
 }
 
 /// The database access of one owner: the building block for a [`Store`](super::Store) of a host's own machine.
 ///
 /// ```
-/// # use callboard_actors::persister::{Operation, Record, Settled, Table};
+/// # use callboard_actors::persister::{Disk, Operation, Record, Settled, Table};
 /// # use callboard_actors::shell::*;
 /// # use futures_util::future::LocalBoxFuture;
 /// # use serde::{Deserialize, Serialize};
@@ -71,6 +85,9 @@ impl Database {
 /// impl<M: Machine<Change = (u64, String), Image = Vec<String>>> Store<M> for Lines {
 ///     fn open(&mut self, settled: actix::Recipient<Settled>) {
 ///         self.0.open(settled);
+///     }
+///     fn disk(&self) -> Option<Disk> {
+///         Some(self.0.disk())
 ///     }
 ///     fn write(&mut self, ticket: Ticket, (number, text): (u64, String)) -> Written {
 ///         self.0.write(ticket, vec![Operation::put(number.to_be_bytes(), &Line(text))])
@@ -90,6 +107,8 @@ pub struct Ledger {
     database: Database,
     /// The database that was loaded from last; writes go to it.
     used: Rc<RefCell<Option<Persister>>>,
+    /// The epoch of the last write.
+    handed_in: Rc<Cell<u64>>,
     settled: Option<Recipient<Settled>>,
 }
 
@@ -99,15 +118,48 @@ impl Ledger {
         self.settled = Some(settled);
     }
 
+    /// The disk that it writes to; for [`Store::disk`](super::Store::disk).
+    #[must_use]
+    pub fn disk(&self) -> Disk {
+        self.database.disk.clone()
+    }
+
     /// Hands over a write. It is atomic: all operations reach the disk, or none.
     pub fn write(&self, ticket: Ticket, operations: Vec<Operation>) -> Written {
         let Ticket { epoch, sequence } = ticket;
+        self.follow(self.handed_in.replace(epoch) < epoch);
+        let write = Write { owner: self.owner, epoch, sequence, operations };
+        // It would never fit, however often it is handed over.
+        if let Some(error) = write.too_large() {
+            return Written::Failed(error.to_string());
+        }
         match &*self.used.borrow() {
             Some(persister) => {
-                persister.write(Write { owner: self.owner, epoch, sequence, operations });
+                persister.write(write);
                 Written::Later
             }
             None => Written::Failed("nothing was read from the database yet".to_owned()),
+        }
+    }
+
+    /// Writes go to the database that is open now, also if it was closed in order and opened again since it was loaded from. If it
+    /// crashed instead, its owner must know that its writes are lost, and hand them over again in another epoch.
+    fn follow(&self, is_another_epoch: bool) {
+        let present = self.database.present.borrow().clone();
+        let Some(present) = present.filter(|present| !present.has_ended()) else { return };
+        let is_another = |used: &Persister| {
+            let is_known = used.is_closed_in_order() || used.has_ended() && is_another_epoch;
+            used.run() != present.run() && is_known
+        };
+        if self.used.borrow().as_ref().is_some_and(is_another) {
+            self.listen(&present);
+            self.used.replace(Some(present));
+        }
+    }
+
+    fn listen(&self, persister: &Persister) {
+        if let Some(settled) = self.settled.clone() {
+            persister.open_ledger(OpenLedger { owner: self.owner, settled });
         }
     }
 
@@ -123,9 +175,7 @@ impl Ledger {
             Err(_) => None,
         };
         let persister = persister.ok_or("the database is closed and will not be opened again")?;
-        if let Some(settled) = self.settled.clone() {
-            persister.open_ledger(OpenLedger { owner: self.owner, settled });
-        }
+        self.listen(&persister);
         let opening = persister.run();
         self.used.replace(Some(persister));
         Ok(opening)

@@ -50,8 +50,8 @@ pub(crate) use children::{Child, Children};
 pub use callboard_machines::{AskError, FeedItem, Message};
 
 pub use crate::kernel::{
-    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, StopStep, Ticket,
-    Vitals, Written,
+    AskId, CallKey, CallLost, Effect, Effects, Ending, Gate, Input, Machine, Never, StopMode, StopStep,
+    Ticket, Vitals, Written,
 };
 
 pub use address::{Address, Asking, Drill};

@@ -47,7 +47,7 @@ pub enum Notice {
         /// The number of its crashes so far.
         crashes: u64,
     },
-    /// A write failed; the effects behind it were refused and the machine was rebuilt.
+    /// A write was refused or lost; whoever waited for it is refused. What was lost is handed over again.
     WriteFailed {
         /// The actor.
         actor: String,

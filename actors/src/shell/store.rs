@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::future::LocalBoxFuture;
 
 use crate::kernel::{Machine, Never, Ticket, Written};
-use crate::persister::Settled;
+use crate::persister::{Disk, Settled};
 
-/// The number of epochs reserved for each actor: one per rebuild.
+/// The number of epochs reserved for each actor: one each time writes are lost or it is rebuilt.
 const EPOCHS_EACH: u64 = 1 << 32;
 
 static ACTORS: AtomicU64 = AtomicU64::new(0);
@@ -22,6 +22,11 @@ pub trait Store<M: Machine>: 'static {
     /// Sets the recipient of [`Settled`]. Called once, first. A store that never answers [`Written::Later`] can ignore it.
     fn open(&mut self, settled: actix::Recipient<Settled>) {
         drop(settled);
+    }
+
+    /// The disk that it writes to, if it is one that can be sick: what is promised then is refused at once.
+    fn disk(&self) -> Option<Disk> {
+        None
     }
 
     /// Writes a change. Order is kept.

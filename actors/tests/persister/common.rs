@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix::{Actor, Context, Handler};
 use callboard_actors::persister::{
-    OpenLedger, Operation, Options, Owner, Persister, Record, Settled, Table, Write,
+    DiskHealth, OpenLedger, Operation, Options, Owner, Persister, Record, Settled, Table, Write,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -108,6 +108,13 @@ impl Author {
             operations,
         });
         self.sequence
+    }
+
+    /// Why the disk does not take what was handed over.
+    pub(crate) async fn refused(&self) -> String {
+        let mut disk = self.persister.disk().watch();
+        let sick = disk.wait_for(|health| *health != DiskHealth::Sound).await.expect("a disk that is there");
+        sick.reason().expect("it is sick").to_owned()
     }
 
     /// The next news, which must come.

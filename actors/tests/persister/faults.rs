@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use callboard_actors::persister::{DiskFault, LoadError, MemoryDisk, Persister, WriteError};
+use callboard_actors::persister::{
+    CloseError, DiskFault, DiskHealth, LoadError, MemoryDisk, Persister, WriteError,
+};
 use futures_util::FutureExt;
 use rustix::io::Errno;
 
@@ -30,30 +32,44 @@ async fn ten_players(persister: &Persister) -> Author {
 }
 
 #[test]
-fn p3_whatever_fails_the_writer_is_told_and_writing_works_again_when_it_is_mended() {
+fn p3_what_a_sick_disk_did_not_take_is_written_in_its_order_when_it_is_sound() {
     for fault in FAULTS {
         let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
         play(async {
             let persister = disk.open(directory.path()).await.unwrap();
             let mut author = ten_players(&persister).await;
-            for round in 1..4 {
-                disk.fail(fault);
-                author.put(100 * round, &Player::numbered(1));
-                let error = author.settled().await.outcome.unwrap_err();
-                assert!(error.is_transient(), "{fault:?}: {error}");
-                author.put(100 * round + 1, &Player::numbered(2));
-                disk.mend();
-                author.epoch += 1;
-                author.put(100 * round + 2, &Player::numbered(3));
-                author.all_written().await;
-                let keys: Vec<_> = players(&persister).await.into_iter().map(|(key, _)| key).collect();
-                assert!((0..10).all(|key| keys.contains(&key)), "{fault:?}: {keys:?}");
-                assert!(keys.contains(&(100 * round + 2)), "{fault:?}: {keys:?}");
-                assert!(!keys.contains(&(100 * round + 1)), "{fault:?}: the owner had been told: {keys:?}");
-            }
-            assert_eq!(persister.depth(), 0);
+            let mut health = persister.disk().watch();
+            disk.fail(fault);
+            author.put(1, &Player::numbered(100));
+            health.wait_for(|health| health.reason().is_some()).await.unwrap();
+            let last = author.put(1, &Player::numbered(200));
+            assert!(author.heard().is_none(), "{fault:?}: it is tried again");
+            disk.mend();
+            while author.settled().await.through < last {}
+            assert_eq!(
+                *health.wait_for(|health| health.reason().is_none()).await.unwrap(),
+                DiskHealth::Sound
+            );
+            assert_eq!(players(&persister).await[1], (1, Player::numbered(200)), "{fault:?}");
+            persister.close().await.unwrap();
         });
     }
+}
+
+#[test]
+fn p3_what_a_sick_disk_does_not_take_until_the_end_is_counted() {
+    let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
+    play(async {
+        let persister = disk.open(directory.path()).await.unwrap();
+        let mut author = ten_players(&persister).await;
+        disk.fail(Fault::Writes(Errno::NOSPC));
+        author.put(1, &Player::numbered(100));
+        persister.disk().watch().wait_for(|health| health.reason().is_some()).await.unwrap();
+        author.put(2, &Player::numbered(100));
+        let error = persister.close().await.unwrap_err();
+        assert!(matches!(error, CloseError::NotWritten { writes: 2, .. }), "{error}");
+        assert!(error.to_string().contains("no space is left"), "{error}");
+    });
 }
 
 #[test]
@@ -69,50 +85,37 @@ fn p3_the_error_says_what_is_wrong_where() {
         ] {
             disk.fail(fault);
             author.put(1, &Player::numbered(1));
-            let error = author.settled().await.outcome.unwrap_err().to_string();
-            assert!(error.contains(words) && error.contains("callboard.redb"), "{error}");
+            let reason = author.refused().await;
+            assert!(reason.contains(words) && reason.contains("callboard.redb"), "{reason}");
             disk.mend();
-            author.epoch += 1;
+            author.all_written().await;
         }
     });
 }
 
 #[test]
-fn p3_a_table_can_be_loaded_while_nothing_can_be_written() {
-    for fault in [Fault::Writes(Errno::NOSPC), Fault::Writes(Errno::ROFS)] {
+fn p3_a_table_can_be_loaded_while_nothing_can_be_written_with_all_that_was_handed_over() {
+    for fault in FAULTS.into_iter().filter(|fault| !matches!(fault, Fault::All(_))) {
         let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
         play(async {
             let persister = disk.open(directory.path()).await.unwrap();
             let mut author = ten_players(&persister).await;
             disk.fail(fault);
-            for _ in 0..3 {
-                author.put(100, &Player::numbered(100));
-                author.settled().await.outcome.unwrap_err();
-                author.epoch += 1;
-                assert_eq!(players(&persister).await.len(), 10, "what was not acknowledged is not there");
-            }
-            disk.mend();
             author.put(100, &Player::numbered(100));
+            author.refused().await;
+            author.delete(0);
+            author.put(1, &Player::numbered(101));
+            for _ in 0..3 {
+                let players = players(&persister).await;
+                assert_eq!((players.len(), &players[0]), (10, &(1, Player::numbered(101))), "{fault:?}");
+                assert_eq!(players[9], (100, Player::numbered(100)), "{fault:?}");
+            }
+            assert!(author.heard().is_none(), "{fault:?}: the tries go on");
+            disk.mend();
             author.all_written().await;
-            assert_eq!(players(&persister).await.len(), 11);
+            assert_eq!(players(&persister).await.len(), 10);
         });
     }
-}
-
-#[test]
-fn p3_after_a_failed_sync_nothing_is_shown_until_it_is_known_what_is_on_disk() {
-    let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
-    play(async {
-        let persister = disk.open(directory.path()).await.unwrap();
-        let mut author = ten_players(&persister).await;
-        disk.fail(Fault::Syncs(Errno::IO));
-        author.put(100, &Player::numbered(100));
-        author.settled().await.outcome.unwrap_err();
-        let error = persister.load::<Player>().await.unwrap_err();
-        assert!(matches!(error, LoadError::Io { .. }) && error.is_transient(), "{error}");
-        disk.mend();
-        assert!(players(&persister).await.len() >= 10);
-    });
 }
 
 #[test]
@@ -129,9 +132,8 @@ fn p3_p4_pages_that_the_system_forgot_in_a_failed_sync_are_written_again_before_
             // The failing write and the next one are on different pages, so that the next one relies on pages of the first.
             disk.fail(Fault::Syncs(Errno::IO));
             author.put(round, &Player::numbered(1_000 + round));
-            author.settled().await.outcome.unwrap_err();
+            author.refused().await;
             disk.mend();
-            author.epoch += 1;
             author.put(500 - round, &Player::numbered(2_000 + round));
             author.all_written().await;
             let seen = players(&persister).await;
@@ -140,28 +142,6 @@ fn p3_p4_pages_that_the_system_forgot_in_a_failed_sync_are_written_again_before_
             let next = survived.open(elsewhere.path()).await.unwrap();
             assert!(players(&next).await == seen, "round {round}: what was seen is what is on disk");
         }
-    });
-}
-
-#[test]
-fn p3_a_failure_is_told_to_every_owner_in_the_commit_and_to_no_other() {
-    let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
-    play(async {
-        let persister = disk.open(directory.path()).await.unwrap();
-        let mut authors = ["one", "two", "three"].map(|owner| Author::new(owner, &persister));
-        disk.fail(Fault::Writes(Errno::NOSPC));
-        for author in &mut authors[..2] {
-            author.put(1, &Player::numbered(1));
-        }
-        for author in &mut authors[..2] {
-            let settled = author.settled().await;
-            assert!(matches!(settled.outcome, Err(WriteError::NoSpace { .. })), "{settled:?}");
-            assert_eq!((settled.epoch, settled.through), (1, 1));
-        }
-        disk.mend();
-        authors[2].put(3, &Player::numbered(3));
-        authors[2].all_written().await;
-        assert!(authors.iter_mut().all(|author| author.heard().is_none()));
     });
 }
 
@@ -180,12 +160,10 @@ fn p3_a_real_file_system_that_is_full_is_survived() {
         assert!(filled.is_err(), "the file system is full now");
         let large = Player { name: "x".repeat(500_000), parts: vec![] };
         author.put(100, &large);
-        let error = author.settled().await.outcome.unwrap_err();
-        assert!(matches!(error, WriteError::NoSpace { .. }), "{error}");
-        author.epoch += 1;
-        assert_eq!(players(&persister).await.len(), 10);
+        let reason = author.refused().await;
+        assert!(reason.contains("no space is left"), "{reason}");
+        assert_eq!(players(&persister).await.len(), 11, "with what the disk does not take");
         std::fs::remove_file(ballast).unwrap();
-        author.put(100, &large);
         author.all_written().await;
         persister.close().await.unwrap();
         let next = open(directory.path()).await;
@@ -231,11 +209,8 @@ fn p3_a_persister_whose_thread_panics_has_ended_and_fails_every_write() {
 
         disk.set_fault(Some(DiskFault::Panics));
         author.put(100, &Player::numbered(100));
-        let error = author.settled().await.outcome.unwrap_err();
-        assert!(matches!(error, WriteError::Io { .. }), "the disk fails first: {error}");
-        author.epoch += 1;
-        // Now the database is opened anew, which is over the head of its thread.
-        author.put(101, &Player::numbered(101));
+        // The disk fails first. Then the database is opened anew, which is over the head of its thread.
+        author.refused().await;
         let loading = persister.load::<Player>();
         let error = author.settled().await.outcome.unwrap_err();
         assert!(matches!(error, WriteError::Ended { .. }) && error.is_transient(), "{error}");

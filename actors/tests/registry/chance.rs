@@ -238,8 +238,8 @@ impl Told {
         let view = self.witness.view();
         if let Some(view) = view {
             assert!(
-                self.disk.has_held(|rows, run| view.is_of(rows, run)),
-                "told, but never on disk: {view:?}"
+                self.disk.is_behind() || self.disk.has_held(|rows, run| view.is_of(rows, run)),
+                "told, but never handed to the disk: {view:?}"
             );
         }
         for question in &mut self.questions {
@@ -261,7 +261,7 @@ impl Told {
 
     /// Takes what was said since the last time into account, in the order in which it was said.
     fn replay(&mut self) {
-        let is_ambiguous = self.disk.was_ambiguous();
+        let has_lost = self.disk.has_lost();
         let mut story = Vec::new();
         for Question { said, answer, .. } in std::mem::take(&mut self.questions) {
             let answer = answer.expect("everyone has been answered");
@@ -272,10 +272,11 @@ impl Told {
                 let mut after = state.clone();
                 let expected = after.hear(&said);
                 let (is_left_out, is_taken) = match &answer {
-                    Ok(answer) => (false, *answer == expected),
+                    // Only what is registered is promised: the rest told what was in memory, and that may be lost.
+                    Ok(answer) => (has_lost && !matches!(said, Said::Register(_)), *answer == expected),
                     Err(AskError::Busy { .. } | AskError::Crashed { .. }) => (true, false),
-                    Err(AskError::NotDurable { .. }) => (true, is_ambiguous),
-                    Err(AskError::NotRunning { .. }) => (true, true),
+                    // It may take effect when the disk is sound.
+                    Err(AskError::NotDurable { .. } | AskError::NotRunning { .. }) => (true, true),
                 };
                 let possible = is_left_out.then_some(state).into_iter().chain(is_taken.then_some(after));
                 possible.for_each(|state| note(&mut self.states, state));
@@ -367,6 +368,10 @@ impl Told {
         self.check();
         assert_eq!(self.registry.vitals().mailbox_depth, 0, "a place in the mailbox is lost");
         assert!(self.waiters.is_empty(), "somebody waits for an actor that has ended");
+        if let Some(reached) = reached {
+            self.disk.lose_all_but(reached);
+        }
+        self.disk.forget_what_was_lost();
         self.replay();
         if let Some(reached) = reached {
             // The present run reads the disk before the next one begins: who was confirmed in it is confirmed.

@@ -17,6 +17,9 @@ use tokio::time::Instant;
 use crate::fragile::Fragile;
 
 /// What lies on the disk.
+/// More than can be told and not handed over.
+const NUMBERS_TOLD: u64 = 1_000;
+
 pub(crate) type Rows = BTreeMap<RegistrationNumber, Stored>;
 
 /// How waiting writes are settled.
@@ -41,7 +44,13 @@ struct State {
     fails_at_once: u32,
     loads_fail: u32,
     is_manual: bool,
-    is_ambiguous: bool,
+    /// Whether what was lost has not been handed over again.
+    is_behind: bool,
+    /// The epoch in which what was lost last is handed over again.
+    again_in: Option<u64>,
+    has_lost: bool,
+    /// What lies on it when everything that was handed over does.
+    believed: Rows,
     history: Vec<Rows>,
 }
 
@@ -65,7 +74,10 @@ impl Disk {
             fails_at_once: 0,
             loads_fail: 0,
             is_manual: true,
-            is_ambiguous: false,
+            is_behind: false,
+            again_in: None,
+            has_lost: false,
+            believed: Rows::new(),
             history: vec![Rows::new()],
         };
         Self { state: Rc::new(RefCell::new(state)), moved: Rc::default() }
@@ -77,7 +89,7 @@ impl Disk {
         (state.rows.clone(), state.run)
     }
 
-    /// Whether it has ever held what satisfies this.
+    /// Whether it has ever held, or been handed, what satisfies this.
     pub(crate) fn has_held(&self, is_it: impl Fn(&Rows, RunNumber) -> bool) -> bool {
         let state = self.state.borrow();
         state.history.iter().rev().any(|rows| is_it(rows, state.run))
@@ -96,10 +108,23 @@ impl Disk {
         self.state.borrow_mut().loads_fail += 1;
     }
 
-    /// Whether a commit failed and took effect since this was asked before: then nobody can tell from the answers what is on
-    /// disk.
-    pub(crate) fn was_ambiguous(&self) -> bool {
-        std::mem::take(&mut self.state.borrow_mut().is_ambiguous)
+    /// Whether writes were lost and not handed over again yet.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.state.borrow().is_behind
+    }
+
+    /// Whether writes were lost since this was asked before: then a goodbye that was answered may be taken back.
+    pub(crate) fn has_lost(&self) -> bool {
+        std::mem::take(&mut self.state.borrow_mut().has_lost)
+    }
+
+    /// Its owner is killed. What was lost is not handed over again, and the numbers in it were told.
+    pub(crate) fn forget_what_was_lost(&self) {
+        let mut state = self.state.borrow_mut();
+        if std::mem::take(&mut state.is_behind) {
+            state.has_lost = true;
+            state.ceiling += NUMBERS_TOLD;
+        }
     }
 
     /// Settles so many of the waiting writes as one commit.
@@ -117,7 +142,7 @@ impl Disk {
                 state.apply(change);
             }
         }
-        state.is_ambiguous |= outcome == Outcome::FailedButWritten;
+        state.is_behind |= outcome != Outcome::Written;
         let outcome = match outcome {
             Outcome::Written => Ok(()),
             Outcome::Failed | Outcome::FailedButWritten => {
@@ -147,6 +172,12 @@ impl Disk {
         self.state.borrow_mut().is_manual = true;
     }
 
+    /// The host was killed, and no more than so many of the waiting writes reach the disk.
+    pub(crate) fn lose_all_but(&self, reached: usize) {
+        let mut state = self.state.borrow_mut();
+        state.has_lost |= reached < state.waiting.len();
+    }
+
     /// The host was killed: so many of the waiting writes had reached the disk. The next run begins.
     pub(crate) fn begin_run(&self, reached: usize) {
         let mut state = self.state.borrow_mut();
@@ -159,12 +190,19 @@ impl Disk {
 }
 
 impl State {
+    /// Notes what its owner believes to lie on it.
+    fn believe(&mut self, change: &StoredChange) {
+        change.delete.iter().for_each(|number| drop(self.believed.remove(number)));
+        self.believed.extend(change.put.iter().map(|stored| (stored.number, stored.clone())));
+        self.history.push(self.believed.clone());
+    }
+
     fn apply(&mut self, change: StoredChange) {
+        // A change that took effect and was called lost is handed over again.
         for number in &change.delete {
-            assert!(self.rows.remove(number).is_some(), "{number} is removed and was not there");
+            self.rows.remove(number);
         }
         self.rows.extend(change.put.into_iter().map(|stored| (stored.number, stored)));
-        self.ceiling = self.ceiling.max(change.ceiling.unwrap_or(0));
         self.history.push(self.rows.clone());
     }
 }
@@ -181,12 +219,20 @@ impl Store<Fragile> for Disk {
 
     fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
         let mut state = self.state.borrow_mut();
+        state.ceiling = state.ceiling.max(change.ceiling());
+        if state.fails_at_once == 0 || state.failed_epoch >= Some(ticket.epoch) {
+            state.believe(&change);
+        }
+        if state.failed_epoch < Some(ticket.epoch) && std::mem::take(&mut state.is_behind) {
+            state.again_in = Some(ticket.epoch);
+        }
         if state.failed_epoch >= Some(ticket.epoch) {
             // Its owner is about to hear of it.
             return Written::Later;
         }
         if let Some(left) = state.fails_at_once.checked_sub(1) {
             state.fails_at_once = left;
+            state.is_behind |= state.again_in == Some(ticket.epoch);
             return Written::Failed("the disk is full at once".to_owned());
         }
         if state.is_manual || !state.waiting.is_empty() {
@@ -208,9 +254,10 @@ impl Store<Fragile> for Disk {
             while !disk.state.borrow().waiting.is_empty() {
                 disk.moved.notified().await;
             }
-            let state = disk.state.borrow();
+            let mut state = disk.state.borrow_mut();
+            state.believed = state.rows.clone();
             let (run, run_age) = (state.run, state.begun.elapsed());
-            Ok(Image { stored: state.rows.values().cloned().collect(), ceiling: state.ceiling, run, run_age })
+            Ok(Image::of(state.rows.values().cloned().collect(), state.ceiling, run, run_age))
         })
     }
 }

@@ -59,6 +59,18 @@ impl Machine for Fragile {
     fn view(&self) -> RegistryView {
         self.registry.view()
     }
+
+    fn is_promise(ask: &RegistryAsk) -> bool {
+        Registry::is_promise(ask)
+    }
+
+    fn is_new_promise(&self, ask: &RegistryAsk) -> bool {
+        self.registry.is_new_promise(ask)
+    }
+
+    fn awaits_disk(call: &CheckIdentity) -> bool {
+        Registry::awaits_disk(call)
+    }
 }
 
 fn same(input: &Input<Fragile>) -> Input<Registry> {
@@ -88,7 +100,7 @@ fn same(input: &Input<Fragile>) -> Input<Registry> {
 
 fn pass_on(effect: Effect<Registry>, effects: &mut Effects<Fragile>) {
     match effect {
-        Effect::Persist(change) => effects.persist(change),
+        Effect::Persist(gate, change) => effects.write(gate, change),
         Effect::Reply(id, answer) => effects.reply(id, answer),
         Effect::Publish(news) => effects.publish(news),
         Effect::Call { key, deadline, call } => effects.call(key, deadline, call),

@@ -284,7 +284,7 @@ struct State {
     numbers: Vec<u64>,
     waiting: VecDeque<(Ticket, u64)>,
     failed_epoch: Option<u64>,
-    refused_epoch: Option<u64>,
+    refused: Option<Ticket>,
     settled: Option<Recipient<Settled>>,
     writes: VecDeque<NextWrite>,
     loads: VecDeque<NextLoad>,
@@ -324,7 +324,7 @@ impl Disk {
         self.state.borrow_mut().loads.push_back(next);
     }
 
-    /// Whether the shell handed over a write of an epoch in which one had failed at once.
+    /// Whether the shell handed over a write of an epoch in which one had failed at once, behind that one.
     pub(crate) fn has_written_after_failure(&self) -> bool {
         self.state.borrow().written_after_failure
     }
@@ -349,7 +349,7 @@ impl Disk {
                 Some((ticket, number)) if ticket.epoch == first.epoch => {
                     through = ticket.sequence;
                     if outcome != Outcome::Failed {
-                        state.numbers.push(number);
+                        state.keep(number);
                     }
                     state.waiting.pop_front();
                 }
@@ -372,6 +372,13 @@ impl Disk {
 }
 
 impl State {
+    /// What took effect and was called lost is handed over again.
+    fn keep(&mut self, number: u64) {
+        if !self.numbers.contains(&number) {
+            self.numbers.push(number);
+        }
+    }
+
     fn fail(&mut self, epoch: u64) {
         self.failed_epoch = self.failed_epoch.max(Some(epoch));
         self.waiting.retain(|(ticket, _)| ticket.epoch > epoch);
@@ -383,15 +390,17 @@ impl Store<Tally> for Disk {
         let mut state = self.state.borrow_mut();
         state.settled = Some(settled);
         state.failed_epoch = None;
-        state.refused_epoch = None;
+        state.refused = None;
         // As with the real persister, what an earlier life handed over still reaches the disk.
         let left: Vec<u64> = state.waiting.drain(..).map(|(_, number)| number).collect();
-        state.numbers.extend(left);
+        left.into_iter().for_each(|number| state.keep(number));
     }
 
     fn write(&mut self, ticket: Ticket, number: u64) -> Written {
         let mut state = self.state.borrow_mut();
-        state.written_after_failure |= state.refused_epoch >= Some(ticket.epoch);
+        let is_on_top = |refused: Ticket| refused.epoch >= ticket.epoch && refused.sequence < ticket.sequence;
+        let refused = state.refused.take();
+        state.written_after_failure |= refused.is_some_and(is_on_top);
         if state.failed_epoch >= Some(ticket.epoch) {
             // Its owner is about to hear that this epoch has failed.
             return Written::Later;
@@ -400,7 +409,7 @@ impl Store<Tally> for Disk {
         let next = state.writes.pop_front().unwrap_or(calm);
         match next {
             NextWrite::Now if state.waiting.is_empty() => {
-                state.numbers.push(number);
+                state.keep(number);
                 Written::Now
             }
             NextWrite::Now | NextWrite::Waits => {
@@ -408,11 +417,11 @@ impl Store<Tally> for Disk {
                 Written::Later
             }
             NextWrite::Fails => {
-                state.refused_epoch = state.refused_epoch.max(Some(ticket.epoch));
+                state.refused = Some(ticket);
                 Written::Failed("the disk is full at once".to_owned())
             }
             NextWrite::Panics => {
-                state.refused_epoch = state.refused_epoch.max(Some(ticket.epoch));
+                state.refused = Some(ticket);
                 drop(state);
                 panic!("the store panics on purpose")
             }

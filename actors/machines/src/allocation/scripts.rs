@@ -70,7 +70,7 @@ impl Stage {
 
     fn perform(&mut self, effect: Effect<Allocation>, told: &mut String) -> Option<Input<Allocation>> {
         match effect {
-            Effect::Persist(never) => match never {},
+            Effect::Persist(_, never) => match never {},
             Effect::Reply(id, answer) => {
                 let answer = match answer {
                     AllocationAnswer::MakeReady(Ok(context)) if !self.world.contains_key("make") => {

@@ -61,7 +61,7 @@ impl Stage {
 
     fn perform(&mut self, effect: Effect<Allocations>, told: &mut String) {
         match effect {
-            Effect::Persist(change) => {
+            Effect::Persist(_, change) => {
                 let line = match &change {
                     AllocationsChange::Keep(allocation, record) => {
                         let prepared = if record.is_prepared { ", prepared" } else { "" };

@@ -112,7 +112,7 @@ impl AllocationsImage {
 }
 
 /// One change of the records.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AllocationsChange {
     /// Insert or replace this record.
     Keep(AllocationId, Record),

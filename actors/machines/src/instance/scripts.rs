@@ -229,7 +229,7 @@ fn tell(effect: &Effect<Instance>, now: Timestamp) -> String {
         Effect::StartTimer(InstanceTimer::Look, at) => format!("next look in {:?}", at.since(now)),
         Effect::CancelTimer(timer) => format!("no more waiting for {timer:?}"),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
-        Effect::Persist(never) => match *never {},
+        Effect::Persist(_, never) => match *never {},
     }
 }
 

@@ -310,7 +310,7 @@ fn tell(effect: &Effect<Instances>, now: Timestamp) -> String {
         },
         Effect::CancelTimer(_) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
-        Effect::Persist(never) => match *never {},
+        Effect::Persist(_, never) => match *never {},
     }
 }
 

@@ -248,7 +248,7 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
             | InventoryTimer::AskDrivers,
         ) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
-        Effect::Persist(never) => match *never {},
+        Effect::Persist(_, never) => match *never {},
     }
 }
 

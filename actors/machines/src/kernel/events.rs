@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::machine::{AskId, Ending, Input, Machine, StopMode};
 use super::phase::{Deferred, Phase, Unfinished};
-use super::port::{Event, JournalEntry, Port, Terms};
+use super::port::{Event, JournalEntry, Port, Refusal, Terms};
 use super::state::{Item, Kernel};
 
 impl<M: Machine, T: Terms<M>> Kernel<M, T> {
@@ -28,6 +28,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                 None => port.note(JournalEntry::Stale { outcome: &outcome }),
             },
             Event::Settled { epoch, through, outcome } => self.settled(epoch, through, outcome, port),
+            Event::Disk(sick) => self.disk(sick, port),
             Event::TimersDue => self.timers_due(port),
         }
     }
@@ -43,6 +44,10 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
 
     fn handle_deferred(&mut self, deferred: Deferred<M, T>, port: &mut impl Port<M, T>) {
         match deferred {
+            Deferred::Question { ask, asker, .. } if self.is_refused(&ask) => {
+                let reason = self.sick.as_deref().unwrap_or_default();
+                port.refuse(asker, Refusal::NotDurable(reason));
+            }
             Deferred::Question { ask, asked_at, asker } => {
                 let id = self.next_id();
                 self.step(Input::Asked { id, asked_at, ask }, Some(asker), port);
@@ -77,6 +82,11 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
+    /// Whether this is a new promise, which a sick disk would not keep.
+    fn is_refused(&self, ask: &M::Ask) -> bool {
+        self.sick.is_some() && self.machine().is_some_and(|machine| machine.is_new_promise(ask))
+    }
+
     fn next_id(&mut self) -> AskId {
         self.asked += 1;
         AskId::new(self.asked)
@@ -109,8 +119,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     pub(super) fn attach(&mut self, reader: T::Reader, port: &mut impl Port<M, T>) {
         match self.view(port) {
             Some(view) => {
-                self.push(Item::Attach(reader, view));
-                self.flush(port);
+                self.tell(Item::Attach(reader, view), port);
             }
             None => self.unattached.push(reader),
         }
@@ -119,8 +128,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Gives a snapshot to the journal.
     pub(super) fn describe(&mut self, port: &mut impl Port<M, T>) {
         if let Some(view) = self.view(port) {
-            self.push(Item::Description(view));
-            self.flush(port);
+            self.tell(Item::Description(view), port);
         }
     }
 
@@ -132,8 +140,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
         for reader in due {
             let Some(view) = self.view(port) else { return };
-            self.push(Item::Snapshot(reader, view));
+            self.tell(Item::Snapshot(reader, view), port);
         }
-        self.flush(port);
     }
 }

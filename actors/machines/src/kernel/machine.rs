@@ -25,8 +25,8 @@ pub trait Machine: Sized + Debug + 'static {
     type Outcome: Debug + Send + 'static;
     /// What it waits for. A timer started twice runs once, at the later setting.
     type Timer: Clone + Ord + Debug + 'static;
-    /// What is written in one piece.
-    type Change: Debug + 'static;
+    /// What is written in one piece. It is kept until it is on disk.
+    type Change: Clone + Debug + 'static;
     /// What subscribers are told, one by one.
     type News: Clone + Debug + Send + Sync + 'static;
     /// What a subscriber gets first, and again after it fell behind.
@@ -41,6 +41,27 @@ pub trait Machine: Sized + Debug + 'static {
 
     /// The whole of what subscribers may know, as of the last step.
     fn view(&self) -> Self::View;
+
+    /// Whether the answer to this is a promise, which a crash must not take back: it leaves when everything that was persisted before
+    /// is on disk. An answer that only tells what is known, or that something has ended, waits for no disk.
+    fn is_promise(ask: &Self::Ask) -> bool {
+        let _ = ask;
+        true
+    }
+
+    /// Whether a sick disk refuses this promise before the machine hears of it. Of other promises the machine hears, and their answer
+    /// is refused if it would have to wait.
+    fn is_new_promise(&self, ask: &Self::Ask) -> bool {
+        let _ = ask;
+        false
+    }
+
+    /// Whether this call is made only when everything that was persisted before is on disk. One that ends something, or that a crash
+    /// takes back to nobody's harm, waits for no disk.
+    fn awaits_disk(call: &Self::Call) -> bool {
+        let _ = call;
+        true
+    }
 
     /// How long it takes at most from now until it has ended, all its own limits included. Asked right after each step that took
     /// a request to stop, also after a rebuild; a supervisor that permits it waits until the last moment given. `None` for a
@@ -145,11 +166,22 @@ pub enum Input<M: Machine> {
     StopRequested(StopMode),
 }
 
+/// What waits until a write is on disk, of all that follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Gate {
+    /// Nothing: a crash may take the write back to nobody's harm.
+    Nothing,
+    /// Answers that are promises, and calls that await the disk.
+    Promises,
+    /// Everything that leaves the actor: what is told next rests on it.
+    Everything,
+}
+
 /// One thing to be done.
 #[derive(Debug)]
 pub enum Effect<M: Machine> {
-    /// Write this; whatever follows waits until it is on disk.
-    Persist(M::Change),
+    /// Write this; of what follows, so much waits until it is on disk.
+    Persist(Gate, M::Change),
     /// Answer a question.
     Reply(AskId, M::Answer),
     /// Tell every subscriber.
@@ -186,7 +218,17 @@ impl<M: Machine> Default for Effects<M> {
 impl<M: Machine> Effects<M> {
     /// Writes a change; everything after it waits until it is on disk, and never happens if the write fails.
     pub fn persist(&mut self, change: M::Change) {
-        self.list.push(Effect::Persist(change));
+        self.write(Gate::Everything, change);
+    }
+
+    /// Writes a change for which nothing waits.
+    pub fn record(&mut self, change: M::Change) {
+        self.write(Gate::Nothing, change);
+    }
+
+    /// Writes a change for which so much of what follows waits.
+    pub fn write(&mut self, gate: Gate, change: M::Change) {
+        self.list.push(Effect::Persist(gate, change));
     }
 
     /// Answers a question.
@@ -273,11 +315,11 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Whose turn a write is: lives of the machine are numbered by `epoch`, the writes of its actor by `sequence`. When a write
-/// fails, later ones of the same epoch never happen, since they were decided on top of it.
+/// Whose turn a write is: the writes of an actor are numbered by `sequence`. When one of them is lost, so are the later ones of the
+/// same `epoch`, since they were decided on top of it; all of them are handed over again, in their order and in the next epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket {
-    /// Grows each time the machine is rebuilt, and with each actor that is started. No two actors of a process share one, so
+    /// Grows each time writes are lost or the machine is rebuilt, and with each actor that is started. No two actors of a process share one, so
     /// that what a former actor of the same owner still had on its way is never taken for a write of the present one.
     pub epoch: u64,
     /// Grows with each write of an actor.

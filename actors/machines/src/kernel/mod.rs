@@ -12,16 +12,23 @@
 //!   Settled    Machine::step       ├─ abandon_calls
 //!   Loaded        │                ├─ note                          the journal
 //!   Returned      ▼                └─ end
-//!   TimersDue  outbox, gates
+//!   TimersDue  outboxes, gates
+//!   Disk          │
 //!   Woken
 //! ```
 //!
 //! What holds (the rules are those of the design, section 4):
 //!
-//! 1. Effects leave in order. Behind a *gate* nothing leaves before its write is on disk; events are handled meanwhile, and
-//!    later effects queue behind.
-//! 2. When a write fails, everything behind its gate is refused as [`Refusal::NotDurable`], and the machine is rebuilt from its
-//!    store. What no step had answered yet is asked again, in the order in which it came, also if nobody waits for an answer: so a
+//! 1. Effects leave in order, in two outboxes. What a crash must not take back are *promises*: the answers that
+//!    [`Machine::is_promise`] names, and the calls of [`Machine::awaits_disk`]. They wait behind the *gate* of every write that was
+//!    persisted before them. Everything else that leaves (news, snapshots, other answers and calls) waits only for writes whose
+//!    [`Gate`] says so, and for its order among itself; so it may pass promises. Events are handled meanwhile.
+//!    While the disk is sick ([`Event::Disk`]), no promise waits: new ones are refused as [`Refusal::NotDurable`] before the machine
+//!    hears of them ([`Machine::is_new_promise`]), and others when they would wait; the end of the actor does not wait either. The
+//!    machine goes on, and what it wrote is written when the disk is sound. Calls wait until then.
+//! 2. What was handed over and is lost ([`Event::Settled`] with an error) is handed over again after a pause, in its order and before
+//!    any later change; the machine goes on, and whoever waits for a promise is refused as [`Refusal::NotDurable`]. When a write is
+//!    refused at once ([`Written::Failed`]), nothing that follows from it leaves, and the machine is rebuilt from its store. What no step had answered yet is asked again, in the order in which it came, also if nobody waits for an answer: so a
 //!    machine answers everything that is said to it, sooner or later. A request to stop keeps its place among the questions.
 //! 3. Calls come back with their key, and calls of a former life of the machine have no effect.
 //! 4. A panic in a step is caught: its asker is refused as [`Refusal::Crashed`], what was written before settles, the machine is
@@ -35,10 +42,10 @@
 //!  begin ──► loading ─── image ──► running ─── stop ──► ended
 //!             ▲  ▲ │               │     │
 //!             │  │ │ cannot read   │     │
-//!             │  │ ▼         panic │     │ write failed
+//!             │  │ ▼         panic │     │ write refused
 //!             │  pause             ▼     ▼
 //!             │    ▲               settling: what was written before is waited for
-//!             │    └─ write failed ──┤
+//!             │    └─ write refused ─┤
 //!             └────── panic ─────────┘
 //! ```
 //!
@@ -61,8 +68,8 @@ mod vitals;
 mod tests;
 
 pub use machine::{
-    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, StopStep, Ticket,
-    Written, panic_message,
+    AskId, CallKey, CallLost, Effect, Effects, Ending, Gate, Input, Machine, Never, StopMode, StopStep,
+    Ticket, Written, panic_message,
 };
 pub use port::{Event, JournalEntry, Limits, Outgoing, Port, Refusal, Terms};
 pub use state::Kernel;

@@ -15,12 +15,11 @@ enum Place<T> {
 pub(super) struct Outbox<T> {
     places: VecDeque<Place<T>>,
     durable_through: u64,
-    gates: usize,
 }
 
 impl<T> Default for Outbox<T> {
     fn default() -> Self {
-        Self { places: VecDeque::new(), durable_through: 0, gates: 0 }
+        Self { places: VecDeque::new(), durable_through: 0 }
     }
 }
 
@@ -31,7 +30,6 @@ impl<T> Outbox<T> {
 
     /// Closes a gate: nothing that is pushed after it leaves before this write is on disk.
     pub(super) fn close_gate(&mut self, sequence: u64) {
-        self.gates += 1;
         self.places.push_back(Place::Gate(sequence));
     }
 
@@ -50,31 +48,34 @@ impl<T> Outbox<T> {
         self.durable_through
     }
 
-    /// Takes the next thing that may leave.
-    pub(super) fn pop_released(&mut self) -> Option<T> {
-        loop {
-            match self.places.front()? {
-                Place::Gate(sequence) if *sequence > self.durable_through => return None,
-                Place::Gate(_) => {
-                    self.gates -= 1;
-                    self.places.pop_front();
-                }
-                Place::Thing(_) => return self.places.pop_front().and_then(Place::into_thing),
-            }
+    /// The next thing that may leave.
+    pub(super) fn released(&mut self) -> Option<&T> {
+        while matches!(self.places.front(), Some(Place::Gate(sequence)) if *sequence <= self.durable_through)
+        {
+            self.places.pop_front();
+        }
+        match self.places.front()? {
+            Place::Gate(_) => None,
+            Place::Thing(thing) => Some(thing),
         }
     }
 
-    /// Whether some write is still on its way.
-    pub(super) const fn is_waiting(&self) -> bool {
-        self.gates > 0
+    /// Takes the next thing that may leave.
+    pub(super) fn pop_released(&mut self) -> Option<T> {
+        self.released()?;
+        self.places.pop_front().and_then(Place::into_thing)
     }
 
-    /// Lets go of the things that are not to leave any more; gates stay.
-    pub(super) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
-        self.places.retain(|place| match place {
-            Place::Gate(_) => true,
-            Place::Thing(thing) => is_kept(thing),
-        });
+    /// Takes these things out, wherever they wait; gates stay.
+    pub(super) fn take(&mut self, is_taken: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut taken = Vec::new();
+        for place in std::mem::take(&mut self.places) {
+            match place {
+                Place::Thing(thing) if is_taken(&thing) => taken.push(thing),
+                place => self.places.push_back(place),
+            }
+        }
+        taken
     }
 
     /// Takes everything out that waits behind the gate of this write, and the gate.
@@ -82,13 +83,11 @@ impl<T> Outbox<T> {
         let is_gate = |place: &Place<T>| matches!(place, Place::Gate(gate) if *gate == sequence);
         let place = self.places.iter().position(is_gate).unwrap_or(self.places.len());
         let behind = self.places.split_off(place);
-        self.gates -= behind.iter().filter(|place| matches!(place, Place::Gate(_))).count();
         behind.into_iter().filter_map(Place::into_thing).collect()
     }
 
     /// Takes everything out that will never leave.
     pub(super) fn take_all(&mut self) -> Vec<T> {
-        self.gates = 0;
         std::mem::take(&mut self.places).into_iter().filter_map(Place::into_thing).collect()
     }
 }
@@ -131,10 +130,10 @@ mod tests {
         assert_eq!(released(&mut outbox), [""; 0], "the disk does not go back");
         outbox.settle(5);
         assert_eq!(released(&mut outbox), ["c"]);
-        assert!(outbox.is_waiting() && !outbox.is_empty());
+        assert!(!outbox.is_empty());
         outbox.settle(7);
         assert_eq!(released(&mut outbox), ["d"]);
-        assert!(!outbox.is_waiting() && outbox.is_empty());
+        assert!(outbox.is_empty());
     }
 
     #[test]
@@ -143,16 +142,15 @@ mod tests {
         assert_eq!(outbox.take_behind(7), ["d"]);
         outbox.settle(5);
         assert_eq!(released(&mut outbox), ["a", "b", "c"]);
-        assert!(!outbox.is_waiting() && outbox.is_empty(), "its gate is gone with it");
+        assert!(outbox.is_empty(), "its gate is gone with it");
     }
 
     #[test]
     fn what_is_not_to_leave_any_more_leaves_its_gates_standing() {
         let mut outbox = outbox();
-        outbox.retain(|thing| *thing == "c");
+        assert_eq!(outbox.take(|thing| *thing != "c"), ["a", "b", "d"]);
         assert_eq!(released(&mut outbox), [""; 0]);
-        assert!(outbox.is_waiting());
         assert_eq!(outbox.take_all(), ["c"]);
-        assert!(!outbox.is_waiting() && outbox.is_empty());
+        assert!(outbox.is_empty());
     }
 }

@@ -55,6 +55,8 @@ pub enum Event<M: Machine, T: Terms<M>> {
         /// Whether they are on disk. If not, neither are later ones of the same epoch.
         outcome: Result<(), String>,
     },
+    /// The disk has become sick for this reason, or is sound again. Its writes are not lost: they settle when it is sound.
+    Disk(Option<String>),
     /// Time has passed: every timer that is due runs, except what is set for this instant meanwhile.
     TimersDue,
     /// The actor is made to crash, as over a step that panics.
@@ -127,7 +129,7 @@ pub enum Outgoing<M: Machine, T: Terms<M>> {
 pub enum Refusal<'a> {
     /// The step that took it crashed, with these words.
     Crashed(&'a str),
-    /// The write in front of its answer failed, with this error.
+    /// The write in front of its answer failed with this error, or waits for a disk that is sick for this reason.
     NotDurable(&'a str),
 }
 

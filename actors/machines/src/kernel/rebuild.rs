@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::machine::{Ending, Input, Machine, panic_message};
+use super::machine::{Ending, Input, Machine, Ticket, Written, panic_message};
 use super::phase::{AfterSettling, Phase};
 use super::port::{JournalEntry, Port, Refusal, Terms};
 use super::state::{Item, Kernel, Waiting};
@@ -43,29 +43,64 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         match outcome {
             Ok(()) => {
                 port.note(JournalEntry::OnDisk { through });
-                self.outbox.settle(through);
+                while self.kept.front().is_some_and(|(sequence, _)| *sequence <= through) {
+                    self.kept.pop_front();
+                }
+                self.told.settle(through);
+                self.promises.settle(through);
                 self.flush(port);
                 self.go_on_if_settled(port);
             }
-            // Later writes of an epoch fail with its first one, and that has been dealt with.
+            // Later writes of an epoch are lost with its first one, and that has been dealt with.
             Err(_) if self.failed_epoch >= Some(epoch) => {}
-            Err(error) => self.write_failed(&error, port),
+            Err(error) => self.write_lost(&error, port),
         }
     }
 
-    /// Writes of this epoch are lost: nothing that still waits for one will leave.
-    fn write_failed(&mut self, error: &str, port: &mut impl Port<M, T>) {
+    /// Everything that is not on disk is lost, and will be handed over again in its order: what has left already, as that something
+    /// has ended, is not taken back by a lost write. Whoever waits for a promise is answered.
+    fn write_lost(&mut self, error: &str, port: &mut impl Port<M, T>) {
         self.failed_epoch = Some(self.ticket.epoch);
-        self.abandon_life(AfterSettling::Pause, port);
-        let behind = self.outbox.take_all();
-        self.written_through = self.outbox.durable_through();
+        self.ticket.epoch += 1;
+        self.handed_through = self.promises.durable_through();
+        let behind = self.promises.take(|waiting| matches!(waiting.item, Item::Answer(Some(_), _)));
         self.refuse(behind, error, port);
-        self.go_on_if_settled(port);
+        self.hand_over_later(port);
+    }
+
+    fn hand_over_later(&mut self, port: &mut impl Port<M, T>) {
+        let moment = Moment { now: port.now(), random: port.random() };
+        let pause = self.pauses.failed(&self.limits.rebuild_backoff, moment);
+        self.hands_again_at = Some(moment.now + pause);
+        port.pause(pause);
+    }
+
+    /// Hands over what was lost, and what has come since. Nothing is handed over behind a later change.
+    fn hand_over_again(&mut self, port: &mut impl Port<M, T>) {
+        self.hands_again_at = None;
+        let kept = std::mem::take(&mut self.kept);
+        let (epoch, handed_through, mut on_disk) = (self.ticket.epoch, self.handed_through, None);
+        for (sequence, change) in kept.iter().filter(|(sequence, _)| *sequence > handed_through) {
+            match self.hand_over(Ticket { epoch, sequence: *sequence }, change, port) {
+                Written::Now => on_disk = Some(*sequence),
+                Written::Later => {}
+                Written::Failed(error) => {
+                    port.note(JournalEntry::WriteFailed { error: &error });
+                    self.hand_over_later(port);
+                    break;
+                }
+            }
+        }
+        self.kept = kept;
+        if let Some(through) = on_disk {
+            self.settled(epoch, through, Ok(()), port);
+        }
     }
 
     /// The store refused its latest write: what comes behind it is refused too, and what came before it may still leave.
     pub(super) fn write_failed_at_once(&mut self, error: &str, port: &mut impl Port<M, T>) {
-        let behind = self.outbox.take_behind(self.ticket.sequence);
+        let mut behind = self.told.take_behind(self.ticket.sequence);
+        behind.extend(self.promises.take_behind(self.ticket.sequence));
         self.abandon_life(AfterSettling::Pause, port);
         self.refuse(behind, error, port);
         self.flush(port);
@@ -93,7 +128,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Goes back to the store as soon as nothing is on its way there any more.
     fn go_on_if_settled(&mut self, port: &mut impl Port<M, T>) {
         let Phase::Settling(next) = self.phase else { return };
-        if self.outbox.is_waiting() {
+        if self.is_waiting() {
             return;
         }
         match next {
@@ -114,7 +149,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
 
     /// The pause is over.
     pub(super) fn woken(&mut self, port: &mut impl Port<M, T>) {
-        if matches!(self.phase, Phase::Pausing(_)) {
+        if self.hands_again_at.is_some() {
+            self.hand_over_again(port);
+        } else if matches!(self.phase, Phase::Pausing(_)) {
             self.phase = Phase::Loading;
             port.load();
         }
@@ -125,7 +162,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.phase = Phase::Settling(next);
         self.effects.clear();
         // The next machine asks again for the calls that this one wanted to make.
-        self.outbox.retain(|waiting| !matches!(waiting.item, Item::Call(..)));
+        for outbox in [&mut self.told, &mut self.promises] {
+            drop(outbox.take(|waiting| matches!(waiting.item, Item::Call(..))));
+        }
         self.calls.abandon();
         port.abandon_calls();
         self.timers.clear();
@@ -171,7 +210,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         for reader in std::mem::take(&mut self.unattached) {
             self.attach(reader, port);
         }
-        // A commit that failed may have reached the disk all the same, so what subscribers were told may no longer hold.
+        // What the former machine told right before it fell may not hold for this one.
         if is_rebuilt {
             self.refresh(true, port);
         }
@@ -182,13 +221,16 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     }
 
     pub(super) fn end(&mut self, ending: Ending, port: &mut impl Port<M, T>) {
-        let is_waiting = self.outbox.is_waiting();
+        let is_waiting = self.is_waiting();
         port.note(JournalEntry::Ended { ending: &ending, is_waiting });
         self.abandon_life(AfterSettling::Load, port);
         self.phase = Phase::Ended;
         self.unfinished.clear();
         self.again.clear();
-        self.outbox.take_all();
+        self.told.take_all();
+        self.promises.take_all();
+        self.kept.clear();
+        self.hands_again_at = None;
         self.deferred.clear();
         self.unattached.clear();
         port.end(ending);

@@ -5,19 +5,63 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::calls::Planned;
 use super::machine::{CallLost, Machine, panic_message};
 use super::phase::Phase;
-use super::port::{JournalEntry, Outgoing, Port, Terms};
+use super::port::{JournalEntry, Outgoing, Port, Refusal, Terms};
 use super::state::{Item, Kernel, Waiting};
 
 impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     pub(super) fn flush(&mut self, port: &mut impl Port<M, T>) {
-        while let Some(waiting) = self.outbox.pop_released() {
+        while let Some(waiting) = self.next_released() {
             self.release(waiting, port);
+        }
+        if self.sick.is_some() {
+            self.wait_no_longer(port);
         }
         self.make_calls(port);
     }
 
+    /// The next thing that may leave, of both outboxes in their common order.
+    fn next_released(&mut self) -> Option<Waiting<Item<M, T>>> {
+        let is_promise = match (self.told.released(), self.promises.released()) {
+            (Some(told), Some(promise)) => promise.order.0 < told.order.0,
+            (told, _) => told.is_none(),
+        };
+        if is_promise { self.promises.pop_released() } else { self.told.pop_released() }
+    }
+
+    /// Refuses the promises that wait for a sick disk, and ends the actor if its end does. Calls go on waiting: what they rest on may
+    /// still reach the disk.
+    fn wait_no_longer(&mut self, port: &mut impl Port<M, T>) {
+        let Some(reason) = self.sick.clone() else { return };
+        let mut end = None;
+        for waiting in self.promises.take(|waiting| !matches!(waiting.item, Item::Call(..))) {
+            match waiting.item {
+                Item::Answer(Some(asker), _) => port.refuse(asker, Refusal::NotDurable(&reason)),
+                Item::Stop(ending) => end = Some(ending),
+                // Nobody waits for the answer, and nothing else is a promise.
+                Item::Answer(None, _)
+                | Item::News(_)
+                | Item::Attach(..)
+                | Item::Snapshot(..)
+                | Item::Description(_)
+                | Item::Call(..) => {}
+            }
+        }
+        if let Some(ending) = end {
+            self.hand_in_steps(port);
+            self.end(ending, port);
+        }
+    }
+
+    /// The disk has become sick, or is sound again.
+    pub(super) fn disk(&mut self, sick: Option<String>, port: &mut impl Port<M, T>) {
+        if !self.has_ended() {
+            self.sick = sick;
+            self.flush(port);
+        }
+    }
+
     pub(super) fn release(&mut self, waiting: Waiting<Item<M, T>>, port: &mut impl Port<M, T>) {
-        let Waiting { behind, step, item } = waiting;
+        let Waiting { behind, step, order: _, item } = waiting;
         let outgoing = match item {
             Item::Answer(asker, answer) => Outgoing::Answer { asker, answer },
             Item::News(news) => {

@@ -19,7 +19,12 @@ pub struct Kernel<M: Machine, T: Terms<M>> {
     pub(super) limits: Limits,
     pub(super) phase: Phase<M>,
     pub(super) effects: Effects<M>,
-    pub(super) outbox: Outbox<Waiting<Item<M, T>>>,
+    /// Promises, calls that await the disk, and the end.
+    pub(super) promises: Outbox<Waiting<Item<M, T>>>,
+    /// Everything else that leaves.
+    pub(super) told: Outbox<Waiting<Item<M, T>>>,
+    /// Why the disk is sick, if it is.
+    pub(super) sick: Option<String>,
     pub(super) calls: Calls<M>,
     pub(super) timers: Timers<M::Timer>,
     /// Subscribers that have seen nothing yet.
@@ -34,16 +39,28 @@ pub struct Kernel<M: Machine, T: Terms<M>> {
     pub(super) ticket: Ticket,
     /// The last write that settles later.
     pub(super) written_through: u64,
+    /// The last of them for which promises wait.
+    pub(super) promised_through: u64,
+    /// The last of them for which everything waits.
+    pub(super) told_through: u64,
     /// What settles of earlier epochs belongs to a former actor.
     pub(super) first_epoch: u64,
     pub(super) failed_epoch: Option<u64>,
+    /// Changes that are not on disk yet, in their order, by the number of their write. If they are lost they are handed over again.
+    pub(super) kept: VecDeque<(u64, M::Change)>,
+    /// The last write that was handed over and not lost since.
+    pub(super) handed_through: u64,
+    /// When what was lost is handed over again. Nothing is handed over before.
+    pub(super) hands_again_at: Option<Timestamp>,
     pub(super) restarts: RestartHistory,
     pub(super) pauses: BackoffState,
     pub(super) was_built: bool,
     pub(super) steps: StepNumber,
+    /// How much has been put into an outbox so far.
+    pub(super) ordered: StepNumber,
 }
 
-/// The number of a step. It is written down and decides nothing, so it is no part of the state of things.
+/// A number that only grows, as that of a step. It is written down and decides nothing, so it is no part of the state of things.
 #[derive(Clone, Copy, Default)]
 pub(super) struct StepNumber(pub(super) u64);
 
@@ -64,6 +81,8 @@ pub(super) struct Waiting<I> {
     pub(super) behind: u64,
     /// The step that it follows from.
     pub(super) step: StepNumber,
+    /// Its place in the order of both outboxes.
+    pub(super) order: StepNumber,
     pub(super) item: I,
 }
 
@@ -94,7 +113,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             limits,
             phase: Phase::Loading,
             effects: Effects::default(),
-            outbox: Outbox::default(),
+            promises: Outbox::default(),
+            told: Outbox::default(),
+            sick: None,
             calls: Calls::default(),
             timers: Timers::default(),
             unattached: Vec::new(),
@@ -105,12 +126,18 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             deferred: VecDeque::new(),
             ticket: Ticket { epoch: first_epoch, sequence: 0 },
             written_through: 0,
+            promised_through: 0,
+            told_through: 0,
             first_epoch,
             failed_epoch: None,
+            kept: VecDeque::new(),
+            handed_through: 0,
+            hands_again_at: None,
             restarts: RestartHistory::default(),
             pauses: BackoffState::default(),
             was_built: false,
             steps: StepNumber::default(),
+            ordered: StepNumber::default(),
         }
     }
 
@@ -136,7 +163,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     pub const fn pauses_until(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Pausing(until) => Some(until),
-            Phase::Loading | Phase::Running(_) | Phase::Settling(_) | Phase::Ended => None,
+            Phase::Loading | Phase::Running(_) | Phase::Settling(_) | Phase::Ended => self.hands_again_at,
         }
     }
 
@@ -160,9 +187,14 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.calls.iter()
     }
 
-    /// Whether something waits for the disk before it leaves.
+    /// Whether something that was handed over is not on disk yet.
     pub const fn is_waiting(&self) -> bool {
-        self.outbox.is_waiting()
+        self.written_through > self.promises.durable_through()
+    }
+
+    /// Why the disk is sick, if it is.
+    pub fn sick(&self) -> Option<&str> {
+        self.sick.as_deref()
     }
 }
 
@@ -179,7 +211,9 @@ where
             limits: self.limits,
             phase: self.phase.clone(),
             effects: Effects::default(),
-            outbox: self.outbox.clone(),
+            promises: self.promises.clone(),
+            told: self.told.clone(),
+            sick: self.sick.clone(),
             calls: self.calls.clone(),
             timers: self.timers.clone(),
             unattached: self.unattached.clone(),
@@ -190,12 +224,18 @@ where
             deferred: self.deferred.clone(),
             ticket: self.ticket,
             written_through: self.written_through,
+            promised_through: self.promised_through,
+            told_through: self.told_through,
             first_epoch: self.first_epoch,
             failed_epoch: self.failed_epoch,
+            kept: self.kept.clone(),
+            handed_through: self.handed_through,
+            hands_again_at: self.hands_again_at,
             restarts: self.restarts.clone(),
             pauses: self.pauses,
             was_built: self.was_built,
             steps: self.steps,
+            ordered: self.ordered,
         }
     }
 }
@@ -203,13 +243,15 @@ where
 /// Everything that decides what the kernel does next; what never changes is left out.
 impl<M, T> Hash for Kernel<M, T>
 where
-    M: Machine<Ask: Hash, Call: Hash, Timer: Hash, News: Hash> + Hash,
+    M: Machine<Ask: Hash, Call: Hash, Timer: Hash, Change: Hash, News: Hash> + Hash,
     T: Terms<M, Asker: Hash, Reader: Hash, Answer: Hash, View: Hash> + Hash,
 {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.phase, &self.outbox, &self.calls, &self.timers, &self.unattached).hash(state);
+        (&self.phase, &self.promises, &self.told, &self.sick).hash(state);
+        (&self.calls, &self.timers, &self.unattached).hash(state);
         (self.published, self.asked, &self.unfinished, &self.again, &self.deferred).hash(state);
-        (self.ticket, self.written_through, self.failed_epoch).hash(state);
+        (self.ticket, self.written_through, self.promised_through, self.told_through).hash(state);
+        (self.failed_epoch, &self.kept, self.handed_through, self.hands_again_at).hash(state);
         (&self.restarts, self.pauses, self.was_built).hash(state);
     }
 }
@@ -223,7 +265,9 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernel")
             .field("phase", &self.phase)
-            .field("outbox", &self.outbox)
+            .field("promises", &self.promises)
+            .field("told", &self.told)
+            .field("sick", &self.sick)
             .field("calls", &self.calls)
             .field("timers", &self.timers)
             .field("unattached", &self.unattached)
@@ -234,7 +278,12 @@ where
             .field("deferred", &self.deferred)
             .field("ticket", &self.ticket)
             .field("written_through", &self.written_through)
+            .field("promised_through", &self.promised_through)
+            .field("told_through", &self.told_through)
             .field("failed_epoch", &self.failed_epoch)
+            .field("kept", &self.kept)
+            .field("handed_through", &self.handed_through)
+            .field("hands_again_at", &self.hands_again_at)
             .field("restarts", &self.restarts)
             .field("pauses", &self.pauses)
             .field("was_built", &self.was_built)

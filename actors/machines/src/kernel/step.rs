@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::machine::{AskId, Effect, Input, Machine, Written, panic_message};
+use super::machine::{AskId, Effect, Gate, Input, Machine, Ticket, Written, panic_message};
 use super::phase::{Phase, Unfinished};
 use super::port::{JournalEntry, Port, Terms};
 use super::state::{Item, Kernel, Waiting};
@@ -32,8 +32,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.flush(port);
     }
 
-    /// Puts the effects of a step into the outbox; answers and news, of which almost all effects are, skip an empty one.
-    /// Gives the error of a write that failed at once.
+    /// Puts the effects of a step where they wait for what they rest on; what waits for nothing skips an empty outbox. Gives the
+    /// error of a write that failed at once.
     fn put_effects_out(
         &mut self,
         input: &Input<M>,
@@ -45,68 +45,132 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         for effect in effects.drain() {
             match effect {
                 // It was decided on top of a write that failed.
-                Effect::Persist(_) if failed.is_some() => {}
-                Effect::Persist(change) => failed = self.write(change, port),
+                Effect::Persist(..) if failed.is_some() => {}
+                Effect::Persist(gate, change) => failed = self.write(gate, change, port),
                 Effect::Reply(id, answer) => {
-                    let item = Item::Answer(self.asker_of(id, input, asker), answer.into());
-                    self.leave_or_wait(item, port);
+                    let (asker, is_promise) = self.asker_of(id, input, asker);
+                    let item = Item::Answer(asker, answer.into());
+                    if is_promise { self.promise(item, port) } else { self.tell(item, port) }
                 }
-                Effect::Publish(news) => self.leave_or_wait(Item::News(news), port),
-                Effect::Call { key, deadline, call } => self.push(Item::Call(key, deadline, call)),
+                Effect::Publish(news) => self.tell(Item::News(news), port),
+                Effect::Call { key, deadline, call } if M::awaits_disk(&call) => {
+                    let waiting = self.of_promises(Item::Call(key, deadline, call));
+                    self.promises.push(waiting);
+                }
+                Effect::Call { key, deadline, call } => {
+                    let waiting = self.of_told(Item::Call(key, deadline, call));
+                    self.told.push(waiting);
+                }
                 Effect::StartTimer(timer, at) => self.timers.start(timer, at),
                 Effect::CancelTimer(timer) => self.timers.cancel(&timer),
-                Effect::Stop(ending) => self.push(Item::Stop(ending)),
+                Effect::Stop(ending) => {
+                    let waiting = self.of_promises(Item::Stop(ending));
+                    self.promises.push(waiting);
+                }
             }
         }
         self.effects = effects;
         failed
     }
 
-    fn leave_or_wait(&mut self, item: Item<M, T>, port: &mut impl Port<M, T>) {
-        let waiting = self.waiting(item);
-        if self.outbox.is_empty() {
+    fn promise(&mut self, item: Item<M, T>, port: &mut impl Port<M, T>) {
+        let waiting = self.of_promises(item);
+        if self.promises.is_empty() && self.told.released().is_none() {
             self.release(waiting, port);
         } else {
-            self.outbox.push(waiting);
+            self.promises.push(waiting);
         }
     }
 
-    pub(super) fn push(&mut self, item: Item<M, T>) {
-        self.outbox.push(self.waiting(item));
+    /// Lets something leave that waits for no promise.
+    pub(super) fn tell(&mut self, item: Item<M, T>, port: &mut impl Port<M, T>) {
+        let waiting = self.of_told(item);
+        if self.told.is_empty() && self.promises.released().is_none() {
+            self.release(waiting, port);
+        } else {
+            self.told.push(waiting);
+        }
     }
 
-    const fn waiting(&self, item: Item<M, T>) -> Waiting<Item<M, T>> {
-        Waiting { behind: self.written_through, step: self.steps, item }
+    const fn of_promises(&mut self, item: Item<M, T>) -> Waiting<Item<M, T>> {
+        self.ordered.0 += 1;
+        Waiting { behind: self.promised_through, step: self.steps, order: self.ordered, item }
+    }
+
+    const fn of_told(&mut self, item: Item<M, T>) -> Waiting<Item<M, T>> {
+        self.ordered.0 += 1;
+        Waiting { behind: self.told_through, step: self.steps, order: self.ordered, item }
     }
 
     /// Hands a change to the store and closes the gate behind it. Gives the error if it failed at once.
-    fn write(&mut self, change: M::Change, port: &mut impl Port<M, T>) -> Option<String> {
+    fn write(&mut self, gate: Gate, change: M::Change, port: &mut impl Port<M, T>) -> Option<String> {
         self.ticket.sequence += 1;
         let ticket = self.ticket;
-        let written = catch_unwind(AssertUnwindSafe(|| port.write(ticket, change)));
+        let written = match self.hands_again_at {
+            // It comes behind those that were lost.
+            Some(_) => Written::Later,
+            None => self.hand_over(ticket, &change, port),
+        };
         let failed = match written {
-            Ok(Written::Now) => return None,
-            Ok(Written::Later) => {
+            Written::Now => return None,
+            Written::Later => {
+                self.kept.push_back((ticket.sequence, change));
                 self.written_through = ticket.sequence;
                 None
             }
-            Ok(Written::Failed(error)) => Some(error),
-            Err(panic) => Some(format!("the store crashed: {}", panic_message(&*panic))),
+            Written::Failed(error) => Some(error),
         };
         port.note(JournalEntry::Writing { step: self.steps.0, write: ticket.sequence });
-        self.outbox.close_gate(ticket.sequence);
-        failed
+        if failed.is_some() {
+            // Nothing that follows from it is told, whatever would have waited.
+            self.promises.close_gate(ticket.sequence);
+            self.told.close_gate(ticket.sequence);
+            return failed;
+        }
+        if gate >= Gate::Promises {
+            self.promises.close_gate(ticket.sequence);
+            self.promised_through = ticket.sequence;
+        }
+        if gate >= Gate::Everything {
+            self.told.close_gate(ticket.sequence);
+            self.told_through = ticket.sequence;
+        }
+        None
     }
 
-    /// Who waits for the answer to this question.
-    fn asker_of(&mut self, id: AskId, input: &Input<M>, asker: &mut Option<T::Asker>) -> Option<T::Asker> {
-        let is_current = matches!(input, Input::Asked { id: current, .. } if *current == id);
-        if let Some(asker) = asker.take_if(|_| is_current) {
-            return Some(asker);
+    /// Hands a change to the store.
+    pub(super) fn hand_over(
+        &mut self,
+        ticket: Ticket,
+        change: &M::Change,
+        port: &mut impl Port<M, T>,
+    ) -> Written {
+        let written =
+            catch_unwind(AssertUnwindSafe(|| port.write(ticket, change.clone()))).unwrap_or_else(|panic| {
+                Written::Failed(format!("the store crashed: {}", panic_message(&*panic)))
+            });
+        if written == Written::Later {
+            self.handed_through = ticket.sequence;
         }
-        match self.unfinished.remove(&id)? {
-            Unfinished::Question { asker, .. } => Some(asker),
-            Unfinished::Stop(_) => None,
+        written
+    }
+
+    /// Who waits for the answer to this question, and whether it is a promise.
+    fn asker_of(
+        &mut self,
+        id: AskId,
+        input: &Input<M>,
+        asker: &mut Option<T::Asker>,
+    ) -> (Option<T::Asker>, bool) {
+        if let Input::Asked { id: current, ask, .. } = input
+            && *current == id
+            && let Some(asker) = asker.take()
+        {
+            return (Some(asker), M::is_promise(ask));
+        }
+        match self.unfinished.remove(&id) {
+            Some(Unfinished::Question { ask, asker, .. }) => (Some(asker), M::is_promise(&ask)),
+            Some(Unfinished::Stop(_)) | None => (None, true),
         }
     }
 }

@@ -82,6 +82,19 @@ impl Machine for Registry {
     fn view(&self) -> RegistryView {
         self.whole_view()
     }
+
+    /// Only an acknowledged registration is one: what was left is left, and what is read is read.
+    fn is_promise(ask: &RegistryAsk) -> bool {
+        matches!(ask, RegistryAsk::Register(_))
+    }
+
+    fn is_new_promise(&self, ask: &RegistryAsk) -> bool {
+        matches!(ask, RegistryAsk::Register(register) if !self.holds(register))
+    }
+
+    fn awaits_disk(_: &CheckIdentity) -> bool {
+        false
+    }
 }
 
 impl Registry {
@@ -96,19 +109,19 @@ impl Registry {
         match ask {
             RegistryAsk::Register(register) => {
                 let answer = self.register(register, now);
-                self.draft.leave(Some((id, RegistryAnswer::Register(answer))), effects);
+                self.draft.leave(true, Some((id, RegistryAnswer::Register(answer))), effects);
             }
             RegistryAsk::Deregister(deregister) => {
                 let answer = self.deregister(deregister, now);
-                self.draft.leave(Some((id, RegistryAnswer::Deregister(answer))), effects);
+                self.draft.leave(false, Some((id, RegistryAnswer::Deregister(answer))), effects);
             }
             RegistryAsk::ReportFitness(report) => {
                 self.fitness_reported(report, now);
-                self.draft.leave_ungated(Some((id, RegistryAnswer::ReportFitness(()))), effects);
+                self.draft.leave(false, Some((id, RegistryAnswer::ReportFitness(()))), effects);
             }
             RegistryAsk::Renew(renew) => {
                 self.renew(renew, now);
-                self.draft.leave_ungated(Some((id, RegistryAnswer::Renew(()))), effects);
+                self.draft.leave(false, Some((id, RegistryAnswer::Renew(()))), effects);
             }
             RegistryAsk::List(List) => effects.reply(id, RegistryAnswer::List(self.entries())),
             RegistryAsk::Describe(question) => {
@@ -148,6 +161,17 @@ impl Registry {
             }
         }
         Ok(summary)
+    }
+
+    /// Whether it changes nothing.
+    fn holds(&self, message: &Register) -> bool {
+        let is_held = |key: &PluginKey| {
+            let held = self.plugins.get(key).and_then(|plugin| plugin.members.of(&message.allocation));
+            held.is_some_and(|held| {
+                held.confirmed_in == self.run && *held.registration == registration(message, key)
+            })
+        };
+        message.plugins.iter().all(is_held)
     }
 
     fn refuse_malformed(&self, message: &Register) -> Result<(), RegisterError> {
@@ -217,7 +241,7 @@ impl Registry {
         if let Some(plugin) = plugins.get_mut(key) {
             turn.elect(key, plugin, ActiveReason::Calm);
         }
-        self.draft.leave_ungated(None, effects);
+        self.draft.leave(false, None, effects);
     }
 
     // === Queries ===

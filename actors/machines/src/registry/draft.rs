@@ -3,8 +3,8 @@
 
 use super::behaviour::{RegistryAnswer, RegistryTimer};
 use super::messages::{Active, RegistryNews};
-use super::state::{Counter, Registry, Stored, StoredChange};
-use crate::kernel::{AskId, Effects};
+use super::state::{Registry, Stored, StoredChange};
+use crate::kernel::{AskId, Effects, Gate};
 use crate::vocabulary::{PluginKey, Timestamp};
 
 #[derive(Debug, Clone, Hash, Default)]
@@ -19,13 +19,6 @@ pub(super) struct Draft {
 impl Draft {
     fn is_empty(&self) -> bool {
         self.change.put.is_empty() && self.change.delete.is_empty()
-    }
-
-    /// Takes the next number, and records the new ceiling if there is one.
-    pub(super) fn number(&mut self, counter: &mut Counter) -> u64 {
-        let (number, ceiling) = counter.take();
-        self.change.ceiling = ceiling.or(self.change.ceiling);
-        number
     }
 
     /// Adds news. Changes of the active registration come after all registrations of the message.
@@ -64,31 +57,18 @@ impl Draft {
         self.elections_due.push((key.clone(), at));
     }
 
-    /// Emits the draft as effects and clears it, like [`leave`](Self::leave), but the write comes last: what is said of a change of
-    /// the active registration waits for no disk, since a crash takes nothing back to anybody's harm. What is restored is confirmed
-    /// before work is routed to it (R8).
-    pub(super) fn leave_ungated(
+    /// Emits the draft as effects and clears it: first the write, then the answer to the asker, then the news, then the
+    /// answers to waiting callers. A promise waits for the write. What else is said rests on no write: what is restored is
+    /// confirmed before work is routed to it (R8).
+    pub(super) fn leave(
         &mut self,
+        is_promise: bool,
         asker: Option<(AskId, RegistryAnswer)>,
         effects: &mut Effects<Registry>,
     ) {
-        let change = std::mem::take(&mut self.change);
-        // A number above the ceiling may be given only when the new ceiling is on disk.
-        if change.ceiling.is_some() {
-            self.change = change;
-            return self.leave(asker, effects);
-        }
-        self.leave(asker, effects);
-        if !change.put.is_empty() || !change.delete.is_empty() {
-            effects.persist(change);
-        }
-    }
-
-    /// Emits the draft as effects and clears it: first the write, then the answer to the asker, then the news, then the
-    /// answers to waiting callers.
-    pub(super) fn leave(&mut self, asker: Option<(AskId, RegistryAnswer)>, effects: &mut Effects<Registry>) {
         if !self.is_empty() {
-            effects.persist(std::mem::take(&mut self.change));
+            let gate = if is_promise { Gate::Promises } else { Gate::Nothing };
+            effects.write(gate, std::mem::take(&mut self.change));
         }
         if let Some((id, answer)) = asker {
             effects.reply(id, answer);

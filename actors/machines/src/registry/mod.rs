@@ -45,4 +45,6 @@ mod waiting;
 
 pub use behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
 pub use messages::*;
-pub use state::{CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange};
+pub use state::{
+    CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange, first_number,
+};

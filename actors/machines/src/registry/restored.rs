@@ -102,7 +102,7 @@ impl Registry {
             if let Some(plugin) = plugins.get_mut(key) {
                 turn.confirm(key, plugin, check.number, None);
             }
-            self.draft.leave(None, effects);
+            self.draft.leave(false, None, effects);
         }
         if key.attempt == self.restored.round {
             self.restored.running = self.restored.running.saturating_sub(1);
@@ -120,7 +120,7 @@ impl Registry {
                 let Registration { plugin, allocation, .. } = &**registration;
                 self.dismiss(plugin, allocation, Departure::NotConfirmed, moment.now);
             }
-            self.draft.leave(None, effects);
+            self.draft.leave(false, None, effects);
         }
     }
 }

@@ -77,7 +77,7 @@ impl Stage {
     fn rebuild(&mut self, told: &mut String) {
         let stored = self.rows.values().cloned().collect();
         let run_age = self.now.since(self.run_began);
-        let image = Image { stored, ceiling: self.ceiling, run: self.run, run_age };
+        let image = Image::of(stored, self.ceiling, self.run, run_age);
         self.registry = Registry::restore(&self.registry.options.clone(), image, self.moment());
         self.timers.clear();
         self.checks.clear();
@@ -90,16 +90,18 @@ impl Stage {
 
     fn perform(&mut self, effect: Effect<Registry>, told: &mut String) -> bool {
         match effect {
-            Effect::Persist(_) if std::mem::take(&mut self.is_disk_full) => return false,
-            Effect::Persist(change) => {
+            Effect::Persist(..) if std::mem::take(&mut self.is_disk_full) => return false,
+            Effect::Persist(_, change) => {
                 let put: Vec<String> = change.put.iter().map(|row| row.number.to_string()).collect();
                 let delete: Vec<String> = change.delete.iter().map(ToString::to_string).collect();
-                writeln!(told, "write: put [{}] delete [{}]", put.join(" "), delete.join(" ")).unwrap();
+                if !put.is_empty() || !delete.is_empty() {
+                    writeln!(told, "write: put [{}] delete [{}]", put.join(" "), delete.join(" ")).unwrap();
+                }
                 change.delete.iter().for_each(|number| {
                     self.rows.remove(number);
                 });
+                self.ceiling = self.ceiling.max(change.ceiling());
                 self.rows.extend(change.put.into_iter().map(|row| (row.number, row)));
-                self.ceiling = change.ceiling.unwrap_or(self.ceiling);
             }
             Effect::Reply(id, answer) => {
                 self.waiting.remove(&id);

@@ -91,6 +91,11 @@ impl Stored {
         }
     }
 
+    const fn highest_number(&self) -> u64 {
+        let (number, generation) = (self.number.get(), self.generation.get());
+        if number > generation { number } else { generation }
+    }
+
     pub(super) fn active(&self) -> Option<Active> {
         let since = self.active_since?;
         Some(Active { generation: self.generation, registration: Arc::clone(&self.registration), since })
@@ -104,8 +109,15 @@ pub struct StoredChange {
     pub put: SmallVec<[Stored; 1]>,
     /// Rows to delete.
     pub delete: SmallVec<[RegistrationNumber; 1]>,
-    /// A new ceiling: numbers below it are handed out without another write.
-    pub ceiling: Option<u64>,
+}
+
+impl StoredChange {
+    /// The first number beyond those of its rows. A number that is given is in the change of the same step, so a store learns from
+    /// this which ones were never given.
+    #[must_use]
+    pub fn ceiling(&self) -> u64 {
+        ceiling(&self.put)
+    }
 }
 
 /// The stored state of the registry.
@@ -113,12 +125,20 @@ pub struct StoredChange {
 pub struct Image {
     /// All registrations.
     pub stored: Vec<Stored>,
-    /// The first number that was never handed out.
+    /// The first number that was never given.
     pub ceiling: u64,
     /// The present run of the host.
     pub run: RunNumber,
     /// How long this run has lasted; it counts against the grace period (R8).
     pub run_age: Duration,
+}
+
+impl Image {
+    /// Builds it from what is stored. `given` is beyond the [numbers](StoredChange::ceiling) of all changes of this run.
+    #[must_use]
+    pub fn of(stored: Vec<Stored>, given: u64, run: RunNumber, run_age: Duration) -> Self {
+        Self { ceiling: first_number(run).max(ceiling(&stored)).max(given), stored, run, run_age }
+    }
 }
 
 /// Asks whether the plugin of a restored registration still answers at its socket, under the same name (R8).
@@ -139,31 +159,17 @@ pub enum CheckOutcome {
     NotProven(String),
 }
 
-/// How many numbers one write reserves.
-const RESERVED_AT_ONCE: u64 = 4_096;
+/// So many numbers each run of the host has for itself. So none is given twice, and none waits until it is reserved on disk.
+const NUMBERS_OF_A_RUN: u64 = 1_000_000_000;
 
-/// Hands out unique numbers: a block is reserved on disk before the first of it is used.
-#[derive(Debug, Clone, Hash)]
-pub(super) struct Counter {
-    next: u64,
-    ceiling: u64,
+/// The first number of a run, and of each opening of its database.
+#[must_use]
+pub const fn first_number(run: RunNumber) -> u64 {
+    run.get().saturating_sub(1).saturating_mul(NUMBERS_OF_A_RUN)
 }
 
-impl Counter {
-    fn starting_at(ceiling: u64) -> Self {
-        Self { next: ceiling.max(1), ceiling }
-    }
-
-    /// The next number, and the new ceiling if one must be written.
-    pub(super) fn take(&mut self) -> (u64, Option<u64>) {
-        let number = self.next;
-        self.next += 1;
-        if self.next <= self.ceiling {
-            return (number, None);
-        }
-        self.ceiling = self.next + RESERVED_AT_ONCE;
-        (number, Some(self.ceiling))
-    }
+fn ceiling(stored: &[Stored]) -> u64 {
+    stored.iter().map(Stored::highest_number).max().map_or(0, |highest| highest + 1)
 }
 
 /// All plugins. Looked up with every message: std's hashing would dominate the cost; the seed is as random as there.
@@ -204,7 +210,8 @@ impl Plugin {
 pub struct Registry {
     pub(super) options: RegistryOptions,
     pub(super) run: RunNumber,
-    pub(super) counter: Counter,
+    /// The number that is given next.
+    pub(super) next_number: u64,
     pub(super) plugins: Plugins,
     pub(super) held: usize,
     pub(super) restored: Restored,
@@ -216,10 +223,10 @@ pub struct Registry {
 /// Ordered by plugin, so that equal registries have equal output.
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { options: _, run, counter, plugins, held, restored, waiting, draft } = self;
+        let Self { options: _, run, next_number, plugins, held, restored, waiting, draft } = self;
         f.debug_struct("Registry")
             .field("run", run)
-            .field("counter", counter)
+            .field("next_number", next_number)
             .field("plugins", &plugins.iter().collect::<BTreeMap<_, _>>())
             .field("held", held)
             .field("restored", restored)
@@ -232,8 +239,8 @@ impl fmt::Debug for Registry {
 /// As its output.
 impl Hash for Registry {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { options: _, run, counter, plugins, held, restored, waiting, draft } = self;
-        (run, counter, plugins.iter().collect::<BTreeMap<_, _>>(), held).hash(state);
+        let Self { options: _, run, next_number, plugins, held, restored, waiting, draft } = self;
+        (run, next_number, plugins.iter().collect::<BTreeMap<_, _>>(), held).hash(state);
         (restored, waiting, draft).hash(state);
     }
 }
@@ -243,7 +250,7 @@ impl Registry {
         let mut registry = Self {
             options: options.clone(),
             run: image.run,
-            counter: Counter::starting_at(image.ceiling),
+            next_number: image.ceiling.max(1),
             plugins: Plugins::default(),
             held: image.stored.len(),
             restored: Restored::with_grace(options.restore_grace, image.run_age),
@@ -320,6 +327,26 @@ mod tests {
             version: None,
             options: Arc::default(),
         })
+    }
+
+    #[test]
+    fn each_run_has_numbers_of_its_own_and_none_is_below_what_is_stored() {
+        let first = |run: u64| first_number(RunNumber::new(run));
+        assert_eq!([0, 1, 2, 3].map(first), [0, 0, 1_000_000_000, 2_000_000_000]);
+        assert_eq!(first(u64::MAX), u64::MAX, "there are no more");
+        let key = key(PluginType::CsiNode, "zfs");
+        let stored = Stored {
+            number: RegistrationNumber::new(7),
+            registration: registration(key),
+            since: Timestamp::default(),
+            confirmed_in: RunNumber::default(),
+            generation: Generation::new(2_000_000_003),
+            active_since: None,
+        };
+        let image = |given: u64| Image::of(vec![stored.clone()], given, RunNumber::new(2), Duration::ZERO);
+        assert_eq!([0, 3_000_000_000].map(|given| image(given).ceiling), [2_000_000_004, 3_000_000_000]);
+        let change = StoredChange { put: [stored].into_iter().collect(), ..StoredChange::default() };
+        assert_eq!((change.ceiling(), StoredChange::default().ceiling()), (2_000_000_004, 0));
     }
 
     #[test]

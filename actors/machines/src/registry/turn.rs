@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::draft::Draft;
 use super::messages::{Active, ActiveReason, Departure, RegistryNews};
 use super::restored::Restored;
-use super::state::{Counter, Plugin, Plugins, Registry, RegistryOptions, Stored};
+use super::state::{Plugin, Plugins, Registry, RegistryOptions, Stored};
 use super::waiting::Waiting;
 use crate::vocabulary::{
     AllocationId, FailoverPolicy, Fitness, Generation, PluginKey, Registration, RegistrationNumber,
@@ -22,7 +22,7 @@ pub(super) struct Turn<'a> {
     options: &'a RegistryOptions,
     run: RunNumber,
     now: Timestamp,
-    counter: &'a mut Counter,
+    next_number: &'a mut u64,
     held: &'a mut usize,
     restored: &'a mut Restored,
     waiting: &'a mut Waiting,
@@ -32,8 +32,8 @@ pub(super) struct Turn<'a> {
 impl Registry {
     /// The plugins, and a turn that records their changes in the draft.
     pub(super) fn turn(&mut self, now: Timestamp) -> (&mut Plugins, Turn<'_>) {
-        let Self { options, run, counter, plugins, held, restored, waiting, draft } = self;
-        (plugins, Turn { options, run: *run, now, counter, held, restored, waiting, draft })
+        let Self { options, run, next_number, plugins, held, restored, waiting, draft } = self;
+        (plugins, Turn { options, run: *run, now, next_number, held, restored, waiting, draft })
     }
 
     /// Removes a registration, if it exists.
@@ -65,7 +65,7 @@ impl RegistryOptions {
 impl Turn<'_> {
     pub(super) fn admit(&mut self, key: &PluginKey, plugin: &mut Plugin, registration: Registration) {
         let mut stored = Stored {
-            number: RegistrationNumber::new(self.draft.number(self.counter)),
+            number: RegistrationNumber::new(self.number()),
             registration: registration.into(),
             since: self.now,
             confirmed_in: self.run,
@@ -121,8 +121,14 @@ impl Turn<'_> {
         self.elect(key, plugin, ActiveReason::Renewed);
     }
 
+    const fn number(&mut self) -> u64 {
+        let number = *self.next_number;
+        *self.next_number += 1;
+        number
+    }
+
     fn renew(&mut self, stored: &mut Stored) {
-        stored.generation = Generation::new(self.draft.number(self.counter));
+        stored.generation = Generation::new(self.number());
         stored.active_since = None;
         self.draft.put(stored);
     }

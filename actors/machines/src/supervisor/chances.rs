@@ -73,7 +73,7 @@ impl World {
         self.machine.step(at(self.now), input, &mut effects);
         for effect in effects.drain() {
             match effect {
-                Effect::Persist(never) => match never {},
+                Effect::Persist(_, never) => match never {},
                 Effect::Publish(_) => {}
                 Effect::Reply(id, answer) => self.answered(id, &answer),
                 Effect::Call { key, call, .. } => self.called(key, call),

@@ -82,7 +82,7 @@ impl Stage {
 
     fn tell(&mut self, effect: Effect<Supervisor>, said: &mut String) -> Result<(), Box<dyn Error>> {
         match effect {
-            Effect::Persist(never) => match never {},
+            Effect::Persist(_, never) => match never {},
             Effect::Reply(id, answer) => writeln!(said, "{} {}", asker(id), answer_in_words(&answer))?,
             Effect::Publish(news) => writeln!(said, "news: {}", news_in_words(&news))?,
             Effect::Call { key, deadline, call } => self.called(key, deadline, call, said)?,

@@ -23,7 +23,7 @@ impl AllocationLaws {
             Effect::Publish(AllocationNews::RestartRequested { reason }) => self.restarts(moment, reason),
             Effect::Stop(_) => self.ends(),
             Effect::Reply(..) | Effect::StartTimer(..) | Effect::CancelTimer(_) => {}
-            Effect::Persist(never) => match *never {},
+            Effect::Persist(_, never) => match *never {},
         }
     }
 

@@ -289,11 +289,11 @@ impl Witness<Allocations> for AllocationsLaws {
                 // A report is no order.
                 Effect::Reply(_, AllocationsAnswer::AllocationReported(())) => {}
                 Effect::Reply(id, _) => self.forget(*id),
-                Effect::Persist(AllocationsChange::Keep(allocation, record)) => {
+                Effect::Persist(_, AllocationsChange::Keep(allocation, record)) => {
                     self.kept(allocation, record.task, effects);
                 }
                 // A host that lets go of all tells nobody that they are gone.
-                Effect::Persist(AllocationsChange::Forget(allocation)) => {
+                Effect::Persist(_, AllocationsChange::Forget(allocation)) => {
                     if self.ending == Some(StopMode::Detach) {
                         self.known.remove(allocation);
                     }

@@ -388,7 +388,7 @@ impl Witness<Driver> for DriverLaws {
                 Effect::CancelTimer(DriverTimer::Grace) => self.has_grace = false,
                 Effect::CancelTimer(DriverTimer::Reawait) => self.known.hears_of_end = false,
                 Effect::Reply(..) | Effect::Stop(_) => {}
-                Effect::Persist(never) => match *never {},
+                Effect::Persist(_, never) => match *never {},
             }
         }
         self.check(&heard, effects, machine);

@@ -157,7 +157,7 @@ impl Witness<Eventor> for EventorLaws {
                     self.violation(Law::I5, || "its stream ended, and nobody is told why".to_owned());
                 }
                 Effect::Publish(_) | Effect::CancelTimer(_) | Effect::Reply(..) | Effect::Stop(_) => {}
-                Effect::Persist(never) => match *never {},
+                Effect::Persist(_, never) => match *never {},
             }
         }
         self.check(effects);

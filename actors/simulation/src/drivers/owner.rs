@@ -308,11 +308,11 @@ impl Witness<Drivers> for DriversLaws {
             match effect {
                 Effect::Call { call, .. } => self.calls(call),
                 Effect::Reply(id, answer) => self.replies(*id, answer),
-                Effect::Persist(callboard_actors::drivers::DriversChange::Forget(driver, task)) => {
+                Effect::Persist(_, callboard_actors::drivers::DriversChange::Forget(driver, task)) => {
                     self.forgets(driver, task);
                 }
                 Effect::Publish(DriversNews::Left(report)) => left.push(&report.name),
-                Effect::Persist(callboard_actors::drivers::DriversChange::Watch(driver, task, _)) => {
+                Effect::Persist(_, callboard_actors::drivers::DriversChange::Watch(driver, task, _)) => {
                     self.watched.entry(driver.clone()).or_default().insert(task.clone());
                 }
                 Effect::Publish(DriversNews::Reported(report)) if report.health == DriverHealth::Gone => {
@@ -320,7 +320,7 @@ impl Witness<Drivers> for DriversLaws {
                         format!("{} is told to be gone, and is not left", report.name)
                     });
                 }
-                Effect::Persist(_)
+                Effect::Persist(..)
                 | Effect::Publish(_)
                 | Effect::StartTimer(..)
                 | Effect::CancelTimer(_)

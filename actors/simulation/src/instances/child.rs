@@ -339,7 +339,7 @@ impl Witness<Instance> for InstanceLaws {
                 Effect::StartTimer(InstanceTimer::Look, at) => next_look = Some(*at),
                 Effect::Stop(_) => ends = true,
                 Effect::Reply(..) | Effect::CancelTimer(_) => {}
-                Effect::Persist(never) => match *never {},
+                Effect::Persist(_, never) => match *never {},
             }
         }
         let health = machine.view().health;

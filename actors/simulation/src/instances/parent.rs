@@ -362,7 +362,7 @@ impl Witness<Instances> for InstancesLaws {
                 | Effect::StartTimer(..)
                 | Effect::CancelTimer(_)
                 | Effect::Stop(_) => {}
-                Effect::Persist(never) => match *never {},
+                Effect::Persist(_, never) => match *never {},
             }
         }
         self.check_retired();

@@ -200,7 +200,7 @@ impl Witness<Inventory> for InventoryLaws {
                 Effect::Publish(news) => self.told(moment, news),
                 Effect::Reply(_, answer) => self.answered(answer),
                 Effect::Call { .. } | Effect::StartTimer(..) | Effect::CancelTimer(_) | Effect::Stop(_) => {}
-                Effect::Persist(never) => match *never {},
+                Effect::Persist(_, never) => match *never {},
             }
         }
         // Whoever has come meanwhile holds from here on, whatever it says of itself.

@@ -30,20 +30,18 @@ impl ProcessesLaws {
     pub(super) fn told(&mut self, news: &ProcessesNews, disk: &ProcessesDisk) {
         match news {
             ProcessesNews::Changed(report) => self.check_report(report, disk),
-            ProcessesNews::Ended(ending) => self.check(ending.tag, Stage::Gone, disk),
-            ProcessesNews::Retired { tag, .. } => self.check(*tag, Stage::Gone, disk),
-            ProcessesNews::Settled => {}
+            // That something has ended waits for no disk.
+            ProcessesNews::Ended(_) | ProcessesNews::Retired { .. } | ProcessesNews::Settled => {}
         }
     }
 
     fn check_report(&mut self, report: &ProcessReport, disk: &ProcessesDisk) {
         let stage = match report.phase {
-            // That an intent is on disk before anything comes of it is PRC-09.
-            ProcessPhase::Intended => return,
+            // That an intent is on disk before anything comes of it, and is retired in the end, is PRC-09.
+            ProcessPhase::Intended | ProcessPhase::Ended => return,
             ProcessPhase::Recalled | ProcessPhase::Stopping | ProcessPhase::Clearing => Stage::Intended,
             ProcessPhase::Spawned => Stage::Spawned,
             ProcessPhase::Ready => Stage::Ready,
-            ProcessPhase::Ended => Stage::Gone,
         };
         self.check(report.tag, stage, disk);
     }
@@ -55,13 +53,10 @@ impl ProcessesLaws {
             | ProcessesAnswer::RecallProcess(Ok(Recalled::Proven(launched))) => {
                 self.check(launched.tag, Stage::Ready, disk);
             }
-            ProcessesAnswer::StopProcess(Ok(ending)) | ProcessesAnswer::AwaitEnd(Ok(ending)) => {
-                self.check(ending.tag, Stage::Gone, disk);
-            }
             ProcessesAnswer::LaunchProcess(Err(_))
             | ProcessesAnswer::RecallProcess(_)
-            | ProcessesAnswer::StopProcess(Err(_))
-            | ProcessesAnswer::AwaitEnd(Err(_))
+            | ProcessesAnswer::StopProcess(_)
+            | ProcessesAnswer::AwaitEnd(_)
             | ProcessesAnswer::ListProcesses(_)
             | ProcessesAnswer::DescribeProcess(_)
             | ProcessesAnswer::ProcessReported(()) => {}

@@ -17,6 +17,7 @@ pub type Rows = BTreeMap<RegistrationNumber, Stored>;
 #[derive(Debug, Clone, Hash, Default)]
 pub struct RegistryDisk {
     rows: Rows,
+    /// Beyond the numbers of all changes of this run.
     ceiling: u64,
     run: RunNumber,
     begun: Timestamp,
@@ -73,8 +74,8 @@ impl RegistryDisk {
 
     /// Settles so many of the waiting writes as one commit.
     pub fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
-        let Self { rows, ceiling, writes, .. } = self;
-        let settled = writes.settle(count, outcome, |change| apply(rows, ceiling, change))?;
+        let Self { rows, writes, .. } = self;
+        let settled = writes.settle(count, outcome, |change| apply(rows, change))?;
         self.is_ahead |= outcome == Outcome::FailedButWritten;
         Some(settled)
     }
@@ -101,19 +102,14 @@ impl RegistryDisk {
     pub(crate) fn resolve(&mut self, took_effect: bool) {
         let doubtful = self.in_doubt.pop_front().unwrap_or_default();
         self.is_ahead |= took_effect;
-        let Self { rows, ceiling, .. } = self;
-        doubtful.into_iter().filter(|_| took_effect).for_each(|change| apply(rows, ceiling, change));
+        doubtful.into_iter().filter(|_| took_effect).for_each(|change| apply(&mut self.rows, change));
     }
 
     /// What a machine is built from.
     #[must_use]
     pub fn read(&self, now: Timestamp) -> Image {
-        Image {
-            stored: self.rows.values().cloned().collect(),
-            ceiling: self.ceiling,
-            run: self.run,
-            run_age: now.since(self.begun),
-        }
+        let stored = self.rows.values().cloned().collect();
+        Image::of(stored, self.ceiling, self.run, now.since(self.begun))
     }
 
     /// A snapshot was told: whoever heard it knows everything that is on the disk.
@@ -123,8 +119,9 @@ impl RegistryDisk {
 
     /// The host is gone, and so many of the waiting writes had reached the disk. The next run begins.
     pub fn begin_run(&mut self, reached: usize, now: Timestamp) {
-        let Self { rows, ceiling, writes, .. } = self;
-        writes.begin_run(reached, |change| apply(rows, ceiling, change));
+        let Self { rows, writes, .. } = self;
+        writes.begin_run(reached, |change| apply(rows, change));
+        self.ceiling = 0;
         self.run = self.run.next();
         self.begun = now;
         self.is_ahead = false;
@@ -133,6 +130,7 @@ impl RegistryDisk {
 
 impl Disk<Registry> for RegistryDisk {
     fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
+        self.ceiling = self.ceiling.max(change.ceiling());
         let Some(handed) = &mut self.handed else { return self.writes.take(ticket, change) };
         let written = self.writes.take(ticket, change.clone());
         if !matches!(written, Written::Failed(_)) {
@@ -142,12 +140,11 @@ impl Disk<Registry> for RegistryDisk {
     }
 }
 
-fn apply(rows: &mut Rows, ceiling: &mut u64, change: StoredChange) {
+fn apply(rows: &mut Rows, change: StoredChange) {
     for number in &change.delete {
         rows.remove(number);
     }
     rows.extend(change.put.into_iter().map(|stored| (stored.number, stored)));
-    *ceiling = (*ceiling).max(change.ceiling.unwrap_or(0));
 }
 
 /// How long the grace of what is restored lasts at least after a run began; used by the laws.

@@ -1,6 +1,10 @@
 //! What can happen to a small registry, and how much of it.
 
 use std::fmt;
+use std::sync::Arc;
+
+use callboard_actors::registry::Register;
+use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, PluginKey, SocketPath};
 
 use super::super::writes::Outcome;
 
@@ -25,6 +29,8 @@ pub struct RegistryBounds {
     pub waits: u8,
     /// How many writes fail, in any of three ways.
     pub failures: u8,
+    /// How often the disk becomes sick, and is sound again at any instant.
+    pub sicknesses: u8,
     /// How many steps crash.
     pub crashes: u8,
     /// How often the host is killed and started again.
@@ -47,6 +53,7 @@ impl RegistryBounds {
         renewals: 0,
         waits: 0,
         failures: 0,
+        sicknesses: 0,
         crashes: 0,
         restarts: 0,
         pauses: 0,
@@ -73,6 +80,8 @@ pub enum RegistryEvent {
     Settle(u8, Outcome),
     /// The next write will be refused at once.
     RefuseNext,
+    /// The disk becomes sick, or is sound again.
+    Disk(bool),
     /// The next step will crash.
     Crash,
     /// The store is read.
@@ -110,6 +119,8 @@ impl fmt::Display for RegistryEvent {
             Self::Settle(_, Outcome::Failed) => f.write_str("write-fails"),
             Self::Settle(_, Outcome::FailedButWritten) => f.write_str("write-fails-but-is-there"),
             Self::RefuseNext => f.write_str("disk-full"),
+            Self::Disk(true) => f.write_str("disk-hangs"),
+            Self::Disk(false) => f.write_str("disk-answers"),
             Self::Crash => f.write_str("crash-next"),
             Self::Load => f.write_str("load"),
             Self::Checked(number, true) => write!(f, "proven check={number}"),
@@ -119,4 +130,29 @@ impl fmt::Display for RegistryEvent {
             Self::Stop => f.write_str("stop"),
         }
     }
+}
+
+/// The allocation of this number.
+pub(super) fn allocation(who: u8) -> AllocationId {
+    AllocationId::new(name(who)).expect("a letter is a name")
+}
+
+/// What it says when it registers, with contents of this kind.
+pub(super) fn registering(who: u8, kind: u8, plugins: Vec<PluginKey>, is_provable: bool) -> Register {
+    let socket =
+        if kind == 0 { format!("/run/{}.sock", name(who)) } else { format!("/run/{}-new.sock", name(who)) };
+    Register {
+        policy: None,
+        plugins,
+        allocation: allocation(who),
+        socket: SocketPath::new(socket).expect("it is short and absolute"),
+        provider: is_provable.then(|| "zfs.example".into()),
+        version: None,
+        options: Arc::default(),
+    }
+}
+
+/// The policy that it registers with, where one is said.
+pub(super) fn policy(who: u8) -> Option<FailoverPolicy> {
+    Some(if who == 0 { FailoverPolicy::Newest } else { FailoverPolicy::Pinned(allocation(0)) })
 }

@@ -326,15 +326,7 @@ impl Witness<Registry> for RegistryLaws {
             | Input::Elapsed(RegistryTimer::GraceOver | RegistryTimer::CheckAgain | RegistryTimer::Calm(_))
             | Input::StopRequested(_) => None,
         };
-        let is_ungated = matches!(
-            input,
-            Input::Asked { ask: RegistryAsk::ReportFitness(_) | RegistryAsk::Renew(_), .. }
-                | Input::Elapsed(RegistryTimer::Calm(_))
-        );
-        // But a number beyond those that are reserved on disk waits for the disk.
-        let reserves =
-            |effect: &Effect<Registry>| matches!(effect, Effect::Persist(change) if change.ceiling.is_some());
-        let reading = Reading::of(effects, current, is_ungated && !effects.iter().any(reserves));
+        let reading = Reading::of(effects, current);
         self.is_told_ahead |= reading.is_told_ahead();
         let mut tales = Vec::new();
         match input {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use callboard_actors::registry::{
     Active, Departure, Entry, Registry, RegistryAnswer, RegistryNews, RegistryView, Standing, StoredChange,
 };
-use callboard_actors::shell::{AskId, Effect};
+use callboard_actors::shell::{AskId, Effect, Gate};
 use callboard_actors::vocabulary::{Fitness, Generation, PluginKey, RegistrationNumber, RunNumber};
 
 use super::super::law::Law;
@@ -17,20 +17,17 @@ use super::model::{Held, Scene, Served, Tale, UNTOLD};
 /// The effects of one step, by kind, each with its place.
 pub(super) struct Reading<'a> {
     current: Option<AskId>,
-    /// Whether what is said waits for no write: a crash takes it back to nobody's harm.
-    is_ungated: bool,
-    changes: Vec<(usize, &'a StoredChange)>,
+    changes: Vec<(usize, Gate, &'a StoredChange)>,
     answers: Vec<(usize, AskId, &'a RegistryAnswer)>,
     news: Vec<(usize, &'a RegistryNews)>,
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn of(effects: &'a [Effect<Registry>], current: Option<AskId>, is_ungated: bool) -> Self {
-        let mut reading =
-            Self { current, is_ungated, changes: Vec::new(), answers: Vec::new(), news: Vec::new() };
+    pub(super) fn of(effects: &'a [Effect<Registry>], current: Option<AskId>) -> Self {
+        let mut reading = Self { current, changes: Vec::new(), answers: Vec::new(), news: Vec::new() };
         for (place, effect) in effects.iter().enumerate() {
             match effect {
-                Effect::Persist(change) => reading.changes.push((place, change)),
+                Effect::Persist(gate, change) => reading.changes.push((place, *gate, change)),
                 Effect::Reply(id, answer) => reading.answers.push((place, *id, answer)),
                 Effect::Publish(news) => reading.news.push((place, news)),
                 Effect::Call { .. } | Effect::StartTimer(..) | Effect::CancelTimer(_) | Effect::Stop(_) => {}
@@ -39,9 +36,18 @@ impl<'a> Reading<'a> {
         reading
     }
 
-    /// Whether it says something before its write.
+    /// Whether it says something whose write need not be on disk.
     pub(super) fn is_told_ahead(&self) -> bool {
-        self.is_ungated && !self.changes.is_empty()
+        !self.changes.is_empty()
+    }
+
+    /// A change for which too little waits, or too much.
+    fn misgated(&self, is_promise: bool) -> Option<(Gate, Law)> {
+        let due = if is_promise { Gate::Promises } else { Gate::Nothing };
+        self.changes.iter().find_map(|(_, gate, _)| match gate {
+            gate if *gate < due => Some((*gate, Law::Shell1)),
+            gate => (*gate > due).then_some((*gate, Law::Shell1a)),
+        })
     }
 
     pub(super) fn answer_to(&self, id: AskId) -> Option<&'a RegistryAnswer> {
@@ -56,10 +62,7 @@ impl<'a> Reading<'a> {
 
     /// Whether something is said before all of this step's writes have been handed over, though it rests on them.
     fn is_ahead_of_its_write(&self) -> bool {
-        if self.is_ungated {
-            return false;
-        }
-        let Some((last, _)) = self.changes.last() else { return false };
+        let Some((last, ..)) = self.changes.last() else { return false };
         let answers = self.answers.iter().map(|(place, _, _)| place);
         let first_said = answers.chain(self.news.iter().map(|(place, _)| place)).min();
         let is_in_pieces = self.changes.len() > 1;
@@ -230,10 +233,12 @@ impl RegistryLaws {
     // === What is written ===
 
     fn check_written(&mut self, expected: Written, law: Law, has_roles: bool, reading: &Reading<'_>) {
-        let rows = || reading.changes.iter().flat_map(|(_, change)| &change.put);
+        // Only what is registered is promised.
+        let is_promise = matches!(law, Law::R3 | Law::R9) && !reading.changes.is_empty();
+        let rows = || reading.changes.iter().flat_map(|(_, _, change)| &change.put);
         let put = sorted(rows().map(|row| row.number).collect());
         let delete =
-            sorted(reading.changes.iter().flat_map(|(_, change)| change.delete.iter().copied()).collect());
+            sorted(reading.changes.iter().flat_map(|(_, _, change)| change.delete.iter().copied()).collect());
         let (expected_put, expected_delete) = (sorted(expected.put), sorted(expected.delete));
         let lacks = |has: &[RegistrationNumber], due: &[RegistrationNumber]| {
             due.iter().any(|number| has.binary_search(number).is_err())
@@ -251,6 +256,9 @@ impl RegistryLaws {
             if !is_so || row.confirmed_in != self.run {
                 self.verdict.violation(law, || format!("{row:?} was written, and that is not what is held"));
             }
+        }
+        if let Some((gate, law)) = reading.misgated(is_promise) {
+            self.verdict.violation(law, || format!("what is written is waited for by {gate:?}"));
         }
         if reading.is_ahead_of_its_write() {
             self.verdict

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::registry::{
@@ -11,8 +10,7 @@ use callboard_actors::registry::{
 };
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{
-    AllocationId, FailoverPolicy, Fitness, Generation, Moment, PluginKey, PluginName, PluginType, SocketPath,
-    Timestamp,
+    Fitness, Generation, Moment, PluginKey, PluginName, PluginType, Timestamp,
 };
 
 use super::super::law::Law;
@@ -22,7 +20,7 @@ use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Verdict, Violation, found, violation};
 use super::super::writes::Outcome;
 use super::disk::RegistryDisk;
-use super::event::{RegistryBounds, RegistryEvent, name};
+use super::event::{RegistryBounds, RegistryEvent, allocation, policy, registering};
 use super::laws::RegistryLaws;
 
 /// The world, with what may still happen.
@@ -36,6 +34,10 @@ pub struct RegistryWorld {
     orders: Vec<u8>,
     askers: u64,
     unanswered: BTreeSet<u64>,
+    /// Those of them who want a promise.
+    promises: BTreeSet<u64>,
+    /// Whether it was told to stop.
+    is_stopped: bool,
     verdict: Verdict,
 }
 
@@ -66,6 +68,8 @@ impl RegistryWorld {
             orders: vec![bounds.orders_each; usize::from(bounds.allocations)],
             askers: 0,
             unanswered: BTreeSet::new(),
+            promises: BTreeSet::new(),
+            is_stopped: false,
             verdict: Verdict::NONE,
         };
         world.load();
@@ -99,6 +103,9 @@ impl RegistryWorld {
     fn say(&mut self, ask: RegistryAsk) {
         self.askers += 1;
         self.unanswered.insert(self.askers);
+        if matches!(ask, RegistryAsk::Register(_)) {
+            self.promises.insert(self.askers);
+        }
         self.registry.ask(self.moment(), self.askers, ask);
     }
 
@@ -119,6 +126,7 @@ impl RegistryWorld {
         let registry = StandIn::begin(self.options.clone(), disk, laws, Rules::default());
         self.registry = registry.tampered_with(self.tamper.clone());
         self.unanswered.clear();
+        self.is_stopped = false;
     }
 
     fn pass(&mut self) {
@@ -149,6 +157,7 @@ impl RegistryWorld {
                 Left::News(..) | Left::Call { .. } => {}
             }
         }
+        self.look_at_the_sick_disk();
         let has_ended = self.registry.has_ended();
         let is_rebuilt = self.registry.is_loading() || self.registry.pauses_until().is_some();
         let StandIn { books, witness, .. } = &mut self.registry;
@@ -158,6 +167,21 @@ impl RegistryWorld {
             witness.compare_told(rows, books.waiting() > 0 || is_rebuilt);
         }
         self.verdict.heard_of(self.registry.witness.verdict.broken());
+    }
+
+    /// While its disk is sick nobody waits for a promise, and the registry ends when it is told to.
+    fn look_at_the_sick_disk(&mut self) {
+        self.promises.retain(|asker| self.unanswered.contains(asker));
+        if !self.registry.is_sick() || self.registry.machine().is_none() {
+            return;
+        }
+        if let Some(asker) = self.promises.first() {
+            let waits = || format!("the disk is sick, and promise {asker} is neither refused nor given");
+            self.verdict.violation(Law::Shell1a, waits);
+        }
+        if self.is_stopped {
+            self.verdict.violation(Law::Shell1a, || "the disk is sick, and it does not end".to_owned());
+        }
     }
 
     fn orders(&self, events: &mut Vec<RegistryEvent>) {
@@ -195,6 +219,11 @@ impl RegistryWorld {
                 events.extend(failed.map(|outcome| RegistryEvent::Settle(1, outcome)));
             }
             events.push(RegistryEvent::RefuseNext);
+        }
+        if self.registry.is_sick() {
+            events.push(RegistryEvent::Disk(false));
+        } else if self.left.sicknesses > 0 {
+            events.push(RegistryEvent::Disk(true));
         }
         if self.left.crashes > 0 && !self.registry.is_fuse_lit() {
             events.push(RegistryEvent::Crash);
@@ -297,6 +326,10 @@ impl Play for RegistryWorld {
                 self.left.failures -= 1;
                 self.registry.books.refuse_next();
             }
+            RegistryEvent::Disk(is_sick) => {
+                self.left.sicknesses -= u8::from(is_sick);
+                self.registry.disk(self.moment(), is_sick);
+            }
             RegistryEvent::Crash => {
                 self.left.crashes -= 1;
                 self.registry.light_fuse();
@@ -320,6 +353,7 @@ impl Play for RegistryWorld {
             }
             RegistryEvent::Stop => {
                 self.left.stops = false;
+                self.is_stopped = true;
                 self.registry.request_stop(self.moment(), StopMode::Stop);
             }
         }
@@ -330,7 +364,9 @@ impl Play for RegistryWorld {
     /// When nothing more happens but what must, everyone has an answer.
     fn settle(&mut self) -> Result<(), Violation> {
         for _ in 0..64 {
-            let next = if self.registry.books.waiting() > 0 {
+            let next = if self.registry.is_sick() {
+                RegistryEvent::Disk(false)
+            } else if self.registry.books.waiting() > 0 {
                 RegistryEvent::Settle(u8::MAX, Outcome::Written)
             } else if self.registry.is_loading() {
                 RegistryEvent::Load
@@ -352,27 +388,5 @@ impl Play for RegistryWorld {
             ),
             None => Ok(()),
         }
-    }
-}
-
-fn allocation(who: u8) -> AllocationId {
-    AllocationId::new(name(who)).expect("a letter is a name")
-}
-
-fn policy(who: u8) -> Option<FailoverPolicy> {
-    Some(if who == 0 { FailoverPolicy::Newest } else { FailoverPolicy::Pinned(allocation(0)) })
-}
-
-fn registering(who: u8, kind: u8, plugins: Vec<PluginKey>, is_provable: bool) -> Register {
-    let socket =
-        if kind == 0 { format!("/run/{}.sock", name(who)) } else { format!("/run/{}-new.sock", name(who)) };
-    Register {
-        policy: None,
-        plugins,
-        allocation: allocation(who),
-        socket: SocketPath::new(socket).expect("it is short and absolute"),
-        provider: is_provable.then(|| "zfs.example".into()),
-        version: None,
-        options: Arc::default(),
     }
 }

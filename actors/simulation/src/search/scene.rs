@@ -32,8 +32,15 @@ pub type Fault<S> = Option<Rc<dyn Tamper<<S as Scene>::Machine>>>;
 /// What an actor adds to the search: everything around it, and what can happen there.
 pub trait Scene: Clone + Debug + Hash {
     /// The machine of the actor.
-    type Machine: Machine<Ask: Clone + Hash, Answer: Hash, Call: Hash, Timer: Hash, News: Hash, View: Hash>
-        + Clone
+    type Machine: Machine<
+            Ask: Clone + Hash,
+            Answer: Hash,
+            Call: Hash,
+            Timer: Hash,
+            Change: Hash,
+            News: Hash,
+            View: Hash,
+        > + Clone
         + Hash;
     /// Its disk.
     type Disk: Disk<Self::Machine> + Clone + Debug + Hash;

@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use callboard_actors::persister::{DecodeError, DiskFault, Reached, Record, Write, decode};
-use callboard_actors::registry::{CounterRow, Image, OWNER, RegistrationRow, image_of, operations_of};
+use callboard_actors::persister::{DecodeError, DiskFault, Reached, Write, decode};
+use callboard_actors::registry::{Image, OWNER, RegistrationRow, image_of, operations_of};
 
 use super::super::came::Came;
 use super::super::database::{
@@ -19,7 +19,7 @@ use super::event::Happening;
 use super::host_model::{HostModel, Signal};
 
 /// What lies in the database of a registry.
-const READERS: &[Reader] = &[read_table::<CounterRow>, read_table::<RegistrationRow>];
+const READERS: &[Reader] = &[read_table::<RegistrationRow>];
 
 /// What can happen to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +146,9 @@ impl HostModel {
 
     /// The plain disk follows.
     fn note_commit(&mut self, count: usize, step: Step) {
+        if let Step::Committed { is_written } = step {
+            self.registry_disk(!is_written);
+        }
         let books = &mut self.registry.books;
         let settlement = match step {
             Step::Committed { is_written: true } => books.settle(count, Outcome::Written),
@@ -295,13 +298,7 @@ impl HostModel {
 
 /// What the registry is built from, as production reads it, in the run of this other image.
 fn image(rows: Vec<Row>, plain: &Image) -> Result<Image, DecodeError> {
-    let (mut registrations, mut counters) = (Vec::new(), Vec::new());
-    for ((table, _), record) in rows {
-        if table == CounterRow::TABLE.0 {
-            counters.push(decode(&record)?);
-        } else {
-            registrations.push(decode(&record)?);
-        }
-    }
-    Ok(image_of(registrations.into_iter(), counters.into_iter(), 0, plain.run, plain.run_age))
+    let registrations = rows.iter().map(|(_, record)| decode(record));
+    let registrations = registrations.collect::<Result<Vec<RegistrationRow>, _>>()?;
+    Ok(image_of(registrations.into_iter(), plain.ceiling, plain.run, plain.run_age))
 }

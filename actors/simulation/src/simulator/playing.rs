@@ -148,9 +148,18 @@ impl HostModel {
             self.database_does(DatabaseDoing::Tell);
             return;
         }
+        self.registry_disk(outcome != Outcome::Written);
         let moment = self.moment();
         if let Some(settled) = self.registry.books.settle(count as usize, outcome) {
             self.registry.settled(moment, settled);
+        }
+    }
+
+    /// The registry hears that its disk is sick, or sound again.
+    pub(super) fn registry_disk(&mut self, is_sick: bool) {
+        if self.registry.is_sick() != is_sick {
+            let moment = self.moment();
+            self.registry.disk(moment, is_sick);
         }
     }
 

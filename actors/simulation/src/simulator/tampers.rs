@@ -143,7 +143,7 @@ impl Tampers {
     #[must_use]
     pub fn launch_unwritten() -> Self {
         let launched = Spoils(|_, mut effects: Vec<Effect<Processes>>| {
-            effects.sort_by_key(|effect| matches!(effect, Effect::Persist(ProcessesChange::Keep(_))));
+            effects.sort_by_key(|effect| matches!(effect, Effect::Persist(_, ProcessesChange::Keep(_))));
             effects
         });
         Self { processes: Some(Rc::new(launched)), ..Self::default() }

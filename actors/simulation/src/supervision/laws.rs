@@ -351,7 +351,7 @@ impl Witness<Supervisor> for SupervisionLaws {
                 Effect::Publish(news) => self.tells(news),
                 Effect::Reply(id, answer) => self.answers(moment.now, *id, answer),
                 Effect::Stop(ending) => self.ends(ending),
-                Effect::Persist(never) => match *never {},
+                Effect::Persist(_, never) => match *never {},
             }
         }
         self.must_go_on();

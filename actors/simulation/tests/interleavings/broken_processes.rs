@@ -17,7 +17,7 @@ fn spoiled(law: Law, bounds: ProcessesBounds, spoil: Spoil<Processes>) {
 }
 
 const fn keeps(effect: &Effect<Processes>) -> bool {
-    matches!(effect, Effect::Persist(ProcessesChange::Keep(_)))
+    matches!(effect, Effect::Persist(_, ProcessesChange::Keep(_)))
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn an_owner_that_writes_no_intent_down_breaks_prc_09() {
 fn an_owner_that_retires_a_record_when_its_process_is_ready_breaks_prc_09() {
     spoiled(Law::Prc9, LAUNCHED, |_, mut effects| {
         for effect in &mut effects {
-            if let Effect::Persist(change @ ProcessesChange::Keep(_)) = effect
+            if let Effect::Persist(_, change @ ProcessesChange::Keep(_)) = effect
                 && let ProcessesChange::Keep(records) = &*change
                 && let Some(record) = records.iter().find(|record| record.is_ready)
             {
@@ -49,9 +49,9 @@ fn an_owner_that_retires_a_record_when_its_process_is_ready_breaks_prc_09() {
 }
 
 #[test]
-fn an_owner_that_retires_no_record_breaks_shell_1() {
-    spoiled(Law::Shell1, ProcessesBounds { exits: 1, ..LAUNCHED }, |_, effects| {
-        without(effects, |effect| matches!(effect, Effect::Persist(ProcessesChange::Forget(_))))
+fn an_owner_that_retires_no_record_breaks_prc_09() {
+    spoiled(Law::Prc9, ProcessesBounds { exits: 1, ..LAUNCHED }, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Persist(_, ProcessesChange::Forget(_))))
     });
 }
 
@@ -59,7 +59,9 @@ fn an_owner_that_retires_no_record_breaks_shell_1() {
 fn an_owner_that_tells_that_a_process_is_ready_before_it_is_written_breaks_shell_1() {
     spoiled(Law::Shell1, LAUNCHED, |_, mut effects| {
         let is_ready = |effect: &Effect<Processes>| match effect {
-            Effect::Persist(ProcessesChange::Keep(records)) => records.iter().any(|record| record.is_ready),
+            Effect::Persist(_, ProcessesChange::Keep(records)) => {
+                records.iter().any(|record| record.is_ready)
+            }
             _ => false,
         };
         effects.sort_by_key(is_ready);

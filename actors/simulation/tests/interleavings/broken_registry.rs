@@ -4,7 +4,7 @@ use callboard_actors::registry::{
     Active, ActiveReason, Describe, Entry, Image, Lack, Register, Registered, Registry, RegistryAnswer,
     RegistryAsk, RegistryNews, RegistryTimer, Standby, StoredChange,
 };
-use callboard_actors::shell::{Effect, Effects, Input, Machine};
+use callboard_actors::shell::{Effect, Effects, Gate, Input, Machine};
 use callboard_actors::vocabulary::{Generation, Moment, RegistrationNumber, RunNumber};
 use callboard_simulation::{Law, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils, Tamper};
 
@@ -183,7 +183,10 @@ fn a_registry_that_writes_at_the_goodbye_of_the_unknown_breaks_r4() {
             let delete = vec![RegistrationNumber::new(1)];
             effects.insert(
                 0,
-                Effect::Persist(StoredChange { delete: delete.into(), ..StoredChange::default() }),
+                Effect::Persist(
+                    Gate::Nothing,
+                    StoredChange { delete: delete.into(), ..StoredChange::default() },
+                ),
             );
         }
         effects
@@ -195,7 +198,7 @@ fn a_registry_that_writes_half_a_monolith_breaks_r5() {
     let monolith = RegistryBounds { has_monolith: true, ..SMALL };
     spoiled(Law::R5, monolith, |_, mut effects| {
         for effect in &mut effects {
-            if let Effect::Persist(change) = effect {
+            if let Effect::Persist(_, change) = effect {
                 change.put.truncate(1);
             }
         }
@@ -262,9 +265,32 @@ fn a_registry_that_answers_before_it_writes_breaks_shell_1() {
     });
 }
 
+/// Has so much wait for everything that is written.
+fn gated(mut effects: Vec<Effect<Registry>>, due: Gate) -> Vec<Effect<Registry>> {
+    for effect in &mut effects {
+        if let Effect::Persist(gate, _) = effect {
+            *gate = due;
+        }
+    }
+    effects
+}
+
+#[test]
+fn a_registry_that_promises_what_is_not_on_disk_breaks_shell_1() {
+    spoiled(Law::Shell1, SMALL, |_, effects| gated(effects, Gate::Nothing));
+}
+
+#[test]
+fn a_registry_whose_takeover_waits_for_the_disk_breaks_shell_1a() {
+    let bounds = RegistryBounds { reports: 2, orders_each: 1, ..SMALL };
+    spoiled(Law::Shell1a, bounds, |_, effects| gated(effects, Gate::Everything));
+}
+
 #[test]
 fn a_registry_that_does_not_write_breaks_shell_1() {
-    spoiled(Law::Shell1, SMALL, |_, effects| without(effects, |effect| matches!(effect, Effect::Persist(_))));
+    spoiled(Law::Shell1, SMALL, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Persist(..)))
+    });
 }
 
 #[test]
@@ -285,7 +311,7 @@ fn a_registry_that_answers_nobody_breaks_shell_7() {
 fn a_registry_that_confirms_in_another_run_breaks_r3() {
     spoiled(Law::R3, SMALL, |_, mut effects| {
         for effect in &mut effects {
-            if let Effect::Persist(change) = effect {
+            if let Effect::Persist(_, change) = effect {
                 change.put.iter_mut().for_each(|row| row.confirmed_in = RunNumber::new(0));
             }
         }

@@ -114,3 +114,13 @@ fn every_order_of_new_generations_gives_none_twice_r1() {
         RegistryBounds { failures: 1, crashes: 1, restarts: 1, ..small },
     );
 }
+
+#[test]
+fn every_order_with_a_sick_disk_refuses_promises_and_holds_up_nothing_else_shell_1a() {
+    let small = RegistryBounds { sicknesses: 1, reports: 1, ..BRIEF };
+    holds("a sick disk", small, RegistryBounds { sicknesses: 2, reports: 2, renewals: 1, ..BRIEF });
+    let small = RegistryBounds { sicknesses: 1, stops: true, waits: 1, ..BRIEF };
+    holds("a sick disk at a stop", small, RegistryBounds { failures: 1, crashes: 1, ..small });
+    let small = RegistryBounds { sicknesses: 1, restarts: 1, ..BRIEF };
+    holds("a sick disk and a killed host", small, RegistryBounds { reports: 1, pauses: 1, ..small });
+}
