@@ -25,6 +25,7 @@ use callboard_actors::datadir::Lost;
 use callboard_actors::driver::client::DriverConnections;
 use callboard_actors::lease::Connections;
 use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
+use callboard_actors::pauses::{self, Pause};
 use callboard_actors::persister::Persister;
 use callboard_actors::process::TaskProcesses;
 use callboard_actors::shell::{Address, Clock, Database, IN_FLIGHT_MAX, Settings};
@@ -67,6 +68,9 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     let present =
         Database::following(present, database.run(), options.disk_health.clone(), options.notices.clone());
     let lost = directory::watch(directory, ended.clone());
+    if options.clock.is_none() {
+        watch_for_pauses(ended.clone());
+    }
     let host = host(&options, owner, present, ended, lost);
     let (budget, settings) = (options.budget, settings(&options));
     let mut parts = parts(&host, options, layout, (database.clone(), tell_database));
@@ -98,6 +102,24 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     let started = host.supervisor().ask(AwaitStarted).await;
     started.map_err(|error| StartError::Ended(error.to_string()))?.map_err(StartError::from)?;
     Ok(host)
+}
+
+/// Watches for pauses of this process as long as the host runs. A host with a clock of its own, as in a script, has none.
+fn watch_for_pauses(mut ended: watch::Receiver<Option<HostEnd>>) {
+    let say = |pause: Pause| {
+        tracing::warn!(
+            seconds = pause.length().as_secs(),
+            suspended_seconds = pause.suspended.as_secs(),
+            "the host did not run for a while: it was stopped, its machine was suspended, or it got no processor; \
+             deadlines that passed meanwhile are postponed"
+        );
+    };
+    actix_rt::spawn(async move {
+        tokio::select! {
+            () = pauses::watch(say) => {}
+            _ = ended.wait_for(Option::is_some) => {}
+        }
+    });
 }
 
 /// The handles of a host whose actors are about to start.

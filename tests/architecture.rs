@@ -28,11 +28,12 @@ const MACHINES: &[(&str, &[&str])] = &[
 /// Within `actors/src`: each folder, and the folders it may import. The folder of a shell includes that of its machine, which has the
 /// same name in `actors/machines/src`.
 const ACTORS: &[(&str, &[&str])] = &[
+    ("pauses", &[]),
     ("persister", &["vocabulary"]),
-    ("shell", &["vocabulary", "persister", "kernel"]),
+    ("shell", &["pauses", "vocabulary", "persister", "kernel"]),
     ("rpc", &["vocabulary"]),
-    ("csi", &["vocabulary", "rpc"]),
-    ("goplugin", &["vocabulary", "rpc"]),
+    ("csi", &["pauses", "vocabulary", "rpc"]),
+    ("goplugin", &["pauses", "vocabulary", "rpc"]),
     ("hclspec", &["vocabulary"]),
     ("machine", &[]),
     ("datadir", &[]),
@@ -46,7 +47,10 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("logmon", &[]),
     ("catalog", &["vocabulary", "shell", "goplugin", "process", "processes", "hclspec"]),
     ("topology", &[]),
-    ("driver", &["vocabulary", "shell", "rpc", "goplugin", "process", "processes", "topology", "lease"]),
+    (
+        "driver",
+        &["pauses", "vocabulary", "shell", "rpc", "goplugin", "process", "processes", "topology", "lease"],
+    ),
     ("eventor", &["vocabulary", "shell", "goplugin", "driver"]),
     ("drivers", &["vocabulary", "shell", "process", "processes", "driver", "eventor", "lease"]),
     ("allocdir", &["vocabulary", "users", "mounts", "driver"]),
@@ -58,7 +62,7 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("inventory", &["vocabulary", "shell", "instances", "driver", "drivers", "allocation", "allocations"]),
     ("allocation", &["vocabulary", "shell", "csi", "registry", "instances"]),
     ("allocations", &["vocabulary", "shell", "machine", "allocation"]),
-    ("supervisor", &["vocabulary", "shell"]),
+    ("supervisor", &["pauses", "vocabulary", "shell"]),
 ];
 
 /// What pure files may not name: runtimes, clocks, sockets, databases, random sources, the system.

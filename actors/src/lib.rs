@@ -9,6 +9,8 @@ pub use callboard_machines::{conversation, kernel, vocabulary};
 #[cfg(test)]
 use callboard_machines::stage;
 
+pub mod pauses;
+
 pub mod shell;
 
 pub mod persister;

@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use callboard_proto::csi::v1 as wire;
-use tokio::time::timeout;
 use tonic::{Response, Status};
 use wire::controller_client::ControllerClient;
 use wire::identity_client::IdentityClient;
@@ -12,6 +11,7 @@ use wire::node_client::NodeClient;
 
 use super::convert;
 use super::{Answer, CallError, Limits, Readiness, Rpc, Step};
+use crate::pauses;
 use crate::rpc::{Cause, Channel, Fault, Listener, SocketFile, asked, cause, connect_to_socket, socket_file};
 use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, SocketPath,
@@ -54,7 +54,7 @@ impl Connection {
         prove: impl FnOnce(&Listener) -> Result<(), String>,
         on_end: impl FnOnce(Option<String>) + Send + 'static,
     ) -> Result<Self, CallError> {
-        let dialled = timeout(limits.dial_deadline, connect_to_socket(endpoint, prove, on_end)).await;
+        let dialled = pauses::within(limits.dial_deadline, connect_to_socket(endpoint, prove, on_end)).await;
         match dialled.unwrap_or(Err(Cause::DeadlineExceeded)) {
             Ok((file, channel)) => Ok(Self { endpoint: endpoint.clone(), file, limits, channel }),
             Err(cause) => Err(CallError::new(Step::Dial, endpoint.clone(), limits.dial_deadline, cause)),
@@ -199,7 +199,7 @@ impl Connection {
         answer: impl Future<Output = Result<Response<W>, Status>>,
         convert: fn(W) -> Result<T, Fault>,
     ) -> Result<T, CallError> {
-        let outcome = match timeout(deadline, answer).await {
+        let outcome = match pauses::within(deadline, answer).await {
             Ok(Ok(answer)) => convert(answer.into_inner()).map_err(Cause::Fault),
             Ok(Err(status)) => Err(cause(&status, UNREADABLE_RULE)),
             Err(_) => Err(Cause::DeadlineExceeded),

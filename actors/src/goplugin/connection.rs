@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use callboard_proto::goplugin as wire;
 use callboard_proto::{base, hclspec};
-use tokio::time::timeout;
 use tonic::{Response, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
@@ -15,6 +14,7 @@ use wire::grpc_controller_client::GrpcControllerClient;
 use super::handshake::PluginEndpoint;
 use super::info::{PluginConfig, PluginInfo};
 use super::stdio::Stdio;
+use crate::pauses;
 use crate::rpc::{
     self, Cause, Channel, Code, Fault, Listener, asked, cause, connect_to_port, connect_to_proven_port,
     connect_to_socket,
@@ -121,7 +121,7 @@ impl Connection {
         limits: Limits,
         connecting: impl Future<Output = Result<Channel, Cause>>,
     ) -> Result<Self, CallError> {
-        let dialled = timeout(limits.dial_deadline, connecting).await;
+        let dialled = pauses::within(limits.dial_deadline, connecting).await;
         match dialled.unwrap_or(Err(Cause::DeadlineExceeded)) {
             Ok(channel) => Ok(Self { endpoint: endpoint.clone(), limits, channel }),
             Err(cause) => Err(CallError::new(Step::Dial, endpoint.clone(), limits.dial_deadline, cause)),
@@ -228,7 +228,7 @@ impl Connection {
         answer: impl Future<Output = Result<Response<W>, Status>>,
         convert: impl FnOnce(W) -> Result<T, Fault>,
     ) -> Result<T, CallError> {
-        let outcome = match timeout(deadline, answer).await {
+        let outcome = match pauses::within(deadline, answer).await {
             Ok(Ok(answer)) => convert(answer.into_inner()).map_err(Cause::Fault),
             Ok(Err(status)) => Err(cause(&status, UNREADABLE_RULE)),
             Err(_) => Err(Cause::DeadlineExceeded),

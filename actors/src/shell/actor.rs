@@ -13,6 +13,7 @@ use super::port::{Environment, ShellPort};
 use super::spawn::{EndingCell, Settings};
 use super::store::{Store, first_epoch};
 use crate::kernel::{CallLost, Event, Kernel, Limits, Machine, Terms};
+use crate::pauses;
 use crate::persister::{DiskHealth, Settled};
 use crate::vocabulary::Timestamp;
 
@@ -40,6 +41,8 @@ pub(super) struct Shell<M: Machine, D, S> {
     kernel: Kernel<M, ShellTerms>,
     environment: Environment<M, D, S>,
     armed: Option<(Timestamp, SpawnHandle)>,
+    /// The number of the latest pause of the process for which its timers were postponed.
+    pause: u64,
 }
 
 /// The shell needs no structural pinning: actix only requires that it is `Unpin`.
@@ -71,7 +74,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
             readers_ever: 0,
             settings,
         };
-        Self { kernel: Kernel::new(config, limits, first_epoch()), environment, armed: None }
+        Self { kernel: Kernel::new(config, limits, first_epoch()), environment, armed: None, pause: 0 }
     }
 
     pub(super) fn handle_event(&mut self, event: Event<M, ShellTerms>, context: &mut Context<Self>) {
@@ -93,6 +96,15 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
         }));
     }
 
+    /// Postpones the timers that were set before a pause of the process by its length: nobody could look meanwhile.
+    fn postpone_timers(&mut self) {
+        if let Some(pause) = pauses::latest().filter(|pause| pause.number > self.pause) {
+            self.pause = pause.number;
+            let set_by = self.environment.settings.clock.last_before(&pause);
+            self.kernel.postpone_timers(set_by, pause.length());
+        }
+    }
+
     /// Wakes the kernel when its next timer is due.
     fn arm(&mut self, context: &mut Context<Self>) {
         let Some(next) = self.kernel.next_timer() else { return };
@@ -106,6 +118,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
         let pause = next.since(self.environment.settings.clock.now());
         let handle = context.run_later(pause, |shell, context| {
             shell.armed = None;
+            shell.postpone_timers();
             shell.handle_event(Event::TimersDue, context);
         });
         self.armed = Some((next, handle));

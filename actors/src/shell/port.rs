@@ -25,6 +25,7 @@ use crate::kernel::{
     CallLost, Effects, Ending, Event, Input, JournalEntry, Machine, Outgoing, Port, Refusal, StopStep,
     Ticket, Written, panic_message,
 };
+use crate::pauses;
 use crate::vocabulary::text::bounded;
 use crate::vocabulary::{Moment, Timestamp};
 
@@ -277,7 +278,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
         let to = self.context.address();
         let task = actix_rt::spawn(async move {
             // Dropping a call at its deadline may panic, as well as running it.
-            let bounded = async move { tokio::time::timeout(deadline, future).await };
+            let bounded = pauses::within(deadline, future);
             let outcome = match AssertUnwindSafe(bounded).catch_unwind().await {
                 Ok(Ok(outcome)) => Ok(outcome),
                 Ok(Err(_elapsed)) => Err(CallLost::DeadlineExceeded(deadline)),

@@ -14,6 +14,7 @@ use super::{
     Call, ChildDescription, ChildSpec, Outcome, Plan, Standing, StopOutcome, Supervisor, SupervisorNews,
     SupervisorSpec,
 };
+use crate::pauses;
 use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode, StopStep};
 
 /// The timeout for a killed child to be gone. Only a child that blocks the thread takes that long.
@@ -278,7 +279,7 @@ async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Dur
     let mut waited = deadline;
     loop {
         let left = waited.saturating_sub(began.elapsed());
-        match tokio::time::timeout(left, running.ended()).await {
+        match pauses::within(left, running.ended()).await {
             Ok(Ending::Normal) => return StopOutcome::Stopped,
             Ok(ending) => return StopOutcome::Crashed { reason: ending.to_string() },
             Err(_elapsed) => {}

@@ -177,6 +177,11 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.timers.next()
     }
 
+    /// Postpones the timers that were set by then: the process was paused for so long since. What comes first stays first.
+    pub fn postpone_timers(&mut self, set_by: Timestamp, by: Duration) {
+        self.timers.postpone(set_by, by);
+    }
+
     /// Whether a call is still waited for.
     pub fn awaits(&self, call: u64) -> bool {
         self.calls.awaits(call)

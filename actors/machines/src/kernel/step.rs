@@ -61,7 +61,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                     let waiting = self.of_told(Item::Call(key, deadline, call));
                     self.told.push(waiting);
                 }
-                Effect::StartTimer(timer, at) => self.timers.start(timer, at),
+                Effect::StartTimer(timer, at) => self.timers.start(timer, at, port.now()),
                 Effect::CancelTimer(timer) => self.timers.cancel(&timer),
                 Effect::Stop(ending) => {
                     let waiting = self.of_promises(Item::Stop(ending));

@@ -16,6 +16,7 @@ use super::status::Failure;
 use super::{Asked, DriverError, DriverRpc};
 use crate::driver::spec::DriverLimits;
 use crate::lease::{Gate, NotAdmitted, Pass};
+use crate::pauses;
 use crate::rpc::Channel;
 use crate::vocabulary::{DriverName, Generation};
 
@@ -117,7 +118,7 @@ impl Line {
     {
         let in_flight = self.begin(rpc)?;
         let stub = self.stub();
-        let answer = timeout(deadline, async {
+        let answer = pauses::within(deadline, async {
             let _place = self.place().await;
             question(stub).await
         });
