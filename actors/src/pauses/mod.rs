@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use tokio::time::error::Elapsed;
 
 /// How often the process notes that it runs.
-pub(crate) const NOTED_EVERY: Duration = Duration::from_millis(500);
+pub const NOTED_EVERY: Duration = Duration::from_millis(500);
 /// How much later than that it may be before it was paused. A busy machine delays a process by less.
 const TOLERANCE: Duration = Duration::from_secs(2);
 /// How long a call whose deadline passed in a pause goes on at least: what has been answered meanwhile can be read by then.
@@ -98,7 +98,8 @@ pub fn latest() -> Option<Pause> {
 }
 
 /// For how long the machine has been suspended in all, as far as it was watched.
-pub(crate) fn suspended() -> Duration {
+#[must_use]
+pub fn suspended() -> Duration {
     Duration::from_nanos(SUSPENDED.load(Ordering::Relaxed))
 }
 

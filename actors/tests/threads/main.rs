@@ -13,6 +13,7 @@ mod sync {
     pub(crate) use std::sync::PoisonError;
 }
 
+use callboard_actors::pauses;
 use callboard_machines::{kernel, vocabulary};
 
 #[allow(
