@@ -183,6 +183,17 @@ fn a_demo_that_is_interrupted_ends_everything_it_has_started() {
     demo.left_nothing();
 }
 
+/// Tasks that are killed with the demo leave their mounts if it runs as root.
+#[test]
+fn a_demo_that_is_interrupted_while_tasks_run_leaves_no_directory_and_no_mount() {
+    let mut demo = Demo::play(&[]);
+    demo.line_with("9. The driver is killed");
+    demo.signal(Signal::INT);
+    let (status, output, complaints) = demo.ended();
+    assert_eq!(status.code(), Some(130), "{output}\n{complaints}");
+    demo.left_nothing();
+}
+
 #[test]
 fn a_demo_that_is_killed_takes_its_host_and_the_plugins_along() {
     let mut demo = Demo::play(&[]);

@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use callboard_actors::mounts::MountTable;
 use callboard_actors::vocabulary::SocketPath;
+use rustix::mount::UnmountFlags;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::error::DemoError;
+use crate::output::complain;
 
 /// The plugin of all allocations in the demo.
 pub(super) const PLUGIN: &str = "hostpath";
@@ -183,6 +186,27 @@ impl Workspace {
         })?;
         Ok(sockets)
     }
+}
+
+impl Drop for Workspace {
+    /// Tasks that were killed leave mounts in their directories. While one stays, nothing is removed: it may show other files.
+    fn drop(&mut self) {
+        if let Err(error) = unmount_below(self.directory.path()) {
+            self.directory.disable_cleanup(true);
+            let path = self.directory.path().display();
+            complain(&format!("callboard: {path} is left, since its mounts cannot be removed: {error}"));
+        }
+    }
+}
+
+fn unmount_below(directory: &Path) -> io::Result<()> {
+    let table = MountTable::parse(&fs::read_to_string("/proc/self/mountinfo")?);
+    // The kernel names mount points without links.
+    for mount in table.at_or_below(&directory.canonicalize()?) {
+        // A killed process may use it for another instant.
+        rustix::mount::unmount(&mount.place, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)?;
+    }
+    Ok(())
 }
 
 fn find_sockets(directory: &Path, sockets: &mut Vec<PathBuf>) -> io::Result<()> {
