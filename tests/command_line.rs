@@ -290,6 +290,37 @@ fn a_plugin_that_hangs_is_restarted_when_its_configuration_says_so_and_else_wait
     );
 }
 
+#[test]
+fn a_name_with_an_underscore_and_a_negative_limit_are_remarked_on_or_refused_where_that_is_said_c030_c147() {
+    let odd = ["--name=odd_zfs.example", "--max-volumes=-1"];
+    let quick = "health_timeout = \"500ms\"";
+    let taken = allocation("a", "zfs", "node", &odd, "strict = false");
+    let refused = allocation("b", "nfs", "node", &odd, quick);
+    let limited = allocation("c", "smb", "node", &odd[1..], "");
+    let stage = Stage::new(&format!("strict = true\n{taken}{refused}{limited}"));
+    let host = stage.run();
+    let node = host.until_active("csi-node", "zfs", "a");
+    let remarks: Vec<_> =
+        node["remarks"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let [name, limit] = remarks[..] else { panic!("{node:#}") };
+    assert!(name.contains("\"odd_zfs.example\", expected a domain name"), "{name}");
+    assert_eq!(limit, "max_volumes_per_node is -1, below zero (rule C147); it counts as no limit");
+    assert_eq!((&node["health"], &node["max_volumes"]), (&"healthy".into(), &0.into()));
+    let shown = String::from_utf8(host.ask(&["status", "zfs"]).stdout).expect("it is text");
+    assert!(shown.contains("rule C030") && shown.contains("it counts as no limit"), "{shown}");
+
+    let status =
+        host.until("a refused answer", |status| plugin(status, "csi-node", "smb")["health"] == "unhealthy");
+    let refused = plugin(&status, "csi-node", "smb");
+    let reason = refused["reason"].as_str().expect("a text");
+    assert!(reason.contains("max_volumes_per_node is -1, below zero (rule C147)"), "{reason}");
+    host.until("why b is not healthy", |status| {
+        task(status, "b")["last_event"].as_str().is_some_and(|event| event.contains("rule C030"))
+    });
+    let strict = |name| &task(&status, name)["watching"]["strict"];
+    assert_eq!((strict("a"), strict("b")), (&false.into(), &true.into()));
+}
+
 fn signal(pid: u64, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
     kill_process(pid, signal).expect("it lives");
@@ -320,7 +351,9 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     assert_eq!(keys(task(&status, "a")), set(allocation_keys));
     assert_eq!(
         keys(&task(&status, "a")["watching"]),
-        set("probe_interval_ms call_deadline_ms failures_until_unhealthy restart_grace_ms restart_when")
+        set(
+            "probe_interval_ms call_deadline_ms failures_until_unhealthy restart_grace_ms restart_when strict"
+        )
     );
     let tree = host.json(&["tree"]);
     assert_eq!(

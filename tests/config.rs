@@ -114,6 +114,7 @@ fn an_allocation_says_how_it_is_probed_and_when_it_is_restarted() {
     let config = parse(
         r#"
         data_dir = "/d"
+        strict = true
         [restart]
         attempts = "forever"
         delay = "2s"
@@ -128,6 +129,7 @@ fn an_allocation_says_how_it_is_probed_and_when_it_is_restarted() {
         call_deadline = "3s"
         failures_until_unhealthy = 4
         restart_grace = "0s"
+        strict = false
 
         [[allocation]]
         name = "b"
@@ -147,8 +149,10 @@ fn an_allocation_says_how_it_is_probed_and_when_it_is_restarted() {
         call_deadline: second(3),
         failures_until_unhealthy: Some(4),
         restart_grace: second(0),
+        strict: Some(false),
     };
-    assert_eq!((a.probing, b.probing, b.restart_when), (probing, Probing::default(), RestartWhen::Never));
+    let others = Probing { strict: Some(true), ..Probing::default() };
+    assert_eq!((a.probing, b.probing, b.restart_when), (probing, others, RestartWhen::Never));
 }
 
 #[test]
@@ -386,8 +390,8 @@ fn everything_that_is_wrong_is_told_at_once_and_in_the_order_of_the_file() {
         "host.toml:23:8: a second allocation is named \"b\"; each needs a name of its own",
         "host.toml:26:11: `command` of the allocation is an empty list",
         "host.toml:27:1: unknown key `colour` in the allocation; known here: name, plugin, type, command, args, env, \
-         health_timeout, restart_when, probe_interval, call_deadline, failures_until_unhealthy, restart_grace, failover, \
-         start, stop_grace",
+         health_timeout, restart_when, probe_interval, call_deadline, failures_until_unhealthy, restart_grace, strict, \
+         failover, start, stop_grace",
     ];
     assert_eq!(complaints(WRONG), expected);
 }

@@ -73,13 +73,14 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
 
 fn watching(task: &TaskReport) -> wire::Watching {
     let (limits, inventory) = (InstanceLimits::default(), InventoryOptions::default());
-    let Probing { interval, call_deadline, failures_until_unhealthy, restart_grace } = task.probing;
+    let Probing { interval, call_deadline, failures_until_unhealthy, restart_grace, strict } = task.probing;
     wire::Watching {
         probe_interval_ms: millis(interval.unwrap_or(limits.round)),
         call_deadline_ms: millis(call_deadline.unwrap_or(limits.call_deadline)),
         failures_until_unhealthy: failures_until_unhealthy.unwrap_or(limits.failures_until_unhealthy),
         restart_grace_ms: millis(restart_grace.unwrap_or(inventory.restart_grace)),
         restart_when: task.restart_when.to_string(),
+        strict: strict.unwrap_or(limits.connection.strict),
     }
 }
 
@@ -149,7 +150,11 @@ mod tests {
             is_wanted: true,
             attempt: Attempt::new(3),
             restart_when: RestartWhen::UnhealthyFor(Duration::from_secs(120)),
-            probing: Probing { interval: Some(Duration::from_secs(5)), ..Probing::default() },
+            probing: Probing {
+                interval: Some(Duration::from_secs(5)),
+                strict: Some(true),
+                ..Probing::default()
+            },
             exit: Some(LastExit {
                 exit: Some(ProcessExit::Signal(9)),
                 how: "signal 9".to_owned(),
@@ -195,6 +200,7 @@ mod tests {
                 failures_until_unhealthy: 1,
                 restart_grace_ms: 15_000,
                 restart_when: "unhealthy-for 120s".to_owned(),
+                strict: true,
             }),
             ..wire::AllocationStatus::default()
         };

@@ -149,6 +149,7 @@ fn watching(watching: &wire::Watching) -> Value {
         "failures_until_unhealthy": watching.failures_until_unhealthy,
         "restart_grace_ms": watching.restart_grace_ms,
         "restart_when": watching.restart_when,
+        "strict": watching.strict,
     })
 }
 

@@ -38,7 +38,8 @@ fn lines(thing: &Value, indent: &str, palette: Palette, text: &mut String) {
             Value::Array(all) if all.iter().all(|one| !one.is_object()) => {
                 let all: Vec<_> = all.iter().map(plain).collect();
                 if !all.is_empty() {
-                    text.push_str(&format!("{indent}{label}  {}\n", all.join(" ")));
+                    let between = if all.iter().any(|one| one.contains(' ')) { " | " } else { " " };
+                    text.push_str(&format!("{indent}{label}  {}\n", all.join(between)));
                 }
             }
             Value::Array(all) => {
@@ -77,9 +78,10 @@ mod tests {
 
     #[test]
     fn all_that_is_known_of_a_thing_is_shown_and_nothing_that_is_not() {
-        let plugin = json!({ "name": "zfs", "node_id": "n1\u{1b}[2J", "reason": null, "standby": ["a", "b"], "remarks": [], "capabilities": { "node": ["STAGE_UNSTAGE_VOLUME"] } });
+        let plugin = json!({ "name": "zfs", "node_id": "n1\u{1b}[2J", "reason": null, "standby": ["a", "b"], "remarks": ["is odd", "and new"], "capabilities": { "node": ["STAGE_UNSTAGE_VOLUME"] } });
         let shown = text(&json!({ "plugins": [plugin] }), Palette::plain());
-        let expected = "plugin zfs\n  capabilities\n    node  STAGE_UNSTAGE_VOLUME\n  name  zfs\n  node_id  n1\\u{1b}[2J\n  standby  a b\n";
+        let expected = "plugin zfs\n  capabilities\n    node  STAGE_UNSTAGE_VOLUME\n  name  zfs\n  node_id  n1\\u{1b}[2J\n  remarks  is odd | and new\n  standby  a b\n";
         assert_eq!(shown, expected);
+        assert_eq!(text(&json!({ "plugins": [{ "remarks": [] }] }), Palette::plain()), "plugin \n");
     }
 }

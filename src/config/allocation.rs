@@ -32,6 +32,7 @@ const KEYS: &[&str] = &[
     "call_deadline",
     "failures_until_unhealthy",
     "restart_grace",
+    "strict",
     "failover",
     "start",
     "stop_grace",
@@ -43,10 +44,11 @@ const UNHEALTHY_LEAST: Duration = Duration::from_secs(1);
 const FAILURES_MAX: u32 = 1_000;
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// Reads one allocation. `seen` holds the names read before.
+/// Reads one allocation. `strict` is what the whole file says; `seen` holds the names read before.
 pub(super) fn read(
     entries: &DeTable<'_>,
     span: &Range<usize>,
+    strict: Option<bool>,
     seen: &mut Names,
     faults: &mut Faults,
 ) -> Option<AllocationConfig> {
@@ -58,7 +60,7 @@ pub(super) fn read(
     let environment = environment(&table, faults);
     let health_timeout = span_of_time(&table, "health_timeout", Duration::from_millis(1), faults);
     let restart_when = restart_when(&table, faults);
-    let probing = probing(&table, faults);
+    let probing = probing(&table, strict, faults);
     let stop_grace = span_of_time(&table, "stop_grace", Duration::ZERO, faults);
     let failover = failover(&table, name.as_ref(), faults);
     let start = table.boolean("start", faults);
@@ -95,12 +97,13 @@ fn role(table: &Table<'_>, faults: &mut Faults) -> Option<Role> {
     role
 }
 
-fn probing(table: &Table<'_>, faults: &mut Faults) -> Probing {
+fn probing(table: &Table<'_>, strict: Option<bool>, faults: &mut Faults) -> Probing {
     Probing {
         interval: span_of_time(table, "probe_interval", Duration::from_millis(100), faults),
         call_deadline: span_of_time(table, "call_deadline", Duration::from_millis(100), faults),
         failures_until_unhealthy: table.number_within("failures_until_unhealthy", 1..=FAILURES_MAX, faults),
         restart_grace: span_of_time(table, "restart_grace", Duration::ZERO, faults),
+        strict: table.boolean("strict", faults).or(strict),
     }
 }
 

@@ -28,6 +28,7 @@ const ROOT_KEYS: &[&str] = &[
     "plugin_dir",
     "allow_plugins",
     "block_plugins",
+    "strict",
     "restart",
     "failover",
     "allocation",
@@ -187,7 +188,9 @@ fn several<'t>(root: &Table<'t>, key: &str, most: usize, faults: &mut Faults) ->
 
 fn allocations(root: &Table<'_>, names: &mut Names, faults: &mut Faults) -> Vec<AllocationConfig> {
     let tables = several(root, "allocation", ALLOCATIONS_MAX, faults).into_iter().take(ALLOCATIONS_MAX);
-    tables.filter_map(|(entries, span)| allocation::read(entries, &span, names, faults)).collect()
+    let strict = root.boolean("strict", faults);
+    let read = |(entries, span): Entries<'_>| allocation::read(entries, &span, strict, names, faults);
+    tables.filter_map(read).collect()
 }
 
 /// Reads the drivers. Returns the valid ones, and the name of every one, valid or not.

@@ -31,6 +31,7 @@ pub fn start(
         plugins: config.spec.plugins(),
         files: Files::new(config.plan.clone()),
         call_deadline: config.options.call_deadline,
+        strict: config.options.strict,
         neighbours,
         told: Box::new(told),
     };
@@ -43,6 +44,7 @@ struct Handler {
     plugins: Vec<PluginKey>,
     files: Files,
     call_deadline: Duration,
+    strict: bool,
     neighbours: Rc<dyn Neighbours>,
     told: Box<dyn FnMut(AllocationNews)>,
 }
@@ -92,9 +94,10 @@ impl Handler {
     fn ask(&self, rpc: Rpc) -> LocalBoxFuture<'static, AllocationOutcome> {
         let (socket, deadline) = (self.files.plan().context.socket.clone(), self.call_deadline);
         let (allocation, listeners) = (self.allocation.clone(), self.neighbours.listeners());
+        let limits = Limits { dial_deadline: deadline, strict: self.strict, ..Limits::default() };
         Box::pin(async move {
             let prove = |listener: &_| listeners.check(&allocation, listener);
-            let answer = ask_once(&socket, rpc, deadline, prove).await;
+            let answer = ask_once(&socket, rpc, limits, prove).await;
             if let Err(error) = &answer {
                 // Not ready yet is normal.
                 tracing::debug!(%socket, %rpc, %error, "a plugin did not answer");
@@ -113,12 +116,12 @@ async fn find_socket(socket: SocketPath) -> AllocationOutcome {
 async fn ask_once(
     socket: &SocketPath,
     rpc: Rpc,
-    deadline: Duration,
+    limits: Limits,
     prove: impl FnOnce(&csi::Listener) -> Result<(), String>,
 ) -> Result<Answer, CallError> {
-    let limits = Limits { dial_deadline: deadline, ..Limits::default() };
+    let deadline = limits.dial_deadline;
     let connection = Connection::dial_proven(socket, limits, prove, |_| ()).await?;
-    connection.call(rpc, deadline).await
+    connection.call(rpc, deadline).await.map(|(answer, _)| answer)
 }
 
 fn log(allocation: &AllocationId, news: &AllocationNews) {

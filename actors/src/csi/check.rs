@@ -54,17 +54,43 @@ pub(super) fn map(
     Ok(entries.into_iter().collect())
 }
 
-pub(super) fn natural(rule: &'static str, field: &'static str, value: i64) -> Result<u64, Fault> {
-    u64::try_from(value).map_err(|_| fault(rule, field, Problem::Negative { value }))
+/// Whether harmless deviations are refused, and remarks about those that are not.
+#[derive(Debug, Default)]
+pub(super) struct Leeway {
+    pub(super) strict: bool,
+    pub(super) remarks: Vec<String>,
+}
+
+impl Leeway {
+    fn allow(&mut self, deviation: Fault, taken_as: &str) -> Result<(), Fault> {
+        if self.strict {
+            return Err(deviation);
+        }
+        self.remarks.push(format!("{deviation}; {taken_as}"));
+        Ok(())
+    }
+}
+
+/// Reads a limit of which 0 means none (C147).
+pub(super) fn limit(field: &'static str, value: i64, leeway: &mut Leeway) -> Result<Option<u64>, Fault> {
+    let Ok(limit) = u64::try_from(value) else {
+        let deviation = fault("C147", field, Problem::Negative { value });
+        return leeway.allow(deviation, "it counts as no limit").map(|()| None);
+    };
+    Ok((limit > 0).then_some(limit))
 }
 
 /// Checks a plugin's own name (C030).
-pub(super) fn provider(name: &str) -> Result<(), Fault> {
+pub(super) fn provider(name: &str, leeway: &mut Leeway) -> Result<(), Fault> {
     filled("C030", "name", name, PROVIDER_BYTES_MAX)?;
     if is_domain(name) {
         return Ok(());
     }
-    Err(malformed("C030", "name", name, "a domain name of letters, digits, '-' and '.'"))
+    let malformed = malformed("C030", "name", name, "a domain name of letters, digits, '-' and '.'");
+    match is_domain(&name.replace('_', "x")) {
+        true => leeway.allow(malformed, "it is taken as it is"),
+        false => Err(malformed),
+    }
 }
 
 /// Checks the keys and values of a topology (C055).
@@ -117,6 +143,11 @@ fn is_label(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn named(name: &str) -> Result<Vec<String>, Fault> {
+        let mut leeway = Leeway::default();
+        provider(name, &mut leeway).map(|()| leeway.remarks)
+    }
+
     fn topology_of(entries: &[(&str, &str)]) -> Result<(), Fault> {
         topology(&entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
     }
@@ -125,20 +156,33 @@ mod tests {
     fn names_of_plugins_in_the_field_are_names_c030() {
         for name in ["hostpath.csi.k8s.io", "org.democratic-csi.nfs", "ebs.csi.aws.com", "A", "3par.example"]
         {
-            assert_eq!(provider(name), Ok(()), "{name}");
+            assert_eq!(named(name), Ok(vec![]), "{name}");
         }
-        assert_eq!(provider(&"x".repeat(63)), Ok(()));
+        assert_eq!(named(&"x".repeat(63)), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_name_with_an_underscore_is_taken_with_a_remark_unless_strict_c030() {
+        for name in ["a_b", "_a", "csi_zfs.example_1"] {
+            let remarks = named(name).expect("it is harmless");
+            let [remark] = &remarks[..] else { panic!("{remarks:?}") };
+            assert!(remark.starts_with(&format!("name is \"{name}\", expected a domain name")), "{remark}");
+            assert!(remark.ends_with("(rule C030); it is taken as it is"), "{remark}");
+            let mut strict = Leeway { strict: true, ..Leeway::default() };
+            assert_eq!(provider(name, &mut strict).expect_err(name).rule, "C030");
+            assert!(strict.remarks.is_empty());
+        }
     }
 
     #[test]
     fn names_that_are_no_domain_names_are_faults_c030() {
-        for name in ["-a", "a-", ".a", "a.", "a..b", "a.-b", "a_b", "a b", "a/b", "naïve", "a\nb"] {
-            let fault = provider(name).expect_err(name);
+        for name in ["-a", "a-", ".a", "a.", "a..b", "a.-b", "a_.-b", "a b", "a/b", "naïve", "a\nb"] {
+            let fault = named(name).expect_err(name);
             assert_eq!(fault.rule, "C030", "{name}");
             assert!(matches!(fault.problem, Problem::Malformed { .. }), "{name}: {fault}");
         }
-        assert_eq!(provider("").expect_err("empty").problem, Problem::Empty);
-        let long = provider(&"x".repeat(64)).expect_err("too long");
+        assert_eq!(named("").expect_err("empty").problem, Problem::Empty);
+        let long = named(&"_".repeat(64)).expect_err("too long");
         assert_eq!(long.problem, Problem::TooLong { bytes: 64, limit: 63 });
     }
 

@@ -9,6 +9,7 @@ use wire::controller_client::ControllerClient;
 use wire::identity_client::IdentityClient;
 use wire::node_client::NodeClient;
 
+use super::check::Leeway;
 use super::convert;
 use super::{Answer, CallError, Limits, Readiness, Rpc, Step};
 use crate::pauses;
@@ -16,6 +17,17 @@ use crate::rpc::{Cause, Channel, Fault, Listener, SocketFile, asked, cause, conn
 use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, SocketPath,
 };
+
+/// An answer, with remarks about it.
+type Heard<T> = Result<(T, Vec<String>), CallError>;
+
+fn with<T, U>(wrap: impl FnOnce(T) -> U) -> impl FnOnce((T, Vec<String>)) -> (U, Vec<String>) {
+    |(answer, remarks)| (wrap(answer), remarks)
+}
+
+fn without_remarks<T>((answer, _): (T, Vec<String>)) -> T {
+    answer
+}
 
 /// The rule that an answer breaks which cannot be decoded.
 const UNREADABLE_RULE: &str = "C011";
@@ -95,34 +107,35 @@ impl Connection {
         Err(CallError::new(Step::Dial, self.endpoint.clone(), self.limits.dial_deadline, cause))
     }
 
-    /// Makes any call.
+    /// Makes any call. Returns the answer, with remarks about harmless deviations from the specification.
     ///
     /// # Errors
     /// Those of the method for this call.
-    pub async fn call(&self, rpc: Rpc, deadline: Duration) -> Result<Answer, CallError> {
+    pub async fn call(&self, rpc: Rpc, deadline: Duration) -> Result<(Answer, Vec<String>), CallError> {
         match rpc {
-            Rpc::PluginInfo => self.plugin_info(deadline).await.map(Answer::PluginInfo),
+            Rpc::PluginInfo => self.ask_plugin_info(deadline).await.map(with(Answer::PluginInfo)),
             Rpc::PluginCapabilities => {
-                let offers = self.plugin_capabilities(deadline).await;
-                offers.map(|(capabilities, expansion)| Answer::PluginCapabilities { capabilities, expansion })
+                let answer =
+                    |(capabilities, expansion)| Answer::PluginCapabilities { capabilities, expansion };
+                self.ask_plugin_capabilities(deadline).await.map(with(answer))
             }
-            Rpc::Probe => self.probe(deadline).await.map(Answer::Probe),
+            Rpc::Probe => self.ask_probe(deadline).await.map(with(Answer::Probe)),
             Rpc::ControllerCapabilities => {
-                self.controller_capabilities(deadline).await.map(Answer::ControllerCapabilities)
+                self.ask_controller_capabilities(deadline).await.map(with(Answer::ControllerCapabilities))
             }
-            Rpc::NodeCapabilities => self.node_capabilities(deadline).await.map(Answer::NodeCapabilities),
-            Rpc::NodeInfo => self.node_info(deadline).await.map(Answer::NodeInfo),
+            Rpc::NodeCapabilities => {
+                self.ask_node_capabilities(deadline).await.map(with(Answer::NodeCapabilities))
+            }
+            Rpc::NodeInfo => self.ask_node_info(deadline).await.map(with(Answer::NodeInfo)),
         }
     }
 
-    /// Calls `GetPluginInfo`. Name and sizes are checked (C004, C005, C030).
+    /// Calls `GetPluginInfo`. Name and sizes are checked (C004, C005, C030). [`Self::call`] gives the remarks, too.
     ///
     /// # Errors
     /// When no answer comes within the deadline, when the plugin returns an error, or when its answer breaks a rule.
     pub async fn plugin_info(&self, deadline: Duration) -> Result<Identity, CallError> {
-        let mut client = self.identity();
-        let answer = client.get_plugin_info(asked(wire::GetPluginInfoRequest {}, deadline));
-        self.within(Rpc::PluginInfo, deadline, answer, convert::identity).await
+        self.ask_plugin_info(deadline).await.map(without_remarks)
     }
 
     /// Calls `GetPluginCapabilities`.
@@ -133,9 +146,7 @@ impl Connection {
         &self,
         deadline: Duration,
     ) -> Result<(Vec<PluginCapability>, Vec<Expansion>), CallError> {
-        let mut client = self.identity();
-        let answer = client.get_plugin_capabilities(asked(wire::GetPluginCapabilitiesRequest {}, deadline));
-        self.within(Rpc::PluginCapabilities, deadline, answer, convert::plugin_capabilities).await
+        self.ask_plugin_capabilities(deadline).await.map(without_remarks)
     }
 
     /// Calls `Probe`: whether the plugin is ready (C038, C039).
@@ -143,9 +154,7 @@ impl Connection {
     /// # Errors
     /// As [`Self::plugin_info`]. Any error means that the plugin is unhealthy (C040, C041).
     pub async fn probe(&self, deadline: Duration) -> Result<Readiness, CallError> {
-        let mut client = self.identity();
-        let answer = client.probe(asked(wire::ProbeRequest {}, deadline));
-        self.within(Rpc::Probe, deadline, answer, convert::readiness).await
+        self.ask_probe(deadline).await.map(without_remarks)
     }
 
     /// Calls `ControllerGetCapabilities`. Only for plugins with a controller service (C033).
@@ -156,11 +165,7 @@ impl Connection {
         &self,
         deadline: Duration,
     ) -> Result<Vec<ControllerCapability>, CallError> {
-        let mut client = ControllerClient::new(self.channel.clone())
-            .max_decoding_message_size(self.limits.answer_bytes_max);
-        let request = asked(wire::ControllerGetCapabilitiesRequest {}, deadline);
-        let answer = client.controller_get_capabilities(request);
-        self.within(Rpc::ControllerCapabilities, deadline, answer, convert::controller_capabilities).await
+        self.ask_controller_capabilities(deadline).await.map(without_remarks)
     }
 
     /// Calls `NodeGetCapabilities`.
@@ -168,9 +173,7 @@ impl Connection {
     /// # Errors
     /// As [`Self::plugin_info`].
     pub async fn node_capabilities(&self, deadline: Duration) -> Result<Vec<NodeCapability>, CallError> {
-        let mut client = self.node();
-        let answer = client.node_get_capabilities(asked(wire::NodeGetCapabilitiesRequest {}, deadline));
-        self.within(Rpc::NodeCapabilities, deadline, answer, convert::node_capabilities).await
+        self.ask_node_capabilities(deadline).await.map(without_remarks)
     }
 
     /// Calls `NodeGetInfo` (C006, C055, C146 to C148).
@@ -179,6 +182,45 @@ impl Connection {
     /// As [`Self::plugin_info`]. A plugin that need not answer returns [`Class::Unimplemented`](super::Class::Unimplemented)
     /// (I7).
     pub async fn node_info(&self, deadline: Duration) -> Result<NodeInfo, CallError> {
+        self.ask_node_info(deadline).await.map(without_remarks)
+    }
+
+    async fn ask_plugin_info(&self, deadline: Duration) -> Heard<Identity> {
+        let mut client = self.identity();
+        let answer = client.get_plugin_info(asked(wire::GetPluginInfoRequest {}, deadline));
+        self.within(Rpc::PluginInfo, deadline, answer, convert::identity).await
+    }
+
+    async fn ask_plugin_capabilities(
+        &self,
+        deadline: Duration,
+    ) -> Heard<(Vec<PluginCapability>, Vec<Expansion>)> {
+        let mut client = self.identity();
+        let answer = client.get_plugin_capabilities(asked(wire::GetPluginCapabilitiesRequest {}, deadline));
+        self.within(Rpc::PluginCapabilities, deadline, answer, convert::plugin_capabilities).await
+    }
+
+    async fn ask_probe(&self, deadline: Duration) -> Heard<Readiness> {
+        let mut client = self.identity();
+        let answer = client.probe(asked(wire::ProbeRequest {}, deadline));
+        self.within(Rpc::Probe, deadline, answer, convert::readiness).await
+    }
+
+    async fn ask_controller_capabilities(&self, deadline: Duration) -> Heard<Vec<ControllerCapability>> {
+        let mut client = ControllerClient::new(self.channel.clone())
+            .max_decoding_message_size(self.limits.answer_bytes_max);
+        let request = asked(wire::ControllerGetCapabilitiesRequest {}, deadline);
+        let answer = client.controller_get_capabilities(request);
+        self.within(Rpc::ControllerCapabilities, deadline, answer, convert::controller_capabilities).await
+    }
+
+    async fn ask_node_capabilities(&self, deadline: Duration) -> Heard<Vec<NodeCapability>> {
+        let mut client = self.node();
+        let answer = client.node_get_capabilities(asked(wire::NodeGetCapabilitiesRequest {}, deadline));
+        self.within(Rpc::NodeCapabilities, deadline, answer, convert::node_capabilities).await
+    }
+
+    async fn ask_node_info(&self, deadline: Duration) -> Heard<NodeInfo> {
         let mut client = self.node();
         let answer = client.node_get_info(asked(wire::NodeGetInfoRequest {}, deadline));
         self.within(Rpc::NodeInfo, deadline, answer, convert::node_info).await
@@ -197,14 +239,16 @@ impl Connection {
         rpc: Rpc,
         deadline: Duration,
         answer: impl Future<Output = Result<Response<W>, Status>>,
-        convert: fn(W) -> Result<T, Fault>,
-    ) -> Result<T, CallError> {
+        convert: fn(W, &mut Leeway) -> Result<T, Fault>,
+    ) -> Heard<T> {
+        let mut leeway = Leeway { strict: self.limits.strict, ..Leeway::default() };
         let outcome = match pauses::within(deadline, answer).await {
-            Ok(Ok(answer)) => convert(answer.into_inner()).map_err(Cause::Fault),
+            Ok(Ok(answer)) => convert(answer.into_inner(), &mut leeway).map_err(Cause::Fault),
             Ok(Err(status)) => Err(cause(&status, UNREADABLE_RULE)),
             Err(_) => Err(Cause::DeadlineExceeded),
         };
-        outcome.map_err(|cause| CallError::new(Step::Call(rpc), self.endpoint.clone(), deadline, cause))
+        let error = |cause| CallError::new(Step::Call(rpc), self.endpoint.clone(), deadline, cause);
+        outcome.map(|answer| (answer, leeway.remarks)).map_err(error)
     }
 }
 

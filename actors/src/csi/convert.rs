@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use callboard_proto::csi::v1 as wire;
 
 use super::Readiness;
-use super::check;
+use super::check::{self, Leeway};
 use crate::rpc::Fault;
 use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, Topology,
@@ -26,8 +26,8 @@ fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     items.collect::<BTreeSet<T>>().into_iter().collect()
 }
 
-pub(super) fn identity(answer: wire::GetPluginInfoResponse) -> Result<Identity, Fault> {
-    check::provider(&answer.name)?;
+pub(super) fn identity(answer: wire::GetPluginInfoResponse, leeway: &mut Leeway) -> Result<Identity, Fault> {
+    check::provider(&answer.name, leeway)?;
     check::length("C004", "vendor_version", &answer.vendor_version, check::STRING_BYTES_MAX)?;
     Ok(Identity {
         provider: answer.name.into(),
@@ -38,7 +38,10 @@ pub(super) fn identity(answer: wire::GetPluginInfoResponse) -> Result<Identity, 
 
 pub(super) type Offers = (Vec<PluginCapability>, Vec<Expansion>);
 
-pub(super) fn plugin_capabilities(answer: wire::GetPluginCapabilitiesResponse) -> Result<Offers, Fault> {
+pub(super) fn plugin_capabilities(
+    answer: wire::GetPluginCapabilitiesResponse,
+    _: &mut Leeway,
+) -> Result<Offers, Fault> {
     let types = || answer.capabilities.iter().filter_map(|capability| capability.r#type.as_ref());
     let capabilities = sorted(types().filter_map(plugin_capability));
     let expansion = sorted(types().filter_map(expansion));
@@ -72,7 +75,7 @@ fn expansion(capability: &wire::plugin_capability::Type) -> Option<Expansion> {
     }
 }
 
-pub(super) fn readiness(answer: wire::ProbeResponse) -> Result<Readiness, Fault> {
+pub(super) fn readiness(answer: wire::ProbeResponse, _: &mut Leeway) -> Result<Readiness, Fault> {
     Ok(match answer.ready {
         Some(false) => Readiness::NotReady,
         Some(true) | None => Readiness::Ready,
@@ -81,6 +84,7 @@ pub(super) fn readiness(answer: wire::ProbeResponse) -> Result<Readiness, Fault>
 
 pub(super) fn controller_capabilities(
     answer: wire::ControllerGetCapabilitiesResponse,
+    _: &mut Leeway,
 ) -> Result<Vec<ControllerCapability>, Fault> {
     use wire::controller_service_capability::Type;
     Ok(sorted(answer.capabilities.into_iter().filter_map(|capability| {
@@ -111,6 +115,7 @@ pub(super) fn controller_capabilities(
 
 pub(super) fn node_capabilities(
     answer: wire::NodeGetCapabilitiesResponse,
+    _: &mut Leeway,
 ) -> Result<Vec<NodeCapability>, Fault> {
     use wire::node_service_capability::Type;
     Ok(sorted(answer.capabilities.into_iter().filter_map(|capability| {
@@ -130,12 +135,11 @@ pub(super) fn node_capabilities(
     })))
 }
 
-pub(super) fn node_info(answer: wire::NodeGetInfoResponse) -> Result<NodeInfo, Fault> {
+pub(super) fn node_info(answer: wire::NodeGetInfoResponse, leeway: &mut Leeway) -> Result<NodeInfo, Fault> {
     check::filled("C006", "node_id", &answer.node_id, check::NODE_ID_BYTES_MAX)?;
-    let max_volumes = check::natural("C147", "max_volumes_per_node", answer.max_volumes_per_node)?;
     Ok(NodeInfo {
         node_id: answer.node_id,
-        max_volumes: (max_volumes > 0).then_some(max_volumes),
+        max_volumes: check::limit("max_volumes_per_node", answer.max_volumes_per_node, leeway)?,
         topology: answer.accessible_topology.map(topology).transpose()?.flatten(),
     })
 }
@@ -173,7 +177,7 @@ mod tests {
         };
         let answer =
             wire::ControllerGetCapabilitiesResponse { capabilities: (1..=15).map(capability).collect() };
-        let ours = controller_capabilities(answer).expect("no rule is broken");
+        let ours = controller_capabilities(answer, &mut Leeway::default()).expect("no rule is broken");
         assert!(of_wire.eq(ours.iter().map(|c| c.as_str())));
     }
 
@@ -192,38 +196,49 @@ mod tests {
             service(1),
         ];
         let answer = wire::GetPluginCapabilitiesResponse { capabilities };
-        let (offered, expansion) = plugin_capabilities(answer).expect("no rule is broken");
+        let (offered, expansion) =
+            plugin_capabilities(answer, &mut Leeway::default()).expect("no rule is broken");
         assert_eq!(offered, [PluginCapability::ControllerService, PluginCapability::SnapshotMetadataService]);
         assert_eq!(expansion, [Expansion::Online, Expansion::Offline]);
     }
 
     #[test]
     fn a_probe_that_leaves_the_matter_open_means_ready_c038() {
-        let read = |ready| readiness(wire::ProbeResponse { ready }).expect("no rule is broken");
+        let read = |ready| {
+            readiness(wire::ProbeResponse { ready }, &mut Leeway::default()).expect("no rule is broken")
+        };
         assert_eq!(read(None), Readiness::Ready);
         assert_eq!(read(Some(true)), Readiness::Ready);
         assert_eq!(read(Some(false)), Readiness::NotReady);
     }
 
     #[test]
-    fn no_limit_of_volumes_is_none_and_a_negative_one_a_fault_c147() {
-        let info = |max_volumes_per_node| {
-            node_info(wire::NodeGetInfoResponse {
+    fn no_limit_of_volumes_is_none_and_a_negative_one_too_with_a_remark_unless_strict_c147() {
+        let info = |max_volumes_per_node, leeway: &mut Leeway| {
+            let answer = wire::NodeGetInfoResponse {
                 node_id: "n".repeat(256),
                 max_volumes_per_node,
                 accessible_topology: Some(wire::Topology::default()),
-            })
+            };
+            node_info(answer, leeway)
         };
-        let unlimited = info(0).expect("no rule is broken");
+        let (mut lenient, mut strict) = (Leeway::default(), Leeway { strict: true, ..Leeway::default() });
+        let unlimited = info(0, &mut strict).expect("no rule is broken");
         assert_eq!((unlimited.max_volumes, unlimited.topology), (None, None));
-        assert_eq!(info(3).expect("no rule is broken").max_volumes, Some(3));
-        assert_eq!(info(-1).expect_err("negative").rule, "C147");
+        assert_eq!(info(3, &mut strict).expect("no rule is broken").max_volumes, Some(3));
+        assert_eq!(info(-1, &mut strict).expect_err("negative").rule, "C147");
+        assert!(strict.remarks.is_empty());
+        assert_eq!(info(-1, &mut lenient).expect("it is harmless").max_volumes, None);
+        let remark = "max_volumes_per_node is -1, below zero (rule C147); it counts as no limit";
+        assert_eq!(lenient.remarks, [remark]);
     }
 
     #[test]
     fn a_node_id_has_one_to_256_bytes_c006() {
-        let info =
-            |bytes| node_info(wire::NodeGetInfoResponse { node_id: "n".repeat(bytes), ..Default::default() });
+        let info = |bytes| {
+            let answer = wire::NodeGetInfoResponse { node_id: "n".repeat(bytes), ..Default::default() };
+            node_info(answer, &mut Leeway::default())
+        };
         assert!(info(256).is_ok());
         assert_eq!(info(0).expect_err("empty").rule, "C006");
         assert_eq!(info(257).expect_err("too long").rule, "C006");

@@ -2,7 +2,8 @@
 
 use prost::Message;
 
-use super::{check, convert};
+use super::check::{self, Leeway};
+use super::convert;
 use crate::fuzzing::{check_shown, check_told};
 use crate::rpc::Fault;
 
@@ -37,10 +38,18 @@ pub(crate) fn answers(data: &[u8]) {
     }
 }
 
-fn read<W: Message + Default, T>(bytes: &[u8], convert: impl Fn(W) -> Result<T, Fault>, check: impl Fn(T)) {
+fn read<W: Message + Default, T>(
+    bytes: &[u8],
+    convert: impl Fn(W, &mut Leeway) -> Result<T, Fault>,
+    check: impl Fn(T),
+) {
     let Ok(answer) = W::decode(bytes) else { return };
-    match convert(answer) {
-        Ok(taken) => check(taken),
+    let mut leeway = Leeway::default();
+    match convert(answer, &mut leeway) {
+        Ok(taken) => {
+            check(taken);
+            leeway.remarks.iter().for_each(|remark| check_shown(remark));
+        }
         Err(fault) => {
             check_told(&fault);
             check_shown(&fault.to_string());

@@ -119,11 +119,11 @@ impl Handler {
             if rpc == Rpc::Probe {
                 connection.check_socket()?;
             }
-            let answer = connection.call(rpc, deadline).await?;
+            let (answer, remarks) = connection.call(rpc, deadline).await?;
             if answer == Answer::Probe(Readiness::NotReady) {
                 tracing::debug!(%socket, "plugin is not ready");
             }
-            Ok(Reached::Answered(answer))
+            Ok(Reached::Answered(answer, remarks))
         })
     }
 

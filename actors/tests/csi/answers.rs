@@ -21,7 +21,11 @@ async fn everything_a_plugin_says_of_itself_is_read_whole_c036() {
     let place = Place::new();
     place.serve(talkative());
     let connection = place.dial().await;
-    let ask = async |rpc| connection.call(rpc, LONG).await.expect("a good answer");
+    let ask = async |rpc| {
+        let (answer, remarks) = connection.call(rpc, LONG).await.expect("a good answer");
+        assert_eq!(remarks, [""; 0], "{rpc}");
+        answer
+    };
 
     assert_eq!(
         ask(Rpc::PluginInfo).await,

@@ -23,6 +23,8 @@ pub struct AllocationOptions {
     pub probe_pauses: Backoff,
     /// The timeout for connecting to the plugin, and the same again for one request.
     pub call_deadline: Duration,
+    /// Whether an answer with a harmless deviation from the specification is refused. False by default.
+    pub strict: bool,
     /// How long a permission error must last before it is final: a plugin may be changing the mode of its new socket.
     pub denial_timeout: Duration,
     /// The deadline of one message to the registry.
@@ -53,6 +55,7 @@ impl Default for AllocationOptions {
             look_pauses: pauses(50, 450),
             probe_pauses: pauses(50, 2_000),
             call_deadline: Duration::from_secs(5),
+            strict: false,
             denial_timeout: Duration::from_millis(120),
             registry_deadline: Duration::from_secs(10),
             registry_pauses: pauses(100, 5_000),

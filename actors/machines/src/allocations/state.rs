@@ -52,6 +52,7 @@ impl AllocationsOptions {
         AllocationOptions {
             round: probing.interval.unwrap_or(self.each.round),
             call_deadline: probing.call_deadline.unwrap_or(self.each.call_deadline),
+            strict: probing.strict.unwrap_or(self.each.strict),
             ..self.each
         }
     }

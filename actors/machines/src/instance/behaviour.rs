@@ -168,22 +168,30 @@ impl Instance {
                 self.link = Link::Up { connection: *connection, reading: Box::default() };
                 self.look(moment, effects);
             }
-            (InstanceCall::Ask(rpc), Reached::Answered(answer)) if answer.rpc() == rpc => {
-                self.answered(moment, rpc, answer, effects);
+            (InstanceCall::Ask(rpc), Reached::Answered(answer, remarks)) if answer.rpc() == rpc => {
+                self.answered(moment, (rpc, answer, remarks), effects);
             }
-            (InstanceCall::Dial, Reached::Answered(_) | Reached::Drained) => {
+            (InstanceCall::Dial, Reached::Answered(..) | Reached::Drained) => {
                 self.failed(moment, OTHER_ANSWER.to_owned(), effects);
             }
-            (InstanceCall::Ask(_), Reached::Answered(_) | Reached::Connected { .. } | Reached::Drained)
+            (InstanceCall::Ask(_), Reached::Answered(..) | Reached::Connected { .. } | Reached::Drained)
             | (InstanceCall::Drain, _) => self.connection_lost(moment, OTHER_ANSWER.to_owned(), effects),
         }
     }
 
-    fn answered(&mut self, moment: Moment, rpc: Rpc, answer: &Answer, effects: &mut Effects<Self>) {
+    fn answered(
+        &mut self,
+        moment: Moment,
+        (rpc, answer, remarks): (Rpc, &Answer, &[String]),
+        effects: &mut Effects<Self>,
+    ) {
         let known = self.report.fingerprint.as_ref().or(self.config.predecessor.as_ref()).cloned();
         let Link::Up { reading, .. } = &mut self.link else { return };
         match reading.take(answer.clone(), &self.config, known.as_deref()) {
-            Ok(()) => self.look(moment, effects),
+            Ok(()) => {
+                reading.remark(remarks);
+                self.look(moment, effects);
+            }
             // Until the first ready answer, not ready is the normal start of a plugin and no failure.
             Err(refusal @ Refusal::NotReady) if !self.was_healthy => {
                 self.set_health(moment, Health::Starting);

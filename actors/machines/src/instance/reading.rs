@@ -36,6 +36,8 @@ pub(super) struct Reading {
     controller: Option<Answered<Vec<ControllerCapability>>>,
     node: Option<Vec<NodeCapability>>,
     node_info: Option<Answered<NodeInfo>>,
+    /// What was remarked about these answers.
+    remarks: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -87,7 +89,7 @@ impl Reading {
     fn next_of_controller(&self, fingerprint: CsiFingerprint) -> Next {
         match &self.controller {
             Some(Answered::With(controller)) => {
-                complete(CsiFingerprint { controller: Some(controller.clone()), ..fingerprint }, None)
+                self.complete(CsiFingerprint { controller: Some(controller.clone()), ..fingerprint }, None)
             }
             Some(Answered::Declined) | None => Next::Ask(Rpc::ControllerCapabilities),
         }
@@ -99,13 +101,15 @@ impl Reading {
         match (&self.node_info, &self.controller) {
             (None, _) => Next::Ask(Rpc::NodeInfo),
             (Some(Answered::With(info)), _) => {
-                complete(CsiFingerprint { node_info: Some(info.clone()), ..fingerprint }, None)
+                self.complete(CsiFingerprint { node_info: Some(info.clone()), ..fingerprint }, None)
             }
             (Some(Answered::Declined), None) if offers.has_controller() => {
                 Next::Ask(Rpc::ControllerCapabilities)
             }
-            (Some(Answered::Declined), None | Some(Answered::With(_))) => complete(fingerprint, None),
-            (Some(Answered::Declined), Some(Answered::Declined)) => complete(fingerprint, Some(UNDECIDED)),
+            (Some(Answered::Declined), None | Some(Answered::With(_))) => self.complete(fingerprint, None),
+            (Some(Answered::Declined), Some(Answered::Declined)) => {
+                self.complete(fingerprint, Some(UNDECIDED))
+            }
         }
     }
 
@@ -161,14 +165,24 @@ impl Reading {
         true
     }
 
+    /// Keeps what is remarked about an answer until another connection is read.
+    pub(super) fn remark(&mut self, remarks: &[String]) {
+        for remark in remarks {
+            if !self.remarks.contains(remark) {
+                self.remarks.push(remark.clone());
+            }
+        }
+    }
+
+    fn complete(&self, fingerprint: CsiFingerprint, remark: Option<&str>) -> Next {
+        let remarks = self.remarks.iter().cloned().chain(remark.map(str::to_owned));
+        Next::Complete(Arc::new(fingerprint), remarks.collect())
+    }
+
     /// Forgets the readiness, so that the next check begins with a probe.
     pub(super) const fn forget_readiness(&mut self) {
         self.is_ready = false;
     }
-}
-
-fn complete(fingerprint: CsiFingerprint, remark: Option<&str>) -> Next {
-    Next::Complete(Arc::new(fingerprint), remark.map(str::to_owned).into_iter().collect())
 }
 
 const UNDECIDED: &str = "NodeGetInfo is not implemented, and whether the controller needs a node id cannot be told from here; \

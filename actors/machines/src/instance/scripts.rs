@@ -157,20 +157,23 @@ fn whole(call: InstanceCall, name: &str, version: &str) -> Reached {
         InstanceCall::Drain => return Reached::Drained,
         InstanceCall::Ask(rpc) => rpc,
     };
-    Reached::Answered(match rpc {
+    let answer = match rpc {
         Rpc::PluginInfo => Answer::PluginInfo(identity(name, version)),
         Rpc::PluginCapabilities => offers(true),
         Rpc::Probe => Answer::Probe(Readiness::Ready),
         Rpc::ControllerCapabilities => Answer::ControllerCapabilities(vec![]),
         Rpc::NodeCapabilities => Answer::NodeCapabilities(vec![]),
         Rpc::NodeInfo => node_info(),
-    })
+    };
+    Reached::Answered(answer, vec![])
 }
 
 type Outcome = Result<Result<Reached, CallError>, CallLost>;
 
 fn read_outcome(call: InstanceCall, args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
-    let answered = |answer| Ok(Ok(Reached::Answered(answer)));
+    let remark = args.take_key("remark").map(str::to_owned);
+    let remarks = || remark.iter().cloned().collect();
+    let answered = |answer| Ok(Ok(Reached::Answered(answer, remarks())));
     let step = match call {
         InstanceCall::Dial | InstanceCall::Drain => Step::Dial,
         InstanceCall::Ask(rpc) => Step::Call(rpc),

@@ -127,8 +127,8 @@ pub enum Reached {
         /// Its number, counted from the first dial of the instance.
         connection: Attempt,
     },
-    /// The plugin answered.
-    Answered(Answer),
+    /// The plugin answered; with remarks about the answer.
+    Answered(Answer, Vec<String>),
     /// No call is in flight.
     Drained,
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::gates::Gate;
 use super::messages::{InstanceReport, InstanceState};
 use super::waiters::Waiters;
+use crate::csi::Limits;
 use crate::instance::{InstanceConfig, InstanceLimits};
 use crate::kernel::{AskId, Ending, Vitals};
 use crate::lease::LeasedCalls;
@@ -51,6 +52,10 @@ impl InstancesOptions {
             failures_until_unhealthy: probing
                 .failures_until_unhealthy
                 .unwrap_or(limits.failures_until_unhealthy),
+            connection: Limits {
+                strict: probing.strict.unwrap_or(limits.connection.strict),
+                ..limits.connection
+            },
             ..limits
         }
     }

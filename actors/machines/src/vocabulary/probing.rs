@@ -17,6 +17,8 @@ pub struct Probing {
     pub failures_until_unhealthy: Option<u32>,
     /// How long its offer is kept after it has left.
     pub restart_grace: Option<Duration>,
+    /// Whether an answer with a harmless deviation from the specification is refused instead of remarked on (C030, C147).
+    pub strict: Option<bool>,
 }
 
 /// How the plugins of these allocations are probed.

@@ -114,7 +114,7 @@ impl InstanceLaws {
     fn read_from(&mut self, call: InstanceCall, outcome: &Result<Result<Reached, CallError>, CallLost>) {
         match (call, outcome) {
             (InstanceCall::Dial, Ok(Ok(Reached::Connected { .. }))) => self.read = Some(BTreeSet::new()),
-            (InstanceCall::Ask(rpc), Ok(Ok(Reached::Answered(answer)))) if answer.rpc() == rpc => {
+            (InstanceCall::Ask(rpc), Ok(Ok(Reached::Answered(answer, _)))) if answer.rpc() == rpc => {
                 self.is_ready |= matches!(answer, Answer::Probe(Readiness::Ready));
                 if !matches!(answer, Answer::Probe(Readiness::NotReady)) && self.is_credible(answer) {
                     self.read.iter_mut().for_each(|read| {

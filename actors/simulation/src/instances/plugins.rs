@@ -84,7 +84,7 @@ pub(super) fn answer_of(
             Behaviour::Well | Behaviour::NotReady | Behaviour::Lies => {
                 Ok(Ok(Reached::Connected { connection: CONNECTION }))
             }
-            Behaviour::Mistakes => Ok(Ok(Reached::Answered(Answer::Probe(Readiness::Ready)))),
+            Behaviour::Mistakes => Ok(Ok(Reached::Answered(Answer::Probe(Readiness::Ready), Vec::new()))),
             Behaviour::Dies => failed(Step::Dial, Cause::Refused),
             Behaviour::Fails | Behaviour::Declines => failed(Step::Dial, Cause::Absent),
             Behaviour::Babbles => failed(Step::Dial, babbles()),
@@ -95,13 +95,13 @@ pub(super) fn answer_of(
             let status = |code| failed(Cause::Status { code, message: "as it is told to".into() });
             match (behaviour, rpc) {
                 (Behaviour::NotReady, Rpc::Probe) => {
-                    Ok(Ok(Reached::Answered(Answer::Probe(Readiness::NotReady))))
+                    Ok(Ok(Reached::Answered(Answer::Probe(Readiness::NotReady), Vec::new())))
                 }
                 (Behaviour::Lies, Rpc::PluginInfo) => {
-                    Ok(Ok(Reached::Answered(Answer::PluginInfo(identity("liar.example")))))
+                    Ok(Ok(Reached::Answered(Answer::PluginInfo(identity("liar.example")), Vec::new())))
                 }
                 (Behaviour::Well | Behaviour::NotReady | Behaviour::Lies, rpc) => {
-                    Ok(Ok(Reached::Answered(well(config, rpc))))
+                    Ok(Ok(Reached::Answered(well(config, rpc), Vec::new())))
                 }
                 (Behaviour::Mistakes, _) => Ok(Ok(Reached::Connected { connection: CONNECTION })),
                 (Behaviour::Dies, _) => failed(Cause::Disconnected { detail: "reset".into() }),
