@@ -341,7 +341,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
         set("version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups \
               data_dir_problem disk stopping")
     );
-    let plugin_keys = "type name health reason since_unix_ms generation provider version capabilities node_id \
+    let plugin_keys = "type name health reason since_unix_ms generation provider version manifest capabilities node_id \
         max_volumes topology requires_controller requires_topology active standby provisional restarting expected \
         registered healthy remarks policy active_reason registrations";
     assert_eq!(keys(&node), set(plugin_keys));

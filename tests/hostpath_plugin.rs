@@ -137,7 +137,7 @@ async fn every_garbled_name_and_map_is_a_fault_of_one_line_c005_c011_c030() {
 }
 
 #[tokio::test]
-async fn capabilities_that_nobody_knows_are_left_out_c026() {
+async fn capabilities_that_nobody_knows_are_left_out_with_a_remark_c026() {
     let place = Place::new();
     let plugin = place.start(&["--garbage=unknown-capabilities", "--node-capability=EXPAND_VOLUME"]);
     let connection = plugin.connection().await;
@@ -145,6 +145,15 @@ async fn capabilities_that_nobody_knows_are_left_out_c026() {
     assert_eq!(offers, [PluginCapability::ControllerService]);
     assert_eq!(connection.controller_capabilities(LONG).await, Ok(vec![]));
     assert_eq!(connection.node_capabilities(LONG).await, Ok(vec![NodeCapability::ExpandVolume]));
+    for (rpc, kind) in [
+        (Rpc::PluginCapabilities, "service"),
+        (Rpc::ControllerCapabilities, "controller"),
+        (Rpc::NodeCapabilities, "node"),
+    ] {
+        let (_, remarks) = connection.call(rpc, LONG).await.expect("it answers");
+        let unknown = "capability of the plugin is unknown to this version and left out: 4711 (rule C026)";
+        assert_eq!(remarks, [format!("a {kind} {unknown}")]);
+    }
 }
 
 #[tokio::test]

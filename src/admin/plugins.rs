@@ -279,6 +279,7 @@ fn describe(fingerprint: &CsiFingerprint, status: &mut wire::PluginStatus) {
     }
     status.provider = fingerprint.identity.provider.to_string();
     status.version = fingerprint.identity.version.to_string();
+    status.manifest = fingerprint.identity.manifest.clone().into_iter().collect();
     status.plugin_capabilities = names(&fingerprint.plugin);
     status.controller_capabilities = names(fingerprint.controller.as_deref().unwrap_or_default());
     status.node_capabilities = names(fingerprint.node.as_deref().unwrap_or_default());
@@ -431,7 +432,7 @@ mod tests {
             identity: Identity {
                 provider: "zfs.example".into(),
                 version: "3".into(),
-                manifest: BTreeMap::new(),
+                manifest: [("commit".to_owned(), "e981e2a".to_owned())].into(),
             },
             plugin: vec![PluginCapability::ControllerService],
             controller: None,
@@ -459,6 +460,7 @@ mod tests {
             remarks: vec!["odd".to_owned()],
             provider: "zfs.example".to_owned(),
             version: "3".to_owned(),
+            manifest: [("commit".to_owned(), "e981e2a".to_owned())].into(),
             plugin_capabilities: vec!["CONTROLLER_SERVICE".to_owned()],
             requires_controller: true,
             node_id: "n1".to_owned(),

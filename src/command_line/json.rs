@@ -87,6 +87,7 @@ fn plugin(plugin: &wire::PluginStatus) -> Value {
         "generation": plugin.generation,
         "provider": known(&plugin.provider),
         "version": has_answered.then_some(&plugin.version),
+        "manifest": plugin.manifest.iter().collect::<BTreeMap<_, _>>(),
         "capabilities": {
             "plugin": plugin.plugin_capabilities,
             "controller": plugin.controller_capabilities,

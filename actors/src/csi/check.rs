@@ -1,6 +1,6 @@
 //! The limits and formats of the specification, checked on answers (C004 to C006, C011, C030, C055).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::rpc::{Fault, Problem};
 use crate::vocabulary::text::quoted;
@@ -16,6 +16,8 @@ const PROVIDER_BYTES_MAX: usize = 63;
 /// The length limit of each part of a topology key, and of a topology value (C055).
 const TOPOLOGY_BYTES_MAX: usize = 63;
 const EXCERPT_BYTES_MAX: usize = 64;
+/// The most unknown capabilities that a remark names.
+const UNKNOWN_SHOWN_MAX: usize = 8;
 
 const fn fault(rule: &'static str, field: &'static str, problem: Problem) -> Fault {
     Fault { rule, field, problem }
@@ -68,6 +70,19 @@ impl Leeway {
         }
         self.remarks.push(format!("{deviation}; {taken_as}"));
         Ok(())
+    }
+
+    /// Remarks on capabilities that are left out. They break no rule, so they are never refused (C026).
+    pub(super) fn unknown(&mut self, kind: &'static str, numbers: &BTreeSet<i32>) {
+        if numbers.is_empty() {
+            return;
+        }
+        let shown: Vec<_> = numbers.iter().take(UNKNOWN_SHOWN_MAX).map(i32::to_string).collect();
+        let more = if numbers.len() > shown.len() { " and more" } else { "" };
+        let shown = shown.join(", ");
+        self.remarks.push(format!(
+            "a {kind} capability of the plugin is unknown to this version and left out: {shown}{more} (rule C026)"
+        ));
     }
 }
 
@@ -172,6 +187,18 @@ mod tests {
             assert_eq!(provider(name, &mut strict).expect_err(name).rule, "C030");
             assert!(strict.remarks.is_empty());
         }
+    }
+
+    #[test]
+    fn a_remark_about_unknown_capabilities_is_short_however_many_there_are_c011_c026() {
+        let mut leeway = Leeway::default();
+        leeway.unknown("node", &BTreeSet::new());
+        leeway.unknown("node", &(100..100_000).collect());
+        let [remark] = &leeway.remarks[..] else { panic!("{leeway:?}") };
+        assert!(
+            remark.ends_with("left out: 100, 101, 102, 103, 104, 105, 106, 107 and more (rule C026)"),
+            "{remark}"
+        );
     }
 
     #[test]

@@ -11,13 +11,21 @@ use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, Topology,
 };
 
-/// Converts an enum value of the wire to a capability. The value 0, and unknown values of newer plugins, are skipped (C026).
+/// The numbers of capabilities that this version does not know.
+pub(super) type Unknown = BTreeSet<i32>;
+
+/// Converts an enum value of the wire to a capability. The value 0, and unknown values of newer plugins, are skipped; the latter are
+/// added to the set of unknown ones (C026).
 macro_rules! known {
-    ($number:expr, $wire:path, $ours:ident { $($variant:ident),* $(,)? }) => {{
+    ($number:expr, $unknown:expr, $wire:path, $ours:ident { $($variant:ident),* $(,)? }) => {{
         use $wire as Wire;
         match Wire::try_from($number) {
             $(Ok(Wire::$variant) => Some($ours::$variant),)*
-            Ok(Wire::Unknown) | Err(_) => None,
+            Ok(Wire::Unknown) => None,
+            Err(_) => {
+                $unknown.insert($number);
+                None
+            }
         }
     }};
 }
@@ -40,18 +48,25 @@ pub(super) type Offers = (Vec<PluginCapability>, Vec<Expansion>);
 
 pub(super) fn plugin_capabilities(
     answer: wire::GetPluginCapabilitiesResponse,
-    _: &mut Leeway,
+    leeway: &mut Leeway,
 ) -> Result<Offers, Fault> {
     let types = || answer.capabilities.iter().filter_map(|capability| capability.r#type.as_ref());
-    let capabilities = sorted(types().filter_map(plugin_capability));
-    let expansion = sorted(types().filter_map(expansion));
+    let (mut services, mut modes) = (Unknown::new(), Unknown::new());
+    let capabilities = sorted(types().filter_map(|one| plugin_capability(one, &mut services)));
+    let expansion = sorted(types().filter_map(|one| expansion(one, &mut modes)));
+    leeway.unknown("service", &services);
+    leeway.unknown("volume expansion", &modes);
     Ok((capabilities, expansion))
 }
 
-fn plugin_capability(capability: &wire::plugin_capability::Type) -> Option<PluginCapability> {
+fn plugin_capability(
+    capability: &wire::plugin_capability::Type,
+    unknown: &mut Unknown,
+) -> Option<PluginCapability> {
     match capability {
         wire::plugin_capability::Type::Service(service) => known!(
             service.r#type,
+            unknown,
             wire::plugin_capability::service::Type,
             PluginCapability {
                 ControllerService,
@@ -64,10 +79,11 @@ fn plugin_capability(capability: &wire::plugin_capability::Type) -> Option<Plugi
     }
 }
 
-fn expansion(capability: &wire::plugin_capability::Type) -> Option<Expansion> {
+fn expansion(capability: &wire::plugin_capability::Type, unknown: &mut Unknown) -> Option<Expansion> {
     match capability {
         wire::plugin_capability::Type::VolumeExpansion(expansion) => known!(
             expansion.r#type,
+            unknown,
             wire::plugin_capability::volume_expansion::Type,
             Expansion { Online, Offline }
         ),
@@ -84,13 +100,15 @@ pub(super) fn readiness(answer: wire::ProbeResponse, _: &mut Leeway) -> Result<R
 
 pub(super) fn controller_capabilities(
     answer: wire::ControllerGetCapabilitiesResponse,
-    _: &mut Leeway,
+    leeway: &mut Leeway,
 ) -> Result<Vec<ControllerCapability>, Fault> {
     use wire::controller_service_capability::Type;
-    Ok(sorted(answer.capabilities.into_iter().filter_map(|capability| {
+    let mut unknown = Unknown::new();
+    let capabilities = sorted(answer.capabilities.into_iter().filter_map(|capability| {
         let Type::Rpc(rpc) = capability.r#type?;
         known!(
             rpc.r#type,
+            &mut unknown,
             wire::controller_service_capability::rpc::Type,
             ControllerCapability {
                 CreateDeleteVolume,
@@ -110,18 +128,22 @@ pub(super) fn controller_capabilities(
                 GetSnapshot,
             }
         )
-    })))
+    }));
+    leeway.unknown("controller", &unknown);
+    Ok(capabilities)
 }
 
 pub(super) fn node_capabilities(
     answer: wire::NodeGetCapabilitiesResponse,
-    _: &mut Leeway,
+    leeway: &mut Leeway,
 ) -> Result<Vec<NodeCapability>, Fault> {
     use wire::node_service_capability::Type;
-    Ok(sorted(answer.capabilities.into_iter().filter_map(|capability| {
+    let mut unknown = Unknown::new();
+    let capabilities = sorted(answer.capabilities.into_iter().filter_map(|capability| {
         let Type::Rpc(rpc) = capability.r#type?;
         known!(
             rpc.r#type,
+            &mut unknown,
             wire::node_service_capability::rpc::Type,
             NodeCapability {
                 StageUnstageVolume,
@@ -132,7 +154,9 @@ pub(super) fn node_capabilities(
                 VolumeMountGroup,
             }
         )
-    })))
+    }));
+    leeway.unknown("node", &unknown);
+    Ok(capabilities)
 }
 
 pub(super) fn node_info(answer: wire::NodeGetInfoResponse, leeway: &mut Leeway) -> Result<NodeInfo, Fault> {
@@ -196,10 +220,14 @@ mod tests {
             service(1),
         ];
         let answer = wire::GetPluginCapabilitiesResponse { capabilities };
-        let (offered, expansion) =
-            plugin_capabilities(answer, &mut Leeway::default()).expect("no rule is broken");
+        let mut leeway = Leeway { strict: true, ..Leeway::default() };
+        let (offered, expansion) = plugin_capabilities(answer, &mut leeway).expect("no rule is broken");
         assert_eq!(offered, [PluginCapability::ControllerService, PluginCapability::SnapshotMetadataService]);
         assert_eq!(expansion, [Expansion::Online, Expansion::Offline]);
+        let service =
+            "a service capability of the plugin is unknown to this version and left out: 99 (rule C026)";
+        let mode = "a volume expansion capability of the plugin is unknown to this version and left out: 7 (rule C026)";
+        assert_eq!(leeway.remarks, [service, mode]);
     }
 
     #[test]
