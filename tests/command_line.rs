@@ -4,6 +4,7 @@ mod program;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -457,7 +458,7 @@ fn a_data_directory_of_two_hundred_characters_serves_plugins_and_people_sec_01()
         allocation("a", "zfs", "node", &[], "")
     );
     std::fs::write(long.config(), text).expect("it can be written");
-    let _host = long.begin();
+    let host = long.begin();
     let ask = || {
         Command::new(CALLBOARD)
             .args(["status", "--json", "--data-dir"])
@@ -469,4 +470,31 @@ fn a_data_directory_of_two_hundred_characters_serves_plugins_and_people_sec_01()
         let status: Value = serde_json::from_slice(&ask().stdout).unwrap_or_default();
         status["plugins"].is_array() && plugin(&status, "csi-node", "zfs")["health"] == "healthy"
     });
+    host.signal(Signal::TERM);
+    assert!(host.ended().0.success());
+    let names =
+        std::fs::read_dir(runtime.path()).expect("it is there").flatten().map(|entry| entry.file_name());
+    let of_allocations: Vec<_> =
+        names.filter(|name| !name.to_string_lossy().starts_with("callboard-admin-")).collect();
+    assert!(of_allocations.is_empty(), "left behind: {of_allocations:?}");
+}
+
+/// Its socket would be there for ever: nobody prepares that allocation any more.
+#[test]
+fn the_socket_of_an_allocation_goes_that_was_taken_out_of_the_configuration_while_no_host_ran_sec_02() {
+    let stage = Stage::new(&allocation("old", "zfs", "node", &[], ""));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "old");
+    host.kill();
+    let socket = stage.data_dir().join("csi/plugins/old/csi.sock");
+    assert!(socket.exists(), "a killed host leaves it");
+    let plugins = stage.data_dir().join("csi/plugins");
+    std::fs::create_dir(plugins.join("living")).expect("a directory");
+    let _other = UnixListener::bind(plugins.join("living/csi.sock")).expect("a socket");
+    stage.configure(&allocation("new", "zfs", "node", &[], ""));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "new");
+    assert!(!socket.exists() && !plugins.join("old").exists());
+    assert!(plugins.join("living/csi.sock").exists(), "somebody listens there");
+    assert!(host.log().contains("living was left: a process listens there"), "{}", host.log());
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_rt::System;
+use callboard_actors::allocation::{self, Layout};
 use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::inventory::InventoryOptions;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
@@ -179,6 +180,7 @@ impl Program {
         let started = builder.start_with(async |host: &Host| {
             let outside = opened.insert(Outside::open(&config, &runtime_dir, host).await?);
             let surroundings = (Arc::clone(&outside.topology), outside.ground.clone(), outside.logs.clone());
+            sweep_sockets(&config, &runtime_dir).await;
             let agent = agent::part(&agent, agent_options(&config), home);
             let tasks = tasks::part(&tasks, config.clone(), surroundings);
             Ok::<_, RunError>(vec![agent.into(), tasks.into()])
@@ -314,6 +316,17 @@ fn sweep(config: &Config, host: &Host, ground: Ground) {
             Err(error) => tracing::warn!(%error, "it was not looked for what dead tasks left"),
         }
     });
+}
+
+/// Removes what allocations of earlier configurations left. None of them runs: the end of a host is that of its allocations.
+async fn sweep_sockets(config: &Config, runtime_dir: &Path) {
+    // The host has accepted both directories.
+    let absolute = std::path::absolute(&config.data_dir).ok();
+    let Some(layout) = absolute.and_then(|data_dir| Layout::new(data_dir, runtime_dir).ok()) else { return };
+    let configured: Vec<_> = config.allocations.iter().map(|allocation| allocation.name.clone()).collect();
+    for left in allocation::sweep(&layout, &configured).await {
+        tracing::warn!(left, "cannot clean up after allocations that the configuration does not have");
+    }
 }
 
 fn bind(config: &Config, runtime_dir: &Path) -> Result<AdminSocket, SocketError> {

@@ -1,9 +1,7 @@
-//! Creates and removes an allocation's directories. It follows no symlink, and removes only one socket file and one empty
-//! directory: never anything recursively (VOL-06). What else lies in the place of a socket gets another name. If a disk hangs, this
+//! Creates an allocation's directories, and has them removed. It follows no symlink. What else lies in the place of a socket gets another name. If a disk hangs, this
 //! work may resume after its deadline; then it removes nothing any more, since the socket may be that of the next task by now
 //! (REG-08).
 
-use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -11,18 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
+use super::removal::take_away;
 use super::{Access, Listener, Place, Plan, PrepareError, Step};
-use crate::vocabulary::text::quoted;
 use crate::vocabulary::{AllocationId, SocketPath};
 
 /// The connect timeout for a process that may listen on the socket.
 const KNOCK_DEADLINE: Duration = Duration::from_secs(1);
-const LEFTOVERS_NAMED: usize = 5;
+/// How often directories are created whose parent is removed meanwhile.
+const MAKES_MAX: u32 = 100;
 /// How many files may lie beside a socket that were moved out of its place.
 const SET_ASIDE_MAX: u32 = 16;
 
@@ -70,24 +69,33 @@ impl Files {
 }
 
 #[derive(Debug)]
-struct Trouble {
+pub(super) struct Trouble {
     path: PathBuf,
     reason: String,
+    /// Something on the way is not there: another allocation may have removed it meanwhile.
+    is_missing: bool,
 }
 
 impl Trouble {
-    fn new(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
-        Self { path: path.into(), reason: reason.into() }
+    pub(super) fn new(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
+        Self { path: path.into(), reason: reason.into(), is_missing: false }
     }
 
-    fn of(path: impl Into<PathBuf>, error: Errno) -> Self {
-        Self::new(path, error.to_string())
+    pub(super) fn of(path: impl Into<PathBuf>, error: Errno) -> Self {
+        Self { is_missing: error == Errno::NOENT, ..Self::new(path, error.to_string()) }
+    }
+
+    pub(super) fn left(self) -> String {
+        format!("{} was left: {}", self.path.display(), self.reason)
     }
 }
 
 async fn make_ready(allocation: AllocationId, plan: Plan, listener: Listener) -> Result<(), PrepareError> {
-    let said =
-        |Trouble { path, reason }| PrepareError::Directory { allocation: allocation.clone(), path, reason };
+    let said = |Trouble { path, reason, .. }| PrepareError::Directory {
+        allocation: allocation.clone(),
+        path,
+        reason,
+    };
     let socket = plan.context.socket.clone();
     let Plan { socket_place, volume_place, socket_file, .. } = plan;
     let place = socket_place.clone();
@@ -110,17 +118,17 @@ async fn remove(plan: Plan) -> Vec<String> {
     let removed = blocking(move |asker| take_away(&socket_place, socket_file.as_deref(), asker));
     match removed.await {
         Ok(()) => Vec::new(),
-        Err(Trouble { path, reason }) => vec![format!("{} was left: {reason}", path.display())],
+        Err(trouble) => vec![trouble.left()],
     }
 }
 
 #[derive(Clone, Default)]
-struct Asker {
+pub(super) struct Asker {
     has_left: Arc<AtomicBool>,
 }
 
 impl Asker {
-    fn check(&self, path: &Path) -> Result<(), Trouble> {
+    pub(super) fn check(&self, path: &Path) -> Result<(), Trouble> {
         if self.has_left.load(Ordering::Acquire) {
             return Err(Trouble::new(path, "its removal took too long and was given up"));
         }
@@ -138,7 +146,7 @@ impl Drop for CallerWaits {
 }
 
 /// Runs file work on a blocking thread: a disk that hangs must not block others.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Asker) -> Result<T, Trouble> + Send + 'static,
 ) -> Result<T, Trouble> {
     let asker = Asker::default();
@@ -152,7 +160,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-async fn is_listened_on(socket: &SocketPath) -> Result<bool, Trouble> {
+pub(super) async fn is_listened_on(socket: &SocketPath) -> Result<bool, Trouble> {
     let connected = tokio::time::timeout(KNOCK_DEADLINE, UnixStream::connect(socket.as_path())).await;
     let Ok(connected) = connected else { return Ok(true) };
     let Err(error) = connected else { return Ok(true) };
@@ -172,8 +180,20 @@ async fn is_listened_on(socket: &SocketPath) -> Result<bool, Trouble> {
 const DIRECTORY: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-/// Creates all missing directories of a place, and opens the last.
+/// Creates all missing directories of a place, and opens the last. Again if the last allocation that was in one of them removes it
+/// just now.
 fn make(place: &Place) -> Result<OwnedFd, Trouble> {
+    let mut made = make_once(place);
+    for _ in 1..MAKES_MAX {
+        if !made.as_ref().is_err_and(|trouble| trouble.is_missing) {
+            break;
+        }
+        made = make_once(place);
+    }
+    made
+}
+
+fn make_once(place: &Place) -> Result<OwnedFd, Trouble> {
     let mut path = place.base.clone();
     let base = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
     let mut at = rustix::fs::open(&path, base, Mode::empty()).map_err(|error| Trouble::of(&path, error))?;
@@ -211,7 +231,7 @@ fn mode(access: Access) -> Mode {
     }
 }
 
-fn enter(at: &OwnedFd, name: &str, path: &Path) -> Result<OwnedFd, Trouble> {
+pub(super) fn enter(at: &OwnedFd, name: &str, path: &Path) -> Result<OwnedFd, Trouble> {
     rustix::fs::openat(at, name, DIRECTORY, Mode::empty()).map_err(|error| match error {
         Errno::LOOP | Errno::NOTDIR => Trouble::new(
             path,
@@ -221,7 +241,7 @@ fn enter(at: &OwnedFd, name: &str, path: &Path) -> Result<OwnedFd, Trouble> {
     })
 }
 
-fn check_owner(found: &Stat, path: &Path) -> Result<(), Trouble> {
+pub(super) fn check_owner(found: &Stat, path: &Path) -> Result<(), Trouble> {
     let us = rustix::process::geteuid().as_raw();
     if found.st_uid == us {
         return Ok(());
@@ -287,98 +307,17 @@ fn in_the_place(what: &str, reason: &str) -> String {
 }
 
 /// The type of a file; a symlink is not followed.
-fn kind(directory: &OwnedFd, name: &str) -> Result<FileType, Errno> {
+pub(super) fn kind(directory: &OwnedFd, name: &str) -> Result<FileType, Errno> {
     let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(found.st_mode))
 }
 
-fn unlink(directory: &OwnedFd, name: &str, path: &Path, asker: &Asker) -> Result<(), Trouble> {
+pub(super) fn unlink(directory: &OwnedFd, name: &str, path: &Path, asker: &Asker) -> Result<(), Trouble> {
     asker.check(path)?;
     match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(Trouble::of(path, error)),
     }
-}
-
-// === Removal ===
-
-fn take_away(place: &Place, socket_file: Option<&str>, asker: &Asker) -> Result<(), Trouble> {
-    let Some((last, way)) = place.steps.split_last() else { return Ok(()) };
-    let above = Place { base: place.base.clone(), steps: way.to_vec() };
-    let (Some(above), path) = (find(&above)?, place.path()) else { return Ok(()) };
-    let directory = match enter_if_there(&above, &last.name, &path)? {
-        Some(directory) => directory,
-        None => return Ok(()),
-    };
-    check_ours(&above, &directory, &path)?;
-    if let Some(file) = socket_file
-        && kind(&directory, file) == Ok(FileType::Socket)
-    {
-        unlink(&directory, file, &path.join(file), asker)?;
-    }
-    asker.check(&path)?;
-    match rustix::fs::unlinkat(&above, &*last.name, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(Errno::NOTEMPTY | Errno::EXIST) => Err(Trouble::new(path, leftovers(&directory))),
-        Err(error) => Err(Trouble::of(path, error)),
-    }
-}
-
-/// Opens a place; `None` if it does not exist.
-fn find(place: &Place) -> Result<Option<OwnedFd>, Trouble> {
-    let mut path = place.base.clone();
-    let base = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
-    let mut at = match rustix::fs::open(&path, base, Mode::empty()) {
-        Ok(at) => at,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(Trouble::of(path, error)),
-    };
-    for step in &place.steps {
-        path.push(&step.name);
-        match enter_if_there(&at, &step.name, &path)? {
-            Some(next) => at = next,
-            None => return Ok(None),
-        }
-    }
-    Ok(Some(at))
-}
-
-fn enter_if_there(at: &OwnedFd, name: &str, path: &Path) -> Result<Option<OwnedFd>, Trouble> {
-    match kind(at, name) {
-        Err(Errno::NOENT) => Ok(None),
-        Ok(_) => enter(at, name, path).map(Some),
-        Err(error) => Err(Trouble::of(path, error)),
-    }
-}
-
-/// Refuses a directory of another user, and a mount point.
-fn check_ours(above: &OwnedFd, directory: &OwnedFd, path: &Path) -> Result<(), Trouble> {
-    let outer = rustix::fs::fstat(above).map_err(|error| Trouble::of(path, error))?;
-    let inner = rustix::fs::fstat(directory).map_err(|error| Trouble::of(path, error))?;
-    if outer.st_dev != inner.st_dev {
-        return Err(Trouble::new(path, "something is mounted on it; unmount it, then remove it"));
-    }
-    check_owner(&inner, path)
-}
-
-/// Lists the files in a directory that are not ours.
-fn leftovers(directory: &OwnedFd) -> String {
-    let names: Vec<String> = match Dir::read_from(directory) {
-        Ok(entries) => entries.flatten().map(|entry| shown(entry.file_name())).collect(),
-        Err(error) => return format!("it is not empty, and cannot be read: {error}"),
-    };
-    let mut names: Vec<String> = names.into_iter().filter(|name| name != "." && name != "..").collect();
-    names.sort();
-    let more = match names.len().saturating_sub(LEFTOVERS_NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    names.truncate(LEFTOVERS_NAMED);
-    format!("it still holds {}{more}; look what it is and remove it by hand", names.join(", "))
-}
-
-fn shown(name: &CStr) -> String {
-    quoted(&name.to_string_lossy())
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@ mod neighbours;
 
 mod actor;
 mod directory;
+mod removal;
 
 pub use callboard_machines::allocation::*;
 
 pub use actor::start;
 pub use neighbours::{Addresses, Neighbours};
+pub use removal::sweep;

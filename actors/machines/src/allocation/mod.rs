@@ -41,7 +41,7 @@ mod scripts;
 
 pub use messages::*;
 pub use neighbours::{RegisterOutcome, RetiredOutcome, healths};
-pub use paths::{Access, ENDPOINT_VARIABLE, Layout, LayoutError, Place, Plan, Step};
+pub use paths::{Access, ENDPOINT_VARIABLE, Layout, LayoutError, Place, Plan, SOCKET_FILE, Step};
 pub use state::{
     Allocation, AllocationCall, AllocationConfig, AllocationOptions, AllocationOutcome, AllocationTimer, Task,
 };

@@ -16,7 +16,7 @@ use crate::vocabulary::{AllocationId, PluginName, Role, SOCKET_PATH_BYTES_MAX, S
 /// The environment variable with the listen address of a CSI plugin (C171).
 pub const ENDPOINT_VARIABLE: &str = "CSI_ENDPOINT";
 /// The default name of the socket file (C171).
-const SOCKET_FILE: &str = "csi.sock";
+pub const SOCKET_FILE: &str = "csi.sock";
 /// How many bytes of a data directory's hash are in the name of a runtime directory.
 const DATA_DIR_HASH_BYTES: usize = 8;
 /// How many bytes of an allocation's hash are in the name of its runtime directory.
@@ -108,20 +108,30 @@ impl Layout {
         Ok(Self { data_dir, runtime_dir, short_name })
     }
 
+    /// The directories above those of all allocations: in the data directory, and in the runtime directory.
+    #[must_use]
+    pub fn socket_parents(&self) -> [Place; 2] {
+        let direct = vec![Step::passage("csi"), Step::private("plugins")];
+        let short = vec![Step::private(&self.short_name)];
+        [
+            Place { base: self.data_dir.clone(), steps: direct },
+            Place { base: self.runtime_dir.clone(), steps: short },
+        ]
+    }
+
+    /// The two places that an allocation's socket directory may have.
+    #[must_use]
+    pub fn socket_places(&self, allocation: &AllocationId) -> [Place; 2] {
+        let hash = hashed(allocation.as_str().as_bytes(), ALLOCATION_HASH_BYTES);
+        let [direct, short] = self.socket_parents();
+        [direct.inner(allocation.as_str()), short.inner(&hash)]
+    }
+
     /// The place of an allocation's socket directory, short enough for a socket at `below` in it.
     fn socket_place(&self, allocation: &AllocationId, below: &Path) -> Place {
-        let direct = Place {
-            base: self.data_dir.clone(),
-            steps: vec![Step::passage("csi"), Step::private("plugins"), Step::private(allocation.as_str())],
-        };
-        if direct.path().join(below).to_str().is_some_and(|path| path.len() <= SOCKET_PATH_BYTES_MAX) {
-            return direct;
-        }
-        let hash = hashed(allocation.as_str().as_bytes(), ALLOCATION_HASH_BYTES);
-        Place {
-            base: self.runtime_dir.clone(),
-            steps: vec![Step::private(&self.short_name), Step::private(&hash)],
-        }
+        let [direct, short] = self.socket_places(allocation);
+        let path = direct.path().join(below);
+        if path.to_str().is_some_and(|path| path.len() <= SOCKET_PATH_BYTES_MAX) { direct } else { short }
     }
 
     /// The place of a plugin's volumes, shared by all its allocations of one role.
@@ -193,6 +203,13 @@ pub struct Place {
 }
 
 impl Place {
+    /// A directory in it that only our user may enter.
+    #[must_use]
+    pub fn inner(mut self, name: &str) -> Self {
+        self.steps.push(Step::private(name));
+        self
+    }
+
     /// Its path.
     #[must_use]
     pub fn path(&self) -> PathBuf {

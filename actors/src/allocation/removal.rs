@@ -1,0 +1,226 @@
+//! Removes the directories of allocations: one socket file, and directories that are empty; never anything recursively, and nothing
+//! through a symlink (VOL-06).
+
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::directory::{Asker, Trouble, blocking, check_owner, enter, is_listened_on, kind, unlink};
+use super::{Layout, Place, SOCKET_FILE};
+use crate::vocabulary::text::quoted;
+use crate::vocabulary::{AllocationId, SocketPath};
+
+const LEFTOVERS_NAMED: usize = 5;
+
+pub(super) fn take_away(place: &Place, socket_file: Option<&str>, asker: &Asker) -> Result<(), Trouble> {
+    let Some((last, way)) = place.steps.split_last() else { return Ok(()) };
+    let above = Place { base: place.base.clone(), steps: way.to_vec() };
+    let (Some(above), path) = (find(&above)?, place.path()) else { return Ok(()) };
+    let directory = match enter_if_there(&above, &last.name, &path)? {
+        Some(directory) => directory,
+        None => return Ok(()),
+    };
+    check_ours(&above, &directory, &path)?;
+    if let Some(file) = socket_file
+        && kind(&directory, file) == Ok(FileType::Socket)
+    {
+        unlink(&directory, file, &path.join(file), asker)?;
+    }
+    asker.check(&path)?;
+    match rustix::fs::unlinkat(&above, &*last.name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => leave(&Place { base: place.base.clone(), steps: way.to_vec() }, asker),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Err(Trouble::new(path, leftovers(&directory))),
+        Err(error) => Err(Trouble::of(path, error)),
+    }
+}
+
+/// Removes the directory above those of allocations after the last of them, if it is ours.
+fn leave(place: &Place, asker: &Asker) -> Result<(), Trouble> {
+    let Some((last, way)) = place.steps.split_last() else { return Ok(()) };
+    let above = Place { base: place.base.clone(), steps: way.to_vec() };
+    let (Some(above), path) = (find(&above)?, place.path()) else { return Ok(()) };
+    let Some(directory) = enter_if_there(&above, &last.name, &path)? else { return Ok(()) };
+    if check_ours(&above, &directory, &path).is_err() {
+        return Ok(());
+    }
+    asker.check(&path)?;
+    match rustix::fs::unlinkat(&above, &*last.name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+        Err(error) => Err(Trouble::of(path, error)),
+    }
+}
+
+/// Removes what allocations have left whose host was killed: their dead sockets and empty directories, but not those of these
+/// allocations. To be called while none of the others runs. Says what stays, and why.
+pub async fn sweep(layout: &Layout, kept: &[AllocationId]) -> Vec<String> {
+    let kept: BTreeSet<PathBuf> = kept
+        .iter()
+        .flat_map(|allocation| layout.socket_places(allocation))
+        .map(|place| place.path())
+        .collect();
+    let mut left = Vec::new();
+    for parent in layout.socket_parents() {
+        let path = parent.path();
+        let listed = blocking(move |_| Ok(names(&path))).await.unwrap_or_default();
+        let places = listed.iter().map(|name| parent.clone().inner(name));
+        for place in places.filter(|place| !kept.contains(&place.path())) {
+            left.extend(sweep_away(place).await.err().map(Trouble::left));
+        }
+        left.extend(blocking(move |asker| leave(&parent, asker)).await.err().map(Trouble::left));
+    }
+    left
+}
+
+async fn sweep_away(place: Place) -> Result<(), Trouble> {
+    let path = place.path();
+    let socket = SocketPath::new(path.join(SOCKET_FILE).to_string_lossy());
+    // Where no socket has room nobody listens.
+    if let Ok(socket) = socket
+        && is_listened_on(&socket).await?
+    {
+        return Err(Trouble::new(path, "a process listens there"));
+    }
+    blocking(move |asker| take_away(&place, Some(SOCKET_FILE), asker)).await
+}
+
+/// The names in a directory; others than ours may be no text.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// Opens a place; `None` if it does not exist.
+fn find(place: &Place) -> Result<Option<OwnedFd>, Trouble> {
+    let mut path = place.base.clone();
+    let base = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+    let mut at = match rustix::fs::open(&path, base, Mode::empty()) {
+        Ok(at) => at,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(Trouble::of(path, error)),
+    };
+    for step in &place.steps {
+        path.push(&step.name);
+        match enter_if_there(&at, &step.name, &path)? {
+            Some(next) => at = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(at))
+}
+
+fn enter_if_there(at: &OwnedFd, name: &str, path: &Path) -> Result<Option<OwnedFd>, Trouble> {
+    match kind(at, name) {
+        Err(Errno::NOENT) => Ok(None),
+        Ok(_) => enter(at, name, path).map(Some),
+        Err(error) => Err(Trouble::of(path, error)),
+    }
+}
+
+/// Refuses a directory of another user, and a mount point.
+fn check_ours(above: &OwnedFd, directory: &OwnedFd, path: &Path) -> Result<(), Trouble> {
+    let outer = rustix::fs::fstat(above).map_err(|error| Trouble::of(path, error))?;
+    let inner = rustix::fs::fstat(directory).map_err(|error| Trouble::of(path, error))?;
+    if outer.st_dev != inner.st_dev {
+        return Err(Trouble::new(path, "something is mounted on it; unmount it, then remove it"));
+    }
+    check_owner(&inner, path)
+}
+
+/// Lists the files in a directory that are not ours.
+fn leftovers(directory: &OwnedFd) -> String {
+    let names: Vec<String> = match Dir::read_from(directory) {
+        Ok(entries) => entries.flatten().map(|entry| shown(entry.file_name())).collect(),
+        Err(error) => return format!("it is not empty, and cannot be read: {error}"),
+    };
+    let mut names: Vec<String> = names.into_iter().filter(|name| name != "." && name != "..").collect();
+    names.sort();
+    let more = match names.len().saturating_sub(LEFTOVERS_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.truncate(LEFTOVERS_NAMED);
+    format!("it still holds {}{more}; look what it is and remove it by hand", names.join(", "))
+}
+
+fn shown(name: &CStr) -> String {
+    quoted(&name.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// A data directory, a runtime directory, and a layout with sockets in the second if the name of the first is long.
+    fn layout(base: &Path, data_dir: &str) -> (Layout, PathBuf) {
+        let (data_dir, runtime_dir) = (base.join(data_dir), base.join("run"));
+        fs::create_dir_all(&data_dir).unwrap();
+        fs::create_dir_all(&runtime_dir).unwrap();
+        (Layout::new(data_dir, &runtime_dir).unwrap(), runtime_dir)
+    }
+
+    fn swept(layout: &Layout, kept: &[AllocationId]) -> Vec<String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(sweep(layout, kept))
+    }
+
+    fn made(place: &Place) -> PathBuf {
+        fs::create_dir_all(place.path()).unwrap();
+        place.path().join(SOCKET_FILE)
+    }
+
+    fn id(name: &str) -> AllocationId {
+        AllocationId::new(name).unwrap()
+    }
+
+    #[test]
+    fn dead_sockets_of_unknown_allocations_go_with_their_directories_wherever_they_are_sec_02() {
+        let base = tempfile::tempdir().unwrap();
+        let (layout, runtime_dir) = layout(base.path(), "data");
+        let [direct, short] = layout.socket_places(&id("a1")).map(|place| made(&place));
+        drop((UnixListener::bind(&direct).unwrap(), UnixListener::bind(&short).unwrap()));
+        assert_eq!(swept(&layout, &[]), Vec::<String>::new());
+        assert_eq!(fs::read_dir(runtime_dir).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(base.path().join("data/csi")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn known_allocations_living_sockets_and_files_of_others_stay_and_the_last_two_are_named_sec_02() {
+        let base = tempfile::tempdir().unwrap();
+        let (layout, _) = layout(base.path(), "data");
+        let [known, living, foreign] = ["known", "living", "foreign"].map(|name| {
+            let [direct, _] = layout.socket_places(&id(name));
+            made(&direct)
+        });
+        drop(UnixListener::bind(&known).unwrap());
+        let _plugin = UnixListener::bind(&living).unwrap();
+        let note = foreign.with_file_name("note");
+        fs::write(&note, "").unwrap();
+        let mut left = swept(&layout, &[id("known")]);
+        left.sort();
+        assert_eq!(left.len(), 2, "{left:?}");
+        assert!(left[0].contains("/foreign was left: it still holds note"), "{left:?}");
+        assert!(left[1].contains("/living was left: a process listens there"), "{left:?}");
+        assert!(known.exists() && living.exists() && note.exists());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_directory_is_not_followed_and_named_sec_02() {
+        let base = tempfile::tempdir().unwrap();
+        let (layout, _) = layout(base.path(), "data");
+        let [direct, _] = layout.socket_places(&id("a1"));
+        let elsewhere = base.path().join("elsewhere");
+        fs::create_dir_all(&elsewhere).unwrap();
+        drop(UnixListener::bind(elsewhere.join(SOCKET_FILE)).unwrap());
+        fs::create_dir_all(direct.path().parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, direct.path()).unwrap();
+        assert!(swept(&layout, &[])[0].contains("or a link, is in its place"));
+        assert!(elsewhere.join(SOCKET_FILE).exists() && direct.path().is_symlink());
+    }
+}
