@@ -2,7 +2,7 @@
 //!
 //! A plugin may send as much as it is asked for. But PING, SETTINGS, WINDOW_UPDATE, empty DATA and unknown frames cost us work and carry no
 //! answer, and a peer may send them without end. So each frame but DATA with contents takes from a budget. It grows with time, with each
-//! request and with the bytes that we send, since a peer acknowledges those. Who exceeds it is cut off.
+//! request, and with the bytes and the messages that we send, since a peer acknowledges those. Who exceeds it is cut off.
 //!
 //! Frames are recognised by their heads as they come: 9 bytes with the length of the payload and the type.
 
@@ -15,12 +15,16 @@ const FRAMES: u64 = 1_000;
 const FRAMES_PER_SECOND: u64 = 100;
 /// By how much it grows with a request: its answer takes two frames, and servers measure the connection with each.
 const FRAMES_PER_REQUEST: u64 = 8;
+/// By how much it grows with a frame of DATA that we send: a peer may answer with a WINDOW_UPDATE and measure the connection.
+const FRAMES_PER_DATA: u64 = 4;
 /// How many sent bytes let it grow by a frame.
 const BYTES_PER_FRAME: u64 = 1_024;
 /// What can be saved up by requests.
 const FRAMES_MAX: u64 = 65_536;
 
 const HEAD_BYTES: usize = 9;
+/// What we send before the first frame (RFC 9113, section 3.4).
+const PREFACE_BYTES: usize = 24;
 const DATA: u8 = 0;
 
 /// A peer has sent more frames than its budget allows.
@@ -53,7 +57,7 @@ impl fmt::Display for Flood {
 impl std::error::Error for Flood {}
 
 /// Counts the frames of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Budget {
     /// What was added beside the first [`FRAMES`], and what was taken.
     added: u64,
@@ -61,9 +65,51 @@ pub(super) struct Budget {
     /// Up to when time was added.
     paid: Duration,
     sent: u64,
+    incoming: Heads,
+    outgoing: Heads,
+}
+
+/// Finds the heads of the frames in one direction, however the bytes are cut.
+#[derive(Debug, Default)]
+struct Heads {
     head: [u8; HEAD_BYTES],
     head_bytes: usize,
     payload_bytes: usize,
+}
+
+impl Heads {
+    /// Reads up to the end of the next head. Returns its type, and whether its frame has contents; `None` when the bytes are used up.
+    fn next(&mut self, bytes: &mut &[u8]) -> Option<(u8, bool)> {
+        while !bytes.is_empty() {
+            let of_payload = self.payload_bytes.min(bytes.len());
+            self.payload_bytes -= of_payload;
+            *bytes = &bytes[of_payload..];
+            let of_head = (HEAD_BYTES - self.head_bytes).min(bytes.len());
+            self.head[self.head_bytes..][..of_head].copy_from_slice(&bytes[..of_head]);
+            self.head_bytes += of_head;
+            *bytes = &bytes[of_head..];
+            if self.head_bytes == HEAD_BYTES {
+                let [high, middle, low, kind, ..] = self.head;
+                self.head_bytes = 0;
+                self.payload_bytes = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
+                return Some((kind, self.payload_bytes > 0));
+            }
+        }
+        None
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            added: 0,
+            taken: 0,
+            paid: Duration::ZERO,
+            sent: 0,
+            incoming: Heads::default(),
+            outgoing: Heads { payload_bytes: PREFACE_BYTES, ..Heads::default() },
+        }
+    }
 }
 
 impl Budget {
@@ -80,11 +126,16 @@ impl Budget {
         self.add(FRAMES_PER_REQUEST, FRAMES_MAX);
     }
 
-    /// So many bytes were sent.
-    pub(super) fn sent(&mut self, bytes: usize) {
-        self.sent += bytes as u64;
+    /// These bytes were sent.
+    pub(super) fn sent(&mut self, mut bytes: &[u8]) {
+        self.sent += bytes.len() as u64;
         self.add(self.sent / BYTES_PER_FRAME, FRAMES_MAX);
         self.sent %= BYTES_PER_FRAME;
+        while let Some(frame) = self.outgoing.next(&mut bytes) {
+            if frame == (DATA, true) {
+                self.add(FRAMES_PER_DATA, FRAMES_MAX);
+            }
+        }
     }
 
     /// These bytes have come, at this age of the connection.
@@ -92,32 +143,15 @@ impl Budget {
         let seconds = age.saturating_sub(self.paid).as_secs();
         self.add(seconds.saturating_mul(FRAMES_PER_SECOND), FRAMES);
         self.paid += Duration::from_secs(seconds);
-        while !bytes.is_empty() {
-            let of_payload = self.payload_bytes.min(bytes.len());
-            self.payload_bytes -= of_payload;
-            bytes = &bytes[of_payload..];
-            let of_head = (HEAD_BYTES - self.head_bytes).min(bytes.len());
-            self.head[self.head_bytes..][..of_head].copy_from_slice(&bytes[..of_head]);
-            self.head_bytes += of_head;
-            bytes = &bytes[of_head..];
-            if self.head_bytes == HEAD_BYTES {
-                self.head_bytes = 0;
-                self.begin_frame()?;
+        while let Some((kind, has_contents)) = self.incoming.next(&mut bytes) {
+            if kind == DATA && has_contents {
+                continue;
             }
+            if self.left() == 0 {
+                return Err(Flood { last: kind });
+            }
+            self.taken += 1;
         }
-        Ok(())
-    }
-
-    fn begin_frame(&mut self) -> Result<(), Flood> {
-        let [high, middle, low, kind, ..] = self.head;
-        self.payload_bytes = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
-        if kind == DATA && self.payload_bytes > 0 {
-            return Ok(());
-        }
-        if self.left() == 0 {
-            return Err(Flood { last: kind });
-        }
-        self.taken += 1;
         Ok(())
     }
 }
@@ -155,15 +189,39 @@ mod tests {
         let (data, headers, update) = (frame(0, b"answer"), frame(1, b"h"), frame(8, &[0, 0, 0, 1]));
         for _ in 0..100_000 {
             budget.asked();
-            budget.sent(100);
+            budget.sent(&[0; 100]);
             for frame in [&update, &update, &headers, &data, &headers] {
                 budget.received(frame, Duration::ZERO).expect("it was asked");
             }
         }
         let mut budget = Budget::default();
-        budget.sent(1_000);
-        budget.sent(10 * 1_024 + 24);
+        // The preface and one frame of another kind.
+        let unknown = [&[0_u8; PREFACE_BYTES][..], &[0, 44, 0, 0xf0, 0, 0, 0, 0, 0], &[0; 44 * 256]].concat();
+        budget.sent(&unknown);
         assert_eq!(taken(&mut budget, &update, Duration::ZERO), 1_011);
+    }
+
+    #[test]
+    fn each_message_of_a_stream_pays_for_what_a_peer_says_of_it_however_short_it_is() {
+        let (mut budget, data) = (Budget::default(), frame(0, b"one line"));
+        budget.sent(&[0; PREFACE_BYTES]);
+        for _ in 0..100_000 {
+            budget.sent(&data[..5]);
+            budget.sent(&data[5..]);
+            for frame in
+                [frame(8, &[0, 0, 0, 8]), frame(8, &[0, 0, 0, 8]), frame(6, &[0; 8]), frame(6, &[1; 8])]
+            {
+                budget.received(&frame, Duration::ZERO).expect("it answers a message");
+            }
+        }
+        let mut budget = Budget::default();
+        budget.sent(&[0; PREFACE_BYTES]);
+        let (ping, answer) = (frame(6, &[0; 8]), frame(6, &[0; 8]));
+        let flood = (0..100_000).find_map(|_| {
+            budget.sent(&answer);
+            budget.received(&ping, Duration::ZERO).err()
+        });
+        assert!(flood.is_some(), "answers to PING do not pay for more of it");
     }
 
     #[test]

@@ -63,11 +63,14 @@ impl<S> Metered<S> {
         Self { stream, meter }
     }
 
-    fn sent(&self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
-        if let Ok(bytes) = written {
-            self.meter.metering().budget.sent(bytes);
+    /// So many of these bytes were sent.
+    fn sent<'a>(&self, mut length: usize, slices: impl Iterator<Item = &'a [u8]>) {
+        let mut metering = self.meter.metering();
+        for slice in slices {
+            let sent = length.min(slice.len());
+            metering.budget.sent(&slice[..sent]);
+            length -= sent;
         }
-        Poll::Ready(written)
     }
 }
 
@@ -89,8 +92,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes));
-        self.sent(written)
+        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
+        self.sent(written, [bytes].into_iter());
+        Poll::Ready(Ok(written))
     }
 
     fn poll_write_vectored(
@@ -98,8 +102,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, slices));
-        self.sent(written)
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, slices))?;
+        self.sent(written, slices.iter().map(|slice| &**slice));
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {
