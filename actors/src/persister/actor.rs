@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, StreamHandler, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, StreamHandler,
+    WrapFuture,
 };
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
@@ -44,6 +45,8 @@ pub(super) struct Committer {
     is_in_place: bool,
     /// The commit that the disk did not take, and how often in a row.
     held: Option<(Batch, u32)>,
+    /// The retry of what is held.
+    retry: Option<SpawnHandle>,
     /// How often the present commit was tried before.
     tried: u32,
     /// Whether the thread has a commit, and not a job.
@@ -81,6 +84,7 @@ impl Committer {
             disk,
             is_in_place,
             held: None,
+            retry: None,
             tried: 0,
             is_committing: false,
             is_watched: false,
@@ -174,7 +178,10 @@ impl Committer {
     fn rest(&mut self, batch: Batch, context: &mut Context<Self>) -> Work {
         let pause = PAUSE_FIRST.saturating_mul(1 << self.tried.min(5)).min(PAUSE_LONGEST);
         self.held = Some((batch, self.tried + 1));
-        context.run_later(pause, |this, context| this.try_again(context));
+        let retry = context.run_later(pause, |this, context| this.try_again(context));
+        if let Some(former) = self.retry.replace(retry) {
+            context.cancel_future(former);
+        }
         Work::Resting
     }
 
@@ -293,7 +300,9 @@ impl StreamHandler<Told> for Committer {
                 return;
             }
         };
-        if !goes_on {
+        if goes_on {
+            self.watch(context);
+        } else {
             self.work = Work::Idle;
             self.gather(context);
         }
