@@ -242,7 +242,9 @@ fn digest_of(file: &mut File, copy: &mut impl Write) -> io::Result<[u8; 32]> {
 }
 
 fn system(executable: &Executable, attempted: &'static str, error: &io::Error) -> ExecutableError {
-    ExecutableError::System { attempted, path: executable.place(), message: error.to_string() }
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    let is_transient = !matches!(error.kind(), NotFound | PermissionDenied | NotADirectory);
+    ExecutableError::System { attempted, path: executable.place(), message: error.to_string(), is_transient }
 }
 
 /// The machine type in an ELF header, for messages.

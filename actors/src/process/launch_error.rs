@@ -75,6 +75,8 @@ pub enum ExecutableError {
         path: PathBuf,
         /// The error of the system.
         message: String,
+        /// Whether it may pass without a change of the file, as a lack of descriptors or memory does.
+        is_transient: bool,
     },
 }
 
@@ -91,8 +93,8 @@ impl ExecutableError {
             | Self::NotAFile { .. }
             | Self::NotExecutable { .. }
             | Self::NotAProgram { .. }
-            | Self::Digest { .. }
-            | Self::System { .. } => false,
+            | Self::Digest { .. } => false,
+            Self::System { is_transient, .. } => *is_transient,
         }
     }
 }
