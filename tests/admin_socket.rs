@@ -215,7 +215,7 @@ fn so_many_watch_and_no_more_and_room_for_others_remains() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut watching = Vec::new();
-        for _ in 0..32 {
+        for _ in 0..24 {
             let mut client = AdminClient::connect(&socket).await.expect("there is room");
             let mut told = client.watch().await.expect("so many may watch");
             told.next().await.expect("the host runs").expect("it begins with the whole status");
@@ -225,7 +225,7 @@ fn so_many_watch_and_no_more_and_room_for_others_remains() {
         let refused = one_more.watch().await.expect_err("so many watch already");
         assert_eq!(
             refused.to_string(),
-            "32 clients watch this host already and no more may; end one of them"
+            "24 clients watch this host already and no more may; end one of them"
         );
         one_more.status().await.expect("it may ask for everything else");
         // Connections without a call are closed for others, and those that watch are not.

@@ -32,9 +32,9 @@ use crate::timeline;
 const REPLACE_WITHIN_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// How many may watch at once, or follow the timeline: fewer than there may be connections, so that room for others remains.
-const WATCHERS_MAX: usize = 32;
+const WATCHERS_MAX: usize = 24;
 /// How many may wait at once for the end of an allocation or task.
-const WAITING_MAX: usize = 16;
+const WAITING_MAX: usize = 32;
 
 /// Answers for a host.
 #[derive(Debug, Clone)]

@@ -30,7 +30,11 @@ pub(super) async fn open(options: &Options) -> Result<Option<DataDir>, StartErro
         }
         match DataDir::open(&data_dir) {
             Ok(directory) => Ok(Some(directory)),
-            Err(DataDirError::System { .. }) => Ok(None),
+            // If the directory cannot be used at all, opening the database says so.
+            Err(error @ DataDirError::System { .. }) => {
+                tracing::warn!(%error, "the data directory cannot be checked, so its loss would not be noticed");
+                Ok(None)
+            }
             Err(error) => Err(StartError::from(error)),
         }
     });
