@@ -11,7 +11,7 @@
 //!         Recall, or, when nobody answered         └──── its process ended
 //!         three times: Ending, then anew
 //!
-//!   Launch is refused (a wrong digest, another protocol) ──► Refused ─ the program has changed, or a restart ─► Recall
+//!   Launch is refused (a wrong digest, no program) ──► Refused ─ the program has changed, or a restart ─► Recall
 //!
 //!   stop, in any phase ──► Ending: ShutdownAnswer ─ it goes ─► Leaving ─ grace over ─► Stopping ──► Gone
 //!                             └─ it does not understand, or there is nobody to say it to ──────▲

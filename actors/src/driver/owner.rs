@@ -6,7 +6,7 @@ use futures_util::future::LocalBoxFuture;
 
 use super::state::{Reached, Trouble, TroubleKind};
 use crate::goplugin::Listener;
-use crate::process::{Launched, ProcessName, ProcessSpec, ProcessTag, prove_listener};
+use crate::process::{LaunchError, Launched, ProcessName, ProcessSpec, ProcessTag, prove_listener};
 use crate::processes::{AwaitEnd, LaunchProcess, NoSuchProcess, Processes, RecallProcess, StopProcess};
 use crate::shell::{Address, AskError};
 
@@ -51,7 +51,10 @@ impl ProcessOwner for Address<Processes> {
         Box::pin(async move {
             match answer.await {
                 Ok(Ok(launched)) => Ok(Reached::Launched(launched)),
-                Ok(Err(error)) if error.is_transient() => Err(trouble(error.to_string())),
+                // What a program says may differ at its next start, as that of a wrapper does.
+                Ok(Err(error)) if error.is_transient() || matches!(error, LaunchError::Handshake { .. }) => {
+                    Err(trouble(error.to_string()))
+                }
                 Ok(Err(error)) => Err(Trouble { kind: TroubleKind::Refused, what: error.to_string() }),
                 Err(error) => Err(not_asked(&error)),
             }
