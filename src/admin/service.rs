@@ -72,9 +72,12 @@ pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
     }
 }
 
+/// How many changes may come until a snapshot was read, without a warning of a slow subscriber.
+const UNREAD_MAX: usize = 256;
+
 /// What an actor shows to its subscribers, as of now.
 async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, AskError> {
-    let mut subscription = address.subscribe("status", 2)?;
+    let mut subscription = address.subscribe("status", UNREAD_MAX)?;
     match subscription.next().await {
         Some(FeedItem::Snapshot { view, .. }) => Ok(view),
         // A subscription begins with a snapshot, unless its publisher ended.
