@@ -3,8 +3,8 @@
 //! After a pause every deadline that passed meanwhile is over at once, although nobody could look. So a host [watches](watch) for
 //! pauses, and then
 //!
-//! - a call whose deadline passed in a pause goes on for what it had left when the pause began, and at least for
-//!   [`LOOK`] ([`within`]);
+//! - a call whose deadline passed in a pause goes on for what it had left when the pause began, and at least for a second
+//!   ([`within`]);
 //! - the timers of its actors that were set before are postponed by the length of the pause, so they keep their order: first what
 //!   looks, then what gives up;
 //! - the clock of the shell has the time for which the machine was suspended, which the monotonic clock leaves out.
