@@ -131,6 +131,7 @@ mod tests {
         let status = ProcessStatus {
             pid,
             is_zombie: false,
+            has_lost_first_thread: false,
             is_stopped: false,
             is_of_kernel: false,
             parent,

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::seen::{Environment, Holder, Process, Processes};
 use super::text;
-use crate::process::{ProcessStatus, read_environment, users_in};
+use crate::process::{ProcessStatus, living_directory, read_environment, users_in};
 
 /// The depth limit for cgroups below the task's own.
 const GROUPS_DEEP: usize = 16;
@@ -105,7 +105,7 @@ impl ProcessTable {
 
     /// The environment of a process. An unreadable one is no evidence.
     fn environment(&self, pid: u32) -> io::Result<Environment> {
-        match read_environment(&self.place(pid, "environ")) {
+        match read_environment(&living_directory(self.root.join(pid.to_string())).join("environ")) {
             Ok(bytes) => Ok(text::environment(&bytes)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let status = fs::read_to_string(self.place(pid, "status")).unwrap_or_default();
@@ -122,7 +122,8 @@ impl ProcessTable {
         let sockets: BTreeMap<u64, String> =
             text::sockets(&fs::read_to_string(self.root.join("net/unix"))?).into_iter().collect();
         let holder = |pid: &u32| {
-            let descriptors = fs::read_dir(self.place(*pid, "fd")).ok()?;
+            let process = living_directory(self.root.join(pid.to_string()));
+            let descriptors = fs::read_dir(process.join("fd")).ok()?;
             let links = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
             let numbers = links.filter_map(|link| text::socket_number(link.to_str()?));
             let sockets: Vec<_> = numbers.filter_map(|number| sockets.get(&number).cloned()).collect();

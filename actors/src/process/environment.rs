@@ -1,17 +1,19 @@
 //! Reads the environments of processes, which identify their owner.
 //!
-//! During an `exec` a process has no environment for a moment, and reading it returns nothing, as if it was empty. So it is
-//! unknown whether the process is ours, and it is read again. A process with a really empty environment is recognised by
-//! [`ProcessStatus::environment_bytes`], and not read again.
+//! During an `exec`, and while it ends, a process has no environment for a moment: reading it returns nothing, as if it was
+//! empty, or an error. So it is unknown whether the process is ours, and it is read again. A process with a really empty
+//! environment is recognised by [`ProcessStatus::environment_bytes`], and not read again.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::system::ProcessStatus;
+use rustix::io::Errno;
+
+use super::system::{ProcessStatus, living_directory};
 
 /// The limit of bytes read from an environment. The system permits more, and our variables would be at the end; a process
 /// without our variables is not ours.
@@ -28,7 +30,7 @@ const PAUSE_LONGEST: Duration = Duration::from_millis(16);
 pub enum Environment {
     /// The entries, each followed by a zero byte.
     Read(Vec<u8>),
-    /// Unknown: the process is in the middle of an `exec`.
+    /// Unknown: the process is in the middle of an `exec`, or about to end.
     Unknown,
     /// Unreadable: there is no such process, or this process has no permission.
     Closed,
@@ -38,18 +40,27 @@ impl Environment {
     /// Reads the environment of a process once.
     #[must_use]
     pub fn of(pid: u32) -> Self {
-        let Ok(bytes) = read_environment(Path::new(&format!("/proc/{pid}/environ"))) else {
-            return Self::Closed;
-        };
-        if !bytes.is_empty() {
-            return Self::Read(bytes);
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        match read_environment(&process.join("environ")) {
+            Ok(bytes) if !bytes.is_empty() => return Self::Read(bytes),
+            Ok(_) => {}
+            // It has no memory: newer kernels say so instead of showing nothing.
+            Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
+            Err(_) => return Self::Closed,
         }
         match i32::try_from(pid).ok().and_then(ProcessStatus::of) {
-            Some(status) if status.is_zombie || status.is_of_kernel => Self::Closed,
-            // A process in the middle of repeated `exec`s never has this value.
-            Some(status) if status.environment_bytes == Some(0) => Self::Read(bytes),
-            Some(_) => Self::Unknown,
             None => Self::Closed,
+            Some(status) if status.is_zombie || status.is_of_kernel => Self::Closed,
+            Some(status) if status.has_lost_first_thread => {
+                match read_environment(&living_directory(process).join("environ")) {
+                    Ok(bytes) if !bytes.is_empty() => Self::Read(bytes),
+                    // Its last threads are about to end.
+                    Ok(_) | Err(_) => Self::Unknown,
+                }
+            }
+            // A process in the middle of repeated `exec`s never has this value.
+            Some(status) if status.environment_bytes == Some(0) => Self::Read(Vec::new()),
+            Some(_) => Self::Unknown,
         }
     }
 

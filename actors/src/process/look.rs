@@ -15,11 +15,11 @@ use super::identity::{
     FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, Seen, TAG_VARIABLE, Verdict, judge,
 };
 use super::name::ProcessTag;
-use super::system::{ProcessStatus, boot_id};
+use super::system::{ProcessStatus, boot_id, living_directory};
 
 pub(super) fn executable_of(pid: u32) -> Option<FileId> {
     // Following the link leads to the file itself, even if its name was removed.
-    let metadata = fs::metadata(place(pid, "exe")).ok()?;
+    let metadata = fs::metadata(place(pid).join("exe")).ok()?;
     Some(FileId { device: metadata.dev(), inode: metadata.ino() })
 }
 
@@ -87,11 +87,29 @@ pub(super) fn search(is_one: impl Fn(&Seen) -> bool) -> io::Result<Vec<Seen>> {
     Ok(seen.into_iter().filter(is_one).collect())
 }
 
-pub(super) fn members_of(group: u32) -> io::Result<Vec<Seen>> {
+/// The living members of a process group with this tag, and those that have no environment for as long as this looks: they
+/// are about to end, or in the middle of an `exec`.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    pub(super) tagged: Vec<Seen>,
+    pub(super) unknown: Vec<Seen>,
+}
+
+/// The living members of a process group, without those that surely have another tag or none.
+pub(super) fn members_of(group: u32, tag: ProcessTag) -> io::Result<Members> {
     let is_member = |seen: &Seen| seen.group == group && !seen.is_zombie;
-    let member = |pid| look(pid).filter(|look| is_member(&look.shown));
+    let member = |pid| {
+        let Look { shown, is_unknown } = look(pid).filter(|look| is_member(&look.shown))?;
+        Some(Look { shown: (shown, is_unknown), is_unknown })
+    };
     let is_in_group = |pid: &u32| status_of(*pid).is_some_and(|status| status.group == group);
-    Ok(look_until_known(numbers()?.into_iter().filter(is_in_group).collect(), member))
+    let members = look_until_known(numbers()?.into_iter().filter(is_in_group).collect(), member);
+    let (unknown, known): (Vec<_>, Vec<_>) = members.into_iter().partition(|(_, is_unknown)| *is_unknown);
+    let seen = |members: Vec<(Seen, bool)>| members.into_iter().map(|(seen, _)| seen);
+    Ok(Members {
+        tagged: seen(known).filter(|seen| seen.tag == Some(tag)).collect(),
+        unknown: seen(unknown).collect(),
+    })
 }
 
 /// Group leaders with our owner variable, without any of these tags, that write below this directory: the leftovers of
@@ -121,9 +139,10 @@ fn is_itself(pid: u32) -> bool {
 }
 
 fn writes_below(pid: u32, directory: &Path) -> bool {
+    let place = place(pid);
     ["fd/1", "fd/2"]
         .into_iter()
-        .any(|stream| fs::read_link(place(pid, stream)).is_ok_and(|target| target.starts_with(directory)))
+        .any(|stream| fs::read_link(place.join(stream)).is_ok_and(|target| target.starts_with(directory)))
 }
 
 /// Sends a signal to the very process that was inspected. False if it is gone.
@@ -149,8 +168,8 @@ pub(super) fn numbers() -> io::Result<Vec<u32>> {
     Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
-fn place(pid: u32, file: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/{file}"))
+fn place(pid: u32) -> PathBuf {
+    living_directory(PathBuf::from(format!("/proc/{pid}")))
 }
 
 fn status_of(pid: u32) -> Option<ProcessStatus> {

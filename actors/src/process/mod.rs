@@ -113,6 +113,6 @@ pub use state::{
     ProcessOutcome, ProcessTimer, Why,
 };
 pub use sweep::sweep;
-pub use system::{ProcessStatus, boot_id, random_bytes, since_boot, users_in};
+pub use system::{ProcessStatus, boot_id, living_directory, random_bytes, since_boot, users_in};
 pub use task_processes::{Intruder, TaskProcesses};
 pub use watcher::Watcher;

@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::control_group::ControlGroup;
 use super::ending::Exit;
 use super::identity::{Identity, Seen};
-use super::look;
+use super::look::{self, Members};
 use super::name::ProcessTag;
 use super::readiness::watch;
 use super::spec::Reach;
@@ -108,8 +108,9 @@ impl Owned {
     pub(super) fn signal(&self, signal: Signal) -> impl Future<Output = ()> + use<> {
         let (pid, tag, is_known_to_kernel) = (self.pid(), self.tag, self.signal_itself(signal));
         async move {
-            let members = if is_known_to_kernel { Vec::new() } else { marked_members(pid, tag).await };
-            for member in members.iter().filter(|member| member.pid != pid) {
+            let members =
+                if is_known_to_kernel { Members::default() } else { marked_members(pid, tag).await };
+            for member in members.tagged.iter().filter(|member| member.pid != pid) {
                 look::signal(member, signal);
             }
         }
@@ -178,8 +179,8 @@ impl Owned {
 
     /// Kills the leftovers once more, and returns them.
     async fn left(&self) -> Vec<Seen> {
-        let mut left = if test_kill_process_group(self.pid) == Err(Errno::SRCH) {
-            Vec::new()
+        let Members { tagged: mut left, unknown } = if test_kill_process_group(self.pid) == Err(Errno::SRCH) {
+            Members::default()
         } else {
             marked_members(self.pid(), self.tag).await
         };
@@ -191,6 +192,7 @@ impl Owned {
         for seen in &left {
             look::signal(seen, Signal::KILL);
         }
+        left.extend(unknown);
         left
     }
 }
@@ -232,13 +234,19 @@ pub(super) async fn end_left(
             tracing::debug!(error = %error, "a control group of an earlier run cannot be killed");
         }
         left = proven.iter().filter(|seen| is_alive(seen)).cloned().collect();
+        let mut unknown = Vec::new();
         if let Some(group) = group {
-            left.extend(marked_members(group, tag).await);
+            let members = marked_members(group, tag).await;
+            left.extend(members.tagged);
+            unknown = members.unknown;
         }
         if reach == Reach::Everything {
             left.extend(tagged(tag).await);
         }
         left.retain(|seen| seen.may_be_of(owner));
+        // These are only waited for: nothing proves yet that they are ours.
+        let killed = left.len();
+        left.extend(unknown);
         if left.is_empty() {
             if let Some(group) = &contained {
                 removed(group).await;
@@ -246,7 +254,7 @@ pub(super) async fn end_left(
             proven.iter().for_each(reap_if_child);
             return 0;
         }
-        for seen in &left {
+        for seen in &left[..killed] {
             look::signal(seen, Signal::KILL);
         }
         await_deaths(&left).await;
@@ -273,13 +281,13 @@ fn reap_if_child(seen: &Seen) {
     }
 }
 
-/// The living members of a process group that have a tag: the group id alone does not prove that they are ours.
-async fn marked_members(group: u32, tag: ProcessTag) -> Vec<Seen> {
-    let members = look::beside(move || look::members_of(group)).await.unwrap_or_else(|error| {
+/// The living members of a process group that have a tag, since the group id alone does not prove that they are ours, and
+/// those of which that is not known yet.
+async fn marked_members(group: u32, tag: ProcessTag) -> Members {
+    look::beside(move || look::members_of(group, tag)).await.unwrap_or_else(|error| {
         tracing::warn!(group, error = %error, "the members of a process group cannot be read");
-        Vec::new()
-    });
-    members.into_iter().filter(|seen| seen.tag == Some(tag)).collect()
+        Members::default()
+    })
 }
 
 async fn tagged(tag: ProcessTag) -> Vec<Seen> {

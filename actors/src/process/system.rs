@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The boot id of the machine: PIDs of different boots are unrelated.
@@ -43,8 +44,11 @@ pub fn users_in(status: &str) -> BTreeSet<u32> {
 pub struct ProcessStatus {
     /// Its PID.
     pub pid: i32,
-    /// Whether it is a zombie: it has ended and is not reaped.
+    /// Whether it is a zombie: it has ended with all its threads, and is not reaped.
     pub is_zombie: bool,
+    /// Whether its first thread has ended and others live, or are about to end. The kernel shows such a process as a zombie,
+    /// without memory and without file descriptors; see [`living_directory`].
+    pub has_lost_first_thread: bool,
     /// Whether a signal has stopped it.
     pub is_stopped: bool,
     /// Whether it is a kernel thread.
@@ -90,9 +94,12 @@ impl ProcessStatus {
         // The start and end of its environment in memory. In the middle of an `exec` the end is not set yet, or equals the
         // start; the end of the code is set after that.
         let environment = number(50).zip(number(51)).filter(|(_, end)| *end != 0 && number(27) != Some(0));
+        let has_first_thread_ended = matches!(*fields.first()?, "Z" | "X");
+        let has_other_threads = number(20)? > 1;
         Some(Self {
             pid,
-            is_zombie: matches!(*fields.first()?, "Z" | "X"),
+            is_zombie: has_first_thread_ended && !has_other_threads,
+            has_lost_first_thread: has_first_thread_ended && has_other_threads,
             is_stopped: matches!(*fields.first()?, "T" | "t"),
             is_of_kernel: number(9)? & KERNEL_THREAD != 0,
             parent: i32::try_from(number(4)?).ok()?,
@@ -107,6 +114,21 @@ impl ProcessStatus {
     }
 }
 
+/// The directory that shows the memory and the file descriptors of a process, given its directory in `/proc`: that one or, if
+/// the process has lost its first thread, the one of a living thread.
+#[must_use]
+pub fn living_directory(process: PathBuf) -> PathBuf {
+    let status = |directory: &Path| ProcessStatus::read(&fs::read(directory.join("stat")).ok()?);
+    if status(&process).is_none_or(|status| !status.has_lost_first_thread) {
+        return process;
+    }
+    let threads = fs::read_dir(process.join("task")).into_iter().flatten().filter_map(Result::ok);
+    let lives = |thread: &PathBuf| {
+        status(thread).is_some_and(|status| !status.is_zombie && !status.has_lost_first_thread)
+    };
+    threads.map(|thread| thread.path()).find(lives).unwrap_or(process)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +139,7 @@ mod tests {
         let expected = ProcessStatus {
             pid: 42,
             is_zombie: false,
+            has_lost_first_thread: false,
             is_stopped: false,
             is_of_kernel: false,
             parent: 7,
@@ -132,6 +155,16 @@ mod tests {
         for torn in ["", "42", "42 (a", "42 (a) S", "x (a) S 7 42 42 0 -1", ") 42 ("] {
             assert_eq!(ProcessStatus::read(torn.as_bytes()), None, "{torn}");
         }
+    }
+
+    #[test]
+    fn a_process_that_has_lost_only_its_first_thread_is_no_zombie_prc_01() {
+        let read = |threads: u32| {
+            let line = format!("1 (a) Z 7 1 1 0 -1 64 0 0 0 0 0 0 0 0 20 0 {threads} 0 9 0 5 0 0");
+            let status = ProcessStatus::read(line.as_bytes()).expect("it is whole");
+            (status.is_zombie, status.has_lost_first_thread)
+        };
+        assert_eq!((read(0), read(1), read(2)), ((true, false), (true, false), (false, true)));
     }
 
     #[test]

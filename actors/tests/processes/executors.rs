@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use callboard_actors::process::{EndedBy, ProcessSpec};
 use callboard_actors::shell::StopMode;
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::sleep;
 
-use crate::stage::{Fixture, HANDSHAKE, Stage, is_gone, lives, pid_in, plugin, story};
+use crate::stage::{Fixture, HANDSHAKE, Stage, is_gone, kill, lives, pid_in, plugin, story};
 
 /// Says to the stand-in that it is one, and where it writes its process id.
 const STAND_IN: &str = "EXECUTOR_PID_FILE";
@@ -80,12 +79,6 @@ impl Drop for Executor {
     fn drop(&mut self) {
         kill(self.pid);
     }
-}
-
-fn kill(pid: u32) {
-    let pid = Pid::from_raw(i32::try_from(pid).expect("a process id")).expect("a process id");
-    // One that has ended takes no signal.
-    let _ = kill_process(pid, Signal::KILL);
 }
 
 async fn told(stage: &Stage) -> PathBuf {

@@ -2,6 +2,7 @@
 
 mod control_groups;
 mod executors;
+mod first_thread;
 mod launching;
 mod programs;
 mod reading;

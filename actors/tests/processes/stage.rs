@@ -19,6 +19,7 @@ use callboard_actors::shell::{
     Address, Ending, FeedItem, IN_FLIGHT_MAX, Running, Settings, StopMode, Subscription,
 };
 use callboard_actors::vocabulary::Backoff;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
@@ -185,6 +186,12 @@ pub(crate) fn plugin(script: &str) -> ProcessSpec {
         start_timeout: Duration::from_secs(20),
         ..shell(script)
     }
+}
+
+/// Kills a process. One that has ended takes no signal.
+pub(crate) fn kill(pid: u32) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a process id");
+    let _ = kill_process(pid, Signal::KILL);
 }
 
 /// Whether there is a process of this number that is not a zombie.

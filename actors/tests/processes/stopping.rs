@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use callboard_actors::process::{EndedBy, Exit, ProcessSpec, Reach};
 use callboard_actors::shell::StopMode;
 
-use crate::stage::{all_tagged, is_gone, line_of, lives, pid_in, shell, story, tagged};
+use crate::stage::{all_tagged, is_gone, kill, line_of, lives, pid_in, shell, story, tagged};
 
 #[test]
 fn a_plugin_that_needs_a_while_within_its_grace_ends_by_itself_and_is_killed_when_the_grace_is_over_shd_07() {
@@ -149,11 +149,4 @@ fn two_hundred_launches_that_are_given_up_leave_no_zombie_prc_10() {
         assert_eq!(pids.into_iter().filter(ours).count(), 0, "zombies are left");
         fixture.end(StopMode::Stop).await;
     });
-}
-
-/// Kills a process that this test has made.
-fn kill(pid: u32) {
-    let pid =
-        rustix::process::Pid::from_raw(i32::try_from(pid).expect("a process id")).expect("a process id");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is there");
 }
