@@ -14,6 +14,12 @@ pub mod rpc;
 
 pub mod csi;
 
+pub mod goplugin;
+
+pub mod process;
+
+pub mod processes;
+
 pub mod driver;
 
 pub mod eventor;

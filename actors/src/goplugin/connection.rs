@@ -11,7 +11,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use wire::grpc_controller_client::GrpcControllerClient;
 
-use super::handshake::PluginEndpoint;
+use super::PluginEndpoint;
 use super::info::{PluginConfig, PluginInfo};
 use super::stdio::Stdio;
 use crate::pauses;

@@ -8,8 +8,8 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 use rustix::process::{getegid, geteuid};
 
-use super::diagnosis::{Diagnosis, ExecutableFacts};
-use super::program::{HEAD_BYTES_MAX, HostMachine, Program};
+use super::{Diagnosis, ExecutableFacts};
+use super::{HEAD_BYTES_MAX, HostMachine, Program};
 
 const HOST: HostMachine =
     HostMachine { name: std::env::consts::ARCH, is_little_endian: cfg!(target_endian = "little") };

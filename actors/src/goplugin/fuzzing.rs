@@ -3,7 +3,7 @@
 use callboard_proto::base;
 use prost::Message;
 
-use super::handshake_line::is_meant_as_handshake;
+use super::is_meant_as_handshake;
 use super::{
     API_VERSIONS_MAX, FIELDS_MAX, HandshakeScan, HandshakeTerms, LineReader, LineSplitter, PIECE_BYTES_MAX,
     PluginEndpoint, PluginInfo, PluginLine, ScanLimits, StrayLines, VERSION_BYTES_MAX, read_line,

@@ -10,8 +10,8 @@ use tonic::{Response, Status, Streaming};
 use wire::grpc_stdio_client::GrpcStdioClient;
 use wire::stdio_data;
 
+use super::PluginEndpoint;
 use super::connection::{CallError, Step};
-use super::handshake::PluginEndpoint;
 use crate::rpc::{Cause, Channel, Class, Code, cause};
 
 /// The size limit of a piece, in bytes. By convention a piece has at most 1 KiB.

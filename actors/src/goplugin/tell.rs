@@ -16,7 +16,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
-use super::log_line::{LineLevel, PluginLine};
+use super::{LineLevel, PluginLine};
 
 macro_rules! say {
     ($level:ident, $plugin:expr, $line:expr, $told:expr) => {
@@ -77,7 +77,7 @@ impl<'a> Told<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::log_line::LineReader;
+    use super::super::LineReader;
     use super::*;
 
     #[test]

@@ -12,17 +12,16 @@ use super::birth::Birth;
 use super::bound::Binder;
 use super::control_group::ControlGroups;
 use super::executable::{self, Opened, open_program};
-use super::identity::{Findings, Identity, Seen, Verdict, judge};
-use super::launch_error::LaunchError;
 use super::look;
 use super::output::{self, Output, Reading, Shaking};
 use super::owned::{self, Owned};
 use super::plugin_log::PluginLog;
-use super::record::ProcessRecord;
 use super::sockets;
-use super::spec::{ProcessSpec, Reach};
-use super::state::{LastWords, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, Why};
 use super::watcher::Watcher;
+use super::{
+    Findings, Identity, LastWords, LaunchError, Process, ProcessCall, ProcessConfig, ProcessNews,
+    ProcessOutcome, ProcessRecord, ProcessSpec, Reach, Seen, Verdict, Why, judge,
+};
 use crate::goplugin::{HandshakeScan, ScanLimits, diagnose};
 use crate::shell::{self, Address, EffectHandler, NoStore, Running, Settings};
 use crate::vocabulary::{Backoff, RestartBudget};

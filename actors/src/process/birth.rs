@@ -12,12 +12,12 @@ use super::bound::{Binder, until_not_busy};
 use super::control_group::ControlGroup;
 use super::descriptors::close_on_exec;
 use super::executable::Opened;
-use super::identity::{OWNER_VARIABLE, PROGRAM_VARIABLE, TAG_VARIABLE};
-use super::launch_error::LaunchError;
 use super::look;
-use super::name::{ProcessName, ProcessTag};
 use super::owned::Owned;
-use super::spec::{Lifetime, ProcessSpec};
+use super::{
+    LaunchError, Lifetime, OWNER_VARIABLE, PROGRAM_VARIABLE, ProcessName, ProcessSpec, ProcessTag,
+    TAG_VARIABLE,
+};
 use crate::goplugin::{HandshakeTerms, SOCKET_DIR_VARIABLE};
 
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::descriptors::close_on_exec;
-use super::identity::{PROCESS_ID_VARIABLE, TAG_VARIABLE};
 use super::ignored::catch_ignored_signals;
 use super::keeper::{self, Keeper};
+use super::{PROCESS_ID_VARIABLE, TAG_VARIABLE};
 
 /// The subcommand of our program that calls [`be_bound`].
 const SUBCOMMAND: &str = "bound";

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::name::ProcessTag;
+use super::ProcessTag;
 
 /// The depth limit for the search for leftovers of earlier runs, and for nested cgroups of a process.
 const DEPTH_MAX: usize = 16;

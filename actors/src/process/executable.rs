@@ -15,9 +15,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::identity::FileId;
-use super::launch_error::ExecutableError;
-use super::spec::Executable;
+use super::{Executable, ExecutableError, FileId};
 use crate::vocabulary::hex;
 use crate::vocabulary::text::is_harmless;
 

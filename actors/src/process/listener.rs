@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{PidfdFlags, pidfd_open};
 
+use super::Launched;
 use super::look;
-use super::messages::Launched;
 use super::system::ProcessStatus;
 use crate::goplugin::Listener;
 
@@ -182,8 +182,7 @@ mod tests {
     use std::net::TcpListener;
     use std::process::{Child, Command};
 
-    use super::super::identity::TAG_VARIABLE;
-    use super::super::name::{ProcessName, ProcessTag};
+    use super::super::{ProcessName, ProcessTag, TAG_VARIABLE};
     use super::*;
     use crate::vocabulary::Timestamp;
 

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::environment::{Environment, Look, look_until_known};
-use super::identity::{
-    FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, Seen, TAG_VARIABLE, Verdict, judge,
-};
-use super::name::ProcessTag;
 use super::system::{ProcessStatus, boot_id, living_directory};
+use super::{
+    FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, ProcessTag, Seen, TAG_VARIABLE, Verdict,
+    judge,
+};
 
 pub(super) fn executable_of(pid: u32) -> Option<FileId> {
     // Following the link leads to the file itself, even if its name was removed.

@@ -1,62 +1,13 @@
-//! One process: launched, owned, adopted, stopped, always reaped.
+//! Runs the [machine of a process](callboard_machines::process): launches it, proves its identity, reads its output, ends and
+//! reaps it.
 //!
-//! ```text
-//!  intent on disk                                     record on disk
-//!       │                                                  │
-//!    Intended ── spawn ──► Spawned ── handshake ──► Ready  │   Recalled ── find ──► proven ──► Ready
-//!       │                     │ none, or a bad one    │    └──────┘  │
-//!       │ nothing started     ▼                       │              │ bound, unfinished, or ended
-//!       │                 Stopping ◄── asked to ──────┤              ▼
-//!       │                     │ SIGTERM, grace,       │ by     EndingLeft: what is proven to be ours
-//!       │                     ▼ SIGKILL               │ itself     │
-//!       │                 Clearing ◄──────────────────┘            │ a foreign process is not touched
-//!       ▼                     │ its group is proven empty          ▼
-//!      Over ◄─────────────────┴────────────────────────────────────┘
-//! ```
-//!
-//! Invariants:
-//!
-//! - The intent, with a random tag, is on disk before the spawn (write-ahead), and the tag is in the environment of the
-//!   process: after a crash at any moment every started process is found again (PRC-09). The owner of this actor writes to
-//!   disk.
-//! - A process is owned from the instant of its spawn; in every way out of a launch it is ended and reaped (PRC-02, PRC-10).
-//! - Only processes that are proven to be ours are signalled: an unreaped child of this host, or one that matches, behind an
-//!   open file descriptor, the recorded PID, start time, boot, program and tag (PRC-01).
-//! - Its end is reported by the kernel through a file descriptor, for children and adopted processes alike (SCL-06). The
-//!   exit code of an adopted one is unknown, and unknown is never success (EVT-05).
-//! - It leads its own process group. With [`Reach::Everything`] all its descendants end with it, by a cgroup if the host may
-//!   create one; with [`Reach::Group`] descendants that left the group on purpose continue (PRC-03).
-//! - A bound process dies with the host, by the kernel; a surviving one is adopted by the next host (PRC-04).
-//! - Its output goes to files that outlive the host; it never blocks on a reader (PRC-07, LOG-03).
-//! - The sockets of a plugin, and of its descendants, are in a private directory that belongs to its name. The directory
-//!   outlives the process and the host; only sockets that no process has open are removed (D8, TH030).
 //! - The program is opened, verified, and executed by its own path, or by that of a private copy if its digest is pinned
 //!   (SEC-05, SEC-07); it can find itself at that path (TH033). Its standard input is empty, and it inherits no file
 //!   descriptor of the host.
+//! - Its output goes to files that outlive the host; it never blocks on a reader (PRC-07, LOG-03).
+//! - The sockets of a plugin, and of its descendants, are in a private directory that belongs to its name. The directory
+//!   outlives the process and the host; only sockets that no process has open are removed (D8, TH030).
 //! - Before anything is sent to a plugin's endpoint, its listener is proven to be the launched process or a descendant.
-//!
-//! The machine is in `behaviour`, `recalling` and `stopping`; the effect handler is in `actor`.
-
-mod name;
-
-mod spec;
-
-mod ending;
-
-mod launch_error;
-
-mod messages;
-
-mod identity;
-mod ignored;
-
-mod record;
-
-mod state;
-
-mod behaviour;
-mod recalling;
-mod stopping;
 
 mod actor;
 
@@ -67,6 +18,7 @@ mod descriptors;
 mod environment;
 mod executable;
 mod guard;
+mod ignored;
 mod keeper;
 mod listener;
 mod look;
@@ -85,33 +37,18 @@ mod task_processes;
 mod watcher;
 mod words;
 
-#[cfg(test)]
-mod scripts;
+pub use callboard_machines::process::*;
 
 pub use actor::{Surroundings, start};
 pub use bound::{Binder, BoundError, be_bound};
 pub use control_group::{ControlGroups, unified_group_of};
 pub use descriptors::close_on_exec;
-pub use ending::{EndedBy, Exit, ProcessEnding, signal_name};
 pub use environment::{Environment, read_environment};
 pub use guard::guard;
-pub use identity::{
-    FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, PROGRAM_VARIABLE, Seen, TAG_VARIABLE,
-    Verdict, judge, ours,
-};
 pub use ignored::{IgnoredSignals, catch_ignored_signals};
 pub use keeper::{Keeper, keep};
-pub use launch_error::{ExecutableError, LaunchError};
 pub use listener::{Impostor, Who, prove_listener};
-pub use messages::*;
-pub use name::{MalformedProcessName, PROCESS_NAME_BYTES_MAX, ProcessName, ProcessTag};
 pub use plugin_log::PluginLog;
-pub use record::{Positions, ProcessRecord};
-pub use spec::{Executable, Lifetime, OUTPUT_KEPT_BYTES, ProcessSpec, Reach, START_TIMEOUT, STOP_GRACE};
-pub use state::{
-    EndProcess, LastWords, Over, Process, ProcessAnswer, ProcessAsk, ProcessCall, ProcessConfig, ProcessNews,
-    ProcessOutcome, ProcessTimer, Why,
-};
 pub use sweep::sweep;
 pub use system::{ProcessStatus, boot_id, living_directory, random_bytes, since_boot, users_in};
 pub use task_processes::{Intruder, TaskProcesses};

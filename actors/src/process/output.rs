@@ -25,13 +25,11 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::messages::Dropped;
-use super::name::ProcessName;
 use super::plugin_log::{PluginLog, Progress};
-use super::record::Positions;
 use super::tail::{Known, Tail, Use};
 use super::watcher::{Watch, Watcher};
 use super::words::Words;
+use super::{Dropped, Positions, ProcessName};
 use crate::goplugin::{Handshake, HandshakeError, HandshakeScan, LineReader};
 use crate::kernel::panic_message;
 

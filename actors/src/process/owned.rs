@@ -15,12 +15,9 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{sleep, timeout};
 
 use super::control_group::ControlGroup;
-use super::ending::Exit;
-use super::identity::{Identity, Seen};
 use super::look::{self, Members};
-use super::name::ProcessTag;
 use super::readiness::watch;
-use super::spec::Reach;
+use super::{Exit, Identity, ProcessTag, Reach, Seen};
 
 /// The limit of search-and-kill rounds in one go.
 const ROUNDS_MAX: u32 = 100;

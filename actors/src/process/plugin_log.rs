@@ -4,7 +4,7 @@
 use tokio::sync::Notify;
 use tracing::Dispatch;
 
-use super::name::ProcessName;
+use super::ProcessName;
 use crate::goplugin::{PluginLine, tell};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::ProcessName;
 use super::look;
-use super::name::ProcessName;
 use super::open_sockets::closed_among;
 use crate::goplugin::{Handshake, HandshakeError, HandshakeTerms, SOCKET_DIR_VARIABLE};
 use crate::vocabulary::hex;

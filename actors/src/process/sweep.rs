@@ -8,12 +8,11 @@ use super::actor::Surroundings;
 use super::bound::Binder;
 use super::control_group::ControlGroups;
 use super::look;
-use super::name::{ProcessName, ProcessTag};
 use super::owned;
 use super::plugin_log::PluginLog;
 use super::sockets::{self, Places};
-use super::spec::Reach;
 use super::watcher::Watcher;
+use super::{ProcessName, ProcessTag, Reach};
 
 impl Surroundings {
     /// The environment for the processes of a host on this data directory, which must exist, and whose owner id is `owner`

@@ -21,11 +21,10 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::allowance::{Allowance, Losses, Pace, TELL_EVERY, end_of_backlog, loss_of, next_data, notice_of};
-use super::messages::Dropped;
-use super::name::ProcessName;
 use super::plugin_log::{PluginLog, Progress, Spoken};
 use super::watcher::Watch;
 use super::words::{LINE_BYTES_MAX, Words};
+use super::{Dropped, ProcessName};
 use crate::goplugin::{
     Handshake, HandshakeError, HandshakeScan, LineReader, PIECE_BYTES_MAX, is_meant_as_handshake,
 };

@@ -3,8 +3,9 @@
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::messages::{ProcessReported, ProcessesNews};
-use super::state::{ChildEnded, Processes, ProcessesCall, ProcessesOptions, ProcessesOutcome};
+use super::{
+    ChildEnded, ProcessReported, Processes, ProcessesCall, ProcessesNews, ProcessesOptions, ProcessesOutcome,
+};
 use crate::process::{
     self, EndProcess, EndedBy, Exit, Process, ProcessConfig, ProcessEnding, ProcessName, ProcessTag,
     Surroundings,

@@ -8,7 +8,7 @@ use actix::Recipient;
 use futures_util::future::LocalBoxFuture;
 
 use super::row::{ProcessRow, key};
-use super::state::{Processes, ProcessesChange};
+use super::{Processes, ProcessesChange};
 use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::process::{ProcessName, ProcessRecord};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};

@@ -42,9 +42,7 @@ mod persister {
 mod process {
     pub(crate) mod plugin_log;
 
-    pub(crate) mod name {
-        pub(crate) use callboard_actors::process::ProcessName;
-    }
+    pub(crate) use callboard_actors::process::ProcessName;
 }
 
 #[allow(dead_code, unreachable_pub, reason = "as above")]

@@ -3,10 +3,10 @@
 use super::launching::{failed, refuse};
 use super::messages::{NoSuchProcess, ProcessesAnswer, ProcessesNews, Recalled};
 use super::state::{Entry, Processes, ProcessesChange, ProcessesTimer, Remembered, Waiter};
+use crate::kernel::Effects;
 use crate::process::{
     LaunchError, Over, ProcessEnding, ProcessName, ProcessNews, ProcessPhase, ProcessTag, Why,
 };
-use crate::shell::Effects;
 use crate::vocabulary::Moment;
 
 impl Processes {

@@ -6,7 +6,7 @@ use super::behaviour::{CLEAR_DEADLINE, SHORT};
 use super::ending::{Exit, ProcessEnding};
 use super::spec::Lifetime;
 use super::state::{LastWords, Over, Phase, Process, ProcessCall, ProcessNews, ProcessTimer, Why};
-use crate::shell::{Effects, StopMode};
+use crate::kernel::{Effects, StopMode};
 use crate::vocabulary::Moment;
 
 impl Process {

@@ -10,7 +10,7 @@ use super::state::{
     ProcessOutcome, ProcessTimer, Why,
 };
 use crate::goplugin::Handshake;
-use crate::shell::{CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::kernel::{CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, Generation, Moment};
 
 /// The deadline of a check, a signal, or an adoption.

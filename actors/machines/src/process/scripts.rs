@@ -18,7 +18,7 @@ use super::state::{
     ProcessOutcome, ProcessTimer, Why,
 };
 use crate::goplugin::{Handshake, HandshakeError, HandshakeTerms, PluginEndpoint};
-use crate::shell::{CallLost, Effect};
+use crate::kernel::{CallLost, Effect};
 use crate::stage::{Fault, Player, Stage, play_all, span, word};
 use crate::vocabulary::Timestamp;
 

@@ -6,11 +6,11 @@ use sha2::{Digest, Sha256};
 
 use super::messages::{ProcessesAnswer, ProcessesNews};
 use super::state::{Entry, Processes, ProcessesChange, Sweeping, Waiter};
+use crate::kernel::{AskId, Effects};
 use crate::process::{
     LaunchError, Launched, ProcessEnding, ProcessName, ProcessPhase, ProcessRecord, ProcessSpec, ProcessTag,
     Why,
 };
-use crate::shell::{AskId, Effects};
 use crate::vocabulary::Moment;
 
 impl Entry {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::kernel::{AskId, Ending, StopMode};
 use crate::process::{
     Dropped, ProcessConfig, ProcessEnding, ProcessName, ProcessPhase, ProcessRecord, ProcessReport,
     ProcessSpec, ProcessTag,
 };
-use crate::shell::{AskId, Ending, StopMode};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Timestamp};
 
 /// The options of the owner of the processes.

@@ -7,7 +7,7 @@ use super::ending::EndedBy;
 use super::identity::{Findings, Seen, Verdict, judge, ours};
 use super::spec::Lifetime;
 use super::state::{Phase, Process, ProcessCall, Why};
-use crate::shell::Effects;
+use crate::kernel::Effects;
 use crate::vocabulary::Moment;
 
 impl Process {

@@ -214,7 +214,7 @@ pub enum LaunchError {
 impl LaunchError {
     /// Adds the facts about its file to an error of the system (D34).
     #[must_use]
-    pub(super) fn explained(self, diagnosis: &Diagnosis) -> Self {
+    pub fn explained(self, diagnosis: &Diagnosis) -> Self {
         match self {
             Self::System { name, attempted, message } if !diagnosis.findings.is_empty() => {
                 Self::System { name, attempted, message: format!("{message}; {diagnosis}") }

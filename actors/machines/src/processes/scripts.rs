@@ -9,11 +9,11 @@ use super::messages::*;
 use super::state::{
     ChildEnded, Processes, ProcessesCall, ProcessesChange, ProcessesOptions, ProcessesOutcome, ProcessesTimer,
 };
+use crate::kernel::{Effect, Ending, Machine};
 use crate::process::{
     Dropped, EndedBy, Executable, Exit, Identity, LaunchError, Lifetime, Over, Positions, ProcessEnding,
     ProcessName, ProcessNews, ProcessRecord, ProcessSpec, ProcessTag, Why,
 };
-use crate::shell::{Effect, Ending, Machine};
 use crate::stage::{Fault, Player, Stage, number, play_all, span, word};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
 

@@ -10,8 +10,8 @@ use super::state::{
     ChildEnded, Entry, Processes, ProcessesCall, ProcessesChange, ProcessesOptions, ProcessesOutcome,
     ProcessesTimer, Sweeping, Waiter,
 };
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode};
 use crate::process::{ProcessConfig, ProcessName, ProcessPhase, ProcessRecord, ProcessTag};
-use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{Attempt, Generation, Moment};
 
 /// The deadline of a message to a process actor; it is only sent.
