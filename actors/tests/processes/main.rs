@@ -2,8 +2,8 @@
 
 mod control_groups;
 mod executors;
-mod first_thread;
 mod launching;
+mod liveness;
 mod programs;
 mod reading;
 mod recalling;

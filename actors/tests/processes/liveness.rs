@@ -1,4 +1,5 @@
-//! Processes whose first thread has ended while others go on. The kernel shows them as zombies, and they are none.
+//! Which processes live: also those whose first thread has ended while others go on, which the kernel shows as zombies, and
+//! those that are about to end, which have no environment any more.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,10 +13,10 @@ use tokio::time::sleep;
 
 use crate::stage::{HANDSHAKE, Stage, kill, plugin, story};
 
-/// The program in `first_thread.c`: it prints its argument as soon as its first thread has ended.
-fn program(stage: &Stage) -> PathBuf {
-    let program = stage.path("first-thread");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/processes/first_thread.c");
+/// The program in this file of C.
+fn compiled(stage: &Stage, name: &str) -> PathBuf {
+    let program = stage.path(name);
+    let source = format!("{}/tests/processes/{name}.c", env!("CARGO_MANIFEST_DIR"));
     let compiled = Command::new("cc").args(["-pthread", "-o"]).arg(&program).arg(source).output();
     let compiled = compiled.unwrap_or_else(|error| {
         panic!("a C compiler is needed, as the README says, and cc cannot be run: {error}")
@@ -54,7 +55,7 @@ fn a_plugin_whose_first_thread_has_ended_is_adopted_and_stopped_like_any_other_p
     story(|stage| async move {
         let fixture = stage.open();
         let spec = ProcessSpec {
-            executable: Executable::at(program(&stage)),
+            executable: Executable::at(compiled(&stage, "first_thread")),
             arguments: vec![HANDSHAKE.to_owned()],
             ..plugin("")
         };
@@ -73,7 +74,7 @@ fn a_plugin_whose_first_thread_has_ended_is_adopted_and_stopped_like_any_other_p
 #[test]
 fn a_member_of_the_group_whose_first_thread_has_ended_ends_with_its_leader_prc_03() {
     story(|stage| async move {
-        let program = program(&stage).display().to_string();
+        let program = compiled(&stage, "first_thread").display().to_string();
         // The shell is recorded, and is killed while no host runs.
         let script = format!("{program} ready >&2 & echo '{HANDSHAKE}'; while :; do sleep 0.05; done");
         let fixture = stage.open();
@@ -90,6 +91,25 @@ fn a_member_of_the_group_whose_first_thread_has_ended_ends_with_its_leader_prc_0
             status(member).is_none_or(|status| status.is_zombie),
             "it has ended when its leader is said to have"
         );
+        fixture.end(StopMode::Stop).await;
+    });
+}
+
+#[test]
+fn a_socket_is_looked_at_when_the_last_member_of_the_group_has_closed_it_th030() {
+    story(|stage| async move {
+        let program = compiled(&stage, "large").display().to_string();
+        let script = format!(
+            "{program} \"$PLUGIN_UNIX_SOCKET_DIR/large\" & while [ ! -e \"$PLUGIN_UNIX_SOCKET_DIR/large\" ]; do \
+             sleep 0.01; done; echo '{HANDSHAKE}'; sleep 1000; :"
+        );
+        let fixture = stage.open();
+        let launched = fixture.launch("a", plugin(&script)).await.expect("it is ready");
+        let socket = stage.output("a", "sockets").join("large");
+        assert!(socket.exists());
+        kill(launched.pid);
+        fixture.ended(&launched).await;
+        assert!(!socket.exists(), "it goes with its group");
         fixture.end(StopMode::Stop).await;
     });
 }
