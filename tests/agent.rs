@@ -18,7 +18,7 @@ use callboard_actors::allocations::{
     TaskContext, UnknownAllocation,
 };
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
-use callboard_actors::shell::{Address, FeedItem, Running, Settings, Subscription};
+use callboard_actors::shell::{Address, FeedItem, Running, Settings, StopMode, Subscription};
 use callboard_actors::supervisor::RestartChild;
 use callboard_actors::vocabulary::{AllocationId, PluginName, Probing, Role, SocketPath};
 use futures_util::future::LocalBoxFuture;
@@ -121,6 +121,7 @@ fn allocation(name: &str, script: &str) -> AllocationConfig {
         probing: Probing::default(),
         failover: None,
         start: true,
+        survives: false,
         stop_grace: Duration::from_secs(5),
     }
 }
@@ -257,7 +258,7 @@ fn when_all_tasks_are_stopped_no_process_is_left_s4() {
         let mut stage = Stage::new(vec![allocation("a", "exec sleep 1000"), stubborn]);
         stage.until("b", TaskPhase::Running, 0).await;
         let tasks = stage.address.ask(ListTasks).await.expect("it runs");
-        stage.running.request_stop(callboard_actors::shell::StopMode::Stop);
+        stage.running.request_stop(StopMode::Stop);
         stage.running.ended().await;
         assert_eq!(stage.running.stop_steps().len(), 4);
         assert!(tasks.iter().filter_map(|task| task.pid).all(|pid| !exists(pid)));
@@ -276,7 +277,7 @@ fn an_agent_that_is_restarted_goes_on_with_its_processes_s1() {
         stage.running = start(&stage.address, &stage.directory, allocations, stage.books.clone(), memory);
         let tasks = stage.address.ask(ListTasks).await.expect("it runs");
         assert_eq!((tasks[0].phase, tasks[0].pid, tasks[0].restarts), (TaskPhase::Running, Some(pid), 0));
-        stage.running.request_stop(callboard_actors::shell::StopMode::Stop);
+        stage.running.request_stop(StopMode::Stop);
         stage.running.ended().await;
         assert!(!exists(pid));
     });
@@ -298,13 +299,13 @@ fn what_an_agent_left_that_is_gone_is_ended_and_named_s3_s4() {
         stage.running.kill();
         stage.running.ended().await;
 
-        let steps = memory.end_processes(&allocations).await;
+        let steps = memory.end_processes(&allocations, StopMode::Stop).await;
         assert!(tasks.iter().filter_map(|task| task.pid).all(|pid| !exists(pid)));
         let told: Vec<_> = steps.iter().map(|step| (&*step.what, &*step.ending, step.is_left)).collect();
         let killed = "ended without the agent: killed after its grace: signal 9 (SIGKILL)";
         let ended = "ended without the agent: signal 15 (SIGTERM) when asked to end";
         assert_eq!(told, [("process/b", killed, false), ("process/a", ended, false)]);
-        assert_eq!(memory.end_processes(&allocations).await, [], "nothing is left");
+        assert_eq!(memory.end_processes(&allocations, StopMode::Stop).await, [], "nothing is left");
     });
 }
 

@@ -348,7 +348,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     assert_eq!(keys(&node), set(plugin_keys));
     assert_eq!(keys(&node["capabilities"]), set("plugin controller node expansion"));
     let allocation_keys = "name plugin type task pid restarts state health reason since_unix_ms exit \
-        last_event socket watching";
+        last_event socket watching survives";
     assert_eq!(keys(task(&status, "a")), set(allocation_keys));
     assert_eq!(
         keys(&task(&status, "a")["watching"]),

@@ -1,4 +1,5 @@
-//! The two examples about drivers, with each other: a host program of some eighty lines runs a task in a driver of sixty.
+//! The two examples about drivers, with each other: a host program of some eighty lines runs a task in a driver of sixty. And the one
+//! of a host program that adopts its plugin.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -50,4 +51,24 @@ fn the_example_of_a_host_says_what_is_wrong_with_a_task() {
     let said = said(&output);
     assert!(!output.status.success(), "{said}");
     assert!(said.contains("config.secods") && said.contains("config.seconds"), "{said}");
+}
+
+#[test]
+fn the_example_of_a_host_that_is_started_again_adopts_its_plugin_and_stops_it() {
+    let Some(host) = example("adopt") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let run = |more: &[&str]| {
+        let mut command = Command::new(&host);
+        command.arg(directory.path().join("data")).arg(env!("CARGO_BIN_EXE_callboard"));
+        let output = command.args(["plugin", "hostpath", "--role", "node"]).args(more).output().unwrap();
+        let said = said(&output);
+        assert!(output.status.success(), "{said}");
+        let (pid, rest) = said.strip_prefix("process ").and_then(|rest| rest.split_once(' ')).expect("a pid");
+        assert!(rest.starts_with("is healthy as csi-node/example"), "{said}");
+        pid.to_owned()
+    };
+    let first = run(&[]);
+    assert_eq!(run(&[]), first);
+    assert_eq!(run(&["stop"]), first);
+    assert!(!directory.path().join("data/plugin.pid").exists());
 }

@@ -66,6 +66,7 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
             since_unix_ms: unix_ms(task.since),
             exit: task.exit.as_ref().map(exit),
             watching: Some(watching(task)),
+            survives: task.survives,
         }
     };
     views.tasks.iter().map(one).collect()
@@ -155,6 +156,7 @@ mod tests {
                 strict: Some(true),
                 ..Probing::default()
             },
+            survives: true,
             exit: Some(LastExit {
                 exit: Some(ProcessExit::Signal(9)),
                 how: "signal 9".to_owned(),
@@ -202,6 +204,7 @@ mod tests {
                 restart_when: "unhealthy-for 120s".to_owned(),
                 strict: true,
             }),
+            survives: true,
             ..wire::AllocationStatus::default()
         };
         let with = |status, [state, health, reason]: [&str; 3]| wire::AllocationStatus {

@@ -559,6 +559,7 @@ mod tests {
             attempt: Attempt::new(1),
             restart_when: RestartWhen::Never,
             probing: Probing::default(),
+            survives: false,
             exit: None,
         }
     }

@@ -1,23 +1,25 @@
 //! What the agent does in the world: it talks to the allocations and holds the processes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::rc::{Rc, Weak};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
 };
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
-use callboard_actors::process::{EndedBy, TaskProcesses};
+use callboard_actors::process::ProcessName;
 use callboard_actors::shell::{self, Address, EffectHandler, FeedItem, Running, Settings};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 use futures_util::future::LocalBoxFuture;
 
-use super::memory::{AgentMemory, Endings, Processes};
+use super::held::{self, Held};
+use super::memory::{AgentMemory, Endings};
 use super::messages::{AgentNews, TaskPhase, TaskReport};
-use super::state::{Agent, AgentCall, AgentOptions, AgentOutcome, Answered, Ended, LaunchOrder, Living};
-use crate::process::{Binder, LogSpec, ProcessEnding, ProcessSpec, launch};
+use super::state::{Agent, AgentCall, AgentOptions, AgentOutcome, Answered, LaunchOrder};
+use crate::config::process_name;
+use crate::process::{Binder, LogSpec, ProcessSpec, launch};
 
 /// Calls that are under way all the time: for endings, and for what the allocations say.
 const LISTENING_CALLS: usize = 2;
@@ -71,7 +73,7 @@ pub struct ProcessHome {
     pub log_dir: PathBuf,
 }
 
-/// Starts the agent at a vacant address. When it ends by force, its processes are killed.
+/// Starts the agent at a vacant address. When it ends by force, its processes are killed, but those that survive the host.
 pub fn start(
     address: &Address<Agent>,
     options: AgentOptions,
@@ -86,18 +88,19 @@ pub fn start(
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
-    let (processes, endings) = (Rc::clone(&memory.processes), Rc::clone(&memory.endings));
-    let known = memory.known.clone();
-    let handler = Handler { books, home, processes, endings, known, told: BTreeMap::new() };
-    shell::start(address, options, handler, memory.remembered(), settings)
+    let names = options.allocations.iter().map(|allocation| &allocation.name);
+    let surviving = names.filter_map(|name| Some((name.clone(), process_name(name).ok()?))).collect();
+    let remembered = memory.remembered();
+    let handler = Handler { books, home, memory, surviving, told: BTreeMap::new() };
+    shell::start(address, options, handler, remembered, settings)
 }
 
 struct Handler<B> {
     books: B,
     home: ProcessHome,
-    processes: Rc<Processes>,
-    endings: Rc<Endings>,
-    known: TaskProcesses,
+    memory: AgentMemory,
+    /// The names that processes of allocations have if they survive the host.
+    surviving: Vec<(AllocationId, ProcessName)>,
     /// What was logged last of each allocation.
     told: BTreeMap<AllocationId, (TaskPhase, u64)>,
 }
@@ -105,13 +108,12 @@ struct Handler<B> {
 impl<B: Books> EffectHandler<Agent> for Handler<B> {
     fn call(&mut self, call: AgentCall) -> LocalBoxFuture<'static, AgentOutcome> {
         match call {
-            AgentCall::Survey => now(AgentOutcome::Surveyed(self.living())),
-            AgentCall::AwaitEndings => Box::pin(next_endings(Rc::clone(&self.endings))),
+            AgentCall::Survey => self.survey(),
+            AgentCall::AwaitEndings => Box::pin(next_endings(Rc::clone(&self.memory.endings))),
             AgentCall::Follow { afresh } => self.books.follow(afresh).into_outcome(AgentOutcome::Followed),
             AgentCall::Adopt(spec) => self.books.adopt(spec).into_outcome(AgentOutcome::Adopted),
             AgentCall::Prepare(spec) => self.books.prepare(spec).into_outcome(AgentOutcome::Prepared),
-            // At once and not in the future, so that what the machine ordered and what there is never differ.
-            AgentCall::Launch(order) => now(AgentOutcome::Launched(self.launch(order))),
+            AgentCall::Launch(order) => self.launch(order),
             AgentCall::Announce(allocation) => {
                 self.books.started(allocation).into_outcome(AgentOutcome::Announced)
             }
@@ -119,9 +121,7 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
                 self.books.stop(allocation).into_outcome(AgentOutcome::Withdrawn)
             }
             AgentCall::End { allocation, grace } => {
-                if let Some((_, process)) = self.processes.borrow().get(&allocation) {
-                    process.stop(grace);
-                }
+                self.memory.stop(&allocation, grace);
                 now(AgentOutcome::EndAsked)
             }
             AgentCall::AwaitHealthy(awaited) => {
@@ -155,7 +155,7 @@ impl<B: Books> Handler<B> {
                 tracing::error!(%allocation, %attempt, restarts, exit, error = last_event, "an allocation was given up");
             }
             TaskPhase::Stopped if is_new => {
-                tracing::info!(%allocation, %attempt, restarts, exit, "an allocation has stopped");
+                tracing::info!(%allocation, %attempt, restarts, exit, how = last_event, "an allocation has stopped");
             }
             TaskPhase::Waiting
             | TaskPhase::Failed
@@ -166,69 +166,49 @@ impl<B: Books> Handler<B> {
         }
     }
 
-    fn living(&self) -> Vec<Living> {
-        let processes = self.processes.borrow();
-        let living = processes.iter().filter(|(_, (_, process))| !process.has_ended());
-        living
-            .map(|(allocation, (attempt, process))| Living {
-                allocation: allocation.clone(),
-                attempt: *attempt,
-                pid: process.pid(),
-            })
-            .collect()
+    /// Which processes live, those that an earlier run of the host has left among them.
+    fn survey(&self) -> LocalBoxFuture<'static, AgentOutcome> {
+        let (memory, surviving) = (self.memory.clone(), self.surviving.clone());
+        Box::pin(async move {
+            memory.take_over(surviving).await;
+            AgentOutcome::Surveyed(memory.living())
+        })
     }
 
-    fn launch(&self, order: LaunchOrder) -> Result<u32, String> {
-        let LaunchOrder { allocation, attempt, program, arguments, environment } = order;
+    fn launch(&self, order: LaunchOrder) -> LocalBoxFuture<'static, AgentOutcome> {
+        if order.survives {
+            let memory = self.memory.clone();
+            return Box::pin(async move { AgentOutcome::Launched(launch_surviving(&memory, order).await) });
+        }
+        // At once and not in the future, so that what the machine ordered and what there is never differ.
+        now(AgentOutcome::Launched(self.launch_bound(order)))
+    }
+
+    fn launch_bound(&self, order: LaunchOrder) -> Result<u32, String> {
+        let LaunchOrder { allocation, attempt, program, arguments, environment, .. } = order;
         let log = LogSpec::at(self.home.log_dir.join(format!("{allocation}.log")));
         let spec = ProcessSpec { name: allocation.to_string(), program, arguments, environment, log };
         let process = launch(&spec, &self.home.binder).map_err(|error| error.to_string())?;
         let pid = process.pid();
-        tracing::info!(%allocation, %attempt, pid, program = %spec.program.display(), "the process of an allocation started");
-        let ended = process.ended();
-        self.known.add(allocation.clone(), pid);
-        let known = self.known.clone();
-        self.processes.borrow_mut().insert(allocation.clone(), (attempt, process));
-        // Weak, so that the process is killed when the agent ends and nobody holds it any more.
-        let processes = Rc::downgrade(&self.processes);
-        let endings = Rc::clone(&self.endings);
-        actix_rt::spawn(async move {
-            let ending = ended.await;
-            known.remove(&allocation, pid);
-            log_end(&allocation, attempt, pid, &ending);
-            forget(&processes, &allocation, attempt);
-            let how = ending.to_string();
-            endings.queue.borrow_mut().push_back(Ended { allocation, attempt, exit: ending.exit, how });
-            endings.arrived.notify_one();
-        });
+        log_start(&allocation, attempt, pid, &spec.program);
+        self.memory.hold(allocation, attempt, Held::Bound(process));
         Ok(pid)
     }
 }
 
-/// An end that nobody asked for is a warning, and so is one that took force.
-fn log_end(allocation: &AllocationId, attempt: Attempt, pid: u32, ending: &ProcessEnding) {
-    let exit = ending.exit;
-    match ending.by {
-        EndedBy::Request => {
-            tracing::info!(%allocation, %attempt, pid, %exit, "the process of an allocation ended when asked to");
-        }
-        EndedBy::Force => {
-            tracing::warn!(%allocation, %attempt, pid, %exit, "the process of an allocation was killed after its grace");
-        }
-        EndedBy::Itself => {
-            let last_output = ending.last_words.as_deref().unwrap_or_default();
-            tracing::warn!(%allocation, %attempt, pid, %exit, last_output, "the process of an allocation ended by itself");
-        }
-    }
+async fn launch_surviving(memory: &AgentMemory, order: LaunchOrder) -> Result<u32, String> {
+    let owner = memory.owner.clone().ok_or("this agent has no place for processes that survive it")?;
+    let LaunchOrder { allocation, attempt, program, .. } = order.clone();
+    let name = process_name(&allocation).map_err(|error| error.to_string())?;
+    let launched = held::launch(owner, name, order).await?;
+    let pid = launched.pid;
+    log_start(&allocation, attempt, pid, &program);
+    memory.hold_surviving(allocation, attempt, launched);
+    Ok(pid)
 }
 
-fn forget(processes: &Weak<Processes>, allocation: &AllocationId, attempt: Attempt) {
-    if let Some(processes) = processes.upgrade() {
-        let mut processes = processes.borrow_mut();
-        if processes.get(allocation).is_some_and(|(held, _)| *held == attempt) {
-            processes.remove(allocation);
-        }
-    }
+fn log_start(allocation: &AllocationId, attempt: Attempt, pid: u32, program: &Path) {
+    tracing::info!(%allocation, %attempt, pid, program = %program.display(), "the process of an allocation started");
 }
 
 async fn next_endings(endings: Rc<Endings>) -> AgentOutcome {

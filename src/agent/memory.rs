@@ -3,24 +3,25 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use actix::Recipient;
 use callboard_actors::persister::Settled;
-use callboard_actors::process::TaskProcesses;
-use callboard_actors::shell::{StopStep, Store, Ticket, Written};
+use callboard_actors::process::{EndedBy, Launched, ProcessName, TaskProcesses};
+use callboard_actors::processes::Processes as ProcessOwner;
+use callboard_actors::shell::{Address, StopMode, StopStep, Store, Ticket, Written};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 use futures_util::future::{LocalBoxFuture, join_all};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use super::state::{Agent, Ended, Memory, Wanted};
-use super::stopping::{AFTER_KILL, not_ended};
+use super::held::{End, Held, Surviving, recall};
+use super::state::{Agent, Ended, Living, Memory, Wanted};
+use super::stopping::{AFTER_KILL, left_running, not_ended};
 use crate::config::AllocationConfig;
-use crate::process::Process;
 
-pub(super) type Processes = RefCell<BTreeMap<AllocationId, (Attempt, Process)>>;
+type Processes = RefCell<BTreeMap<AllocationId, (Attempt, Held)>>;
 
 /// Process ends that the machine has not received yet.
 #[derive(Default)]
@@ -33,10 +34,12 @@ pub(super) struct Endings {
 #[derive(Clone, Default)]
 pub struct AgentMemory {
     decided: Rc<RefCell<BTreeMap<AllocationId, Memory>>>,
-    pub(super) processes: Rc<Processes>,
+    processes: Rc<Processes>,
     pub(super) endings: Rc<Endings>,
     /// Where the host is told which processes the allocations have.
-    pub(super) known: TaskProcesses,
+    known: TaskProcesses,
+    /// Who owns those that survive the host.
+    pub(super) owner: Option<Address<ProcessOwner>>,
 }
 
 impl fmt::Debug for AgentMemory {
@@ -46,10 +49,10 @@ impl fmt::Debug for AgentMemory {
 }
 
 impl AgentMemory {
-    /// Nothing yet. The processes that the agent launches are also added to these.
+    /// Nothing yet. The processes that the agent launches are also added to `known`, and those that survive the host belong to `owner`.
     #[must_use]
-    pub fn telling(known: TaskProcesses) -> Self {
-        Self { known, ..Self::default() }
+    pub fn telling(known: TaskProcesses, owner: Address<ProcessOwner>) -> Self {
+        Self { known, owner: Some(owner), ..Self::default() }
     }
 
     /// The store of the next life.
@@ -58,8 +61,72 @@ impl AgentMemory {
         Remembered(Rc::clone(&self.decided))
     }
 
-    /// Ends the processes that live without an agent, each within its grace, and reports each. All are asked at once.
-    pub async fn end_processes(&self, allocations: &[AllocationConfig]) -> Vec<StopStep> {
+    pub(super) fn living(&self) -> Vec<Living> {
+        let processes = self.processes.borrow();
+        let living = processes.iter().filter(|(_, (_, process))| !process.has_ended());
+        living
+            .map(|(allocation, (attempt, process))| Living {
+                allocation: allocation.clone(),
+                attempt: *attempt,
+                pid: process.pid(),
+            })
+            .collect()
+    }
+
+    pub(super) fn stop(&self, allocation: &AllocationId, grace: Duration) {
+        if let Some((_, process)) = self.processes.borrow().get(allocation) {
+            process.stop(grace);
+        }
+    }
+
+    /// Takes over what an earlier run of the host left running of these allocations, as far as it is proven to be theirs (PRC-01).
+    pub(super) async fn take_over(&self, surviving: Vec<(AllocationId, ProcessName)>) {
+        let Some(owner) = &self.owner else { return };
+        for (allocation, name) in surviving {
+            let is_held = self.processes.borrow().contains_key(&allocation);
+            if !is_held && let Some(launched) = recall(owner, &name).await {
+                let pid = launched.pid;
+                tracing::info!(%allocation, pid, "the process of an allocation goes on from an earlier run");
+                self.hold_surviving(allocation, Attempt::default().next(), launched);
+            }
+        }
+    }
+
+    pub(super) fn hold_surviving(&self, allocation: AllocationId, attempt: Attempt, launched: Launched) {
+        let Some(owner) = &self.owner else { return };
+        let process = Surviving::of(owner.clone(), launched, Rc::downgrade(&self.processes));
+        self.hold(allocation, attempt, Held::Surviving(process));
+    }
+
+    /// Holds a process until it has ended, and says then how.
+    pub(super) fn hold(&self, allocation: AllocationId, attempt: Attempt, process: Held) {
+        let pid = process.pid();
+        self.known.add(allocation.clone(), pid);
+        let known = self.known.clone();
+        self.processes.borrow_mut().insert(allocation.clone(), (attempt, process.clone()));
+        // Weak, so that a bound process is killed when the agent ends and nobody holds it any more.
+        let processes = Rc::downgrade(&self.processes);
+        let endings = Rc::clone(&self.endings);
+        let ended = process.ended();
+        actix_rt::spawn(async move {
+            let end = ended.await;
+            known.remove(&allocation, pid);
+            forget(&processes, &allocation, attempt);
+            let (exit, how) = match end {
+                Some(end) => {
+                    log_end(&allocation, attempt, pid, &end);
+                    (end.exit, end.how)
+                }
+                None => (None, "its process is gone, and nobody knows how it ended".to_owned()),
+            };
+            endings.queue.borrow_mut().push_back(Ended { allocation, attempt, exit, how });
+            endings.arrived.notify_one();
+        });
+    }
+
+    /// Ends the processes that live without an agent, each within its grace, and reports each. All are asked at once. A host that
+    /// detaches leaves those that survive it.
+    pub async fn end_processes(&self, allocations: &[AllocationConfig], mode: StopMode) -> Vec<StopStep> {
         let began = Instant::now();
         let living: Vec<_> = self
             .processes
@@ -69,17 +136,49 @@ impl AgentMemory {
             .collect();
         let ends = living.into_iter().rev().map(async |(name, process)| {
             let config = allocations.iter().find(|config| config.name == name);
+            let what = format!("process/{name}");
+            let pid = process.pid();
+            if mode == StopMode::Detach && config.is_some_and(|config| config.survives) {
+                return StopStep { what, ending: left_running(pid), took: Duration::ZERO, is_left: false };
+            }
             let grace = config.map_or(Duration::ZERO, |config| config.stop_grace);
             process.stop(grace);
             let ended = timeout(grace + AFTER_KILL, process.ended()).await;
             let is_left = ended.is_err();
             let ending = match ended {
-                Ok(ending) => format!("ended without the agent: {ending}"),
-                Err(_elapsed) => not_ended(process.pid()),
+                Ok(Some(end)) => format!("ended without the agent: {}", end.how),
+                Ok(None) => "ended without the agent".to_owned(),
+                Err(_elapsed) => not_ended(pid),
             };
-            StopStep { what: format!("process/{name}"), ending, took: began.elapsed(), is_left }
+            StopStep { what, ending, took: began.elapsed(), is_left }
         });
         join_all(ends).await
+    }
+}
+
+/// An end that nobody asked for is a warning, and so is one that took force.
+fn log_end(allocation: &AllocationId, attempt: Attempt, pid: u32, end: &End) {
+    let exit = end.exit.map_or_else(|| "unknown".to_owned(), |exit| exit.to_string());
+    match end.by {
+        EndedBy::Request => {
+            tracing::info!(%allocation, %attempt, pid, exit, "the process of an allocation ended when asked to");
+        }
+        EndedBy::Force => {
+            tracing::warn!(%allocation, %attempt, pid, exit, "the process of an allocation was killed after its grace");
+        }
+        EndedBy::Itself => {
+            let last_output = end.last_words.as_deref().unwrap_or_default();
+            tracing::warn!(%allocation, %attempt, pid, exit, last_output, "the process of an allocation ended by itself");
+        }
+    }
+}
+
+fn forget(processes: &Weak<Processes>, allocation: &AllocationId, attempt: Attempt) {
+    if let Some(processes) = processes.upgrade() {
+        let mut processes = processes.borrow_mut();
+        if processes.get(allocation).is_some_and(|(held, _)| *held == attempt) {
+            processes.remove(allocation);
+        }
     }
 }
 

@@ -214,6 +214,8 @@ pub struct TaskReport {
     pub restart_when: RestartWhen,
     /// How its plugin is probed, where that differs from the rest.
     pub probing: Probing,
+    /// Whether its process survives the host.
+    pub survives: bool,
     /// The end of its last process, if one has ended.
     pub exit: Option<LastExit>,
 }

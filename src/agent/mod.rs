@@ -22,6 +22,8 @@
 //! What holds:
 //!
 //! - A task has at most one process, and a new one is born only after the old one was reaped.
+//! - A process that survives the host goes on when the host detaches or is killed. The next run surveys it, once it is proven
+//!   (PRC-01), and its allocation is adopted (A2).
 //! - Whoever stops a task has the last word: what is under way comes back, sees what is wanted now, and goes down.
 //! - A restart is charged to the budget whatever its cause; when it is spent the task has failed, and says why.
 //! - A replacement stops the old allocation only after the new one was healthy for the whole time that was asked for, and stops the
@@ -40,6 +42,7 @@ mod state;
 
 mod actor;
 mod books;
+mod held;
 mod memory;
 mod part;
 
@@ -51,6 +54,7 @@ pub mod simulation;
 pub use actor::{Books, ProcessHome, start};
 pub use behaviour::{AgentAnswer, AgentAsk};
 pub use books::HostBooks;
+pub use held::end_departed;
 pub use memory::AgentMemory;
 pub use messages::*;
 pub use part::part;

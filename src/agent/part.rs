@@ -22,9 +22,13 @@ pub fn part(address: &Address<Agent>, options: AgentOptions, home: ProcessHome) 
         context: context.clone(),
         options: options.clone(),
         home: home.clone(),
-        memory: AgentMemory::telling(context.host().task_processes().clone()),
+        memory: AgentMemory::telling(
+            context.host().task_processes().clone(),
+            context.host().processes().clone(),
+        ),
     })
     .after("allocations")
+    .after("processes")
     .described_by(|| ListTasks, |tasks| tasks.into_iter().map(node).collect())
     .stops_within(STOP_DEADLINE)
 }
@@ -48,10 +52,10 @@ impl Lives for AgentLives {
         Ok(start(&self.address, options, books, home, memory, self.context.settings()))
     }
 
-    /// No process outlives its host, however that ends.
-    fn end_rest(&self, _mode: StopMode) -> EndingRest {
+    /// No process outlives its host, however that ends, but one that is meant to.
+    fn end_rest(&self, mode: StopMode) -> EndingRest {
         let (memory, allocations) = (self.memory.clone(), self.options.allocations.clone());
-        Box::pin(async move { memory.end_processes(&allocations).await })
+        Box::pin(async move { memory.end_processes(&allocations, mode).await })
     }
 }
 

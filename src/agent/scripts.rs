@@ -72,6 +72,7 @@ fn allocation(name: &str, start: bool) -> AllocationConfig {
         probing: Probing::default(),
         failover: None,
         start,
+        survives: false,
         stop_grace: Duration::from_secs(5),
     }
 }
@@ -172,8 +173,12 @@ impl Stage {
         // It may end before anybody has heard that it was born.
         let born = self.processes.remove(&name).map(|(attempt, _)| attempt);
         let attempt = born.or(launched).expect("it has a process");
-        let outcome =
-            AgentOutcome::Endings(vec![Ended { allocation: name, attempt, exit: ProcessExit::Code(1), how }]);
+        let outcome = AgentOutcome::Endings(vec![Ended {
+            allocation: name,
+            attempt,
+            exit: Some(ProcessExit::Code(1)),
+            how,
+        }]);
         self.come_back(|call| matches!(call, AgentCall::AwaitEndings), outcome, told);
     }
 
@@ -311,6 +316,10 @@ impl Stage {
         let unknown = || UnknownAllocation { allocation: name.clone() };
         match command {
             "forever" => self.agent.options.restart.budget = None,
+            "surviving" => {
+                self.agent.options.allocations.iter_mut().for_each(|config| config.survives = true);
+                self.agent.tasks.iter_mut().for_each(|task| task.config.survives = true);
+            }
             "start" => self.ask(AgentAsk::StartTask(StartTask { allocation }), told),
             "stop" => self.ask(AgentAsk::StopTask(StopTask { allocation }), told),
             "replace" => {
@@ -334,6 +343,11 @@ impl Stage {
             "leave" => self.step(&Input::StopRequested(StopMode::Stop), told),
             "crash" if first == "unsurveyed" => self.restore(told),
             "crash" => self.rebuild(told),
+            "next-run" => {
+                self.surroundings.forget_questions();
+                self.memory.clear();
+                self.rebuild(told);
+            }
             "next-life" => {
                 self.surroundings.forget_questions();
                 super::memory::begin_life(&mut self.memory);

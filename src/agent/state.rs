@@ -96,7 +96,7 @@ pub(super) enum Wanted {
     Running,
     /// It is to be stopped in order.
     Stopped,
-    /// Its process is to end, and its registration to stay for the next start of the host.
+    /// Its registration is to stay for the next start of the host. Its process is to end, unless it survives.
     Left,
     /// It was left by the last life of the agent, and is to run in this one.
     Returning,
@@ -218,6 +218,7 @@ impl Task {
             attempt: self.memory.attempt,
             restart_when: self.config.restart_when,
             probing: self.config.probing,
+            survives: self.config.survives,
             exit: self.memory.exit.clone(),
         }
     }
@@ -236,6 +237,10 @@ pub struct LaunchOrder {
     pub arguments: Vec<String>,
     /// Its whole environment.
     pub environment: BTreeMap<String, String>,
+    /// Whether it survives the host.
+    pub survives: bool,
+    /// How long it may take to end before it is killed.
+    pub stop_grace: Duration,
 }
 
 /// What the agent has done beside its mailbox.
@@ -296,8 +301,8 @@ pub struct Ended {
     pub allocation: AllocationId,
     /// Which start of it this was.
     pub attempt: Attempt,
-    /// Its exit status.
-    pub exit: ProcessExit,
+    /// Its exit status; `None` if nobody saw it.
+    pub exit: Option<ProcessExit>,
     /// How it ended, in words.
     pub how: String,
 }

@@ -68,6 +68,11 @@ impl Task {
     /// Goes down from a point at which nothing is under way but perhaps its process.
     pub(super) fn wind_down(&mut self, moment: Moment, pid: Option<u32>, effects: &mut Effects<Agent>) {
         match (self.memory.wanted, pid) {
+            (Some(Wanted::Left), Some(pid)) if self.config.survives => {
+                self.step_began = moment.now;
+                self.finish_step(moment, "process", left_running(pid), false);
+                self.arrive(moment, Goal::Stop, effects);
+            }
             (Some(Wanted::Left), Some(pid)) => self.end(moment, pid, Goal::Stop, effects),
             (Some(Wanted::Left), None) => self.arrive(moment, Goal::Stop, effects),
             (None | Some(Wanted::Running | Wanted::Returning | Wanted::Stopped | Wanted::Failed), pid) => {
@@ -132,7 +137,7 @@ impl Task {
     /// Its process is gone.
     pub(super) fn process_ended(&mut self, moment: Moment, ended: &Ended, effects: &mut Effects<Agent>) {
         let how = &ended.how;
-        self.memory.exit = Some(LastExit { exit: Some(ended.exit), how: how.clone(), at: moment.now });
+        self.memory.exit = Some(LastExit { exit: ended.exit, how: how.clone(), at: moment.now });
         self.remember(effects);
         match self.phase.clone() {
             Phase::Running { .. } | Phase::Launching => self.report_exit(moment, how.clone(), effects),
@@ -194,6 +199,9 @@ impl Task {
 
     fn stopped_event(&self) -> String {
         match self.steps.iter().find(|step| step.what.starts_with("process/")) {
+            Some(step) if self.memory.wanted == Some(Wanted::Left) && self.config.survives => {
+                step.ending.clone()
+            }
             Some(step) => format!("stopped: {}", step.ending),
             None => "stopped".to_owned(),
         }
@@ -203,6 +211,11 @@ impl Task {
         let what = format!("{what}/{}", self.config.name);
         self.steps.push(StopStep { what, ending, took: moment.now.since(self.step_began), is_left });
     }
+}
+
+/// The words for a process that survives the host.
+pub(super) fn left_running(pid: u32) -> String {
+    format!("left running as process {pid}")
 }
 
 /// The words for a process that hangs in the kernel.

@@ -60,14 +60,16 @@ impl Task {
     /// Goes on from what is remembered and from the process that is there.
     pub(super) fn pick_up(&mut self, moment: Moment, process: Option<&Living>, effects: &mut Effects<Agent>) {
         match (self.memory.wanted, process) {
-            (None, _) => {
+            (None, None) => {
                 if self.config.start {
                     self.begin(moment, effects);
                 }
             }
-            (Some(Wanted::Running | Wanted::Returning), Some(living)) => {
+            // Without a memory it was left by an earlier run of the host, in which it was meant to run.
+            (None | Some(Wanted::Running | Wanted::Returning), Some(living)) => {
                 self.memory.wanted = Some(Wanted::Running);
                 self.memory.attempt = living.attempt;
+                self.remember(effects);
                 self.runs(moment, living.pid, effects);
             }
             // Its process was ended on purpose.
@@ -233,6 +235,8 @@ impl Task {
             program: self.config.program.clone(),
             arguments: self.config.arguments.iter().map(argument).collect(),
             environment,
+            survives: self.config.survives,
+            stop_grace: self.config.stop_grace,
         }
     }
 

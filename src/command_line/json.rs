@@ -140,6 +140,7 @@ fn allocation(allocation: &wire::AllocationStatus) -> Value {
         "last_event": allocation.last_event,
         "socket": known(&allocation.socket),
         "watching": allocation.watching.as_ref().map(watching),
+        "survives": allocation.survives,
     })
 }
 

@@ -180,7 +180,6 @@ impl Program {
         let started = builder.start_with(async |host: &Host| {
             let outside = opened.insert(Outside::open(&config, &runtime_dir, host).await?);
             let surroundings = (Arc::clone(&outside.topology), outside.ground.clone(), outside.logs.clone());
-            sweep_sockets(&config, &runtime_dir).await;
             let agent = agent::part(&agent, agent_options(&config), home);
             let tasks = tasks::part(&tasks, config.clone(), surroundings);
             Ok::<_, RunError>(vec![agent.into(), tasks.into()])
@@ -196,6 +195,7 @@ impl Program {
         };
         let Outside { topology, ground, logs, socket } = opened.expect("a host that runs has its parts");
         sweep(&config, &host, ground.clone());
+        sweep_allocations(&config, &host, runtime_dir);
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
@@ -318,15 +318,21 @@ fn sweep(config: &Config, host: &Host, ground: Ground) {
     });
 }
 
-/// Removes what allocations of earlier configurations left. None of them runs: the end of a host is that of its allocations.
-async fn sweep_sockets(config: &Config, runtime_dir: &Path) {
-    // The host has accepted both directories.
-    let absolute = std::path::absolute(&config.data_dir).ok();
-    let Some(layout) = absolute.and_then(|data_dir| Layout::new(data_dir, runtime_dir).ok()) else { return };
+/// Ends and removes beside everything else what allocations of earlier configurations left.
+fn sweep_allocations(config: &Config, host: &Host, runtime_dir: PathBuf) {
+    let (host, data_dir) = (host.clone(), config.data_dir.clone());
     let configured: Vec<_> = config.allocations.iter().map(|allocation| allocation.name.clone()).collect();
-    for left in allocation::sweep(&layout, &configured).await {
-        tracing::warn!(left, "cannot clean up after allocations that the configuration does not have");
-    }
+    actix_rt::spawn(async move {
+        agent::end_departed(host.processes(), &configured).await;
+        // The host has accepted both directories.
+        let absolute = std::path::absolute(&data_dir).ok();
+        let Some(layout) = absolute.and_then(|data_dir| Layout::new(data_dir, &runtime_dir).ok()) else {
+            return;
+        };
+        for left in allocation::sweep(&layout, &configured).await {
+            tracing::warn!(left, "cannot clean up after allocations that the configuration does not have");
+        }
+    });
 }
 
 fn bind(config: &Config, runtime_dir: &Path) -> Result<AdminSocket, SocketError> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_actors::allocations::RestartWhen;
+use callboard_actors::process::{MalformedProcessName, ProcessName};
 use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, PluginName, Probing, Role, SocketPath};
 use toml::de::DeTable;
 
@@ -35,6 +36,7 @@ const KEYS: &[&str] = &[
     "strict",
     "failover",
     "start",
+    "survives",
     "stop_grace",
 ];
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -64,6 +66,7 @@ pub(super) fn read(
     let stop_grace = span_of_time(&table, "stop_grace", Duration::ZERO, faults);
     let failover = failover(&table, name.as_ref(), faults);
     let start = table.boolean("start", faults);
+    let survives = survives(&table, name.as_ref(), faults);
     let (program, arguments) = command?;
     Some(AllocationConfig {
         name: name?,
@@ -77,6 +80,7 @@ pub(super) fn read(
         probing,
         failover,
         start: start.unwrap_or(true),
+        survives,
         stop_grace: stop_grace.unwrap_or(STOP_GRACE),
     })
 }
@@ -139,6 +143,25 @@ fn failover(table: &Table<'_>, name: Option<&AllocationId>, faults: &mut Faults)
         }
         policy => Some(policy),
     }
+}
+
+/// The names of these processes begin with this.
+pub(crate) const PROCESS_PREFIX: &str = "allocation-";
+
+/// The name of the process of an allocation, if that survives its host.
+///
+/// # Errors
+/// When the name of the allocation holds what the name of a process may not.
+pub fn process_name(allocation: &AllocationId) -> Result<ProcessName, MalformedProcessName> {
+    ProcessName::new(format!("{PROCESS_PREFIX}{allocation}"))
+}
+
+fn survives(table: &Table<'_>, name: Option<&AllocationId>, faults: &mut Faults) -> bool {
+    let survives = table.boolean("survives", faults).unwrap_or(false);
+    if survives && let Some(Err(error)) = name.map(process_name) {
+        faults.add(table.at, format!("`survives`: its process is named after it: {error}"));
+    }
+    survives
 }
 
 /// Reads an argument. One that names its socket as Kubernetes would is probably not meant to be given as it is.

@@ -44,6 +44,8 @@ use callboard_actors::vocabulary::{
     AllocationId, Backoff, DriverName, FailoverPolicy, PluginName, Probing, RestartBudget, Role, SocketPath,
 };
 
+pub(crate) use allocation::PROCESS_PREFIX;
+pub use allocation::process_name;
 pub use config_places::ConfigPlaces;
 pub use failover::FailoverConfig;
 pub use host::HostConfig;
@@ -170,6 +172,8 @@ pub struct AllocationConfig {
     pub failover: Option<FailoverPolicy>,
     /// Whether it starts with the host. Key `start`, true by default.
     pub start: bool,
+    /// Whether its process outlives its host and is adopted by the next one (PRC-04). Key `survives`, false by default.
+    pub survives: bool,
     /// The time between SIGTERM and SIGKILL. Key `stop_grace`, 5 s by default.
     pub stop_grace: Duration,
 }

@@ -92,6 +92,7 @@ mod tests {
             attempt: Attempt::default(),
             restart_when: RestartWhen::Never,
             probing: Probing::default(),
+            survives: false,
             exit: None,
         }
     }

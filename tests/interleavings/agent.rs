@@ -38,3 +38,11 @@ fn every_order_of_crashes_and_an_end_of_the_agent_leaves_no_process_unknown_f16_
     let ends = AgentBounds { stops: EITHER, ..ONE };
     holds("the host ends", ends, AgentBounds { crashes: 1, deaths: 1, ..ends });
 }
+
+#[test]
+fn every_order_of_a_detach_leaves_what_survives_and_no_run_starts_a_second_process_prc_03_prc_04_s3() {
+    let left = AgentBounds { stops: EITHER, survives: true, ..ONE };
+    holds("processes survive the host", left, AgentBounds { crashes: 1, deaths: 1, ..left });
+    let stops = AgentBounds { stops_asked: 1, starts: 1, replacements: 0, ..left };
+    holds("some of them are stopped by hand", stops, AgentBounds { deaths: 1, crashes: 1, ..stops });
+}

@@ -1,11 +1,12 @@
-//! Agents that are wrong on purpose: each stops somebody for a replacement without a reason, and is found out by the search.
+//! Agents that are wrong on purpose: each stops somebody without a reason, or starts a second process, and is found out by the search.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use callboard::actors::shell::{CallKey, Effect, Input};
-use callboard::actors::vocabulary::AllocationId;
+use callboard::actors::shell::{CallKey, Effect, Input, StopMode};
+use callboard::actors::vocabulary::{AllocationId, Attempt};
 use callboard::agent::simulation::{AgentBounds, AgentWorld};
-use callboard::agent::{Agent, AgentAsk, AgentCall, AgentOutcome};
+use callboard::agent::{Agent, AgentAsk, AgentCall, AgentOutcome, LaunchOrder};
 use callboard::simulation::{Law, Spoil, Spoils};
 
 use crate::tampered_is_found_out;
@@ -68,4 +69,47 @@ fn an_agent_that_stops_a_new_one_that_ran_before_breaks_f16() {
         }
         _ => effects,
     });
+}
+
+/// Processes survive the host.
+const SURVIVING: AgentBounds =
+    AgentBounds { stops: &[StopMode::Detach], survives: true, ..AgentBounds::NONE };
+
+fn old() -> AllocationId {
+    AllocationId::new("old").expect("it is a name")
+}
+
+fn call(call: AgentCall) -> Effect<Agent> {
+    Effect::Call { key: CallKey::default(), deadline: Duration::from_secs(60), call }
+}
+
+#[test]
+fn an_agent_that_ends_what_survives_a_host_that_detaches_breaks_s3() {
+    let spoil: Spoil<Agent> = |input, mut effects| {
+        if let Input::StopRequested(StopMode::Detach) = input {
+            effects.insert(0, call(AgentCall::End { allocation: old(), grace: Duration::ZERO }));
+        }
+        effects
+    };
+    tampered_is_found_out(Law::S3, SURVIVING, AgentWorld::new, Spoils(spoil));
+}
+
+#[test]
+fn an_agent_that_launches_beside_what_an_earlier_run_has_left_breaks_prc_03() {
+    let spoil: Spoil<Agent> = |input, mut effects| {
+        if let Input::Returned { call: AgentCall::Survey, .. } = input {
+            effects.push(call(AgentCall::Launch(LaunchOrder {
+                allocation: old(),
+                attempt: Attempt::new(1),
+                program: "/bin/zfs-csi".into(),
+                arguments: Vec::new(),
+                environment: BTreeMap::new(),
+                survives: true,
+                stop_grace: Duration::ZERO,
+            })));
+        }
+        effects
+    };
+    let bounds = AgentBounds { crashes: 1, starts: 1, ..SURVIVING };
+    tampered_is_found_out(Law::Prc3, bounds, AgentWorld::new, Spoils(spoil));
 }

@@ -46,6 +46,7 @@ impl Birth<'_> {
         };
         let mut command = self.command(opened)?;
         let (stdout, stderr) = &self.output;
+        let stdout = if self.spec.joins_output { stderr } else { stdout };
         let clone = |file: &File| file.try_clone().map_err(|error| failed("hand its output over", &error));
         command
             .args(&self.spec.arguments)

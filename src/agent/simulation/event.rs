@@ -24,6 +24,8 @@ pub struct AgentBounds {
     pub crashes: u8,
     /// In which ways it may be told to stop, once.
     pub stops: &'static [StopMode],
+    /// Whether processes survive the host, and an earlier run of it has left that of `old`.
+    pub survives: bool,
 }
 
 impl AgentBounds {
@@ -37,6 +39,7 @@ impl AgentBounds {
         pauses: 0,
         crashes: 0,
         stops: &[],
+        survives: false,
     };
 }
 

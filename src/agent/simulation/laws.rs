@@ -1,4 +1,5 @@
-//! The law of a replacement: nobody is stopped for it unless the answers about health permit it (F16).
+//! The law of a replacement: nobody is stopped for it unless the answers about health permit it (F16). And that of a host that
+//! detaches: who survives it is not stopped (S3).
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,10 @@ pub struct AgentLaws {
     may_stop: BTreeSet<Who>,
     /// The replacement that is under way, if there is one.
     replacement: Option<Replacement>,
+    /// Whether processes survive the host.
+    survives: bool,
+    /// Whether the host lets go of them.
+    is_detached: bool,
     /// What is found of it.
     pub(super) verdict: Verdict,
 }
@@ -32,6 +37,10 @@ struct Replacement {
 }
 
 impl AgentLaws {
+    pub(super) fn of(survives: bool) -> Self {
+        Self { survives, ..Self::default() }
+    }
+
     fn heard(&mut self, moment: Moment, input: &Input<Agent>, effects: &[Effect<Agent>]) {
         match input {
             Input::Asked { ask: AgentAsk::StopTask(stop), .. } => {
@@ -52,6 +61,7 @@ impl AgentLaws {
                 let is_healthy = matches!(outcome, Ok(AgentOutcome::AwaitedHealthy(Ok(Ok(())))));
                 self.health_known(moment, Who::of(&question.allocation), is_healthy);
             }
+            Input::StopRequested(StopMode::Detach) if self.survives => self.is_detached = true,
             Input::StopRequested(StopMode::Stop | StopMode::Detach) => self.may_stop.extend(Who::ALL),
             _ => {}
         }
@@ -81,7 +91,8 @@ impl AgentLaws {
                 AgentCall::Withdraw(allocation) | AgentCall::End { allocation, .. }
                     if !self.may_stop.contains(&Who::of(allocation)) =>
                 {
-                    self.verdict.violation(Law::F16, || {
+                    let law = if self.is_detached { Law::S3 } else { Law::F16 };
+                    self.verdict.violation(law, || {
                         format!(
                             "{allocation} is stopped without a request, and no answer about health permits it"
                         )

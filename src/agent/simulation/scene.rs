@@ -67,6 +67,8 @@ pub struct AgentScene {
     questions: VecDeque<Question>,
     /// Whether somebody has asked for an allocation to be stopped.
     is_stopped_by_hand: bool,
+    /// Whether processes survive the host.
+    survives: bool,
 }
 
 impl AgentScene {
@@ -97,14 +99,20 @@ impl Scene for AgentScene {
     type Bounds = AgentBounds;
     type Event = AgentEvent;
 
-    fn begin(_: &AgentBounds, _: Timestamp) -> (Self, Actor<Self>) {
+    fn begin(bounds: &AgentBounds, _: Timestamp) -> (Self, Actor<Self>) {
+        let allocation = |who| AllocationConfig { survives: bounds.survives, ..allocation(who) };
         let options = AgentOptions {
             allocations: vec![allocation(Who::Old), allocation(Who::New)],
             restart: RestartPolicy::new(RESTARTS_MAX, Duration::from_secs(3_600), Duration::from_secs(1)),
             environment: BTreeMap::new(),
         };
-        let actor = StandIn::begin(options, AgentDisk::default(), AgentLaws::default(), Rules::default());
-        (Self::default(), actor)
+        let laws = AgentLaws::of(bounds.survives);
+        let mut scene = Self { survives: bounds.survives, ..Self::default() };
+        if bounds.survives {
+            scene.pid = 1;
+            scene.living.insert(Who::Old, Process { attempt: Attempt::new(1), pid: 1, killed_at: None });
+        }
+        (scene, StandIn::begin(options, AgentDisk::default(), laws, Rules::default()))
     }
 
     fn stops(bounds: &AgentBounds) -> &'static [StopMode] {
@@ -178,7 +186,7 @@ impl Scene for AgentScene {
                     let ended = self.ended.drain(..).map(|(who, attempt)| Ended {
                         allocation: who.id(),
                         attempt,
-                        exit: ProcessExit::Code(0),
+                        exit: Some(ProcessExit::Code(0)),
                         how: "exit code 0".to_owned(),
                     });
                     stage.returned(number, AgentOutcome::Endings(ended.collect()));
@@ -294,9 +302,10 @@ impl Scene for AgentScene {
 
     /// A replacement leaves one of the two running, and nobody lives whom the agent does not know to run.
     fn check_end(&self, stage: &Stage<Self>) -> Result<(), Violation> {
-        if stage.stopped().is_some() {
+        if let Some(mode) = stage.stopped() {
             let (has_ended, lives) = (stage.actor().has_ended(), !self.living.is_empty());
-            let wrong = !has_ended || lives;
+            let may_live = mode == StopMode::Detach && self.survives;
+            let wrong = !has_ended || (lives && !may_live);
             return if wrong { violation(Law::S4, "told to stop, it leaves something") } else { Ok(()) };
         }
         let Some(machine) = stage.actor().machine() else {
@@ -329,6 +338,7 @@ fn allocation(who: Who) -> AllocationConfig {
         probing: Probing::default(),
         failover: None,
         start: who == Who::Old,
+        survives: false,
         stop_grace: Duration::from_secs(5),
     }
 }

@@ -8,7 +8,7 @@ use callboard_actors::logmon::{LogPlace, LogStream, places};
 use callboard_proto::admin::v1 as wire;
 
 use crate::command_line::run::LOGMON_DIRECTORY;
-use crate::config::{Config, suggest};
+use crate::config::{Config, PROCESS_PREFIX, suggest};
 
 /// One log.
 #[derive(Debug)]
@@ -64,19 +64,42 @@ pub(super) fn find(data_dir: &Path, name: &str, stderr: bool) -> io::Result<Vec<
             place,
         }));
     }
-    let renamed = |path: std::path::PathBuf, before: std::path::PathBuf| LogPlace::Renamed { path, before };
-    let allocation = data_dir.join("logs").join(format!("{name}.log"));
-    if is_wanted("allocation") && allocation.is_file() {
-        let before = data_dir.join("logs").join(format!("{name}.log.1"));
-        let place = renamed(allocation, before);
+    if is_wanted("allocation")
+        && let Some(place) = of_allocation(data_dir, name)
+    {
         found.push(Found { kind: "allocation", name: name.to_owned(), stream: "output", place });
     }
     let driver = data_dir.join("processes").join(format!("driver-{name}"));
     if is_wanted("driver") && driver.is_dir() {
-        let place = renamed(driver.join("stderr.log"), driver.join("stderr.previous.log"));
-        found.push(Found { kind: "driver", name: name.to_owned(), stream: "stderr", place });
+        found.push(Found {
+            kind: "driver",
+            name: name.to_owned(),
+            stream: "stderr",
+            place: of_process(&driver),
+        });
     }
     Ok(found)
+}
+
+/// The log of a process of the owner of processes.
+fn of_process(directory: &Path) -> LogPlace {
+    LogPlace::Renamed { path: directory.join("stderr.log"), before: directory.join("stderr.previous.log") }
+}
+
+/// That of an allocation: of a process that survives its host, or of one that does not, whichever was written last.
+fn of_allocation(data_dir: &Path, name: &str) -> Option<LogPlace> {
+    let logs = data_dir.join("logs");
+    let bound = LogPlace::Renamed {
+        path: logs.join(format!("{name}.log")),
+        before: logs.join(format!("{name}.log.1")),
+    };
+    let surviving = of_process(&data_dir.join("processes").join(format!("{PROCESS_PREFIX}{name}")));
+    let written = |place: &LogPlace| match place {
+        LogPlace::Renamed { path, .. } => path.metadata().and_then(|file| file.modified()).ok(),
+        _ => None,
+    };
+    let places = [bound, surviving].into_iter().filter_map(|place| Some((written(&place)?, place)));
+    places.max_by_key(|(at, _)| *at).map(|(_, place)| place)
 }
 
 /// Names that are known although they may have no logs.

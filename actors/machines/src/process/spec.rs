@@ -115,6 +115,8 @@ pub struct ProcessSpec {
     pub stop_grace: Duration,
     /// How many bytes of each output stream stay on disk after a read. With zero, its files are removed at its end.
     pub output_kept_bytes: u64,
+    /// Whether its standard output goes where its standard error goes, and is logged with it.
+    pub joins_output: bool,
 }
 
 impl ProcessSpec {
@@ -133,6 +135,7 @@ impl ProcessSpec {
             start_timeout: START_TIMEOUT,
             stop_grace: STOP_GRACE,
             output_kept_bytes: OUTPUT_KEPT_BYTES,
+            joins_output: false,
         }
     }
 }
@@ -152,6 +155,7 @@ impl fmt::Debug for ProcessSpec {
             .field("start_timeout", &self.start_timeout)
             .field("stop_grace", &self.stop_grace)
             .field("output_kept_bytes", &self.output_kept_bytes)
+            .field("joins_output", &self.joins_output)
             .finish()
     }
 }

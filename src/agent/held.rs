@@ -1,0 +1,216 @@
+//! The process of an allocation: bound to the host, or one that survives it (PRC-04). The former is a child of the agent. The latter
+//! belongs to the owner of processes, which records, proves and adopts it; the agent finds it by its name.
+
+use std::rc::Weak;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::process::{
+    EndedBy, Executable, Exit, LaunchError, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag,
+    STOP_GRACE,
+};
+use callboard_actors::processes::{
+    AwaitEnd, LaunchProcess, ListProcesses, NoSuchProcess, Processes, RecallProcess, Recalled, StopProcess,
+};
+use callboard_actors::shell::Address;
+use callboard_actors::vocabulary::AllocationId;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::behaviour::RETRY_PAUSE;
+use super::state::LaunchOrder;
+use crate::config::{PROCESS_PREFIX, process_name};
+use crate::process::{Process, ProcessEnding, ProcessExit};
+
+/// The end of a process.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    /// `None` if nobody saw it: it was no child of this host.
+    pub(super) exit: Option<ProcessExit>,
+    pub(super) by: EndedBy,
+    pub(super) last_words: Option<String>,
+    /// In words.
+    pub(super) how: String,
+}
+
+impl From<ProcessEnding> for End {
+    fn from(ending: ProcessEnding) -> Self {
+        let how = ending.to_string();
+        Self { exit: Some(ending.exit), by: ending.by, last_words: ending.last_words, how }
+    }
+}
+
+impl From<callboard_actors::process::ProcessEnding> for End {
+    fn from(ending: callboard_actors::process::ProcessEnding) -> Self {
+        let exit = match ending.exit {
+            Exit::Code(code) => Some(ProcessExit::Code(code)),
+            Exit::Signal(signal) => Some(ProcessExit::Signal(signal)),
+            Exit::Unknown { .. } => None,
+        };
+        Self { exit, by: ending.by, last_words: ending.last_words(), how: ending.to_string() }
+    }
+}
+
+/// A process that runs, or has just ended.
+#[derive(Debug, Clone)]
+pub(super) enum Held {
+    /// It is killed when the last handle is dropped.
+    Bound(Process),
+    /// It goes on without handles.
+    Surviving(Surviving),
+}
+
+impl Held {
+    pub(super) const fn pid(&self) -> u32 {
+        match self {
+            Self::Bound(process) => process.pid(),
+            Self::Surviving(process) => process.pid,
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        match self {
+            Self::Bound(process) => process.has_ended(),
+            Self::Surviving(process) => process.ended.borrow().is_some(),
+        }
+    }
+
+    /// Asks it to end: SIGTERM to its group now, and SIGKILL after the grace.
+    pub(super) fn stop(&self, grace: Duration) {
+        match self {
+            Self::Bound(process) => process.stop(grace),
+            Self::Surviving(process) => process.stop(grace),
+        }
+    }
+
+    /// Waits for its end. `None` if it is gone and nobody knows how it ended.
+    pub(super) async fn ended(self) -> Option<End> {
+        match self {
+            Self::Bound(process) => {
+                let ended = process.ended();
+                drop(process);
+                Some(ended.await.into())
+            }
+            Self::Surviving(Surviving { mut ended, .. }) => {
+                let ended = ended.wait_for(Option::is_some).await;
+                ended.ok().and_then(|end| end.clone().flatten())
+            }
+        }
+    }
+}
+
+/// A process of the owner of processes.
+#[derive(Debug, Clone)]
+pub(super) struct Surviving {
+    owner: Address<Processes>,
+    name: ProcessName,
+    tag: ProcessTag,
+    pid: u32,
+    ended: watch::Receiver<Option<Option<End>>>,
+}
+
+impl Surviving {
+    /// Watches a process as long as the agent has a memory.
+    pub(super) fn of<T: 'static>(owner: Address<Processes>, launched: Launched, memory: Weak<T>) -> Self {
+        let Launched { name, tag, pid, .. } = launched;
+        let (tell, ended) = watch::channel(None);
+        let process = Self { owner, name, tag, pid, ended };
+        let awaited = process.clone();
+        actix_rt::spawn(async move {
+            while memory.strong_count() > 0 {
+                let order = AwaitEnd { name: awaited.name.clone(), tag: awaited.tag };
+                match awaited.owner.ask(order).await {
+                    Ok(Ok(ending)) => return drop(tell.send(Some(Some(ending.into())))),
+                    Ok(Err(NoSuchProcess::Unknown { .. })) => return drop(tell.send(Some(None))),
+                    Ok(Err(NoSuchProcess::TooMany { .. })) | Err(_) => sleep(RETRY_PAUSE).await,
+                }
+            }
+        });
+        process
+    }
+
+    fn stop(&self, grace: Duration) {
+        let Self { owner, name, tag, ended, .. } = self.clone();
+        actix_rt::spawn(async move {
+            let order = StopProcess { name, tag: Some(tag), grace };
+            // What has ended needs no order; whoever does not answer is told again.
+            while ended.borrow().is_none() && owner.ask(order.clone()).await.is_err() {
+                sleep(RETRY_PAUSE).await;
+            }
+        });
+    }
+}
+
+/// Finds the process of this name that an earlier run of the host, or an earlier life of the agent, has left.
+pub(super) async fn recall(owner: &Address<Processes>, name: &ProcessName) -> Option<Launched> {
+    loop {
+        match owner.ask(RecallProcess { name: name.clone() }).await {
+            Ok(Ok(Recalled::Proven(launched))) => return Some(launched),
+            Ok(Ok(Recalled::Ended { .. } | Recalled::Unknown)) => return None,
+            // Nothing may start before that is known.
+            Ok(Err(_)) | Err(_) => sleep(RETRY_PAUSE).await,
+        }
+    }
+}
+
+/// Ends the processes of allocations that the configuration has no more.
+pub async fn end_departed(owner: &Address<Processes>, configured: &[AllocationId]) {
+    let configured: Vec<_> = configured.iter().filter_map(|name| process_name(name).ok()).collect();
+    let is_departed =
+        |name: &ProcessName| name.as_str().starts_with(PROCESS_PREFIX) && !configured.contains(name);
+    let reports = owner.ask(ListProcesses).await.unwrap_or_default();
+    for report in reports.into_iter().filter(|report| is_departed(&report.name)) {
+        let process = report.name.to_string();
+        let order = StopProcess { name: report.name, tag: Some(report.tag), grace: STOP_GRACE };
+        if let Ok(Ok(ending)) = owner.ask(order).await {
+            let how = ending.to_string();
+            tracing::info!(
+                process,
+                how,
+                "the process of an allocation was ended that the configuration does not have"
+            );
+        }
+    }
+}
+
+/// Launches a process that survives the host. Whatever comes of it, at most one of this name runs; one that nobody could be told of
+/// is ended.
+pub(super) async fn launch(
+    owner: Address<Processes>,
+    name: ProcessName,
+    order: LaunchOrder,
+) -> Result<Launched, String> {
+    let spec = Arc::new(ProcessSpec {
+        arguments: order.arguments,
+        environment: order.environment,
+        inherit: Vec::new(),
+        lifetime: Lifetime::Surviving,
+        stop_grace: order.stop_grace,
+        joins_output: true,
+        ..ProcessSpec::new(Executable::at(order.program))
+    });
+    let stop = StopProcess { name: name.clone(), tag: None, grace: order.stop_grace };
+    let mut unknown = EndUnlessKnown(Some((owner.clone(), stop.clone())));
+    let launch = LaunchProcess { name, spec };
+    let mut launched = owner.ask(launch.clone()).await;
+    if let Ok(Err(LaunchError::Occupied { .. })) = launched {
+        // An earlier launch had no answer.
+        let _ = owner.ask(stop).await;
+        launched = owner.ask(launch).await;
+    }
+    let launched = launched.map_err(|error| error.to_string())?;
+    unknown.0 = None;
+    launched.map_err(|error| error.to_string())
+}
+
+/// Ends a process if its launch has no answer.
+struct EndUnlessKnown(Option<(Address<Processes>, StopProcess)>);
+
+impl Drop for EndUnlessKnown {
+    fn drop(&mut self) {
+        if let Some((owner, stop)) = self.0.take() {
+            // It is in the mailbox now; nobody waits for the answer.
+            drop(owner.ask(stop));
+        }
+    }
+}
