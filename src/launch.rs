@@ -55,6 +55,13 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     let layout = Layout::new(options.data_dir.clone(), options.runtime_dir()).map_err(StartError::from)?;
     let directory = directory::open(&options).await?;
     let database = database::open(&options).await.map_err(StartError::from)?;
+    let directory = match directory {
+        Ok(directory) => directory,
+        Err(error) => {
+            database::close(database).await;
+            return Err(StartError::from(error).into());
+        }
+    };
     // Behind the lock of the database: only who holds the directory says whose it is.
     let (owner, held) = match settle(&options, database.run().get() == 1).await {
         Ok(settled) => settled,

@@ -43,7 +43,7 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("users", &["machine"]),
     ("mounts", &[]),
     ("cgroups", &["vocabulary", "mounts"]),
-    ("process", &["vocabulary", "kernel", "shell", "goplugin"]),
+    ("process", &["vocabulary", "kernel", "shell", "goplugin", "datadir"]),
     ("ownership", &["vocabulary", "machine", "process"]),
     ("processes", &["vocabulary", "persister", "shell", "goplugin", "process"]),
     ("leftovers", &["vocabulary", "goplugin", "process"]),
@@ -63,8 +63,8 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("instance", &["vocabulary", "shell", "csi", "lease"]),
     ("instances", &["vocabulary", "shell", "csi", "registry", "instance", "lease"]),
     ("inventory", &["vocabulary", "shell", "instances", "driver", "drivers", "allocation", "allocations"]),
-    ("allocation", &["vocabulary", "shell", "csi", "registry", "instances"]),
-    ("allocations", &["vocabulary", "shell", "machine", "allocation"]),
+    ("allocation", &["vocabulary", "shell", "csi", "registry", "instances", "datadir"]),
+    ("allocations", &["vocabulary", "shell", "machine", "allocation", "datadir"]),
     ("supervisor", &["pauses", "vocabulary", "shell"]),
 ];
 

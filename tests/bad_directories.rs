@@ -208,6 +208,26 @@ async fn a_directory_that_others_may_write_to_and_a_link_are_refused_and_unchang
 }
 
 #[actix::test]
+async fn directories_below_one_that_others_may_write_to_are_refused_and_unchanged_sec_02() {
+    let stage = Stage::new();
+    let (above, safe) = (stage.path("above"), stage.data_dir());
+    let (data_dir, runtime_dir) = (above.join("data"), above.join("run"));
+    Host::builder(&data_dir).start().await.unwrap().stop().await;
+    fs::create_dir(&runtime_dir).unwrap();
+    fs::set_permissions(&above, fs::Permissions::from_mode(0o777)).unwrap();
+    let before = picture(&above);
+    for (data_dir, runtime_dir) in [(&data_dir, &safe), (&safe, &runtime_dir), (&above.join("new"), &safe)] {
+        let error = Host::builder(data_dir).runtime_dir(runtime_dir).start().await.unwrap_err();
+        assert!(matches!(error, StartError::Directory(DataDirError::OpenAbove { .. })), "{error}");
+        assert!(!error.is_transient());
+        assert!(error.to_string().contains(&format!("chmod go-w {}", above.display())), "{error}");
+    }
+    assert_eq!(picture(&above), before);
+    fs::set_permissions(&above, fs::Permissions::from_mode(0o1777)).unwrap();
+    Host::builder(&data_dir).start().await.unwrap().stop().await;
+}
+
+#[actix::test]
 async fn a_directory_that_is_read_only_is_refused_with_a_database_or_without() {
     let stage = Stage::new();
     let data_dir = stage.data_dir();

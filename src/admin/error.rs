@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use callboard_actors::datadir::DataDirError;
 use callboard_actors::vocabulary::MalformedEndpoint;
 
 /// Why a host does not serve its admin socket.
@@ -35,14 +36,9 @@ pub enum SocketError {
         /// What is there.
         path: PathBuf,
     },
-    /// The directory is open to others.
-    #[error("{path} can be written by others (mode {mode:04o}); make it 0700")]
-    OpenToOthers {
-        /// The directory.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
+    /// Others could put a socket of their own in its place, or its directory cannot be made.
+    #[error(transparent)]
+    Directory(#[from] DataDirError),
     /// The system refused.
     #[error("cannot {what} {path}: {source}")]
     System {

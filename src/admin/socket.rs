@@ -1,10 +1,11 @@
 //! The socket file of a host: made with its mode from the first instant, and never taken from anybody who uses it (SEC-02).
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use callboard_actors::datadir::reach_or_make;
 use callboard_actors::vocabulary::SocketPath;
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -86,18 +87,9 @@ fn ours() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Makes the directory of the socket if it is not there. One that others can write would let them put a socket of their own
-/// in place of ours.
+/// Makes the directory of the socket if it is not there. Nobody else may be able to put a socket of their own in the place of ours.
 fn make_directory(directory: &Path) -> Result<(), SocketError> {
-    let failed = |source| system("make", directory, source);
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    let found = std::fs::metadata(directory).map_err(|source| system("look at", directory, source))?;
-    let mode = found.permissions().mode() & 0o7777;
-    let is_sticky = mode & 0o1000 != 0;
-    if mode & 0o022 != 0 && !is_sticky {
-        return Err(SocketError::OpenToOthers { path: directory.to_owned(), mode });
-    }
-    Ok(())
+    Ok(reach_or_make(directory).map(drop)?)
 }
 
 /// Claims a place, so that no other host changes what lies there.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_rt::task::spawn_blocking;
-use callboard_actors::datadir::{DataDir, DataDirError, Lost};
+use callboard_actors::datadir::{DataDir, DataDirError, Lost, reach};
 use callboard_actors::ownership::{check_path, default_marks_dir};
 use callboard_actors::persister::LOCK_FILE;
 use tokio::sync::watch;
@@ -16,26 +16,28 @@ use crate::host::{HostEnd, StartError};
 /// How often it is checked that the directory is still there.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Opens the directory, unless the database is in memory. What the system refuses is left to the database, which says what that means.
-pub(super) async fn open(options: &Options) -> Result<Option<DataDir>, StartError> {
+/// Opens the directory, unless the database is in memory, and checks that of the runtime. What the system refuses is returned inside: in
+/// most cases the database cannot be opened either, and says what that means.
+pub(super) async fn open(options: &Options) -> Result<Result<Option<DataDir>, DataDirError>, StartError> {
     if options.disk.is_some() {
-        return Ok(None);
+        return Ok(Ok(None));
     }
-    let data_dir = options.data_dir.clone();
+    let (data_dir, runtime_dir) = (options.data_dir.clone(), options.runtime_dir());
     let opened = spawn_blocking(move || {
         // The directory of a host that runs is locked, unless it was removed or replaced.
         let marks = (!data_dir.join(LOCK_FILE).exists()).then(default_marks_dir).flatten();
         if let Some(marks) = marks {
             check_path(&data_dir, &marks)?;
         }
+        // One that is missing is needed by few hosts, and checked again by them.
+        if let Err(error) = reach(&runtime_dir)
+            && !matches!(error, DataDirError::System { .. })
+        {
+            return Err(StartError::from(error));
+        }
         match DataDir::open(&data_dir) {
-            Ok(directory) => Ok(Some(directory)),
-            // If the directory cannot be used at all, opening the database says so.
-            Err(error @ DataDirError::System { .. }) => {
-                tracing::warn!(%error, "the data directory cannot be checked, so its loss would not be noticed");
-                Ok(None)
-            }
-            Err(error) => Err(StartError::from(error)),
+            Err(error @ DataDirError::System { .. }) => Ok(Err(error)),
+            opened => Ok(Ok(Some(opened?))),
         }
     });
     opened.await.map_err(|error| StartError::Ended(error.to_string()))?

@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 
 use super::removal::take_away;
 use super::{Access, Listener, Place, Plan, PrepareError, Step};
+use crate::datadir::reach;
 use crate::vocabulary::{AllocationId, SocketPath};
 
 /// The connect timeout for a process that may listen on the socket.
@@ -195,8 +196,7 @@ fn make(place: &Place) -> Result<OwnedFd, Trouble> {
 
 fn make_once(place: &Place) -> Result<OwnedFd, Trouble> {
     let mut path = place.base.clone();
-    let base = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
-    let mut at = rustix::fs::open(&path, base, Mode::empty()).map_err(|error| Trouble::of(&path, error))?;
+    let mut at = reach(&path).map_err(|error| Trouble::new(&path, error.to_string()))?;
     for (number, step) in place.steps.iter().enumerate() {
         path.push(&step.name);
         let is_last = number + 1 == place.steps.len();

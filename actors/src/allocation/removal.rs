@@ -3,14 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
 use super::directory::{Asker, Trouble, blocking, check_owner, enter, is_listened_on, kind, unlink};
 use super::{Layout, Place, SOCKET_FILE};
+use crate::datadir::{DataDirError, reach};
 use crate::vocabulary::text::quoted;
 use crate::vocabulary::{AllocationId, SocketPath};
 
@@ -96,11 +98,10 @@ fn names(directory: &Path) -> Vec<String> {
 /// Opens a place; `None` if it does not exist.
 fn find(place: &Place) -> Result<Option<OwnedFd>, Trouble> {
     let mut path = place.base.clone();
-    let base = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
-    let mut at = match rustix::fs::open(&path, base, Mode::empty()) {
+    let mut at = match reach(&path) {
         Ok(at) => at,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(Trouble::of(path, error)),
+        Err(DataDirError::System { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Trouble::new(path, error.to_string())),
     };
     for step in &place.steps {
         path.push(&step.name);

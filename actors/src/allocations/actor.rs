@@ -16,6 +16,7 @@ use crate::allocation::{
     self, Allocation, AllocationConfig, DescribeAllocation, Listener, MakeReady, Neighbours, NoteExit,
     NoteStart, SignOff,
 };
+use crate::datadir::reach;
 use crate::machine::{MACHINE, make_passable};
 use crate::shell::{
     Address, AskError, EffectHandler, Running, Settings, StopMode, Store, Ticket, Written,
@@ -55,7 +56,8 @@ pub fn start(
 #[must_use]
 pub fn default_runtime_dir() -> PathBuf {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    if let Some(own) = own.filter(|path| path.is_absolute() && path.is_dir()) {
+    // That of another user, as `sudo -E` passes it, is none of ours.
+    if let Some(own) = own.filter(|path| path.is_absolute() && reach(path).is_ok()) {
         return own;
     }
     let system = PathBuf::from(MACHINE);

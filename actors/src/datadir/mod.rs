@@ -2,15 +2,21 @@
 //!
 //! Whoever may write to it, or to a directory of ours in it, can put a link there, and the host writes, executes and removes elsewhere. So
 //! the directory is opened without following a link, and it and those below must be directories that only we may write to. From then on
-//! nobody but us, or root, can change what they hold. It is kept open, which tells whether its path still leads to it.
+//! nobody but us, or root, can change what they hold, nor put another directory in its place, since those [on the way](reach) to it are
+//! checked too. It is kept open, which tells whether its path still leads to it.
+
+mod reach;
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, Metadata};
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+pub use reach::{reach, reach_or_make};
 
 /// The directories in it whose contents a host executes, removes or shows, or connects to.
 const BELOW: [&str; 5] = ["processes", "logs", "logmon", "csi", "users"];
@@ -47,6 +53,34 @@ pub enum DataDirError {
     OpenToOthers {
         /// The directory.
         path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A directory or link above it belongs to neither root nor us.
+    #[error(
+        "cannot use {}: {} on the way to it belongs to user {owner}, who could put another directory in its place; give that to root \
+         or to user {ours}, or choose another directory", path.display(), above.display()
+    )]
+    StrangerAbove {
+        /// The directory.
+        path: PathBuf,
+        /// The one above it, or a link.
+        above: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Who we are.
+        ours: u32,
+    },
+    /// Others may write to a directory above it.
+    #[error(
+        "cannot use {}: others may write to {} on the way to it (mode {mode:04o}, without the sticky bit) and could put another \
+         directory in its place: chmod go-w {}, or choose another directory", path.display(), above.display(), above.display()
+    )]
+    OpenAbove {
+        /// The directory.
+        path: PathBuf,
+        /// The one above it.
+        above: PathBuf,
         /// Its mode.
         mode: u32,
     },
@@ -100,16 +134,27 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Makes the directory if it does not exist, opens it without following a link, and checks that it is ours, and what is below.
+    /// Makes the directory if it does not exist, opens it without following a link, and checks that it is ours, what is below, and
+    /// what is above.
     ///
     /// # Errors
     /// [`DataDirError`] names the directory and what to do.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         let system = |source| DataDirError::System { path: path.to_owned(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(system)?;
-        let handle = open_directory(rustix::fs::CWD, path.as_os_str(), path)?.ok_or_else(|| {
-            DataDirError::System { path: path.to_owned(), source: io::ErrorKind::NotFound.into() }
-        })?;
+        let path = &*std::path::absolute(path).map_err(system)?;
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(system(io::ErrorKind::InvalidInput.into()));
+        };
+        let above = reach_or_make(parent)?;
+        match rustix::fs::mkdirat(&above, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(system(error.into())),
+        }
+        let handle = match open_directory(&above, name, path) {
+            Err(DataDirError::NotADirectory { .. }) => return Err(system(Errno::NOTDIR.into())),
+            opened => opened?,
+        };
+        let handle = handle.ok_or_else(|| system(io::ErrorKind::NotFound.into()))?;
         for name in BELOW {
             open_directory(&handle, name.as_ref(), &path.join(name))?;
         }
@@ -137,11 +182,10 @@ fn open_directory(
     path: &Path,
 ) -> Result<Option<File>, DataDirError> {
     let system = |source| DataDirError::System { path: path.to_owned(), source };
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let handle = match rustix::fs::openat(at, name, flags, Mode::empty()) {
+    let handle = match rustix::fs::openat(at, name, reach::STEP | OFlags::DIRECTORY, Mode::empty()) {
         Ok(handle) => File::from(handle),
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
-        Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR) => {
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP | Errno::NOTDIR) => {
             return Err(match std::fs::read_link(path) {
                 Ok(to) => DataDirError::Link { path: path.to_owned(), to },
                 Err(_) => DataDirError::NotADirectory { path: path.to_owned() },

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::ProcessName;
 use super::look;
 use super::open_sockets::closed_among;
+use crate::datadir::reach;
 use crate::goplugin::{Handshake, HandshakeError, HandshakeTerms, SOCKET_DIR_VARIABLE};
 use crate::vocabulary::hex;
 
@@ -76,6 +77,7 @@ pub(super) fn settled_short(processes: &Path, wanted: PathBuf) -> PathBuf {
 pub(super) fn begin(places: &Places<'_>, name: &ProcessName) -> io::Result<PathBuf> {
     let place = places.of(name);
     if !place.starts_with(places.processes) {
+        reach(places.short).map_err(io::Error::other)?;
         fs::write(places.processes.join(SHORT_CHOICE), places.short.as_os_str().as_encoded_bytes())?;
     }
     make(place.parent().unwrap_or(Path::new("/")))?;
