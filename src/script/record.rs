@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use crate::picture::Mark;
 use crate::timeline::{self, Played};
 
-/// Whose lines a script can choose to hear, in the order in which they are shown when they came at the same time.
+/// Whose lines a script can choose to hear, in the order in which they are shown when they came at the same time. No time passes
+/// while threads work for an actor, so the order in which they came may differ from run to run, and the script shall not.
 pub(super) const VOICES: [&str; 8] =
     ["registry", "instances", "inventory", "allocations", "drivers", "processes", "host", "notices"];
 
@@ -137,12 +138,8 @@ impl Pages {
             match item {
                 FeedItem::Change { news: line, .. } => self.note(&line),
                 FeedItem::Lagged { missed } => {
-                    let at = self.began.elapsed();
-                    self.say(
-                        at,
-                        "journal",
-                        &format!("{missed} events are missing here: the script waited too long"),
-                    );
+                    let text = format!("{missed} events are missing here: the script waited too long");
+                    self.noted.push(Noted { at: self.began.elapsed(), rank: 0, text });
                 }
                 // It has no content.
                 FeedItem::Snapshot { .. } => {}
