@@ -262,7 +262,7 @@ fn are_equal(before: &wire::TaskStatus, after: &wire::TaskStatus) -> bool {
 mod tests {
     use callboard_actors::registry::Register;
     use callboard_actors::shell::Address;
-    use callboard_actors::topology::Topology;
+    use callboard_actors::topology;
     use callboard_actors::vocabulary::{
         AllocationId, PluginKey, PluginName, PluginType, SocketPath, Timestamp,
     };
@@ -370,7 +370,7 @@ mod tests {
                 host: host.clone(),
                 agent: Address::vacant("agent", 1),
                 tasks: Address::vacant("tasks", 1),
-                topology: Topology::of_this_machine(),
+                topology: topology::of_this_machine(),
                 control_groups: "none".to_owned(),
                 logs: watch::channel(LogsView::default()).1,
                 usage: watch::channel(crate::usage::UsageView::default()).1,

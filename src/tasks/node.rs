@@ -5,7 +5,7 @@ use std::sync::Arc;
 use callboard_actors::cgroups::{CgroupMode, TaskCgroups};
 use callboard_actors::driver::NodeFacts;
 use callboard_actors::task_config::TaskNode;
-use callboard_actors::topology::{Topology, machine_memory_mib};
+use callboard_actors::topology::{self, Topology, machine_memory_mib};
 
 use super::identity::TaskIdentities;
 use crate::config::{Config, HostConfig};
@@ -14,7 +14,7 @@ use crate::config::{Config, HostConfig};
 /// warning: the host runs what it can (T206).
 #[must_use]
 pub fn topology(host: &HostConfig) -> Arc<Topology> {
-    let machine = Topology::of_this_machine();
+    let machine = topology::of_this_machine();
     let mut parts = machine.parts();
     for core in &mut parts.cores {
         core.is_disabled |= host.reserved_cores.contains(core.id.into());
@@ -78,6 +78,6 @@ mod tests {
         assert_eq!((facts.min_port, facts.max_port), (20_000, 20_010));
         let everything = CpuList::parse("0-65535").unwrap();
         let none_left = HostConfig { reserved_cores: everything, ..HostConfig::default() };
-        assert_eq!(topology(&none_left), Topology::of_this_machine());
+        assert_eq!(topology(&none_left), topology::of_this_machine());
     }
 }

@@ -20,6 +20,8 @@ pub mod process;
 
 pub mod processes;
 
+pub mod topology;
+
 pub mod driver;
 
 pub mod eventor;

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::behaviour::CALL_GRACE;
 use super::change::FileState;
 use super::client::{DriverConnections, ServingProcess};
 use super::generations::Generations;
 use super::link::Link;
 use super::owner::ProcessOwner;
-use super::state::{Driver, DriverCall, DriverConfig, Reached, StartStep, Trouble, TroubleKind};
+use super::{Driver, DriverCall, DriverConfig, Reached, StartStep, Trouble, TroubleKind};
 use super::{DriverHealth, DriverReport};
 use crate::goplugin::Listener;
 use crate::process::{Launched, ProcessSpec, Reach};
@@ -197,12 +196,4 @@ fn alone(process: &Arc<ProcessSpec>) -> Arc<ProcessSpec> {
         Reach::Group => Arc::clone(process),
         Reach::Everything => Arc::new(ProcessSpec { reach: Reach::Group, ..ProcessSpec::clone(process) }),
     }
-}
-
-/// The longest that the steps of an end may take together, for whoever waits for one.
-pub(crate) fn ending_deadline(config: &DriverConfig) -> Duration {
-    let spec = &config.spec;
-    let drain = config.limits.drain_deadline.saturating_add(CALL_GRACE);
-    let polite = drain.saturating_add(spec.polite_deadline).saturating_add(CALL_GRACE);
-    polite.saturating_add(spec.stop_grace).saturating_add(super::ending::STOP_MARGIN.saturating_mul(2))
 }

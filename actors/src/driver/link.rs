@@ -12,13 +12,11 @@ use tonic::{Response, Status, Streaming};
 use wire::driver_client::DriverClient as Stub;
 
 use super::client::{self, DriverConnections, Failure, Line, LineEnd, OpenLine, ServingProcess};
-use super::node;
-use super::spec::{DriverLimits, DriverSpec};
-use super::state::{Reached, StartStep, Trouble, TroubleKind};
 use super::stdio;
+use super::{DriverLimits, DriverSpec, Reached, StartStep, Trouble, TroubleKind};
 use crate::goplugin::{CallError, Connection, Limits, Listener, PluginConfig, PluginEndpoint};
 use crate::rpc::{Cause, Channel, Class, Code, Fault, Problem};
-use crate::topology::Topology;
+use crate::topology;
 use crate::vocabulary::{Generation, PluginType};
 
 /// The rule that a faulty answer of a driver's own service breaks.
@@ -233,10 +231,10 @@ async fn identify(
 }
 
 fn configuration(spec: &DriverSpec) -> PluginConfig {
-    let topology = spec.node.topology.clone().unwrap_or_else(Topology::of_this_machine);
+    let topology = spec.node.topology.clone().unwrap_or_else(topology::of_this_machine);
     PluginConfig {
         msgpack: spec.config.clone(),
-        nomad: Some(node::to_wire(&spec.node, &topology)),
+        nomad: Some(client::node_to_wire(&spec.node, &topology)),
         api_version: spec.api_version.clone(),
     }
 }

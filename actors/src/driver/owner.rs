@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::state::{Reached, Trouble, TroubleKind};
+use super::{Reached, Trouble, TroubleKind};
 use crate::goplugin::Listener;
 use crate::process::{LaunchError, Launched, ProcessName, ProcessSpec, ProcessTag, prove_listener};
 use crate::processes::{AwaitEnd, LaunchProcess, NoSuchProcess, Processes, RecallProcess, StopProcess};

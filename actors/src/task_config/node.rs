@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cgroups::{CgroupMode, TaskCgroups};
-use crate::topology::{Topology, machine_memory_mib};
+use crate::topology::{self, Topology, machine_memory_mib};
 
 /// The machine and the node of a task.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl TaskNode {
     pub fn of_this_machine() -> Self {
         let cgroups = TaskCgroups::of_this_machine();
         Self {
-            topology: Topology::of_this_machine(),
+            topology: topology::of_this_machine(),
             memory_mib: machine_memory_mib("/".as_ref()),
             cgroups: cgroups.mode().clone(),
             cgroup_root: cgroups.root().to_owned(),

@@ -6,54 +6,49 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::cpu_list::{CPU_NUMBER_MAX, CpuList};
-use super::findings::{CpuFinding, Findings, NodeFinding};
-use super::value::Topology;
-use super::{cpuinfo, decide};
+use super::{CPU_NUMBER_MAX, CpuFinding, CpuList, Findings, NodeFinding, Topology, cpuinfo, decide};
 
 /// The size limit of a file with one value, in bytes.
 const VALUE_BYTES_MAX: u64 = 512 * 1_024;
 /// The size limit of `/proc/cpuinfo`, in bytes: some 2 KiB per CPU.
 const CPUINFO_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
-impl Topology {
-    /// Reads the topology of the machine whose `/sys` and `/proc` are below this directory. It never fails: missing facts
-    /// are derived from others (T017), as a last fallback one core of one node.
-    #[must_use]
-    pub fn read(root: &Path) -> Self {
-        decide::topology(&findings(root))
-    }
-
-    /// The topology of the present machine, cached at the first call of this process.
-    #[must_use]
-    pub fn of_this_machine() -> Arc<Self> {
-        static FOUND: OnceLock<Arc<Topology>> = OnceLock::new();
-        Arc::clone(FOUND.get_or_init(|| {
-            let mut findings = findings(Path::new("/"));
-            if !findings.names_processors() {
-                // Neither /sys nor /proc exists. The system call still returns the number of CPUs.
-                let count = std::thread::available_parallelism().map_or(1, usize::from);
-                let last = u32::try_from(count - 1).unwrap_or(CPU_NUMBER_MAX).min(CPU_NUMBER_MAX);
-                findings.online = Some((0..=last).collect());
-            }
-            Arc::new(decide::topology(&findings))
-        }))
-    }
+/// Reads the topology of the machine whose `/sys` and `/proc` are below this directory. It never fails: missing facts are
+/// derived from others (T017), as a last fallback one core of one node.
+#[must_use]
+pub fn read(root: &Path) -> Topology {
+    decide(&findings(root))
 }
 
-pub(super) fn findings(root: &Path) -> Findings {
+/// The topology of the present machine, cached at the first call of this process.
+#[must_use]
+pub fn of_this_machine() -> Arc<Topology> {
+    static FOUND: OnceLock<Arc<Topology>> = OnceLock::new();
+    Arc::clone(FOUND.get_or_init(|| {
+        let mut findings = findings(Path::new("/"));
+        if !findings.names_processors() {
+            // Neither /sys nor /proc exists. The system call still returns the number of CPUs.
+            let count = std::thread::available_parallelism().map_or(1, usize::from);
+            let last = u32::try_from(count - 1).unwrap_or(CPU_NUMBER_MAX).min(CPU_NUMBER_MAX);
+            findings.online = Some((0..=last).collect());
+        }
+        Arc::new(decide(&findings))
+    }))
+}
+
+fn findings(root: &Path) -> Findings {
     let devices = root.join("sys/devices");
     let (cpus, nodes) = (devices.join("system/cpu"), devices.join("system/node"));
     let status = text(&root.join("proc/self/status"), VALUE_BYTES_MAX);
     let allowed = status.as_deref().and_then(allowed);
-    let cpuinfo = text(&root.join("proc/cpuinfo"), CPUINFO_BYTES_MAX).unwrap_or_default();
+    let info = text(&root.join("proc/cpuinfo"), CPUINFO_BYTES_MAX).unwrap_or_default();
     Findings {
         online: list(&cpus.join("online")),
         cpus: numbered(&cpus, "cpu", cpu),
         nodes_online: list(&nodes.join("online")),
         nodes: numbered(&nodes, "node", node),
         sparing: list(&devices.join("cpu_atom/cpus")),
-        cpuinfo: cpuinfo::read(&cpuinfo),
+        cpuinfo: cpuinfo(&info),
         allowed,
     }
 }

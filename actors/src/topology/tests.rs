@@ -5,7 +5,7 @@ mod machine;
 use proptest::prelude::*;
 
 use self::machine::{CPUS_ONLINE, Machine, NODES_ONLINE, STATUS};
-use super::value::{Core, CoreGrade, Topology};
+use super::{Core, CoreGrade, Topology, of_this_machine, read};
 
 fn numbers(topology: &Topology) -> Vec<u16> {
     topology.cores().iter().map(|core| core.id).collect()
@@ -107,7 +107,7 @@ fn an_empty_root_is_one_core_of_one_node_th010() {
     assert_eq!((numbers(&topology), topology.nodes(), topology.distances()), (vec![0], &[0][..], &[][..]));
     assert_eq!((topology.usable_mhz(), topology.is_guessed()), (1_000, true));
     let missing = Machine::empty().root().join("nowhere");
-    assert_eq!(Topology::read(&missing), topology);
+    assert_eq!(read(&missing), topology);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn numbers_that_do_not_fit_the_other_side_are_not_cut_t010_t012() {
 
 #[test]
 fn this_machine_has_a_topology_with_the_cores_that_we_may_use() {
-    let topology = Topology::of_this_machine();
+    let topology = of_this_machine();
     let usable = std::thread::available_parallelism().unwrap().get();
     assert!(topology.enabled_cores().len() >= usable, "{topology:?}");
     assert!(topology.usable_mhz() >= usable as u64);

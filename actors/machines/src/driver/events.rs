@@ -195,6 +195,18 @@ impl fmt::Display for GapReason {
     }
 }
 
+/// What a stream of events says next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EventBatch {
+    /// The plugin answered, and this is the name of its stream; `None` if it keeps no positions. Said once, first. A plugin
+    /// that keeps none may say it only with its first event.
+    Opened(Option<Arc<str>>),
+    /// At least one event, in order. One that is malformed is an error in its place, and never an event of default values.
+    Events(Vec<Result<TaskEventItem, String>>),
+    /// The plugin ended the stream (D112).
+    Ended,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

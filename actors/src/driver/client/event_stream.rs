@@ -10,25 +10,13 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::from_wire;
 use super::line::Line;
-use super::{DriverError, DriverRpc};
+use super::{DriverError, DriverRpc, EventBatch};
 use crate::driver::{
     EVENTS_AFTER_METADATA, EVENTS_FROM_THE_BEGINNING, EVENTS_STREAM_METADATA, EventPosition, TaskEventItem,
 };
 
 /// How many events are taken in at once at most.
 const BATCH_MAX: usize = 256;
-
-/// What a stream of events says next.
-#[derive(Debug, Clone, PartialEq)]
-pub enum EventBatch {
-    /// The plugin answered, and this is the name of its stream; `None` if it keeps no positions. Said once, first. A plugin
-    /// that keeps none may say it only with its first event.
-    Opened(Option<Arc<str>>),
-    /// At least one event, in order. One that is malformed is an error in its place, and never an event of default values.
-    Events(Vec<Result<TaskEventItem, String>>),
-    /// The plugin ended the stream (D112).
-    Ended,
-}
 
 /// An event, or what is wrong with one.
 type Told = Result<TaskEventItem, String>;

@@ -6,6 +6,8 @@ use std::fmt;
 use callboard_proto::drivers as wire;
 use prost::Message;
 
+use super::NetworkOverride;
+
 /// Largest handle that is read back, in bytes.
 pub const HANDLE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -56,6 +58,28 @@ pub enum MalformedHandle {
     Unreadable {
         /// What is wrong with them.
         detail: String,
+    },
+}
+
+/// What a driver makes of being told to start a task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StartOutcome {
+    /// It runs.
+    Started {
+        /// By this the driver finds it again. The host stores it, before anything else.
+        handle: TaskHandle,
+        /// How it is reached, if not as the host thinks.
+        network: Option<NetworkOverride>,
+    },
+    /// It does not run, and trying again can help.
+    Retry {
+        /// In the driver's words.
+        reason: String,
+    },
+    /// It does not run, and trying again does not help.
+    Fatal {
+        /// In the driver's words.
+        reason: String,
     },
 }
 

@@ -10,11 +10,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tonic::{Request, Response, Status};
 
+use super::ServingProcess;
 use super::from_wire::Fault;
-use super::questions::ServingProcess;
 use super::status::Failure;
 use super::{Asked, DriverError, DriverRpc};
-use crate::driver::spec::DriverLimits;
+use crate::driver::DriverLimits;
 use crate::lease::{Gate, NotAdmitted, Pass};
 use crate::pauses;
 use crate::rpc::Channel;

@@ -1,10 +1,9 @@
 //! The typed client of a driver: every question of its service, with domain types on our side (D103 to D112).
 
-mod task;
-
 mod handle;
 
 mod from_wire;
+mod node_to_wire;
 mod to_wire;
 
 mod status;
@@ -27,15 +26,18 @@ pub(crate) mod fuzzing;
 pub(in crate::driver) use connections::OpenLine;
 pub(in crate::driver) use from_wire::{capabilities, fingerprint};
 pub(in crate::driver) use line::{Line, LineEnd};
+pub(in crate::driver) use node_to_wire::node_to_wire;
 pub(in crate::driver) use status::Failure;
 
 pub use callboard_machines::driver::{
-    Asked, CpuUsage, DriverError, DriverRpc, MemoryUsage, TaskStats, Usage,
+    Asked, CpuUsage, CreatedNetwork, DnsConfig, DriverError, DriverRpc, EventBatch, ExecOutcome,
+    LinuxResources, MalformedTaskId, MemoryUsage, NetworkIsolation, NetworkOverride, PortMapping, Resources,
+    ServingProcess, TASK_ID_BYTES_MAX, TaskConfig, TaskDevice, TaskEnd, TaskExit, TaskId, TaskMount,
+    TaskOrigin, TaskState, TaskStats, TaskStatus, Usage,
 };
 pub use connections::DriverConnections;
-pub use event_stream::{EventBatch, EventStream};
+pub use event_stream::EventStream;
 pub use exec::{ExecInput, ExecOutput, ExecSession, InputRefused};
-pub use handle::{HANDLE_BYTES_MAX, MalformedHandle, TaskHandle};
-pub use questions::{DriverClient, ServingProcess};
+pub use handle::{HANDLE_BYTES_MAX, MalformedHandle, StartOutcome, TaskHandle};
+pub use questions::DriverClient;
 pub use stats::TaskStatsStream;
-pub use task::*;

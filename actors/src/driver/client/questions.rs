@@ -12,9 +12,8 @@ use super::stats::TaskStatsStream;
 use super::{
     CreatedNetwork, ExecOutcome, NetworkIsolation, StartOutcome, TaskConfig, TaskExit, TaskId, TaskStatus,
 };
-use super::{DriverError, DriverRpc};
+use super::{DriverError, DriverRpc, ServingProcess};
 use super::{from_wire, to_wire};
-use crate::process::ProcessTag;
 use crate::rpc::Channel;
 use crate::vocabulary::{AllocationId, DriverName, Generation};
 
@@ -40,15 +39,6 @@ impl Drop for Token {
     fn drop(&mut self) {
         self.0.gate.give_back();
     }
-}
-
-/// The process that a client speaks to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ServingProcess {
-    /// Which launch it is. No two share one.
-    pub tag: ProcessTag,
-    /// Whether an earlier run of the host launched it.
-    pub is_adopted: bool,
 }
 
 impl DriverClient {

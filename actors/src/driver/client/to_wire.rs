@@ -5,7 +5,7 @@ use std::path::Path;
 
 use callboard_proto::drivers as wire;
 
-use super::task::{
+use super::{
     DnsConfig, LinuxResources, NetworkIsolation, PortMapping, Resources, TaskConfig, TaskDevice, TaskMount,
 };
 use crate::driver::NetworkMode;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use super::super::value::Topology;
+use super::super::{Topology, read};
 
 pub(super) struct Machine(tempfile::TempDir);
 
@@ -57,7 +57,7 @@ impl Machine {
     }
 
     pub(super) fn topology(&self) -> Topology {
-        Topology::read(self.root())
+        read(self.root())
     }
 }
 

@@ -6,7 +6,7 @@ use callboard_proto::drivers as wire;
 use callboard_proto::structs;
 
 use super::{Fault, MESSAGE_BYTES_MAX, network_mode, unknown};
-use crate::driver::state::Fingerprint;
+use crate::driver::Fingerprint;
 use crate::driver::{
     Attribute, AttributeValue, Attributes, DriverCapabilities, DriverHealth, FsIsolation, MountSupport,
     NetworkMode,

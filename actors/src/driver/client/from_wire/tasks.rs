@@ -7,7 +7,7 @@ use callboard_proto::drivers as wire;
 
 use super::{Fault, MESSAGE_BYTES_MAX, network_mode, sorted, timestamp, unknown};
 use crate::driver::client::handle::TaskHandle;
-use crate::driver::client::task::{
+use crate::driver::client::{
     CreatedNetwork, ExecOutcome, NetworkIsolation, NetworkOverride, StartOutcome, TaskEnd, TaskExit, TaskId,
     TaskState, TaskStatus,
 };

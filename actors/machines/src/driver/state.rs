@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::spec::{DriverLimits, DriverSpec};
 use super::{Attributes, DriverCapabilities, DriverHealth, DriverReport, Recent};
+use crate::kernel::StopMode;
 use crate::process::{Launched, ProcessName, ProcessTag};
 use crate::processes::Recalled;
-use crate::shell::StopMode;
 use crate::vocabulary::{Attempt, BackoffState, Generation, Timestamp};
 
 /// What a driver is there for.

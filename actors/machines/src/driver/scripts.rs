@@ -10,9 +10,9 @@ use super::spec::{DriverLimits, DriverSpec, process_name};
 use super::state::*;
 use super::*;
 use crate::goplugin::{Handshake, HandshakeTerms, PluginEndpoint};
+use crate::kernel::{CallKey, CallLost, Effect};
 use crate::process::{Executable, Launched, Lifetime, ProcessSpec, ProcessTag};
 use crate::processes::Recalled;
-use crate::shell::{CallKey, CallLost, Effect};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 

@@ -10,7 +10,9 @@ use super::value::{Core, CoreGrade, MHZ_MAX, Topology, TopologyParts};
 pub const GUESS_MHZ: u64 = 1_000;
 
 impl Findings {
-    pub(super) fn names_processors(&self) -> bool {
+    /// Whether any of them names a CPU.
+    #[must_use]
+    pub fn names_processors(&self) -> bool {
         let online = self.online.as_ref().is_some_and(|online| !online.is_empty());
         online || !self.cpus.is_empty() || !self.cpuinfo.is_empty()
     }
@@ -29,7 +31,9 @@ impl Findings {
 }
 
 /// The topology of the machine with these findings. It exists for any findings.
-pub(super) fn topology(findings: &Findings) -> Topology {
+#[must_use]
+#[expect(clippy::missing_panics_doc, reason = "it never panics")]
+pub fn decide(findings: &Findings) -> Topology {
     let processors = findings.processors();
     let nodes = nodes(findings);
     let sockets = sockets(findings, &processors);

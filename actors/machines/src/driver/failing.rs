@@ -7,7 +7,7 @@ use super::behaviour::Outcome;
 use super::state::{
     Driver, DriverCall, DriverTimer, Link, Phase, Reached, StartStep, Then, Trouble, TroubleKind,
 };
-use crate::shell::{CallKey, CallLost, Effects};
+use crate::kernel::{CallKey, CallLost, Effects};
 use crate::vocabulary::Moment;
 
 /// How soon the end of a process is asked for again after that failed.

@@ -1,36 +1,12 @@
-//! What drivers are told of the node that they run on, and how that goes over the wire.
-
-use std::sync::Arc;
+//! What drivers are told of the node that they run on, as it goes over the wire.
 
 use callboard_proto::base as wire;
 
+use crate::driver::NodeFacts;
 use crate::topology::{Core, CoreGrade, Topology};
 
-/// The lowest port that drivers may use where the host says none (T005).
-pub const MIN_PORT: u32 = 14_000;
-/// The highest port that drivers may use where the host says none (T005).
-pub const MAX_PORT: u32 = 14_512;
-
-/// What a driver is told of the node that it runs on (TH010). By default the ports of [`MIN_PORT`] to [`MAX_PORT`], and the
-/// topology of this machine.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct NodeFacts {
-    /// The lowest port that it may use; 0 leaves the choice to the driver.
-    pub min_port: u32,
-    /// The highest port that it may use; 0 leaves the choice to the driver.
-    pub max_port: u32,
-    /// The processors of the node; `None` for those of the machine that this runs on.
-    pub topology: Option<Arc<Topology>>,
-}
-
-impl Default for NodeFacts {
-    fn default() -> Self {
-        Self { min_port: MIN_PORT, max_port: MAX_PORT, topology: None }
-    }
-}
-
 /// The part of `SetConfig` for drivers. It always has a topology, since drivers fall over one that is absent (T020).
-pub(super) fn to_wire(facts: &NodeFacts, topology: &Topology) -> wire::NomadConfig {
+pub(in crate::driver) fn node_to_wire(facts: &NodeFacts, topology: &Topology) -> wire::NomadConfig {
     let driver = wire::NomadDriverConfig {
         client_max_port: facts.max_port,
         client_min_port: facts.min_port,
@@ -74,6 +50,7 @@ fn core(core: &Core) -> wire::ClientTopologyCore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::NodeFacts;
     use crate::topology::TopologyParts;
 
     fn topology(distances: Vec<u8>) -> Topology {
@@ -101,7 +78,7 @@ mod tests {
     #[test]
     fn a_driver_is_told_the_whole_topology_th010_t013_t015() {
         let facts = NodeFacts::default();
-        let driver = to_wire(&facts, &topology(vec![10, 20, 20, 10])).driver.unwrap();
+        let driver = node_to_wire(&facts, &topology(vec![10, 20, 20, 10])).driver.unwrap();
         assert_eq!((driver.client_min_port, driver.client_max_port), (14_000, 14_512));
         let core = wire::ClientTopologyCore {
             socket_id: 1,
@@ -125,7 +102,7 @@ mod tests {
 
     #[test]
     fn distances_that_are_not_known_are_absent_t011() {
-        let driver = to_wire(&NodeFacts::default(), &topology(vec![])).driver.unwrap();
+        let driver = node_to_wire(&NodeFacts::default(), &topology(vec![])).driver.unwrap();
         assert_eq!(driver.topology.unwrap().distances, None);
     }
 }

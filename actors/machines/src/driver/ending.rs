@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::behaviour::{CALL_GRACE, Outcome};
 use super::state::{
-    Driver, DriverCall, DriverMode, DriverTimer, Ending, Link, Phase, Reached, StartStep, Then, Trouble,
-    TroubleKind,
+    Driver, DriverCall, DriverConfig, DriverMode, DriverTimer, Ending, Link, Phase, Reached, StartStep, Then,
+    Trouble, TroubleKind,
 };
 use super::{DriverEnding, DriverHealth};
+use crate::kernel::{CallKey, CallLost, Effects, StopMode};
 use crate::process::Lifetime;
 use crate::processes::Recalled;
-use crate::shell::{CallKey, CallLost, Effects, StopMode};
 use crate::vocabulary::{Moment, Timestamp};
 
 /// How much longer than its grace it may take until a process is killed and reaped.
@@ -269,4 +269,13 @@ impl Driver {
         self.tell(effects);
         effects.stop();
     }
+}
+
+/// The longest that the steps of an end may take together, for whoever waits for one.
+#[must_use]
+pub fn ending_deadline(config: &DriverConfig) -> Duration {
+    let spec = &config.spec;
+    let drain = config.limits.drain_deadline.saturating_add(CALL_GRACE);
+    let polite = drain.saturating_add(spec.polite_deadline).saturating_add(CALL_GRACE);
+    polite.saturating_add(spec.stop_grace).saturating_add(STOP_MARGIN.saturating_mul(2))
 }

@@ -10,9 +10,9 @@ use super::state::{
     Reading, StartStep, Then, Trouble, TroubleKind,
 };
 use super::{DriverHealth, DriverReport, DriverStage, Recent};
+use crate::kernel::{CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::process::Launched;
 use crate::processes::Recalled;
-use crate::shell::{CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, BackoffState, Moment};
 
 /// How much longer the shell waits for a call than the call itself does, so that the call's own words are heard.

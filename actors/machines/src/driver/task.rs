@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::driver::NetworkMode;
+use super::NetworkMode;
+use crate::process::ProcessTag;
 use crate::vocabulary::text::is_harmless;
 use crate::vocabulary::{AllocationId, TaskName, Timestamp};
 
@@ -314,28 +315,6 @@ pub struct NetworkOverride {
     pub auto_advertise: bool,
 }
 
-/// What a driver makes of being told to start a task.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StartOutcome {
-    /// It runs.
-    Started {
-        /// By this the driver finds it again. The host stores it, before anything else.
-        handle: super::handle::TaskHandle,
-        /// How it is reached, if not as the host thinks.
-        network: Option<NetworkOverride>,
-    },
-    /// It does not run, and trying again can help.
-    Retry {
-        /// In the driver's words.
-        reason: String,
-    },
-    /// It does not run, and trying again does not help.
-    Fatal {
-        /// In the driver's words.
-        reason: String,
-    },
-}
-
 /// What a task is at, in full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskStatus {
@@ -375,6 +354,15 @@ pub struct CreatedNetwork {
     pub network: Option<NetworkIsolation>,
     /// Whether it was made now and not before.
     pub is_new: bool,
+}
+
+/// The process that a client speaks to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ServingProcess {
+    /// Which launch it is. No two share one.
+    pub tag: ProcessTag,
+    /// Whether an earlier run of the host launched it.
+    pub is_adopted: bool,
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use super::DriverHealth;
 use super::state::{Driver, Link, StartStep, Then, Trouble, TroubleKind};
+use crate::kernel::Effects;
 use crate::process::Launched;
-use crate::shell::Effects;
 use crate::vocabulary::Moment;
 
 impl Driver {
