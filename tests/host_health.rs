@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use callboard::actors::allocations::{
-    AllocationPhase, Allocations, AllocationsNews, AllocationsView, ListAllocations, TaskEvent, TaskEventKind,
+    AllocationPhase, AllocationSpec, Allocations, AllocationsNews, AllocationsView, ListAllocations,
+    PrepareAllocation, TaskEvent, TaskEventKind,
 };
 use callboard::actors::instances::{CheckNow, DispenseError, InstancesNews};
-use callboard::actors::inventory::{AwaitFirst, InventoryNews, Offer, TakeInventory};
+use callboard::actors::inventory::{AwaitFirst, InventoryNews, InventoryOptions, Offer, TakeInventory};
 use callboard::actors::registry::{Register, WaitForPlugin};
 use callboard::actors::supervisor::StopOutcome;
-use callboard::actors::vocabulary::{Health, PluginKey, Role, SocketPath};
+use callboard::actors::vocabulary::{Health, PluginKey, Role, SocketPath, TaskName};
 use callboard::host::Host;
 use futures_util::future::join_all;
 use rustix::process::Signal;
@@ -29,9 +30,10 @@ fn watch(host: &Host) -> AllocationsWatch {
 fn kinds(news: &[AllocationsNews]) -> Vec<TaskEventKind> {
     let kind = |news: &AllocationsNews| match news {
         AllocationsNews::Task(event) => Some(event.kind),
-        AllocationsNews::Changed(_) | AllocationsNews::Gone(_) | AllocationsNews::RestartRequested { .. } => {
-            None
-        }
+        AllocationsNews::Changed(_)
+        | AllocationsNews::Gone(_)
+        | AllocationsNews::Refused { .. }
+        | AllocationsNews::RestartRequested { .. } => None,
     };
     news.iter().filter_map(kind).collect()
 }
@@ -42,7 +44,10 @@ fn restarts(news: &[AllocationsNews]) -> Vec<&str> {
     for change in news {
         match change {
             AllocationsNews::RestartRequested { allocation, .. } => found.push(allocation.as_str()),
-            AllocationsNews::Changed(_) | AllocationsNews::Gone(_) | AllocationsNews::Task(_) => {}
+            AllocationsNews::Changed(_)
+            | AllocationsNews::Gone(_)
+            | AllocationsNews::Refused { .. }
+            | AllocationsNews::Task(_) => {}
         }
     }
     found
@@ -233,6 +238,35 @@ async fn a_plugin_that_has_nothing_to_offer_is_no_reason_to_wait_hlt_06() {
     );
     task.signal(Signal::TERM);
     task.end().await;
+    host.stop().await;
+}
+
+#[actix::test]
+async fn the_first_inventory_waits_for_each_allocation_of_a_plugin_and_for_none_that_is_refused_n1() {
+    let stage = Stage::new();
+    let expected = ["a", "b", "refused"].map(|name| (node("zfs"), id(name))).to_vec();
+    let options = InventoryOptions { expected, ..InventoryOptions::default() };
+    let host = stage.builder().inventory(options).start().await.unwrap();
+    let mut first = Task::new(&stage, "a", "zfs", Role::Node);
+    first.start(&host).await;
+    dispense(&host, &node("zfs"), LONG).await.unwrap();
+    let environment = [("CSI_ENDPOINT".to_owned(), "tcp://127.0.0.1:7".to_owned())].into();
+    let task = TaskName::new("plugin").unwrap();
+    let spec = AllocationSpec::new(id("refused"), task, node("zfs").name, Role::Node);
+    let spec = AllocationSpec { environment, ..spec };
+    assert!(host.allocations().ask(PrepareAllocation { spec }).await.unwrap().is_err());
+    let known = host.inventory().ask(TakeInventory).await.unwrap();
+    assert_eq!(known.first, None, "the second one has not answered");
+
+    let mut second = Task::new(&stage, "b", "zfs", Role::Node);
+    second.start(&host).await;
+    let view = host.inventory().ask(AwaitFirst).await.unwrap();
+    let summary = view.first.unwrap();
+    assert_eq!((summary.healthy, summary.missing), (vec![node("zfs")], vec![]));
+    for task in [&mut first, &mut second] {
+        task.signal(Signal::TERM);
+        task.end().await;
+    }
     host.stop().await;
 }
 

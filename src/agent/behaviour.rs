@@ -303,7 +303,10 @@ impl Agent {
                 }
             }
             // The books' own view of an allocation is shown beside ours, and what was missed comes as a snapshot.
-            FeedItem::Change { news: AllocationsNews::Changed(_) | AllocationsNews::Gone(_), .. }
+            FeedItem::Change {
+                news: AllocationsNews::Changed(_) | AllocationsNews::Gone(_) | AllocationsNews::Refused { .. },
+                ..
+            }
             | FeedItem::Lagged { .. } => {}
         }
     }

@@ -343,12 +343,12 @@ fn bind(config: &Config, runtime_dir: &Path) -> Result<AdminSocket, SocketError>
     AdminSocket::bind(&socket, &config.data_dir)
 }
 
-/// The first inventory waits for the plugins that the configuration starts.
+/// The first inventory waits for the allocations that the configuration starts.
 fn inventory_options(config: &Config) -> InventoryOptions {
     let started = config.allocations.iter().filter(|allocation| allocation.start);
     let expected = started.flat_map(|allocation| {
         let types = allocation.role.plugin_types().iter();
-        types.map(|kind| PluginKey::new(*kind, allocation.plugin.clone()))
+        types.map(|kind| (PluginKey::new(*kind, allocation.plugin.clone()), allocation.name.clone()))
     });
     InventoryOptions { expected: expected.collect(), ..InventoryOptions::default() }
 }

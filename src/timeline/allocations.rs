@@ -32,6 +32,9 @@ impl NewsLines for AllocationsTeller {
                 self.known.remove(allocation);
                 vec![to_agent(allocation, "deregistered, and its socket is removed")]
             }
+            AllocationsNews::Refused { allocation, reason } => {
+                vec![to_agent(allocation, &format!("not prepared: {reason}"))]
+            }
             AllocationsNews::Changed(_)
             | AllocationsNews::Task(_)
             | AllocationsNews::RestartRequested { .. } => Vec::new(),
@@ -85,6 +88,7 @@ pub(super) fn sentence(news: &AllocationsNews) -> String {
     match news {
         AllocationsNews::Changed(status) => self::status(status),
         AllocationsNews::Gone(allocation) => format!("{allocation} is gone"),
+        AllocationsNews::Refused { allocation, reason } => format!("{allocation} is not prepared: {reason}"),
         AllocationsNews::Task(event) => format!("event of {}: {}", event.allocation, event.message),
         AllocationsNews::RestartRequested { allocation, reason, .. } => {
             format!("asks the host to restart {allocation}: {reason}")

@@ -46,8 +46,11 @@ pub(super) fn sentence(news: &InventoryNews) -> String {
 
 /// What the first wait found.
 pub(crate) fn summary(summary: &FirstSummary) -> String {
-    let FirstSummary { healthy, unhealthy, undetected, no_answer } = summary;
-    grouped(healthy, unhealthy, undetected, no_answer)
+    let FirstSummary { healthy, unhealthy, undetected, no_answer, missing } = summary;
+    let grouped = grouped(healthy, unhealthy, undetected, no_answer);
+    let missing: Vec<_> =
+        missing.iter().map(|(plugin, allocation)| format!("{plugin} of {allocation}")).collect();
+    if missing.is_empty() { grouped } else { format!("{grouped}; missing: {}", missing.join(", ")) }
 }
 
 /// One offer of the node.

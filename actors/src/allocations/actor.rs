@@ -145,6 +145,9 @@ impl EffectHandler<Allocations> for Handler {
     fn published(&mut self, news: &AllocationsNews) {
         match news {
             AllocationsNews::Gone(allocation) => tracing::info!(%allocation, "allocation gone"),
+            AllocationsNews::Refused { allocation, reason } => {
+                tracing::warn!(%allocation, error = reason, "an allocation was not prepared");
+            }
             // The supervisors log their own news.
             AllocationsNews::Changed(_)
             | AllocationsNews::Task(_)

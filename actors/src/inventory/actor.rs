@@ -71,7 +71,7 @@ impl EffectHandler<Inventory> for Handler {
 
 /// Names every plugin with its state at the end of the first wait (N2).
 fn log_first(summary: &FirstSummary) {
-    let FirstSummary { healthy, unhealthy, undetected, no_answer } = summary;
+    let FirstSummary { healthy, unhealthy, undetected, no_answer, missing } = summary;
     for plugin in healthy {
         tracing::info!(%plugin, state = "healthy", "first fingerprint");
     }
@@ -84,11 +84,15 @@ fn log_first(summary: &FirstSummary) {
     for plugin in no_answer {
         tracing::warn!(%plugin, state = "no answer yet", "first fingerprint");
     }
+    for (plugin, allocation) in missing {
+        tracing::warn!(%plugin, %allocation, state = "no answer yet", "first fingerprint of an allocation");
+    }
     tracing::info!(
         healthy = healthy.len(),
         unhealthy = unhealthy.len(),
         undetected = undetected.len(),
         no_answer = no_answer.len(),
+        missing = missing.len(),
         "first fingerprints are published"
     );
 }

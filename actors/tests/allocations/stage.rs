@@ -102,6 +102,7 @@ impl Stage {
                 }
                 AllocationsNews::Changed(_)
                 | AllocationsNews::Gone(_)
+                | AllocationsNews::Refused { .. }
                 | AllocationsNews::Task(_)
                 | AllocationsNews::RestartRequested { .. } => {}
             }
@@ -115,6 +116,7 @@ impl Stage {
                 AllocationsNews::Task(event) if event.kind == kind => return event,
                 AllocationsNews::Changed(_)
                 | AllocationsNews::Gone(_)
+                | AllocationsNews::Refused { .. }
                 | AllocationsNews::Task(_)
                 | AllocationsNews::RestartRequested { .. } => {}
             }

@@ -118,6 +118,13 @@ pub enum AllocationsNews {
     Changed(AllocationStatus),
     /// An allocation was removed.
     Gone(AllocationId),
+    /// A preparation was refused, and there is no such allocation.
+    Refused {
+        /// The allocation.
+        allocation: AllocationId,
+        /// The reason.
+        reason: String,
+    },
     /// An event of a task.
     Task(TaskEvent),
     /// The host is asked to restart a task, once per start (A2, HLT-02). The host's restart policy decides.

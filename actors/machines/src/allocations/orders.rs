@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::messages::{AllocationsAnswer, PrepareError, UnknownAllocation};
+use super::messages::{AllocationsAnswer, AllocationsNews, PrepareError, UnknownAllocation};
 use super::state::{
     Allocations, AllocationsCall, AllocationsChange, Entry, Leaving, Order, OrderAnswer, Record, Supervisor,
 };
@@ -28,7 +28,10 @@ impl Allocations {
         let allocation = spec.allocation.clone();
         let admitted = match self.entries.get(&allocation) {
             Some(entry) => self.check_known(entry, spec),
-            None => self.admit(spec, moment, effects),
+            None => self.admit(spec, moment, effects).inspect_err(|error| {
+                let (allocation, reason) = (allocation.clone(), error.to_string());
+                effects.publish(AllocationsNews::Refused { allocation, reason });
+            }),
         };
         match admitted {
             Ok(()) => self.give(&allocation, said, order, effects),

@@ -261,6 +261,7 @@ fn tell_news(news: &AllocationsNews) -> String {
     match news {
         AllocationsNews::Changed(status) => tell_status(status),
         AllocationsNews::Gone(allocation) => format!("{allocation} gone"),
+        AllocationsNews::Refused { allocation, reason } => format!("{allocation} refused: {reason}"),
         AllocationsNews::Task(event) => format!("event {:?} of {}", event.kind, event.allocation),
         AllocationsNews::RestartRequested { allocation, task, reason } => {
             format!("restart of {task} of {allocation} requested: {reason}")

@@ -44,6 +44,7 @@ impl Machine for Inventory {
                 reports: BTreeMap::new(),
                 awaited: BTreeSet::new(),
                 expected,
+                answered: BTreeSet::new(),
                 is_settled: false,
                 drivers,
             },
@@ -145,15 +146,20 @@ impl Inventory {
             FeedItem::Snapshot { view, .. } => self.replaced(moment, view, effects),
             FeedItem::Change { news: InstancesNews::Expected(plugins), .. } => self.expect_also(plugins),
             FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
+                self.note_answer(report);
                 self.reported(moment, report, effects);
             }
             FeedItem::Change { news: InstancesNews::Left(report), .. } => {
+                self.note_answer(report);
                 self.left(moment, &report.plugin, effects);
             }
-            FeedItem::Change { news: InstancesNews::Settled, .. } => self.settled(effects),
-            // Only what work is routed to is offered; after a lag comes a snapshot.
-            FeedItem::Change { news: InstancesNews::Standby(_), .. } | FeedItem::Lagged { .. } => {}
+            FeedItem::Change { news: InstancesNews::Settled, .. } => self.settled(),
+            // Only what work is routed to is offered.
+            FeedItem::Change { news: InstancesNews::Standby(report), .. } => self.note_answer(report),
+            // After a lag comes a snapshot.
+            FeedItem::Lagged { .. } => {}
         }
+        self.publish_if_known(effects);
     }
 
     /// Takes a snapshot in place of everything heard before: what is missing in it has left.
@@ -166,12 +172,16 @@ impl Inventory {
         for plugin in known.iter().filter(|plugin| !present.contains(plugin)) {
             self.left(moment, plugin, effects);
         }
+        if let Phase::Gathering { answered, .. } = &mut self.phase {
+            answered.clear();
+        }
+        view.reports.iter().chain(&view.standby).for_each(|report| self.note_answer(report));
         for report in &view.reports {
             self.reported(moment, report, effects);
         }
         self.expect_also(&view.expected);
         if view.settled {
-            self.settled(effects);
+            self.settled();
         }
     }
 
@@ -186,11 +196,10 @@ impl Inventory {
     }
 
     /// Every plugin is known: one that was awaited and has no report is not there.
-    fn settled(&mut self, effects: &mut Effects<Self>) {
+    fn settled(&mut self) {
         if let Phase::Gathering { is_settled, .. } = &mut self.phase {
             *is_settled = true;
         }
-        self.publish_if_known(effects);
     }
 
     fn ask_drivers(&self, moment: Moment, effects: &mut Effects<Self>) {
@@ -231,33 +240,29 @@ impl Inventory {
     }
 
     pub(super) fn publish_if_known(&mut self, effects: &mut Effects<Self>) {
-        if !self.missing().is_empty() {
-            return;
-        }
-        if let Phase::Gathering { reports, awaited, is_settled: true, drivers: Some(drivers), .. } =
-            &self.phase
+        if let Phase::Gathering { is_settled: true, drivers: Some(_), .. } = &self.phase
+            && self.missing().is_empty()
         {
-            let mut summary = FirstSummary::of(reports.values());
-            summary.undetected.extend(awaited.iter().filter(|p| !reports.contains_key(p)).cloned());
-            let summary = summary.with_drivers(drivers);
-            self.publish_first(summary, effects);
+            self.publish_what_is_known(effects);
         }
     }
 
-    /// Enough was waited: one that was awaited and has no report has not answered yet. What is known of drivers comes with the
-    /// end of the same wait.
+    /// One that was awaited and has no report is not there, or has not answered yet if enough was waited. What is known of drivers
+    /// comes with the end of the same wait.
     fn publish_what_is_known(&mut self, effects: &mut Effects<Self>) {
-        if let Phase::Gathering { reports, awaited, expected, is_settled, drivers: Some(drivers) } =
+        let missing = self.missing();
+        if let Phase::Gathering { reports, awaited, expected, is_settled, drivers: Some(drivers), .. } =
             &self.phase
         {
             let mut summary = FirstSummary::of(reports.values());
-            let is_missing = |plugin: &&PluginKey| !reports.contains_key(plugin);
-            let missing = awaited.iter().filter(|plugin| is_missing(plugin) && !expected.contains(plugin));
-            match is_settled {
-                true => summary.undetected.extend(missing.cloned()),
-                false => summary.no_answer.extend(missing.cloned()),
+            let has_no_report = |plugin: &&PluginKey| !reports.contains_key(plugin);
+            let due: BTreeSet<_> = expected.iter().map(|(plugin, _)| plugin).chain(awaited).collect();
+            for plugin in due.into_iter().filter(has_no_report) {
+                let may_come = !is_settled || missing.iter().any(|(expected, _)| expected == plugin);
+                let group = if may_come { &mut summary.no_answer } else { &mut summary.undetected };
+                group.push(plugin.clone());
             }
-            summary.no_answer.extend(expected.iter().filter(is_missing).cloned());
+            summary.missing = missing;
             let summary = summary.with_drivers(drivers);
             self.publish_first(summary, effects);
         }
@@ -305,7 +310,6 @@ impl Inventory {
                 Health::Starting | Health::Healthy | Health::Unhealthy { .. },
             ) => {
                 reports.insert(report.plugin.clone(), report.clone());
-                self.publish_if_known(effects);
             }
             (
                 Phase::Published { standings, .. },

@@ -1,13 +1,14 @@
-//! Which plugins are expected: those of the configuration, and those of allocations on their way. The first wait is for them, and an
+//! Which allocations are expected: those of the configuration, and those on their way. The first wait is for them, and an
 //! allocation that was stopped for good is not waited for any longer.
 
 use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
 use super::messages::InventoryNews;
 use super::state::{
-    AllocationsItem, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, Standing,
+    AllocationsItem, Expected, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, Standing,
 };
 use crate::FeedItem;
 use crate::allocations::{AllocationStatus, AllocationsNews, AllocationsView};
+use crate::instances::InstanceReport;
 use crate::kernel::{CallKey, CallLost, Effects};
 use crate::vocabulary::{AllocationId, Health, Moment, PluginKey};
 
@@ -44,9 +45,10 @@ impl Inventory {
             FeedItem::Change { news: AllocationsNews::Changed(status), .. } => {
                 self.allocation_is(moment, status)
             }
-            FeedItem::Change { news: AllocationsNews::Gone(allocation), .. } => {
-                self.allocation_gone(allocation, effects);
-            }
+            FeedItem::Change {
+                news: AllocationsNews::Gone(allocation) | AllocationsNews::Refused { allocation, .. },
+                ..
+            } => self.allocation_gone(allocation, effects),
             // After a lag comes a snapshot.
             FeedItem::Change {
                 news: AllocationsNews::Task(_) | AllocationsNews::RestartRequested { .. },
@@ -74,29 +76,30 @@ impl Inventory {
         if let Phase::Gathering { expected, .. } = &mut self.phase
             && moment.now < self.options.expected_until
         {
-            expected.extend(plugins.iter().cloned());
+            expected.extend(plugins.iter().map(|plugin| (plugin.clone(), status.allocation.clone())));
         }
         self.allocations.insert(status.allocation.clone(), plugins);
     }
 
-    /// It was stopped: its plugins are not expected any more, unless another allocation serves them.
+    /// It was stopped, or could not be prepared: it is not expected any more, nor are its plugins, unless another allocation serves
+    /// them.
     fn allocation_gone(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+        if let Phase::Gathering { expected, awaited, .. } = &mut self.phase {
+            let failed = expected.extract_if(.., |(_, other)| other == allocation);
+            awaited.extend(failed.map(|(plugin, _)| plugin));
+        }
         for plugin in self.allocations.remove(allocation).unwrap_or_default() {
             if self.allocations.values().flatten().any(|other| *other == plugin) {
                 continue;
             }
-            match &mut self.phase {
-                Phase::Gathering { expected, awaited, .. } => {
-                    awaited.extend(expected.take(&plugin));
+            let Phase::Published { standings, .. } = &self.phase else { continue };
+            match standings.get(&plugin) {
+                Some(Standing::Restarting { successor: None, .. }) => self.remove_now(&plugin, effects),
+                // It leaves in a moment.
+                Some(Standing::Current(_) | Standing::Restarting { .. }) => {
+                    self.stopped.insert(plugin);
                 }
-                Phase::Published { standings, .. } => match standings.get(&plugin) {
-                    Some(Standing::Restarting { successor: None, .. }) => self.remove_now(&plugin, effects),
-                    // It leaves in a moment.
-                    Some(Standing::Current(_) | Standing::Restarting { .. }) => {
-                        self.stopped.insert(plugin);
-                    }
-                    None => {}
-                },
+                None => {}
             }
         }
         self.publish_if_known(effects);
@@ -114,13 +117,21 @@ impl Inventory {
         }
     }
 
-    /// The expected plugins that have not answered.
-    pub(super) fn missing(&self) -> Vec<PluginKey> {
-        let Phase::Gathering { expected, reports, .. } = &self.phase else { return Vec::new() };
-        let has_answered = |plugin: &&PluginKey| {
-            let health = reports.get(plugin).map(|report| &report.health);
-            matches!(health, Some(Health::Healthy | Health::Unhealthy { .. }))
+    /// Notes whether the allocation of this report has answered.
+    pub(super) fn note_answer(&mut self, report: &InstanceReport) {
+        let Phase::Gathering { answered, .. } = &mut self.phase else { return };
+        let answer = (report.plugin.clone(), report.allocation.clone());
+        match report.health {
+            Health::Healthy | Health::Unhealthy { .. } => answered.insert(answer),
+            Health::Starting | Health::Gone => answered.remove(&answer),
         };
-        expected.iter().filter(|plugin| !has_answered(plugin)).cloned().collect()
+    }
+
+    /// Who is expected and has not answered.
+    pub(super) fn missing(&self) -> Vec<Expected> {
+        match &self.phase {
+            Phase::Gathering { expected, answered, .. } => expected.difference(answered).cloned().collect(),
+            Phase::Published { .. } => Vec::new(),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::state::Inventory;
+use super::state::{Expected, Inventory};
 use crate::conversation;
 use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, Health, PluginKey, Timestamp};
 
@@ -48,6 +48,8 @@ pub struct FirstSummary {
     pub undetected: Vec<PluginKey>,
     /// These had not answered; among them drivers that were expected and had not been brought.
     pub no_answer: Vec<PluginKey>,
+    /// The allocations that had neither answered nor failed, by plugin, also where another one serves that.
+    pub missing: Vec<Expected>,
 }
 
 conversation! {

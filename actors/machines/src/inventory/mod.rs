@@ -19,8 +19,8 @@
 //!
 //! - What is published is a pure function of what the instances reported (HLT-07). Nothing is told before the first
 //!   fingerprints, and these are told in one piece, as soon as every plugin has answered or failed that was registered at the start,
-//!   that the host program expects, or whose allocation is prepared; a node without plugins waits for nothing (N1, HLT-06). Who is
-//!   missing when the wait ends is named.
+//!   and every allocation that the host program expects, or that is prepared; a node without plugins waits for nothing (N1, HLT-06).
+//!   An allocation has failed when it was stopped for good, or could not be prepared. Who is missing when the wait ends is named.
 //! - Offers that differ only in generation or in the time since when are equal, and equal offers are not told (SCL-05).
 //! - An offer whose plugin has left is kept for a grace, marked as restarting, and nothing is told of that. Within the grace
 //!   a successor is told of only when it is healthy, and only if it offers something else. There is no grace for a plugin whose last
@@ -38,6 +38,6 @@ mod scripts;
 
 pub use messages::*;
 pub use state::{
-    AllocationsItem, InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome,
+    AllocationsItem, Expected, InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome,
     InventoryTimer,
 };

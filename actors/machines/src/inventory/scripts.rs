@@ -25,7 +25,8 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Inventory>, Fault> {
     let waiting_max = args.take_key("waiting").unwrap_or("4096").parse()?;
     let awaits_drivers = args.take_key("drivers") == Some("awaited");
     let expected =
-        args.take_key("expects").map_or(Ok(vec![]), |names| names.split(',').map(plugin_key).collect());
+        args.take_key("expects").map_or(Ok(vec![]), |names| names.split(',').map(read_expected).collect());
+    let expected: Result<_, Fault> = expected;
     let (expected, follows_allocations) = (expected?, args.take_key("allocations").is_some());
     let options = InventoryOptions {
         waiting_max,
@@ -47,7 +48,7 @@ fn say(stage: &mut Stage<Inventory>, verb: &str, args: &mut ArgumentConsumer<'_>
             let gone = AskError::NotRunning { actor: "instances".to_owned() };
             stage.give(call, Ok(InventoryOutcome::Heard(Err(gone))));
         }
-        "allocations" | "allocation" | "stopped" | "no-allocations" => {
+        "allocations" | "allocation" | "stopped" | "refused" | "no-allocations" => {
             let said = read_allocations(verb, args, stage.now)?;
             let call = stage.take_call(|call| matches!(call, InventoryCall::FollowAllocations { .. }))?;
             stage.give(call, Ok(InventoryOutcome::Allocations(said)));
@@ -96,7 +97,7 @@ fn read_drivers(args: &mut ArgumentConsumer<'_>) -> Result<Result<DriverSummary,
     Ok(Ok(summary))
 }
 
-/// `allocations zfs=a nfs=b` is a snapshot, `allocation zfs=a` news of one, `stopped a` the end of one.
+/// `allocations zfs=a nfs=b` is a snapshot, `allocation zfs=a` news of one, `stopped a` the end of one, `refused a` that of none.
 fn read_allocations(
     verb: &str,
     args: &mut ArgumentConsumer<'_>,
@@ -105,8 +106,12 @@ fn read_allocations(
     if verb == "no-allocations" {
         return Ok(Err(AskError::NotRunning { actor: "allocations".to_owned() }));
     }
-    if verb == "stopped" {
-        let news = AllocationsNews::Gone(AllocationId::new(&*word(args, "allocation")?)?);
+    if matches!(verb, "stopped" | "refused") {
+        let allocation = AllocationId::new(&*word(args, "allocation")?)?;
+        let news = match verb {
+            "stopped" => AllocationsNews::Gone(allocation),
+            _ => AllocationsNews::Refused { allocation, reason: "too many".to_owned() },
+        };
         return Ok(Ok(vec![FeedItem::Change { number: 1, news }]));
     }
     let mut allocations = Vec::new();
@@ -151,6 +156,10 @@ fn read_item(verb: &str, args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Res
             let (plugin, text) = args.next_key().ok_or("write PLUGIN=ALLOCATION@GENERATION/HEALTH")?;
             InstancesNews::Reported(read_report(plugin, text, now)?)
         }
+        "standby" => {
+            let (plugin, text) = args.next_key().ok_or("write PLUGIN=ALLOCATION@GENERATION/HEALTH")?;
+            InstancesNews::Standby(read_report(plugin, text, now)?)
+        }
         "left" => {
             let plugin = word(args, "plugin")?;
             InstancesNews::Left(read_report(&plugin, "a@1/gone", now)?)
@@ -159,6 +168,12 @@ fn read_item(verb: &str, args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Res
         unknown => return Err(format!("no such verb: {unknown}").into()),
     };
     Ok(FeedItem::Change { number: 1, news })
+}
+
+/// `zfs:a`: a plugin and its allocation.
+fn read_expected(text: &str) -> Result<Expected, Fault> {
+    let (plugin, allocation) = text.split_once(':').ok_or("write PLUGIN:ALLOCATION")?;
+    Ok((plugin_key(plugin)?, AllocationId::new(allocation)?))
 }
 
 fn plugin_key(name: &str) -> Result<PluginKey, Fault> {
@@ -268,11 +283,14 @@ fn tell_summary(summary: &FirstSummary) -> String {
     let names =
         |plugins: &[PluginKey]| plugins.iter().map(|p| p.name.to_string()).collect::<Vec<_>>().join(" ");
     let unhealthy = summary.unhealthy.iter().map(|(plugin, why)| format!("{} ({why})", plugin.name));
+    let missing = summary.missing.iter().map(|(plugin, allocation)| format!("{}:{allocation}", plugin.name));
+    let missing = missing.collect::<Vec<_>>().join(" ");
     format!(
-        "healthy [{}] unhealthy [{}] undetected [{}] no answer [{}]",
+        "healthy [{}] unhealthy [{}] undetected [{}] no answer [{}]{}",
         names(&summary.healthy),
         unhealthy.collect::<Vec<_>>().join(" "),
         names(&summary.undetected),
-        names(&summary.no_answer)
+        names(&summary.no_answer),
+        if missing.is_empty() { String::new() } else { format!(" missing [{missing}]") }
     )
 }

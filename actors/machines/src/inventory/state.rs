@@ -26,10 +26,10 @@ pub struct InventoryOptions {
     pub waiting_max: usize,
     /// Whether the first wait covers the drivers that their owner has or expects. Set by the start function of the shell.
     pub awaits_drivers: bool,
-    /// The plugins that the first wait is for besides those that were registered before and those of drivers: whatever the host
-    /// program is about to run.
-    pub expected: Vec<PluginKey>,
-    /// Until when they, and the plugins of prepared allocations, are waited for: the end of the first wait of the host. An inventory
+    /// Who the first wait is for besides the plugins that were registered before and those of drivers: whatever the host program is
+    /// about to run.
+    pub expected: Vec<Expected>,
+    /// Until when they, and the prepared allocations, are waited for: the end of the first wait of the host. An inventory
     /// that is built later waits for none of them.
     pub expected_until: Timestamp,
     /// Whether it hears of allocations. Set by the start function of the shell.
@@ -58,6 +58,9 @@ impl InventoryOptions {
         self.probings.get(allocation).and_then(|probing| probing.restart_grace).unwrap_or(self.restart_grace)
     }
 }
+
+/// An allocation that is to serve a plugin.
+pub type Expected = (PluginKey, AllocationId);
 
 /// One item of the instances' feed.
 pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;
@@ -120,8 +123,10 @@ pub(super) enum Phase {
         reports: BTreeMap<PluginKey, InstanceReport>,
         /// Which plugins were registered at the start.
         awaited: BTreeSet<PluginKey>,
-        /// Which plugins are expected besides: they are waited for until each has answered.
-        expected: BTreeSet<PluginKey>,
+        /// Who is expected besides: each is waited for until it has answered or failed.
+        expected: BTreeSet<Expected>,
+        /// Who has answered, active or standing by.
+        answered: BTreeSet<Expected>,
         /// Whether every one of them is known.
         is_settled: bool,
         /// What is known of drivers; `None` while that is waited for.

@@ -204,7 +204,7 @@ impl AllocationsLaws {
             AllocationsNews::Changed(status) => &status.allocation,
             AllocationsNews::Task(event) => &event.allocation,
             AllocationsNews::RestartRequested { allocation, .. } => allocation,
-            AllocationsNews::Gone(_) => return,
+            AllocationsNews::Gone(_) | AllocationsNews::Refused { .. } => return,
         };
         let is_given_up = matches!(input, Input::Returned { outcome: Ok(AllocationsOutcome::Ended(_)), .. });
         let is_late = match input {

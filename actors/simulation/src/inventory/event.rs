@@ -3,7 +3,7 @@
 use std::fmt;
 
 use callboard_actors::shell::StopMode;
-use callboard_actors::vocabulary::{PluginKey, PluginName, PluginType};
+use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType};
 
 /// How much may happen, of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,6 +22,10 @@ pub struct InventoryBounds {
     pub crashes: u8,
     /// Whether drivers are waited for.
     pub has_drivers: bool,
+    /// Whether two allocations are expected to serve the first plugin: `red`, and `blue`, which stands by.
+    pub expects: bool,
+    /// Whether the inventory is wrong, and knows of the first allocation only.
+    pub knows_one: bool,
     /// In which ways it may be told to stop, once.
     pub stops: &'static [StopMode],
 }
@@ -36,6 +40,8 @@ impl InventoryBounds {
         pauses: 0,
         crashes: 0,
         has_drivers: false,
+        expects: false,
+        knows_one: false,
         stops: &[],
     };
 }
@@ -57,6 +63,31 @@ pub enum Word {
 
 impl Word {
     pub(super) const ALL: [Self; 5] = [Self::Starts, Self::Serves, Self::Ails, Self::Retires, Self::Leaves];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starts => "starts",
+            Self::Serves => "serves",
+            Self::Ails => "ails",
+            Self::Retires => "retires",
+            Self::Leaves => "leaves",
+        }
+    }
+}
+
+/// What the allocations say of an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AllocationWord {
+    /// It is prepared.
+    Prepared,
+    /// It could not be prepared.
+    Refused,
+    /// It was stopped.
+    Gone,
+}
+
+impl AllocationWord {
+    pub(super) const ALL: [Self; 3] = [Self::Prepared, Self::Refused, Self::Gone];
 }
 
 /// What can happen.
@@ -64,6 +95,12 @@ impl Word {
 pub enum InventoryEvent {
     /// The instances say something of a plugin.
     Say(usize, Word),
+    /// The instances say something of `blue`, which stands by.
+    Standby(Word),
+    /// The allocations say something of `blue`.
+    Allocation(AllocationWord),
+    /// What the allocations said arrives.
+    DeliverAllocations,
     /// The instances know what became of everything that was registered.
     Settle,
     /// What the instances said arrives.
@@ -86,20 +123,21 @@ pub(super) fn plugin(place: usize) -> PluginKey {
     PluginKey::new(PluginType::CsiNode, PluginName::new(name).expect("it is a name"))
 }
 
+/// The allocations that serve the first plugin.
+pub(super) fn allocation(name: &str) -> AllocationId {
+    AllocationId::new(name).expect("it is a name")
+}
+
 /// As a line of a history.
 impl fmt::Display for InventoryEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Say(place, word) => {
-                let word = match word {
-                    Word::Starts => "starts",
-                    Word::Serves => "serves",
-                    Word::Ails => "ails",
-                    Word::Retires => "retires",
-                    Word::Leaves => "leaves",
-                };
-                write!(f, "say {} {word}", plugin(*place))
-            }
+            Self::Say(place, word) => write!(f, "say {} {}", plugin(*place), word.as_str()),
+            Self::Standby(word) => write!(f, "say blue {}", word.as_str()),
+            Self::Allocation(AllocationWord::Prepared) => f.write_str("blue is prepared"),
+            Self::Allocation(AllocationWord::Refused) => f.write_str("blue is refused"),
+            Self::Allocation(AllocationWord::Gone) => f.write_str("blue is gone"),
+            Self::DeliverAllocations => f.write_str("deliver allocations"),
             Self::Settle => f.write_str("settle"),
             Self::Deliver => f.write_str("deliver"),
             Self::Lag => f.write_str("lag"),

@@ -12,6 +12,7 @@ use callboard_actors::vocabulary::{Health, Moment, PluginKey, Timestamp};
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
+use super::awaited::Awaited;
 
 /// Sees everything that the inventory does.
 #[derive(Debug, Clone, Hash)]
@@ -22,6 +23,7 @@ pub struct InventoryLaws {
     offers: BTreeMap<PluginKey, Offer>,
     /// What was registered at the start, as the instances say.
     expected: BTreeSet<PluginKey>,
+    allocations: Awaited,
     /// Since when a plugin has been away, until it serves again.
     away: BTreeMap<PluginKey, Timestamp>,
     /// What is found of it.
@@ -31,10 +33,12 @@ pub struct InventoryLaws {
 impl InventoryLaws {
     /// Nothing has happened yet.
     #[must_use]
-    pub const fn new(options: InventoryOptions) -> Self {
+    pub fn new(options: InventoryOptions) -> Self {
+        let begun = Timestamp::from_epoch(std::time::Duration::ZERO);
         Self {
+            allocations: Awaited::new(&options, begun),
             options,
-            begun: Timestamp::from_epoch(std::time::Duration::ZERO),
+            begun,
             has_told_first: false,
             offers: BTreeMap::new(),
             expected: BTreeSet::new(),
@@ -53,10 +57,14 @@ impl InventoryLaws {
                     self.expected.extend(plugins.iter().cloned());
                 }
                 FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
+                    self.allocations.heard(report);
                     self.heard_of(moment, report, is_first_told);
                 }
-                FeedItem::Change { news: InstancesNews::Standby(_), .. } => {}
+                FeedItem::Change { news: InstancesNews::Standby(report), .. } => {
+                    self.allocations.heard(report);
+                }
                 FeedItem::Change { news: InstancesNews::Left(report), .. } => {
+                    self.allocations.heard(report);
                     self.away.entry(report.plugin.clone()).or_insert(moment.now);
                 }
                 FeedItem::Change { news: InstancesNews::Settled, .. } | FeedItem::Lagged { .. } => {}
@@ -70,6 +78,7 @@ impl InventoryLaws {
         for plugin in self.offers.keys().filter(is_missing) {
             self.away.entry(plugin.clone()).or_insert(moment.now);
         }
+        self.allocations.heard_all(view);
         view.reports.iter().for_each(|report| self.heard_of(moment, report, is_first_told));
     }
 
@@ -142,7 +151,16 @@ impl InventoryLaws {
         if waited > self.options.first_wait {
             self.verdict.violation(Law::N1, || format!("the first fingerprints come after {waited:?}"));
         }
-        let FirstSummary { healthy, unhealthy, undetected, no_answer } = summary;
+        let outstanding = self.allocations.outstanding();
+        if waited < self.options.first_wait && !outstanding.is_empty() {
+            self.verdict
+                .violation(Law::N1, || format!("the first is told, and {outstanding:?} is waited for"));
+        }
+        if !outstanding.iter().all(|who| summary.missing.contains(who)) {
+            self.verdict
+                .violation(Law::N2, || format!("{outstanding:?} is not named as missing: {summary:?}"));
+        }
+        let FirstSummary { healthy, unhealthy, undetected, no_answer, missing: _ } = summary;
         let unhealthy = unhealthy.iter().map(|(plugin, _)| plugin);
         let mut named: Vec<&PluginKey> =
             healthy.iter().chain(unhealthy).chain(undetected).chain(no_answer).collect();
@@ -180,7 +198,8 @@ impl InventoryLaws {
 impl Witness<Inventory> for InventoryLaws {
     fn rebuilt(&mut self, moment: Moment, _machine: &Inventory) {
         let verdict = std::mem::take(&mut self.verdict);
-        *self = Self { verdict, begun: moment.now, ..Self::new(self.options.clone()) };
+        let allocations = Awaited::new(&self.options, moment.now);
+        *self = Self { verdict, begun: moment.now, allocations, ..Self::new(self.options.clone()) };
     }
 
     fn stepped(
@@ -190,6 +209,10 @@ impl Witness<Inventory> for InventoryLaws {
         effects: &[Effect<Inventory>],
         _machine: &Inventory,
     ) {
+        self.allocations.next_step();
+        if let Input::Returned { outcome: Ok(InventoryOutcome::Allocations(Ok(items))), .. } = input {
+            self.allocations.heard_of_allocations(&self.options, moment.now, items);
+        }
         if let Input::Returned { outcome: Ok(InventoryOutcome::Heard(Ok(items))), .. } = input {
             let is_first = |effect: &_| matches!(effect, Effect::Publish(InventoryNews::First(..)));
             let is_first_told = self.has_told_first || effects.iter().any(is_first);

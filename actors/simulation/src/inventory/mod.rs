@@ -2,6 +2,7 @@
 
 mod laws;
 
+mod awaited;
 mod event;
 mod scene;
 

@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use callboard_actors::allocations::{AllocationPhase, AllocationStatus, AllocationsNews, AllocationsView};
 use callboard_actors::drivers::DriverSummary;
 use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
 use callboard_actors::inventory::{
-    AwaitFirst, InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome, Offer,
-    TakeInventory,
+    AllocationsItem, AwaitFirst, InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome,
+    Offer, TakeInventory,
 };
 use callboard_actors::shell::{AskError, FeedItem, Machine, Message, StopMode};
 use callboard_actors::vocabulary::{
-    AllocationId, DriverName, Fitness, Generation, Health, SocketPath, Timestamp,
+    DriverName, Fitness, Generation, Health, Role, SocketPath, TaskName, Timestamp,
 };
 
 use super::super::instances::NoDisk;
@@ -19,7 +20,7 @@ use super::super::law::Law;
 use super::super::search::{Actor, Scene, SceneEvent as Event, Stage};
 use super::super::stand_in::{Rules, StandIn};
 use super::super::witness::{Verdict, Violation, violation};
-use super::event::{InventoryBounds, InventoryEvent, Word, plugin};
+use super::event::{AllocationWord, InventoryBounds, InventoryEvent, Word, allocation, plugin};
 use super::laws::InventoryLaws;
 
 /// The news of the instances, the owner of the drivers and what they were asked.
@@ -32,6 +33,12 @@ pub struct InventoryScene {
     published: u64,
     inbox: VecDeque<InstancesItem>,
     follow: Option<u64>,
+    /// What the instances know of `blue`, which stands by, and what the allocations say of it; nothing without expectations.
+    standby: Option<InstanceReport>,
+    is_prepared: bool,
+    expects: bool,
+    allocations_inbox: VecDeque<AllocationsItem>,
+    follow_allocations: Option<u64>,
     /// The question to the owner of the drivers, and until when it answers.
     drivers: Option<(u64, Timestamp)>,
 }
@@ -39,9 +46,8 @@ pub struct InventoryScene {
 impl InventoryScene {
     // === The instances ===
 
-    fn may_say(&self, plugin: usize, word: Word) -> bool {
-        let health = self.reports[plugin].as_ref().map(|report| &report.health);
-        match (word, health) {
+    fn may_say(report: Option<&InstanceReport>, word: Word) -> bool {
+        match (word, report.map(|report| &report.health)) {
             (Word::Starts, None | Some(Health::Gone)) => true,
             (Word::Serves, Some(Health::Starting | Health::Unhealthy { .. }))
             | (Word::Ails, Some(Health::Starting | Health::Healthy))
@@ -52,25 +58,43 @@ impl InventoryScene {
     }
 
     fn say(&mut self, plugin: usize, word: Word) {
-        let health = match word {
-            Word::Starts => Health::Starting,
-            Word::Serves => Health::Healthy,
-            Word::Ails => Health::Unhealthy { reason: "it fails".to_owned() },
-            Word::Retires | Word::Leaves => Health::Gone,
-        };
-        if word == Word::Starts {
-            self.generations += 1;
-            self.reports[plugin] = Some(report(plugin, self.generations));
-        }
-        let Some(report) = &mut self.reports[plugin] else { return };
-        report.health = health;
-        let report = report.clone();
+        let report = &mut self.reports[plugin];
+        let Some(said) = said(report, &mut self.generations, (plugin, "red"), word) else { return };
         if word == Word::Leaves {
             self.reports[plugin] = None;
-            self.publish(InstancesNews::Left(report));
+            self.publish(InstancesNews::Left(said));
         } else {
-            self.publish(InstancesNews::Reported(report));
+            self.publish(InstancesNews::Reported(said));
         }
+    }
+
+    fn say_of_standby(&mut self, word: Word) {
+        let Some(said) = said(&mut self.standby, &mut self.generations, (0, "blue"), word) else { return };
+        // When it retires it has left.
+        if word == Word::Retires {
+            self.standby = None;
+        }
+        self.publish(InstancesNews::Standby(said));
+    }
+
+    // === The allocations ===
+
+    fn may_say_of_allocation(&self, word: AllocationWord) -> bool {
+        match word {
+            AllocationWord::Prepared | AllocationWord::Refused => !self.is_prepared,
+            AllocationWord::Gone => self.is_prepared,
+        }
+    }
+
+    fn say_of_allocation(&mut self, word: AllocationWord) {
+        let allocation = allocation("blue");
+        self.is_prepared = word == AllocationWord::Prepared;
+        let news = match word {
+            AllocationWord::Prepared => AllocationsNews::Changed(prepared("blue")),
+            AllocationWord::Refused => AllocationsNews::Refused { allocation, reason: "too many".to_owned() },
+            AllocationWord::Gone => AllocationsNews::Gone(allocation),
+        };
+        self.allocations_inbox.push_back(FeedItem::Change { number: 1, news });
     }
 
     fn publish(&mut self, news: InstancesNews) {
@@ -88,11 +112,15 @@ impl InventoryScene {
         let expected = (!self.is_settled && self.reports[0].is_none()).then(|| plugin(0));
         let view = InstancesView {
             reports: self.reports.iter().flatten().cloned().collect(),
-            standby: Vec::new(),
+            standby: self.standby.iter().cloned().collect(),
             expected: expected.into_iter().collect(),
             settled: self.is_settled,
         };
         FeedItem::Snapshot { number: self.published, view }
+    }
+
+    fn has_allocations_news(&self) -> bool {
+        self.follow_allocations.is_some() && !self.allocations_inbox.is_empty()
     }
 
     fn lag(&mut self) {
@@ -120,10 +148,25 @@ impl Scene for InventoryScene {
     type Bounds = InventoryBounds;
     type Event = InventoryEvent;
 
-    fn begin(bounds: &InventoryBounds, _: Timestamp) -> (Self, Actor<Self>) {
-        let options = InventoryOptions { awaits_drivers: bounds.has_drivers, ..InventoryOptions::default() };
+    fn begin(bounds: &InventoryBounds, begun: Timestamp) -> (Self, Actor<Self>) {
+        let expected = |names: &[&str]| names.iter().map(|name| (plugin(0), allocation(name))).collect();
+        let options = InventoryOptions {
+            awaits_drivers: bounds.has_drivers,
+            follows_allocations: bounds.expects,
+            expected: expected(if bounds.expects { &["red", "blue"] } else { &[] }),
+            expected_until: begun + InventoryOptions::default().first_wait,
+            ..InventoryOptions::default()
+        };
+        let laws = InventoryLaws::new(options.clone());
+        let known = if bounds.knows_one { expected(&["red"]) } else { options.expected.clone() };
+        let options = InventoryOptions { expected: known, ..options };
         let scene = Self {
             reports: vec![None; bounds.plugins],
+            standby: None,
+            is_prepared: false,
+            expects: bounds.expects,
+            allocations_inbox: VecDeque::new(),
+            follow_allocations: None,
             is_settled: false,
             generations: 0,
             published: 0,
@@ -131,7 +174,6 @@ impl Scene for InventoryScene {
             follow: None,
             drivers: None,
         };
-        let laws = InventoryLaws::new(options.clone());
         (scene, StandIn::begin(options, NoDisk, laws, Rules::default()))
     }
 
@@ -141,14 +183,21 @@ impl Scene for InventoryScene {
 
     fn bound<'a>(left: &'a mut InventoryBounds, event: &Event<InventoryEvent>) -> Option<&'a mut u8> {
         match event {
-            Event::Own(InventoryEvent::Say(..)) => Some(&mut left.words),
+            Event::Own(
+                InventoryEvent::Say(..) | InventoryEvent::Standby(_) | InventoryEvent::Allocation(_),
+            ) => Some(&mut left.words),
             Event::Own(InventoryEvent::Lag | InventoryEvent::Lose | InventoryEvent::Drivers(false)) => {
                 Some(&mut left.losses)
             }
             Event::Own(InventoryEvent::Take | InventoryEvent::AwaitFirst) => Some(&mut left.asks),
             Event::Pass => Some(&mut left.pauses),
             Event::Crash => Some(&mut left.crashes),
-            Event::Own(InventoryEvent::Settle | InventoryEvent::Deliver | InventoryEvent::Drivers(true))
+            Event::Own(
+                InventoryEvent::Settle
+                | InventoryEvent::Deliver
+                | InventoryEvent::DeliverAllocations
+                | InventoryEvent::Drivers(true),
+            )
             | Event::Stop(_) => None,
         }
     }
@@ -162,13 +211,21 @@ impl Scene for InventoryScene {
             return;
         }
         for plugin in 0..self.reports.len() {
-            let words = Word::ALL.into_iter().filter(|word| self.may_say(plugin, *word));
+            let report = self.reports[plugin].as_ref();
+            let words = Word::ALL.into_iter().filter(|word| Self::may_say(report, *word));
             events.extend(words.map(|word| Event::Own(InventoryEvent::Say(plugin, word))));
+        }
+        if self.expects {
+            let words = Word::ALL.into_iter().filter(|word| Self::may_say(self.standby.as_ref(), *word));
+            events.extend(words.map(|word| Event::Own(InventoryEvent::Standby(word))));
+            let words = AllocationWord::ALL.into_iter().filter(|word| self.may_say_of_allocation(*word));
+            events.extend(words.map(|word| Event::Own(InventoryEvent::Allocation(word))));
         }
         let (is_following, has_news) = (self.follow.is_some(), !self.inbox.is_empty());
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(Event::Own(event)));
         maybe(self.may_settle(), InventoryEvent::Settle);
         maybe(is_following && has_news, InventoryEvent::Deliver);
+        maybe(self.has_allocations_news(), InventoryEvent::DeliverAllocations);
         maybe(has_news, InventoryEvent::Lag);
         maybe(is_following, InventoryEvent::Lose);
         maybe(self.drivers.is_some(), InventoryEvent::Drivers(true));
@@ -180,6 +237,14 @@ impl Scene for InventoryScene {
     fn happens(&mut self, stage: &mut Stage<Self>, event: InventoryEvent) -> Result<(), Violation> {
         match event {
             InventoryEvent::Say(plugin, word) => self.say(plugin, word),
+            InventoryEvent::Standby(word) => self.say_of_standby(word),
+            InventoryEvent::Allocation(word) => self.say_of_allocation(word),
+            InventoryEvent::DeliverAllocations => {
+                if let Some(call) = self.follow_allocations.take() {
+                    let items = self.allocations_inbox.drain(..).collect();
+                    stage.returned(call, InventoryOutcome::Allocations(Ok(items)));
+                }
+            }
             InventoryEvent::Settle => {
                 self.is_settled = true;
                 self.publish(InstancesNews::Settled);
@@ -204,7 +269,7 @@ impl Scene for InventoryScene {
     }
 
     fn loads(&mut self, _: &mut Stage<Self>) -> <Inventory as Machine>::Image {
-        (self.follow, self.drivers) = (None, None);
+        (self.follow, self.drivers, self.follow_allocations) = (None, None, None);
     }
 
     fn called(&mut self, stage: &mut Stage<Self>, number: u64, call: InventoryCall) -> Result<(), Violation> {
@@ -216,8 +281,15 @@ impl Scene for InventoryScene {
                     self.inbox.push_back(self.snapshot());
                 }
             }
-            InventoryCall::FollowAllocations { .. } => {
-                unreachable!("without allocations nobody is asked for them")
+            InventoryCall::FollowAllocations { afresh } => {
+                self.follow_allocations = Some(number);
+                if afresh {
+                    self.allocations_inbox.clear();
+                    let blue = self.is_prepared.then(|| prepared("blue"));
+                    let allocations = [prepared("red")].into_iter().chain(blue).collect();
+                    let view = AllocationsView { allocations };
+                    self.allocations_inbox.push_back(FeedItem::Snapshot { number: 0, view });
+                }
             }
             InventoryCall::AwaitDrivers { within } => self.drivers = Some((number, stage.now + within)),
         }
@@ -239,6 +311,8 @@ impl Scene for InventoryScene {
             None
         } else if self.follow.is_some() && !self.inbox.is_empty() {
             Some(InventoryEvent::Deliver)
+        } else if self.has_allocations_news() {
+            Some(InventoryEvent::DeliverAllocations)
         } else if self.drivers.is_some() {
             Some(InventoryEvent::Drivers(true))
         } else {
@@ -269,11 +343,47 @@ impl Scene for InventoryScene {
     }
 }
 
+/// A word of an instance, and what it reports with it.
+fn said(
+    report: &mut Option<InstanceReport>,
+    generations: &mut u64,
+    (plugin, allocation): (usize, &str),
+    word: Word,
+) -> Option<InstanceReport> {
+    if word == Word::Starts {
+        *generations += 1;
+        *report = Some(self::report(plugin, allocation, *generations));
+    }
+    let report = report.as_mut()?;
+    report.health = match word {
+        Word::Starts => Health::Starting,
+        Word::Serves => Health::Healthy,
+        Word::Ails => Health::Unhealthy { reason: "it fails".to_owned() },
+        Word::Retires | Word::Leaves => Health::Gone,
+    };
+    Some(report.clone())
+}
+
+/// An allocation as its supervisor reports it.
+fn prepared(name: &str) -> AllocationStatus {
+    AllocationStatus {
+        allocation: allocation(name),
+        task: TaskName::new("plugin").expect("it is a name"),
+        plugin: plugin(0).name,
+        role: Role::Node,
+        phase: AllocationPhase::Prepared,
+        health: Health::Starting,
+        socket: SocketPath::new("/run/blue.sock").expect("it is short and absolute"),
+        since: Timestamp::from_epoch(Duration::ZERO),
+        last_event: String::new(),
+    }
+}
+
 /// A new instance, which begins.
-fn report(place: usize, generation: u64) -> InstanceReport {
+fn report(place: usize, name: &str, generation: u64) -> InstanceReport {
     InstanceReport {
         plugin: plugin(place),
-        allocation: AllocationId::new("red").expect("it is a name"),
+        allocation: allocation(name),
         socket: SocketPath::new("/run/red.sock").expect("it is short and absolute"),
         generation: Generation::new(generation),
         health: Health::Starting,

@@ -1,10 +1,13 @@
 //! Inventories that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
+use std::rc::Rc;
+
 use callboard_actors::inventory::{Inventory, InventoryAnswer, InventoryNews, InventoryTimer};
 use callboard_actors::shell::{Effect, Input};
+use callboard_actors::vocabulary::AllocationId;
 use callboard_simulation::{InventoryBounds, InventoryWorld, Law, Mishears, Spoil, Spoils};
 
-use crate::{tampered_is_found_out, without};
+use crate::{is_found_out, tampered_is_found_out, without};
 
 const SMALL: InventoryBounds = InventoryBounds { words: 4, pauses: 2, ..InventoryBounds::NONE };
 
@@ -98,4 +101,41 @@ fn an_inventory_that_keeps_a_removal_to_itself_breaks_hlt_08() {
     spoiled(Law::Hlt8, |_, effects| {
         without(effects, |effect| matches!(effect, Effect::Publish(InventoryNews::Removed(_))))
     });
+}
+
+fn id(name: &str) -> AllocationId {
+    AllocationId::new(name).expect("it is a name")
+}
+
+const EXPECTING: InventoryBounds = InventoryBounds { expects: true, words: 2, pauses: 1, ..SMALL };
+
+#[test]
+fn an_inventory_that_takes_the_answer_of_one_allocation_for_that_of_all_breaks_n1() {
+    // It knows one of the two, and names both when it has waited long enough.
+    let names_both: Spoil<Inventory> = |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(InventoryNews::First(_, summary)) = effect {
+                let plugins = [&summary.no_answer, &summary.undetected].into_iter().flatten();
+                let both = plugins.flat_map(|plugin| ["red", "blue"].map(|name| (plugin.clone(), id(name))));
+                summary.missing.extend(both);
+            }
+        }
+        effects
+    };
+    let knows_one = InventoryBounds { knows_one: true, ..EXPECTING };
+    let broken = InventoryWorld::new(knows_one, Some(Rc::new(Spoils(names_both))));
+    is_found_out(Law::N1, &broken, &InventoryWorld::new(EXPECTING, None));
+}
+
+#[test]
+fn an_inventory_that_does_not_name_who_is_missing_breaks_n2() {
+    let spoil: Spoil<Inventory> = |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(InventoryNews::First(_, summary)) = effect {
+                summary.missing.clear();
+            }
+        }
+        effects
+    };
+    tampered_is_found_out(Law::N2, EXPECTING, InventoryWorld::new, Spoils(spoil));
 }

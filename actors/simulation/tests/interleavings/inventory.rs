@@ -39,3 +39,11 @@ fn every_order_of_crashes_and_a_stop_ends_well_shell_4_s4() {
         InventoryBounds { words: 1, asks: 1, losses: 1, has_drivers: true, stops: &[StopMode::Stop], ..NONE };
     holds("the inventory stops", stops, InventoryBounds { words: 2, pauses: 1, ..stops });
 }
+
+#[test]
+fn every_order_of_two_allocations_of_a_plugin_waits_for_both_and_names_who_is_missing_n1_n2() {
+    let two = InventoryBounds { words: 3, pauses: 1, expects: true, ..NONE };
+    holds("two allocations are expected", two, InventoryBounds { words: 5, ..two });
+    let crashes = InventoryBounds { words: 2, crashes: 1, ..two };
+    holds("they are expected, and the inventory crashes", crashes, InventoryBounds { words: 3, ..crashes });
+}

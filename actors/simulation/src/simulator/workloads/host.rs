@@ -119,7 +119,9 @@ impl HostModel {
                 }
             }
             // That it asks for a restart, its phase says.
-            AllocationsNews::Task(_) | AllocationsNews::RestartRequested { .. } => {}
+            AllocationsNews::Task(_)
+            | AllocationsNews::Refused { .. }
+            | AllocationsNews::RestartRequested { .. } => {}
         }
     }
 
