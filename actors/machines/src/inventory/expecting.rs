@@ -85,8 +85,13 @@ impl Inventory {
     /// them.
     fn allocation_gone(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
         if let Phase::Gathering { expected, awaited, .. } = &mut self.phase {
-            let failed = expected.extract_if(.., |(_, other)| other == allocation);
-            awaited.extend(failed.map(|(plugin, _)| plugin));
+            expected.retain(|(plugin, other)| {
+                let has_failed = other == allocation;
+                if has_failed {
+                    awaited.insert(plugin.clone());
+                }
+                !has_failed
+            });
         }
         for plugin in self.allocations.remove(allocation).unwrap_or_default() {
             if self.allocations.values().flatten().any(|other| *other == plugin) {

@@ -65,7 +65,10 @@ impl Awaited {
                     news: AllocationsNews::Gone(failed) | AllocationsNews::Refused { allocation: failed, .. },
                     ..
                 } => {
-                    let of_it = self.expected.extract_if(.., |(_, allocation)| allocation == failed);
+                    let (of_it, others) = std::mem::take(&mut self.expected)
+                        .into_iter()
+                        .partition::<BTreeSet<_>, _>(|(_, allocation)| allocation == failed);
+                    self.expected = others;
                     self.met.extend(of_it);
                 }
                 _ => {}
