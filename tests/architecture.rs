@@ -190,6 +190,7 @@ const PURE: &[&str] = &[
     "src/tasks/behaviour.rs",
     "src/tasks/bringing.rs",
     "src/tasks/departed.rs",
+    "src/tasks/durable.rs",
     "src/tasks/calls.rs",
     "src/tasks/running.rs",
     "src/tasks/starting.rs",

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use program::{Program, Stage, allocation, pid_of, plugin, task};
+use program::{Program, Stage, TIMEOUT, allocation, driven, lives, pid_of, plugin, task, until_true};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -30,7 +30,10 @@ impl Sick {
     fn new() -> Self {
         let allocations: Vec<_> =
             ["a", "b"].map(|name| allocation(name, "disks", "node", &[], "")).into_iter().collect();
-        let stage = Stage::new(&allocations.concat());
+        let stage = Stage::new("");
+        let directory = stage.directory.path().display().to_string();
+        let task = driven::task(&directory, "web", "");
+        stage.configure(&format!("{}[[driver]]\nname = \"exec\"\n{task}", allocations.concat()));
         let library = stage.directory.path().join("sick_disk.so");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/sick_disk.c");
         let compiled = Command::new("cc")
@@ -66,6 +69,7 @@ impl Sick {
             let is_healthy = |name| task(status, name)["health"] == "healthy";
             disks["health"] == "healthy" && is_healthy("a") && is_healthy("b")
         });
+        driven::until_running(&program, "web");
         program
     }
 }
@@ -136,7 +140,21 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
     assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
     assert!(said(&stopped).contains("not on disk"), "{}", said(&stopped));
 
+    // A task stops through its driver, which starts no other one.
+    until_true("the task has begun", TIMEOUT, || driven::starts(&sick.stage, "web").len() == 1);
+    let own = driven::starts(&sick.stage, "web")[0];
+    let stopped = within(&program, STOP_WITHIN, &["stop", "web"]);
+    assert!(said(&stopped).contains("task/web"), "{}", said(&stopped));
+    until_true("its process is gone", TIMEOUT, || !lives(own));
+    let refused = within(&program, STOP_WITHIN, &["start", "web"]);
+    assert!(!refused.status.success() && said(&refused).contains("no answer within"), "{}", said(&refused));
+    let status = until(&program, STOP_WITHIN, "the stopped task", |status| {
+        driven::find(status, "tasks", "web")["state"] == "stopped"
+    });
+    let driver = driven::driver_pid(&status);
+
     let ended = within(&program, STOP_WITHIN, &["shutdown"]);
+    assert!(!lives(driver), "the process of a driver ends with its host: {}", said(&ended));
     assert_eq!(ended.status.code(), Some(1), "{}", said(&ended));
     assert!(said(&ended).contains("may be lost"), "{}", said(&ended));
     let (status, _) = program.ended();

@@ -122,6 +122,7 @@ impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
                 into(runners.forget(driver, self.identities.of(&name).key()), |()| TasksOutcome::Forgotten)
             }
             TasksCall::Start(run, config) => into(runners.start(run, config), TasksOutcome::Started),
+            TasksCall::AwaitDisk { .. } => Box::pin(std::future::ready(TasksOutcome::OnDisk)),
             TasksCall::AwaitSent(run) => into(runners.sent(run), TasksOutcome::Sent),
             TasksCall::CallOff(run) => into(runners.call_off(run), |()| TasksOutcome::Forgotten),
             TasksCall::Recover(run, handle) => into(runners.recover(run, handle), TasksOutcome::Recovered),

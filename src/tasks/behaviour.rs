@@ -95,6 +95,11 @@ impl Machine for Tasks {
         matches!(ask, TasksAsk::StartTask(_))
     }
 
+    /// A start, a report as running, and a lost exit wait by a call of their own, so that a stop can overtake them.
+    fn awaits_disk(call: &TasksCall) -> bool {
+        matches!(call, TasksCall::AwaitDisk { .. } | TasksCall::ReadEvents { .. })
+    }
+
     fn stops_within(&self) -> Option<Duration> {
         self.tasks.iter().map(Task::stop_bound).max()
     }
@@ -132,6 +137,8 @@ impl Task {
             refusal: None,
             is_driver_absent: false,
             awaits_driver: false,
+            awaits_disk: false,
+            disk_waits: 0,
             askers: vec![],
             steps: vec![],
             stop_began: moment.now,
@@ -165,11 +172,11 @@ impl Tasks {
     }
 
     fn resume(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        // This is written before a driver is brought: a later run of the host may have to end what the driver starts.
+        // This is written before its process is recorded: a later run of the host may have to end what the driver starts.
         for (name, bringing) in self.drivers.iter_mut().filter(|(_, bringing)| !bringing.is_on_disk) {
             bringing.is_on_disk = true;
             if let Some(kept) = &bringing.kept {
-                effects.persist(TasksChange::KeepDriver(name.clone(), Box::new(kept.clone())));
+                effects.record(TasksChange::KeepDriver(name.clone(), Box::new(kept.clone())));
             }
         }
         let drivers: Vec<_> = self.drivers.keys().cloned().collect();
@@ -244,6 +251,10 @@ impl Tasks {
                 self.with(name, |task, _| task.events_came(moment, *taken, outcome, effects));
             }
             TasksCall::Forget { .. } | TasksCall::CallOff(_) => {}
+            // It was made when everything before it was on disk, whatever came of it.
+            TasksCall::AwaitDisk { run, number } => {
+                self.with(&run.name, |task, scene| task.on_disk(moment, scene, *number, effects));
+            }
             // If it was not sent, the answer to the start says so.
             TasksCall::AwaitSent(run) => {
                 if matches!(outcome, Ok(TasksOutcome::Sent(true))) {
@@ -325,7 +336,7 @@ impl Tasks {
             if mode == StopMode::Stop || !scene.survives(task.driver()) {
                 let is_wanted = task.course.wanted == Some(Wanted::Running) || task.starts_after_stop;
                 if mode == StopMode::Detach && is_wanted {
-                    effects.persist(TasksChange::Returns(task.config.name.clone()));
+                    effects.record(TasksChange::Returns(task.config.name.clone()));
                 }
                 task.stop(moment, &scene, effects);
             } else {
@@ -339,7 +350,7 @@ impl Tasks {
             |task: &Task| !task.is_configured && task.phase == Phase::Stopped && task.course.run.is_none();
         for task in self.tasks.extract_if(.., |task| is_over(task)) {
             let name = task.config.name.clone();
-            effects.persist(TasksChange::Forget(name.clone()));
+            effects.record(TasksChange::Forget(name.clone()));
             let driver = match task.watch {
                 Watch::On(driver) | Watch::Asked(driver) => Some(driver),
                 Watch::No => None,
@@ -357,7 +368,7 @@ impl Tasks {
         };
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         let is_done = |task: &Task| match mode {
-            StopMode::Detach if scene.survives(task.driver()) => task.phase.can_be_left(),
+            StopMode::Detach if scene.survives(task.driver()) => task.can_be_left(),
             StopMode::Stop | StopMode::Detach => task.phase.is_let_be(),
         };
         if self.tasks.iter().all(is_done) {

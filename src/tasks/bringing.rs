@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_actors::shell::{CallKey, CallLost, Effects};
+use callboard_actors::shell::{CallKey, CallLost, Effects, Gate};
 use callboard_actors::vocabulary::{AllocationId, Backoff, DriverName, Moment};
 
 use super::behaviour::{SAY_TIMEOUT, Scene};
@@ -125,7 +125,7 @@ impl Task {
         effects.call(CallKey::default(), NEWS_TIMEOUT, TasksCall::ReadEvents { name, taken });
     }
 
-    /// Handles events: they are on disk with their position before they are published, and before more are read.
+    /// Handles events: they are on disk with their position before more are read.
     pub(super) fn events_came(
         &mut self,
         moment: Moment,
@@ -145,7 +145,7 @@ impl Task {
             Ok(TasksOutcome::Events(items)) => {
                 items.iter().for_each(|item| self.log.take(moment.now, item));
                 let change = TasksChange::Log(self.config.name.clone(), Box::new(self.log.clone()));
-                effects.persist(change);
+                effects.write(Gate::Promises, change);
                 effects.publish(TasksNews::TaskChanged(Box::new(self.report())));
                 self.read_events(effects);
             }

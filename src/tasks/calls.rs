@@ -101,6 +101,13 @@ pub enum TasksCall {
     Start(RunKey, Arc<TaskConfig>),
     /// Calls off a start that still waits for its driver. One that was sent goes on.
     CallOff(RunKey),
+    /// Waits until everything that was written before is on disk.
+    AwaitDisk {
+        /// The run that waits.
+        run: RunKey,
+        /// Tells the waits of a task apart.
+        number: u64,
+    },
     /// Waits until a start is sent to its driver, or not waiting for it any more.
     AwaitSent(RunKey),
     /// Recovers a run after a restart of the driver or of the host.
@@ -165,6 +172,7 @@ impl TasksCall {
             | Self::ReadEvents { .. }
             | Self::Forget { .. }
             | Self::CallOff(_)
+            | Self::AwaitDisk { .. }
             | Self::AwaitSent(_)
             | Self::Locate { .. } => None,
         }
@@ -271,6 +279,8 @@ pub enum TasksOutcome {
     Events(Vec<TaskEventItem>),
     /// The task is forgotten: its events are not read any more, and its resources are removed.
     Forgotten,
+    /// What was written is on disk.
+    OnDisk,
     /// Whether the start was sent to its driver.
     Sent(bool),
     /// The result of a start.

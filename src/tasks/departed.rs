@@ -141,7 +141,7 @@ impl Tasks {
             Ok(TasksOutcome::Dismissed(Ok(()))) if is_needed => self.bring(driver, effects),
             Ok(TasksOutcome::Dismissed(Ok(()))) if left.is_empty() => {
                 self.drivers.remove(driver);
-                effects.persist(TasksChange::ForgetDriver(driver.clone()));
+                effects.record(TasksChange::ForgetDriver(driver.clone()));
                 effects.publish(TasksNews::DriverForgotten(driver.clone()));
             }
             Ok(TasksOutcome::Dismissed(Ok(()))) => {

@@ -17,8 +17,8 @@ const FORGET_TRIES: u32 = 6;
 const DOUBLINGS_MAX: u32 = 20;
 
 impl Task {
-    /// Records on disk that its run is over, or has to end, before its driver forgets it. Without an exit the task is started
-    /// again, since that run was never used.
+    /// Records that its run is over, or has to end. That a task has ended by itself is on disk before its driver forgets it: it
+    /// would run once more after a crash. Without an exit the task is started again, since that run was never used.
     pub(super) fn over(
         &mut self,
         moment: Moment,
@@ -35,6 +35,7 @@ impl Task {
         };
         // The handle may identify remains of the run, also for the next run of the host.
         run.state = RunState::Over { exit: exit.clone(), handle };
+        let has_ended = is_certain(exit.as_ref()) && self.course.wanted == Some(Wanted::Running);
         // An unknown exit is reported when nothing is left of the run.
         if let Some(exit) = exit.filter(|exit| is_certain(Some(exit))) {
             self.course.exit = Some((exit, moment.now));
@@ -42,7 +43,13 @@ impl Task {
         self.remember(effects);
         self.troubles.reset();
         self.cause = note;
-        self.clear(moment, effects);
+        self.awaits_disk = false;
+        if has_ended {
+            self.enter(moment, Phase::Clearing, self.cause.clone(), effects);
+            self.await_disk(effects);
+        } else {
+            self.clear(moment, effects);
+        }
     }
 
     /// Makes its driver forget a run that is over.

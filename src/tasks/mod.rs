@@ -36,6 +36,7 @@ mod messages;
 mod behaviour;
 mod bringing;
 mod departed;
+mod durable;
 mod ending;
 mod recovering;
 mod running;

@@ -87,14 +87,13 @@ impl Task {
     fn unsure(&mut self, moment: Moment, id: &TaskId, words: &str, effects: &mut Effects<Tasks>) {
         let timeout = if self.shares_driver { UNSURE_SHARED } else { UNSURE };
         let replaced_at = self.unsure_since + timeout;
-        if moment.now >= replaced_at
-            && let Some(run) = self.run_key()
-        {
+        if moment.now >= replaced_at {
             let note = format!(
                 "its driver may still be busy with the start of {id}, of which it knows nothing: its process is replaced"
             );
             self.note(note, effects);
-            return self.call(ASK_TIMEOUT, TasksCall::ReplaceDriver(run), effects);
+            // A sick disk would hold up the next process.
+            return self.await_disk(effects);
         }
         let note = format!(
             "its driver knows nothing of {id} yet, and may still be busy with the start of it: {words}; its process is \
@@ -105,6 +104,12 @@ impl Task {
         let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
         let at = (moment.now + pause).min(replaced_at);
         effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
+    }
+
+    pub(super) fn replace_driver(&self, effects: &mut Effects<Tasks>) {
+        if let Some(run) = self.run_key() {
+            self.call(ASK_TIMEOUT, TasksCall::ReplaceDriver(run), effects);
+        }
     }
 
     /// Handles the replacement of its driver's process: the next process is queried as soon as it is there.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_actors::shell::{CallKey, CallLost, Effects};
+use callboard_actors::shell::{CallKey, CallLost, Effects, Gate};
 use callboard_actors::vocabulary::{Backoff, Moment};
 
 use super::behaviour::Scene;
@@ -25,7 +25,8 @@ pub(super) const TROUBLE_BACKOFF: Backoff = Backoff {
 
 impl Task {
     pub(super) fn remember(&self, effects: &mut Effects<Tasks>) {
-        effects.persist(TasksChange::Course(self.config.name.clone(), Box::new(self.course.clone())));
+        let change = TasksChange::Course(self.config.name.clone(), Box::new(self.course.clone()));
+        effects.write(Gate::Promises, change);
     }
 
     pub(super) fn enter(
@@ -154,6 +155,7 @@ impl Task {
         self.is_driver_absent = false;
         self.awaits_driver = false;
         self.remember(effects);
+        self.await_disk(effects);
         self.ready(moment, scene, Next::Start, "to be started", effects);
     }
 
@@ -193,11 +195,15 @@ impl Task {
                 return self.without_driver(moment, next, reason, effects);
             }
         }
-        if self.watch != Watch::On(driver) {
-            return self.ask_to_watch(effects);
+        match &self.watch {
+            Watch::On(at) if *at == driver => {}
+            // That comes back, and goes on here.
+            Watch::Asked(at) if *at == driver => return,
+            Watch::No | Watch::Asked(_) | Watch::On(_) => return self.ask_to_watch(effects),
         }
         let Some(key) = self.run_key() else { return };
         match next {
+            Next::Start | Next::StartAtLast if self.awaits_disk => {}
             Next::Start | Next::StartAtLast => self.order_start(moment, key, effects),
             Next::Settle => {
                 self.phase = Phase::Settling;
@@ -250,6 +256,7 @@ impl Task {
                 | TasksOutcome::Watched(_)
                 | TasksOutcome::Events(_)
                 | TasksOutcome::Sent(_)
+                | TasksOutcome::OnDisk
                 | TasksOutcome::Forgotten,
             ) => {}
             Err(lost) => self.lost(moment, scene, call, lost, effects),
@@ -290,6 +297,7 @@ impl Task {
             | TasksCall::ReadEvents { .. }
             | TasksCall::Forget { .. }
             | TasksCall::CallOff(_)
+            | TasksCall::AwaitDisk { .. }
             | TasksCall::AwaitSent(_) => {}
         }
     }
@@ -298,6 +306,11 @@ impl Task {
     pub(super) fn go_on(&mut self, moment: Moment, note: String, effects: &mut Effects<Tasks>) {
         self.is_driver_absent = false;
         self.enter(moment, Phase::Running, note, effects);
+        self.attend(moment, effects);
+    }
+
+    /// Hears of its end, and stops it if it is not to run.
+    pub(super) fn attend(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
         self.wait(effects);
         self.locate(moment, effects);
         if self.course.wanted != Some(Wanted::Running) {
@@ -329,6 +342,7 @@ impl Task {
             Phase::Settling => self.call(ASK_TIMEOUT, TasksCall::Inspect(key), effects),
             Phase::Recovering => self.recover(key, effects),
             Phase::Stopping => self.say_stop(moment, effects),
+            Phase::Clearing if self.awaits_disk => {}
             Phase::Clearing => self.say_destroy(effects),
             Phase::Sweeping(_) => self.say_sweep(effects),
             Phase::Starting => self.start_takes_long(effects),

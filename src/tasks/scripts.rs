@@ -72,6 +72,7 @@ struct Stage {
     tasks: Tasks,
     disk: TasksImage,
     surroundings: Surroundings<Tasks>,
+    is_sick: bool,
     sequence: u64,
 }
 
@@ -117,12 +118,21 @@ impl Stage {
     fn new() -> Self {
         let surroundings = Surroundings::new();
         let tasks = Tasks::restore(&options(), TasksImage::default(), surroundings.moment());
-        Self { tasks, disk: TasksImage::default(), surroundings, sequence: 0 }
+        Self { tasks, disk: TasksImage::default(), surroundings, is_sick: false, sequence: 0 }
     }
 
     fn step(&mut self, input: &Input<Tasks>, told: &mut String) {
         let effects = self.surroundings.step(&mut self.tasks, input);
         effects.into_iter().for_each(|effect| self.perform(effect, told));
+        self.come_back_from_disk(told);
+    }
+
+    /// What was written is on disk, if that is sound.
+    fn come_back_from_disk(&mut self, told: &mut String) {
+        let is_meant = |call: &TasksCall| matches!(call, TasksCall::AwaitDisk { .. });
+        if !self.is_sick && self.surroundings.calls.iter().any(|(_, call)| is_meant(call)) {
+            self.come_back(is_meant, Ok(TasksOutcome::OnDisk), told);
+        }
     }
 
     fn perform(&mut self, effect: Effect<Tasks>, told: &mut String) {
@@ -213,6 +223,7 @@ impl Stage {
             | TasksOutcome::Dismissed(_)
             | TasksOutcome::Events(_)
             | TasksOutcome::Sent(_)
+            | TasksOutcome::OnDisk
             | TasksOutcome::Forgotten => "read events",
         };
         let beginning = format!("{kind} {name}");
@@ -320,6 +331,7 @@ fn tell_any_call(call: &TasksCall) -> String {
         TasksCall::Forget { name, driver: Some(driver) } => format!("forget {name} at {driver}"),
         TasksCall::Forget { name, driver: None } => format!("forget {name}"),
         TasksCall::Start(run, _) => format!("start {} by {}", short(run.id.as_str()), run.driver),
+        TasksCall::AwaitDisk { run, .. } => format!("await the disk for {}", short(run.id.as_str())),
         TasksCall::AwaitSent(run) => format!("hear when the start of {} is sent", short(run.id.as_str())),
         TasksCall::CallOff(run) => format!("call off the start of {}", short(run.id.as_str())),
         TasksCall::Recover(run, handle) => {
@@ -351,7 +363,9 @@ fn tell_any_call(call: &TasksCall) -> String {
 }
 
 fn tell_call(call: &TasksCall) -> Option<String> {
-    (!matches!(call, TasksCall::ReadEvents { .. } | TasksCall::Locate { .. })).then(|| tell_any_call(call))
+    let is_usual =
+        matches!(call, TasksCall::ReadEvents { .. } | TasksCall::Locate { .. } | TasksCall::AwaitDisk { .. });
+    (!is_usual).then(|| tell_any_call(call))
 }
 
 fn trouble(rest: &str) -> Trouble {
@@ -437,6 +451,11 @@ impl Stage {
     ) -> Result<(), Box<dyn Error>> {
         let task = name.clone();
         match command {
+            "sick" => self.is_sick = true,
+            "sound" => {
+                self.is_sick = false;
+                self.come_back_from_disk(told);
+            }
             "forever" => self.tasks.options.restart.budget = None,
             "host" => self.rebuild(false, told),
             "kill-host" => self.rebuild(true, told),

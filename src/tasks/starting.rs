@@ -108,10 +108,9 @@ impl Task {
         self.over(moment, None, format!("its driver does not start it: {reason}"), effects);
     }
 
-    /// Handles that it runs: its handle is on disk before this is published.
+    /// Handles that it runs: its handle is on disk before this is published. Its end is heard of at once.
     fn runs(&mut self, moment: Moment, handle: &TaskHandle, effects: &mut Effects<Tasks>) {
         let Some(run) = &mut self.course.run else { return };
-        let id = run.id.clone();
         let bytes = handle.to_bytes().len();
         if bytes > HANDLE_BYTES_MAX {
             // Without its handle it could not be recovered.
@@ -123,6 +122,11 @@ impl Task {
         run.state = RunState::Started(Box::new(handle.clone()));
         self.remember(effects);
         self.troubles.reset();
-        self.go_on(moment, format!("{id} runs"), effects);
+        self.is_driver_absent = false;
+        self.phase = Phase::Running;
+        if self.course.wanted == Some(Wanted::Running) {
+            self.await_disk(effects);
+        }
+        self.attend(moment, effects);
     }
 }

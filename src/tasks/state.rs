@@ -100,6 +100,10 @@ pub(super) struct Task {
     pub(super) is_driver_absent: bool,
     /// Whether its start waits for a driver that could not be had at the last attempt: it keeps that state while it is tried again.
     pub(super) awaits_driver: bool,
+    /// Whether its next step rests on what it has just written, and waits for the disk.
+    pub(super) awaits_disk: bool,
+    /// How often it has waited for the disk.
+    pub(super) disk_waits: u64,
     /// The callers that wait until it has stopped.
     pub(super) askers: Vec<AskId>,
     /// The steps of its last stop.
@@ -118,7 +122,8 @@ pub(super) enum Watch {
     On(DriverName),
 }
 
-/// The durable state of a task. It is on disk before its consequences are visible outside.
+/// The durable state of a task. It is on disk before a run is started, before it is reported as running, and before its driver
+/// forgets how it ended; a stop does not wait for it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Course {
     /// The last decision; `None` before the first.
@@ -265,8 +270,7 @@ impl Phase {
         self.is_down() || matches!(self, Self::OutOfReach)
     }
 
-    /// Whether the next run of the host can continue from here, with nothing interrupted.
-    pub(super) const fn can_be_left(self) -> bool {
+    const fn can_be_left(self) -> bool {
         match self {
             Self::Stopped
             | Self::Ended
@@ -292,8 +296,14 @@ impl Task {
     pub(super) fn told_as(&self, phase: Phase) -> TaskPhase {
         match phase {
             Phase::Starting if self.awaits_driver => TaskPhase::Waiting,
+            Phase::Running if self.awaits_disk => TaskPhase::Starting,
             phase => phase.told(),
         }
+    }
+
+    /// Whether the next run of the host can continue from here, with nothing interrupted.
+    pub(super) fn can_be_left(&self) -> bool {
+        self.phase.can_be_left() || self.phase == Phase::Clearing && self.awaits_disk
     }
 
     pub(super) fn report(&self) -> TaskReport {

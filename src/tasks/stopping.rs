@@ -62,6 +62,9 @@ impl Task {
                 self.remember(effects);
                 self.call_off(effects);
                 self.start_give_up(moment, effects);
+                if self.phase == Phase::Clearing && std::mem::take(&mut self.awaits_disk) {
+                    self.say_destroy(effects);
+                }
                 if self.may_stop_alone() && self.stops_alone(moment.now) {
                     return self.stop_alone(moment, &self.note.clone(), effects);
                 }
@@ -181,7 +184,7 @@ impl Task {
         self.enter(moment, Phase::OutOfReach, reason, effects);
     }
 
-    /// Nothing of it is left. This is on disk before the waiting callers are answered.
+    /// Nothing of it is left.
     pub(super) fn arrive(
         &mut self,
         moment: Moment,
@@ -204,7 +207,7 @@ impl Task {
     /// How it was stopped, or that it was left as it is.
     pub(super) fn told_steps(&self) -> Vec<StopStep> {
         match &self.course.run {
-            Some(run) if self.phase.can_be_left() && !self.phase.is_let_be() => vec![StopStep {
+            Some(run) if self.can_be_left() && !self.phase.is_let_be() => vec![StopStep {
                 what: format!("task/{}", self.config.name),
                 ending: format!("left {} with driver {}", self.phase.told(), run.driver),
                 took: Duration::ZERO,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use callboard::actors::driver::client::{TaskEnd, TaskExit, TaskId};
-use callboard::actors::shell::{CallKey, Effect, Input};
+use callboard::actors::shell::{CallKey, Effect, Gate, Input};
 use callboard::simulation::{Law, Mishears, Misreads, Spoil, Spoils, Tamper};
 use callboard::tasks::simulation::{Manner, TasksBounds, TasksWorld};
 use callboard::tasks::{
@@ -259,6 +259,43 @@ fn a_machine_of_tasks_that_writes_its_intent_down_under_another_id_breaks_t5() {
                 && let Some(run) = course.run.as_mut().filter(|run| run.state == RunState::Intended)
             {
                 run.id = TaskId::new("another/run/00000000").unwrap();
+            }
+        })
+    });
+}
+
+// === A sick disk ===
+
+/// Writes of courses that stand in front of as much as this.
+fn gated(gate: Gate) -> impl Fn(Vec<Effect<Tasks>>) -> Vec<Effect<Tasks>> {
+    move |effects| {
+        changed(effects, |effect| {
+            if let Effect::Persist(present, TasksChange::Course(..)) = effect {
+                *present = gate;
+            }
+        })
+    }
+}
+
+#[test]
+fn a_machine_of_tasks_whose_stops_wait_for_the_disk_breaks_shell_1a() {
+    let bounds = TasksBounds { sicknesses: 1, stops: 1, ..NONE };
+    spoiled(Law::Shell1a, bounds, |_, effects| gated(Gate::Everything)(effects));
+}
+
+#[test]
+fn a_machine_of_tasks_that_starts_before_its_intent_is_on_disk_breaks_t5() {
+    spoiled(Law::T5, NONE, |_, effects| gated(Gate::Nothing)(effects));
+}
+
+#[test]
+fn a_machine_of_tasks_that_has_an_end_forgotten_before_it_is_on_disk_breaks_shell_1() {
+    spoiled(Law::Shell1, TasksBounds { sicknesses: 1, exits: 1, ..NONE }, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Persist(gate, TasksChange::Course(_, course)) = effect
+                && course.run.as_ref().is_some_and(|run| matches!(run.state, RunState::Over { .. }))
+            {
+                *gate = Gate::Nothing;
             }
         })
     });

@@ -95,6 +95,16 @@ fn every_order_of_crashes_failed_writes_and_the_end_of_the_host_keeps_tasks_and_
 }
 
 #[test]
+fn every_order_with_a_sick_disk_starts_no_task_and_stops_every_task_shell_1a() {
+    let sick = TasksBounds { sicknesses: 1, stops: 1, ..NONE };
+    holds_with(ALL, "a task is stopped on a sick disk", sick, TasksBounds { starts: 1, pauses: 1, ..sick });
+    let exits = TasksBounds { sicknesses: 1, exits: 1, kills: 1, ..NONE };
+    holds("a task ends on a sick disk", exits, TasksBounds { deaths: 1, ..exits });
+    let ends = TasksBounds { sicknesses: 1, ends: EITHER, ..NONE };
+    holds_with(ALL, "a host of tasks ends on a sick disk", ends, TasksBounds { exits: 1, ..ends });
+}
+
+#[test]
 fn every_order_of_two_tasks_of_one_driver_keeps_them_apart_t1_t4() {
     let two = TasksBounds { tasks: 2, deaths: 1, ..NONE };
     holds_with(&ALL[..2], "two tasks of one driver", two, TasksBounds { pauses: 1, ..two });

@@ -32,6 +32,8 @@ pub struct Stage<M: Machine> {
     asked: u64,
     told: String,
     kept: fn() -> M::Image,
+    awaited: fn(&M::Call) -> Option<M::Outcome>,
+    is_sick: bool,
 }
 
 impl<M: Machine> Stage<M>
@@ -48,6 +50,11 @@ where
         Self { kept, ..self }
     }
 
+    /// The same, with calls that only wait for the disk and what they bring: they come back at once while it is sound.
+    pub fn awaiting(self, awaited: fn(&M::Call) -> Option<M::Outcome>) -> Self {
+        Self { awaited, ..self }
+    }
+
     /// Builds the machine from what is on disk, and lets it begin.
     pub fn begin_from(config: M::Config, image: M::Image, tell: Tell<M>) -> Self {
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
@@ -62,6 +69,8 @@ where
             asked: 0,
             told: String::new(),
             kept: M::Image::default,
+            awaited: |_| None,
+            is_sick: false,
         };
         stage.step(&Input::Resumed);
         stage
@@ -87,6 +96,23 @@ where
                 Effect::Persist(..) | Effect::Reply(..) | Effect::Publish(_) | Effect::Stop(_) => {}
             }
         }
+        self.bring_back_awaited();
+    }
+
+    fn bring_back_awaited(&mut self) {
+        let is_awaited = self.awaited;
+        while !self.is_sick
+            && let Ok(call) = self.take_call(|call| is_awaited(call).is_some())
+            && let Some(outcome) = is_awaited(&call.1)
+        {
+            self.give(call, Ok(outcome));
+        }
+    }
+
+    /// The disk takes no writes from now on, or takes them again.
+    pub fn disk(&mut self, is_sick: bool) {
+        self.is_sick = is_sick;
+        self.bring_back_awaited();
     }
 
     /// Says something to the machine. Questions are numbered from 1.
@@ -158,8 +184,8 @@ where
 /// Reads how a stage begins.
 pub type Open<M> = fn(&mut ArgumentConsumer<'_>) -> Result<Stage<M>, Fault>;
 
-/// Plays a script. What is said to every machine in the same words is said here: `begin`, `pass`, `stop`, `detach` and `crash`.
-/// Whatever else there is to say is the machine's own.
+/// Plays a script. What is said to every machine in the same words is said here: `begin`, `pass`, `stop`, `detach`, `crash`,
+/// `sick` and `sound`. Whatever else there is to say is the machine's own.
 pub struct Player<M: Machine, V> {
     stage: Option<Stage<M>>,
     open: Open<M>,
@@ -195,6 +221,8 @@ where
             "stop" => stage.stop(),
             "detach" => stage.detach(),
             "crash" => stage.crash(),
+            "sick" => stage.disk(true),
+            "sound" => stage.disk(false),
             verb => (self.say)(stage, verb, &mut args)?,
         }
         args.reject_next()?;

@@ -46,6 +46,7 @@ struct Handler {
 impl EffectHandler<Processes> for Handler {
     fn call(&mut self, call: ProcessesCall) -> LocalBoxFuture<'static, ProcessesOutcome> {
         match call {
+            ProcessesCall::AwaitDisk { .. } => {}
             ProcessesCall::Release => self.children.kill_all(),
             ProcessesCall::Sweep { known, names } => return self.sweep(known, names),
             ProcessesCall::AwaitEndings => {

@@ -178,8 +178,19 @@ impl Host {
 
     fn destroy(&mut self, run: &RunKey) -> Result<(), Trouble> {
         let Some(process) = self.ground.serving() else { return Err(absent()) };
-        if process.knows.contains_key(&run.id) {
+        let known = process.knows.get(&run.id).copied();
+        if known.is_some() {
             self.end_copy(&run.name, &run.id, "destroyed");
+        }
+        let is_wanted = self.wants.get(&run.name) == Some(&Some(true)) && self.ends.is_none();
+        let is_heard = self.excused.contains(&run.id);
+        if let (true, Some(Known::Ended(code))) = (is_wanted && is_heard, known)
+            && !self.actor.books.holds_end_of(&run.name, &run.id)
+        {
+            let what = || {
+                format!("{} ended with {code}, which its driver is to forget before it is on disk", run.id)
+            };
+            self.verdict.violation(Law::Shell1, what);
         }
         if let Some(process) = self.ground.serving_mut() {
             process.knows.remove(&run.id);

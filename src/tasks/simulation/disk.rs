@@ -39,6 +39,11 @@ impl TasksDisk {
         self.image.courses.get(name)?.run.as_ref()
     }
 
+    /// Whether it holds that this run has ended, or nothing of the run any more.
+    pub(super) fn holds_end_of(&self, name: &AllocationId, run: &TaskId) -> bool {
+        self.run(name).is_none_or(|held| held.id != *run || matches!(held.state, RunState::Over { .. }))
+    }
+
     /// Whether the disk says that a task must not run.
     pub(super) fn is_to_rest(&self, name: &AllocationId) -> bool {
         let wanted = self.image.courses.get(name).and_then(|course| course.wanted);

@@ -20,7 +20,7 @@ impl Host {
         }
         let standing = self.ground.process.as_ref().map(|process| process.standing);
         let due = self.questions().into_iter().find(|(_, _, is_due)| *is_due);
-        if self.actor.books.waiting() > 0 {
+        if self.actor.books.waiting() > 0 && !self.actor.is_sick() {
             self.settle(now, usize::MAX, Outcome::Written);
         } else if self.actor.is_loading() {
             self.load(now);
@@ -87,6 +87,22 @@ impl Host {
         };
         if let Err((law, what)) = found {
             self.verdict.violation(law, || what);
+        }
+    }
+
+    /// Checks at rest on a sick disk that nobody waits, and that the tasks have ended if they were told to.
+    pub(super) fn check_sick(&mut self) {
+        if self.actor.machine().is_none() {
+            return;
+        }
+        let told = &self.told;
+        if self.ends.is_some() {
+            self.verdict
+                .violation(Law::Shell1a, || format!("the disk is sick, and the tasks go on: {told:?}"));
+        } else if let Some((asker, name)) = self.unanswered.first_key_value() {
+            self.verdict.violation(Law::Shell1a, || {
+                format!("the disk is sick, and asker {asker} is not answered; {name} is {:?}", told.get(name))
+            });
         }
     }
 

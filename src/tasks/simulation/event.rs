@@ -39,6 +39,8 @@ pub struct TasksBounds {
     pub faults: u32,
     /// Failed commits, whether or not they took effect.
     pub failures: u32,
+    /// How often the disk becomes sick, and is sound again at any instant.
+    pub sicknesses: u32,
     /// Crashed steps.
     pub crashes: u32,
     /// Kills of the host.
@@ -61,6 +63,7 @@ impl TasksBounds {
         cuts: 0,
         faults: 0,
         failures: 0,
+        sicknesses: 0,
         crashes: 0,
         kills: 0,
         pauses: 0,
@@ -107,6 +110,7 @@ impl Question {
             | TasksCall::ReadEvents { .. }
             | TasksCall::Forget { .. }
             | TasksCall::CallOff(_)
+            | TasksCall::AwaitDisk { .. }
             | TasksCall::AwaitSent(_)
             | TasksCall::Locate { .. } => None,
         }
@@ -144,6 +148,8 @@ pub enum TasksEvent {
     Exit(u8, i32),
     /// This many pending writes settle in this way.
     Settle(u8, Outcome),
+    /// The disk becomes sick, or is sound again.
+    Disk(bool),
     /// The machine is built from what is on disk.
     Load,
     /// Time passes until something is due.
@@ -170,6 +176,7 @@ impl TasksEvent {
             | Self::Crash
             | Self::Kill(_)
             | Self::End(_)
+            | Self::Disk(true)
             | Self::Settle(_, Outcome::Failed | Outcome::FailedButWritten) => true,
             Self::Start(_)
             | Self::Launch
@@ -178,6 +185,7 @@ impl TasksEvent {
             | Self::Done(_)
             | Self::Answer(..)
             | Self::Settle(_, Outcome::Written)
+            | Self::Disk(false)
             | Self::Load
             | Self::Pass => false,
         }
@@ -204,6 +212,8 @@ impl fmt::Display for TasksEvent {
             Self::Settle(count, Outcome::Written) => write!(f, "settle {count}"),
             Self::Settle(count, Outcome::Failed) => write!(f, "settle {count} fails"),
             Self::Settle(count, Outcome::FailedButWritten) => write!(f, "settle {count} fails-but-is-there"),
+            Self::Disk(true) => f.write_str("disk sick"),
+            Self::Disk(false) => f.write_str("disk sound"),
             Self::Load => f.write_str("load"),
             Self::Pass => f.write_str("pass-until-due"),
             Self::Crash => f.write_str("crash-next tasks"),

@@ -174,6 +174,11 @@ impl Host {
         }
     }
 
+    pub(super) fn disk(&mut self, now: Timestamp, is_sick: bool) {
+        self.actor.disk(self.moment(now), is_sick);
+        self.carry(now);
+    }
+
     /// Fires due timers, and ends a pause that is over.
     pub(super) fn time_passes(&mut self, now: Timestamp) {
         if self.actor.pauses_until().is_some_and(|until| until <= now) {
@@ -284,6 +289,7 @@ impl Host {
             TasksCall::Watch { .. } => TasksOutcome::Watched(Ok(())),
             // It comes too late.
             TasksCall::Forget { .. } | TasksCall::CallOff(_) => TasksOutcome::Forgotten,
+            TasksCall::AwaitDisk { .. } => TasksOutcome::OnDisk,
             TasksCall::Locate { .. } => TasksOutcome::Located(Err(Trouble::passing("nobody looks"))),
             TasksCall::Start(run, _) => {
                 self.timeout.insert(number, now + DRIVER_TIMEOUT);
@@ -337,6 +343,12 @@ impl Host {
         let told = Told { phase: report.phase, run: report.id.clone(), restarts: report.restarts };
         if told.is_down() {
             self.check_down(&report.name, report.phase.as_str());
+        }
+        if let (TaskPhase::Running, Some(run)) = (told.phase, &told.run)
+            && !self.actor.books.has_held(run)
+        {
+            self.verdict
+                .violation(Law::Shell1, || format!("{run} is told to run, and its handle is not on disk"));
         }
         let looks =
             |call: &TasksCall| matches!(call, TasksCall::Sweep { run, .. } if run.name == report.name);

@@ -54,6 +54,7 @@ fn bounds(chance: &mut Chance, faults: Faults) -> TasksBounds {
         cuts: often(Fault::Slow),
         faults: often(Fault::Fail),
         failures: often(Fault::Disk),
+        sicknesses: often(Fault::Disk),
         crashes: often(Fault::Crash),
         kills: often(Fault::KillHost),
         pauses: u32::MAX,

@@ -53,7 +53,13 @@ impl TasksWorld {
 
     fn writes(&self, events: &mut Vec<TasksEvent>) {
         let waiting = u8::try_from(self.host.actor.books.waiting()).unwrap_or(u8::MAX);
-        if waiting > 0 {
+        let is_sick = self.host.actor.is_sick();
+        if is_sick {
+            events.push(TasksEvent::Disk(false));
+        } else if self.left.sicknesses > 0 {
+            events.push(TasksEvent::Disk(true));
+        }
+        if waiting > 0 && !is_sick {
             events.push(TasksEvent::Settle(waiting, Outcome::Written));
         }
         // Without a failure or an end of the host, one commit and two commits of the same writes are equivalent.
@@ -142,6 +148,7 @@ impl TasksWorld {
                     host.ground.exit(&name, code);
                 }
             }
+            TasksEvent::Disk(is_sick) => host.disk(now, is_sick),
             TasksEvent::Settle(count, outcome) => host.settle(now, usize::from(count), outcome),
             TasksEvent::Load => host.load(now),
             TasksEvent::Pass => self.pass(),
@@ -169,6 +176,7 @@ impl TasksWorld {
             TasksEvent::Exit(..) => &mut left.exits,
             TasksEvent::Settle(_, Outcome::Failed | Outcome::FailedButWritten) => &mut left.failures,
             TasksEvent::Pass => &mut left.pauses,
+            TasksEvent::Disk(true) => &mut left.sicknesses,
             TasksEvent::Crash => &mut left.crashes,
             TasksEvent::Kill(_) => &mut left.kills,
             TasksEvent::Launch
@@ -178,6 +186,7 @@ impl TasksWorld {
             | TasksEvent::Done(_)
             | TasksEvent::Answer(..)
             | TasksEvent::Settle(_, Outcome::Written)
+            | TasksEvent::Disk(false)
             | TasksEvent::Load
             | TasksEvent::End(_) => return,
         };
@@ -193,7 +202,8 @@ impl World for TasksWorld {
         }
         self.writes(&mut events);
         // If nothing can fail, pending writes settle first.
-        if !events.is_empty() && self.left.failures.max(self.left.kills).max(self.left.crashes) == 0 {
+        let faults = [self.left.failures, self.left.kills, self.left.crashes, self.left.sicknesses];
+        if !events.is_empty() && faults.iter().all(|left| *left == 0) && !self.host.actor.is_sick() {
             return events;
         }
         self.driver(&mut events);
@@ -221,6 +231,19 @@ impl Play for TasksWorld {
     }
 
     fn settle(&mut self) -> Result<(), Violation> {
+        if self.host.actor.is_sick() {
+            self.come_to_rest()?;
+            self.host.check_sick();
+            self.host.disk(self.now, false);
+        }
+        self.come_to_rest()?;
+        self.host.check_end();
+        self.hear()
+    }
+}
+
+impl TasksWorld {
+    fn come_to_rest(&mut self) -> Result<(), Violation> {
         for _ in 0..PAUSES_MAX {
             while self.host.go_on(self.now) {
                 self.hear()?;
@@ -236,7 +259,6 @@ impl Play for TasksWorld {
             }
             self.hear()?;
         }
-        self.host.check_end();
-        self.hear()
+        Ok(())
     }
 }

@@ -15,7 +15,7 @@ use crate::process::{ProcessConfig, ProcessName, ProcessPhase, ProcessRecord, Pr
 use crate::vocabulary::{Attempt, Generation, Moment};
 
 /// The deadline of a message to a process actor; it is only sent.
-const SHORT: Duration = Duration::from_secs(10);
+pub(super) const SHORT: Duration = Duration::from_secs(10);
 /// The deadline of one search through all processes of the machine, and of ending those that were found.
 const SWEEP_DEADLINE: Duration = Duration::from_secs(60);
 const SWEEP_PAUSE: Duration = Duration::from_secs(2);
@@ -76,11 +76,15 @@ impl Machine for Processes {
     }
 
     fn is_promise(ask: &ProcessesAsk) -> bool {
-        matches!(ask, ProcessesAsk::LaunchProcess(_) | ProcessesAsk::RecallProcess(_))
+        matches!(ask, ProcessesAsk::LaunchProcess(_))
     }
 
     fn is_new_promise(&self, ask: &ProcessesAsk) -> bool {
         matches!(ask, ProcessesAsk::LaunchProcess(_))
+    }
+
+    fn awaits_disk(call: &ProcessesCall) -> bool {
+        matches!(call, ProcessesCall::AwaitDisk { .. })
     }
 }
 
@@ -127,7 +131,7 @@ impl Processes {
                 self.launch(id, &ask.name, std::sync::Arc::clone(&ask.spec), moment, effects);
             }
             ProcessesAsk::RecallProcess(ask) => self.recall(id, ask, effects),
-            ProcessesAsk::StopProcess(ask) => self.stop_one(id, ask, effects),
+            ProcessesAsk::StopProcess(ask) => self.stop_one(id, ask, moment, effects),
             ProcessesAsk::AwaitEnd(ask) => {
                 self.wait_for_end(&ask.name, Some(ask.tag), Waiter::End(id), effects);
             }
@@ -172,12 +176,15 @@ impl Processes {
         effects.reply(id, ProcessesAnswer::RecallProcess(answer));
     }
 
-    fn stop_one(&mut self, id: AskId, ask: &StopProcess, effects: &mut Effects<Self>) {
+    fn stop_one(&mut self, id: AskId, ask: &StopProcess, moment: Moment, effects: &mut Effects<Self>) {
         let StopProcess { name, tag, grace } = ask;
         if !self.wait_for_end(name, *tag, Waiter::Stop(id), effects) {
             return;
         }
-        if let Some(entry) = self.entries.get_mut(name) {
+        let Some(entry) = self.entries.get_mut(name) else { return };
+        if entry.is_only_intended() {
+            self.withdraw(name, moment, effects);
+        } else {
             entry.ending = Some(entry.ending.map_or(*grace, |earlier| earlier.min(*grace)));
             make(SHORT, ProcessesCall::End { life: entry.life, grace: *grace }, effects);
         }
@@ -228,6 +235,10 @@ impl Processes {
             (ProcessesCall::Sweep { .. }, Ok(_) | Err(_)) => {
                 effects.start_timer(ProcessesTimer::Sweep, moment.now + SWEEP_PAUSE);
             }
+            // It was made when everything before it was on disk, whatever came of it.
+            (ProcessesCall::AwaitDisk { name, tag }, Ok(_) | Err(_)) => {
+                self.on_disk(name, *tag, moment, effects);
+            }
             (ProcessesCall::AwaitEndings, outcome) => {
                 if let Ok(ProcessesOutcome::Ended(ended)) = outcome {
                     ended.iter().for_each(|ended| self.child_ended(ended, moment, effects));
@@ -274,6 +285,7 @@ impl Processes {
         }
         entry.spec = None;
         entry.phase = ProcessPhase::Recalled;
+        entry.has_said_ready = false;
         entry.since = moment.now;
         let pause = entry.restarts.failed(&backoff, moment);
         effects.publish(ProcessesNews::Changed(entry.report()));
@@ -316,6 +328,10 @@ impl Processes {
         self.stopping = Some(mode);
         for (id, name, _) in std::mem::take(&mut self.early) {
             self.refuse_stopping(id, &name, effects);
+        }
+        let intended = self.entries.iter().filter(|(_, entry)| entry.is_only_intended());
+        for name in intended.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.withdraw(&name, moment, effects);
         }
         for entry in self.entries.values() {
             make(SHORT, ProcessesCall::Stop { life: entry.life, mode }, effects);

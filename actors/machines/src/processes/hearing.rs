@@ -1,9 +1,9 @@
 //! How the owner of the processes handles the news of their actors.
 
-use super::launching::{failed, refuse};
+use super::launching::{await_disk, failed, refuse};
 use super::messages::{NoSuchProcess, ProcessesAnswer, ProcessesNews, Recalled};
 use super::state::{Entry, Processes, ProcessesChange, ProcessesTimer, Remembered, Waiter};
-use crate::kernel::Effects;
+use crate::kernel::{Effects, Gate};
 use crate::process::{
     LaunchError, Over, ProcessEnding, ProcessName, ProcessNews, ProcessPhase, ProcessTag, Why,
 };
@@ -21,20 +21,20 @@ impl Processes {
         match news {
             ProcessNews::Spawned(identity) => {
                 entry.record.identity = Some(identity.clone());
-                effects.persist(ProcessesChange::Keep(vec![entry.record.clone()]));
+                effects.record(ProcessesChange::Keep(vec![entry.record.clone()]));
                 entry.turn(ProcessPhase::Spawned, moment, effects);
             }
             ProcessNews::Ready { identity, handshake, is_adopted } => {
                 entry.is_adopted = *is_adopted;
+                entry.has_said_ready = true;
+                // Of one that is found again this was written before.
                 if !is_adopted {
                     entry.record.identity = Some(identity.clone());
                     entry.record.handshake.clone_from(handshake);
                     entry.record.is_ready = true;
-                    effects.persist(ProcessesChange::Keep(vec![entry.record.clone()]));
+                    effects.write(Gate::Promises, ProcessesChange::Keep(vec![entry.record.clone()]));
                 }
-                entry.turn(ProcessPhase::Ready, moment, effects);
-                self.ready(name, effects);
-                self.settle(effects);
+                await_disk(&entry.record, effects);
             }
             ProcessNews::Stopping => entry.turn(ProcessPhase::Stopping, moment, effects),
             ProcessNews::Clearing => entry.turn(ProcessPhase::Clearing, moment, effects),
@@ -49,6 +49,14 @@ impl Processes {
             }
             ProcessNews::Over(over) => self.over(name, over, moment, effects),
         }
+    }
+
+    /// Its record says that it is ready, and is on disk.
+    pub(super) fn is_ready(&mut self, name: &ProcessName, moment: Moment, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(name) else { return };
+        entry.turn(ProcessPhase::Ready, moment, effects);
+        self.ready(name, effects);
+        self.settle(effects);
     }
 
     /// Answers the waiting callers. A launch that came during the recall gets it, if it has the same spec.
@@ -77,7 +85,13 @@ impl Processes {
         }
     }
 
-    fn over(&mut self, name: &ProcessName, over: &Over, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn over(
+        &mut self,
+        name: &ProcessName,
+        over: &Over,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
         let Some(mut entry) = self.entries.remove(name) else { return };
         match over {
             Over::NotStarted(error) => {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::behaviour::{SHORT, make};
 use super::messages::{ProcessesAnswer, ProcessesNews};
-use super::state::{Entry, Processes, ProcessesChange, Sweeping, Waiter};
-use crate::kernel::{AskId, Effects};
+use super::state::{Entry, Processes, ProcessesCall, ProcessesChange, Sweeping, Waiter};
+use crate::kernel::{AskId, Effects, Gate};
 use crate::process::{
-    LaunchError, Launched, ProcessEnding, ProcessName, ProcessPhase, ProcessRecord, ProcessSpec, ProcessTag,
-    Why,
+    LaunchError, Launched, Over, ProcessEnding, ProcessName, ProcessPhase, ProcessRecord, ProcessSpec,
+    ProcessTag, Why,
 };
 use crate::vocabulary::Moment;
 
@@ -78,7 +79,7 @@ impl Processes {
         is_one_too_many.then(|| LaunchError::TooMany { name: name.clone(), processes })
     }
 
-    /// Writes the intent; the process is started after it is on disk.
+    /// Writes the intent; the process is started when it is on disk.
     fn intend(
         &mut self,
         id: AskId,
@@ -88,13 +89,37 @@ impl Processes {
         effects: &mut Effects<Self>,
     ) {
         let record = ProcessRecord::intent(name.clone(), self.draw_tag(name, moment), &spec, moment.now);
-        effects.persist(ProcessesChange::Keep(vec![record.clone()]));
+        effects.write(Gate::Promises, ProcessesChange::Keep(vec![record.clone()]));
+        await_disk(&record, effects);
         let mut entry = Entry::new(record, ProcessPhase::Intended, moment.now);
         entry.spec = Some(spec);
         entry.waiters.push(Waiter::Launch(id));
         effects.publish(ProcessesNews::Changed(entry.report()));
         self.entries.insert(name.clone(), entry);
-        self.start(name, effects);
+    }
+
+    /// The record of a launch is on disk: its process is started, or was ready and is told as such now.
+    pub(super) fn on_disk(
+        &mut self,
+        name: &ProcessName,
+        tag: ProcessTag,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get_mut(name).filter(|entry| entry.record.tag == tag) else { return };
+        if entry.is_only_intended() {
+            self.start(name, effects);
+        } else if entry.has_said_ready
+            && matches!(entry.phase, ProcessPhase::Spawned | ProcessPhase::Recalled)
+        {
+            self.is_ready(name, moment, effects);
+        }
+    }
+
+    /// Ends a launch whose intent is not on disk.
+    pub(super) fn withdraw(&mut self, name: &ProcessName, moment: Moment, effects: &mut Effects<Self>) {
+        let error = LaunchError::Stopped { name: name.clone() };
+        self.over(name, &Over::NotStarted(error), moment, effects);
     }
 
     /// An unpredictable and unique tag, derived from the secret of this start, the time, a random number and a counter.
@@ -114,6 +139,12 @@ impl Processes {
     pub(super) fn refuse_stopping(&self, id: AskId, name: &ProcessName, effects: &mut Effects<Self>) {
         refuse(id, LaunchError::Stopping { name: name.clone() }, effects);
     }
+}
+
+/// Waits until this record is on disk, as it was last written: [`on_disk`](Processes::on_disk) goes on with it.
+pub(super) fn await_disk(record: &ProcessRecord, effects: &mut Effects<Processes>) {
+    let (name, tag) = (record.name.clone(), record.tag);
+    make(SHORT, ProcessesCall::AwaitDisk { name, tag }, effects);
 }
 
 pub(super) fn refuse(id: AskId, error: LaunchError, effects: &mut Effects<Processes>) {

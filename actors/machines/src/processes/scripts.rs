@@ -19,7 +19,7 @@ use crate::vocabulary::{Attempt, Moment, Timestamp};
 
 #[test]
 fn every_story_of_the_owner_of_the_processes_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/processes/scripts"), 14, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/processes/scripts"), 15, || Player::new(begin, say));
 }
 
 #[test]
@@ -114,7 +114,9 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Processes>, Fault> {
         restart_backoff: crate::vocabulary::Backoff { jitter_percent: 0, ..options.restart_backoff },
         ..options
     };
-    Ok(Stage::begin_from(options, records, tell))
+    let awaited =
+        |call: &_| matches!(call, ProcessesCall::AwaitDisk { .. }).then_some(ProcessesOutcome::Done);
+    Ok(Stage::begin_from(options, records, tell).awaiting(awaited))
 }
 
 fn name(args: &mut ArgumentConsumer<'_>) -> Result<ProcessName, Fault> {
@@ -226,6 +228,7 @@ fn tell_call(call: &ProcessesCall) -> String {
         ProcessesCall::Release => "call: let go of all actors".to_owned(),
         ProcessesCall::Sweep { known, .. } => format!("call: sweep, {} tags are known", known.len()),
         ProcessesCall::AwaitEndings => String::new(),
+        ProcessesCall::AwaitDisk { .. } => "waits for the disk".to_owned(),
         ProcessesCall::Start { config, .. } => {
             let what = if config.spec.is_some() { "launch" } else { "look for" };
             format!("call: actor to {what} {}", config.record.name)

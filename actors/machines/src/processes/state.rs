@@ -69,6 +69,13 @@ pub enum ProcessesCall {
     },
     /// Wait until process actors have ended.
     AwaitEndings,
+    /// Wait until everything that was written before is on disk, and with it the record of this launch.
+    AwaitDisk {
+        /// The name of the process.
+        name: ProcessName,
+        /// The launch.
+        tag: ProcessTag,
+    },
     /// Start the actor of a process.
     Start {
         /// The life of the actor.
@@ -144,6 +151,8 @@ pub(super) struct Entry {
     pub(super) phase: ProcessPhase,
     pub(super) since: Timestamp,
     pub(super) is_adopted: bool,
+    /// Whether its actor has said that it is ready.
+    pub(super) has_said_ready: bool,
     pub(super) dropped: Dropped,
     /// Whether the positions in the record on disk are stale.
     pub(super) is_behind: bool,
@@ -164,6 +173,7 @@ impl Entry {
             phase,
             since: now,
             is_adopted: false,
+            has_said_ready: false,
             dropped: Dropped::default(),
             is_behind: false,
             waiters: Vec::new(),
@@ -171,6 +181,11 @@ impl Entry {
             ending: None,
             restarts: BackoffState::default(),
         }
+    }
+
+    /// Whether its intent is not on disk yet, so that nothing of it was started.
+    pub(super) fn is_only_intended(&self) -> bool {
+        self.phase == ProcessPhase::Intended && self.life == Attempt::default()
     }
 
     pub(super) fn pid(&self) -> Option<u32> {

@@ -19,6 +19,26 @@ impl ProcessesModel {
         }
     }
 
+    /// All is calm on a sick disk: only launches wait for it, and whatever was to end has ended.
+    pub(super) fn check_sick(&mut self) {
+        let unanswered = self.unanswered().find(|asker| !self.launching.contains(asker));
+        let left = self.ground.running().count();
+        let what = match self.stopped {
+            Some(_) if !self.owner.has_ended() => {
+                "told to stop, the owner of the processes goes on".to_owned()
+            }
+            Some((StopMode::Stop, _)) if left > 0 => {
+                format!("the host has stopped, and {left} processes run")
+            }
+            Some(_) => return,
+            None => match unanswered {
+                Some(asker) => format!("question {asker} has no answer"),
+                None => return,
+            },
+        };
+        self.verdict.violation(Law::Shell1a, || format!("the disk is sick: {what}"));
+    }
+
     fn check_stopped(&self, now: Timestamp, mode: StopMode, since: Timestamp) -> Result<(), (Law, String)> {
         if !self.owner.has_ended() {
             return Err((Law::S3, "told to stop, the owner of the processes goes on".to_owned()));

@@ -26,6 +26,8 @@ pub struct ProcessesBounds {
     pub falls: u8,
     /// How many commits fail, whether or not they took effect, and how many writes are refused at once.
     pub failures: u8,
+    /// How often the disk becomes sick, and is sound again at any instant.
+    pub sicknesses: u8,
     /// How many steps crash.
     pub crashes: u8,
     /// How often the host is killed.
@@ -49,6 +51,7 @@ impl ProcessesBounds {
         exits: 0,
         falls: 0,
         failures: 0,
+        sicknesses: 0,
         crashes: 0,
         kills: 0,
         pauses: 0,
@@ -82,6 +85,8 @@ pub enum ProcessesEvent {
     Settle(u8, Outcome),
     /// The next write will be refused at once.
     RefuseNext,
+    /// The disk becomes sick, or is sound again.
+    Disk(bool),
     /// The records are read.
     Load,
     /// Time passes until something is due.
@@ -112,6 +117,8 @@ impl fmt::Display for ProcessesEvent {
             Self::Settle(count, Outcome::Written) => write!(f, "settle {count}"),
             Self::Settle(count, Outcome::Failed) => write!(f, "settle {count} fails"),
             Self::Settle(count, Outcome::FailedButWritten) => write!(f, "settle {count} fails-but-is-there"),
+            Self::Disk(true) => f.write_str("disk sick"),
+            Self::Disk(false) => f.write_str("disk sound"),
             Self::RefuseNext => f.write_str("refuse-next"),
             Self::Load => f.write_str("load"),
             Self::Pass => f.write_str("pass-until-due"),

@@ -39,8 +39,10 @@ impl ProcessesLaws {
         let stage = match report.phase {
             // That an intent is on disk before anything comes of it, and is retired in the end, is PRC-09.
             ProcessPhase::Intended | ProcessPhase::Ended => return,
-            ProcessPhase::Recalled | ProcessPhase::Stopping | ProcessPhase::Clearing => Stage::Intended,
-            ProcessPhase::Spawned => Stage::Spawned,
+            ProcessPhase::Recalled
+            | ProcessPhase::Spawned
+            | ProcessPhase::Stopping
+            | ProcessPhase::Clearing => Stage::Intended,
             ProcessPhase::Ready => Stage::Ready,
         };
         self.check(report.tag, stage, disk);

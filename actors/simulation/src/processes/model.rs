@@ -4,11 +4,13 @@
 
 mod carrying;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use callboard_actors::process::{ProcessName, ProcessTag};
-use callboard_actors::processes::{AwaitEnd, ProcessReported, Processes, ProcessesOptions, ProcessesOutcome};
+use callboard_actors::processes::{
+    AwaitEnd, ProcessReported, Processes, ProcessesAsk, ProcessesOptions, ProcessesOutcome,
+};
 use callboard_actors::shell::{Message, StopMode};
 use callboard_actors::vocabulary::{Attempt, Moment, Timestamp};
 
@@ -42,6 +44,8 @@ pub(in super::super) struct ProcessesModel {
     askers: u64,
     /// Who waits for an answer, and for the end of which launch.
     unanswered: BTreeMap<u64, Option<ProcessTag>>,
+    /// Who of them waits for a launch, which a sick disk holds up.
+    pub(super) launching: BTreeSet<u64>,
     /// What left, as a trace has it, if it is traced.
     pub(in super::super) told: Option<Vec<Came>>,
     steps_before: Count,
@@ -70,6 +74,7 @@ impl ProcessesModel {
             stopped: None,
             askers: NOBODY,
             unanswered: BTreeMap::new(),
+            launching: BTreeSet::new(),
             told: None,
             steps_before: Count::default(),
             verdict: Verdict::NONE,
@@ -168,6 +173,7 @@ impl ProcessesModel {
         self.ground.next_run();
         (self.sweep, self.await_endings, self.stopped) = (None, None, None);
         self.unanswered.clear();
+        self.launching.clear();
     }
 
     /// The host ends.
@@ -188,7 +194,11 @@ impl ProcessesModel {
     fn ask_until<Q: Message<Processes>>(&mut self, now: Timestamp, end: Option<ProcessTag>, message: Q) {
         self.askers += 1;
         self.unanswered.insert(self.askers, end);
-        self.owner.ask(self.moment(now), self.askers, message.into_ask());
+        let ask = message.into_ask();
+        if matches!(ask, ProcessesAsk::LaunchProcess(_) | ProcessesAsk::RecallProcess(_)) {
+            self.launching.insert(self.askers);
+        }
+        self.owner.ask(self.moment(now), self.askers, ask);
         self.carry(now);
     }
 
@@ -251,6 +261,12 @@ impl ProcessesModel {
         }
     }
 
+    /// The disk becomes sick, or is sound again.
+    pub(super) fn disk(&mut self, now: Timestamp, is_sick: bool) {
+        self.owner.disk(self.moment(now), is_sick);
+        self.carry(now);
+    }
+
     /// The next write is refused at once.
     pub(in super::super) const fn refuse_next(&mut self) {
         self.owner.books.refuse_next();
@@ -308,7 +324,7 @@ impl ProcessesModel {
             return false;
         }
         let (speaking, busy) = (self.ground.speaking().next(), self.ground.busy().next());
-        if self.waiting() > 0 {
+        if self.waiting() > 0 && !self.owner.is_sick() {
             self.settle(now, usize::MAX, Outcome::Written);
         } else if self.is_loading() {
             self.load(now);

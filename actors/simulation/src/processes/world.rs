@@ -55,6 +55,20 @@ impl ProcessesWorld {
         self.model.time_passes(self.now);
     }
 
+    fn come_to_rest(&mut self) -> Result<(), Violation> {
+        for _ in 0..12 {
+            while self.model.go_on(self.now) {
+                self.hear()?;
+            }
+            if self.model.has_ended() || self.model.due().is_none() {
+                break;
+            }
+            self.pass();
+            self.hear()?;
+        }
+        Ok(())
+    }
+
     fn hear(&mut self) -> Result<(), Violation> {
         // Here all that could happen is looked at each time.
         self.model.take_stirred();
@@ -73,7 +87,12 @@ impl ProcessesWorld {
 
     fn writes(&self, events: &mut Vec<ProcessesEvent>) {
         let waiting = u8::try_from(self.model.waiting()).unwrap_or(u8::MAX);
-        if waiting > 0 {
+        if self.model.owner.is_sick() {
+            events.push(ProcessesEvent::Disk(false));
+        } else if self.left.sicknesses > 0 {
+            events.push(ProcessesEvent::Disk(true));
+        }
+        if waiting > 0 && !self.model.owner.is_sick() {
             events.push(ProcessesEvent::Settle(waiting, Outcome::Written));
         }
         // Without a failure or an end of the host it makes no difference whether two commits or one write the same.
@@ -181,6 +200,10 @@ impl Play for ProcessesWorld {
                 left.failures -= 1;
                 self.model.refuse_next();
             }
+            ProcessesEvent::Disk(is_sick) => {
+                left.sicknesses -= u8::from(is_sick);
+                self.model.disk(now, is_sick);
+            }
             ProcessesEvent::Load => self.model.load(now),
             ProcessesEvent::Pass => {
                 left.pauses = left.pauses.saturating_sub(1);
@@ -204,16 +227,12 @@ impl Play for ProcessesWorld {
     }
 
     fn settle(&mut self) -> Result<(), Violation> {
-        for _ in 0..12 {
-            while self.model.go_on(self.now) {
-                self.hear()?;
-            }
-            if self.model.has_ended() || self.model.due().is_none() {
-                break;
-            }
-            self.pass();
-            self.hear()?;
+        if self.model.owner.is_sick() {
+            self.come_to_rest()?;
+            self.model.check_sick();
+            self.model.disk(self.now, false);
         }
+        self.come_to_rest()?;
         self.model.check_end(self.now);
         found(self.model.broken())
     }

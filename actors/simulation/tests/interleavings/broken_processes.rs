@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use callboard_actors::process::{Executable, ProcessSpec};
 use callboard_actors::processes::{Processes, ProcessesAnswer, ProcessesCall, ProcessesChange};
-use callboard_actors::shell::{Effect, StopMode};
+use callboard_actors::shell::{Effect, Gate, StopMode};
 use callboard_simulation::{Law, Misreads, ProcessesBounds, ProcessesWorld, Spoil, Spoils};
 
-use crate::{tampered_is_found_out, without};
+use crate::{changed, tampered_is_found_out, without};
 
 const LAUNCHED: ProcessesBounds = ProcessesBounds { launches: 1, ..ProcessesBounds::NONE };
 const KILLED: ProcessesBounds = ProcessesBounds { launches: 2, kills: 1, ..ProcessesBounds::NONE };
@@ -57,15 +57,15 @@ fn an_owner_that_retires_no_record_breaks_prc_09() {
 
 #[test]
 fn an_owner_that_tells_that_a_process_is_ready_before_it_is_written_breaks_shell_1() {
-    spoiled(Law::Shell1, LAUNCHED, |_, mut effects| {
-        let is_ready = |effect: &Effect<Processes>| match effect {
-            Effect::Persist(_, ProcessesChange::Keep(records)) => {
-                records.iter().any(|record| record.is_ready)
+    spoiled(Law::Shell1, LAUNCHED, |_, effects| {
+        changed(effects, |effect| match effect {
+            Effect::Persist(gate, ProcessesChange::Keep(records))
+                if records.iter().any(|one| one.is_ready) =>
+            {
+                *gate = Gate::Nothing;
             }
-            _ => false,
-        };
-        effects.sort_by_key(is_ready);
-        effects
+            _ => {}
+        })
     });
 }
 
@@ -151,5 +151,17 @@ fn an_owner_that_ends_its_processes_when_it_lets_go_of_them_breaks_s3() {
             }
         }
         effects
+    });
+}
+
+#[test]
+fn an_owner_whose_ends_wait_for_the_disk_breaks_shell_1a() {
+    let bounds = ProcessesBounds { sicknesses: 1, orders: 1, ..LAUNCHED };
+    spoiled(Law::Shell1a, bounds, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Persist(gate, ProcessesChange::Keep(_)) = effect {
+                *gate = Gate::Everything;
+            }
+        })
     });
 }

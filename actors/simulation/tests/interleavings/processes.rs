@@ -46,6 +46,16 @@ fn every_order_of_crashes_failed_writes_and_a_stop_keeps_records_and_processes_t
 }
 
 #[test]
+fn every_order_with_a_sick_disk_holds_up_launches_and_ends_processes_shell_1a() {
+    let sick = ProcessesBounds { sicknesses: 1, orders: 1, exits: 1, ..LAUNCHED };
+    holds("processes on a sick disk", sick, ProcessesBounds { launches: 2, ..sick });
+    let stops = ProcessesBounds { sicknesses: 1, stops: EITHER, ..LAUNCHED };
+    holds("a host of processes stops on a sick disk", stops, ProcessesBounds { exits: 1, falls: 1, ..stops });
+    let killed = ProcessesBounds { sicknesses: 1, kills: 1, ..LAUNCHED };
+    holds("a host of processes is killed on a sick disk", killed, ProcessesBounds { orders: 1, ..killed });
+}
+
+#[test]
 fn every_order_of_two_processes_launched_at_once_keeps_them_apart_prc_03_prc_04() {
     let two = ProcessesBounds { names: 2, launches: 2, ..NONE };
     let more = ProcessesBounds { exits: 1, ..two };

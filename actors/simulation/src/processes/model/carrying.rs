@@ -63,6 +63,7 @@ impl ProcessesModel {
     }
 
     fn answered(&mut self, asker: u64) {
+        self.launching.remove(&asker);
         if asker != NOBODY && self.unanswered.remove(&asker).is_none() {
             self.violation(Law::Shell7, format!("question {asker} was answered twice"));
         }
@@ -78,6 +79,7 @@ impl ProcessesModel {
                 self.await_endings = Some(number);
                 return;
             }
+            ProcessesCall::AwaitDisk { .. } => {}
             ProcessesCall::Release => self.ground.release(),
             ProcessesCall::Start { life, config } => {
                 if config.spec.is_some() && !self.owner.books.holds(config.record.tag) {
