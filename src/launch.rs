@@ -148,7 +148,7 @@ fn host(
         registry: Address::vacant("registry", limit),
         instances: Address::vacant("instances", limit),
         connections: Connections::default(),
-        task_processes: TaskProcesses::default(),
+        task_processes: task_processes(options),
         inventory: Address::vacant("inventory", limit),
         allocations: Address::vacant("allocations", limit),
         processes: Address::vacant("processes", limit),
@@ -158,6 +158,15 @@ fn host(
         journal: options.journal.clone(),
         ended,
     })
+}
+
+/// Which processes may listen at the sockets of allocations, as far as it is configured.
+fn task_processes(options: &Options) -> TaskProcesses {
+    let processes = TaskProcesses::default();
+    options.probings.iter().for_each(|(allocation, probing)| {
+        processes.set_listener(allocation.clone(), probing.listener);
+    });
+    processes
 }
 
 /// The surroundings of every actor of the host.

@@ -7,7 +7,7 @@ use callboard::config::{Config, ConfigError, DriverProgram, TaskRestart};
 use callboard_actors::allocations::RestartWhen;
 use callboard_actors::driver::NetworkMode;
 use callboard_actors::task_config::MemoryMax;
-use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, Probing, Role};
+use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, ListenerRule, Probing, Role};
 
 fn parse(text: &str) -> Result<Config, Vec<String>> {
     Config::parse(Path::new("host.toml"), text).map_err(|error| {
@@ -130,6 +130,7 @@ fn an_allocation_says_how_it_is_probed_and_when_it_is_restarted() {
         failures_until_unhealthy = 4
         restart_grace = "0s"
         strict = false
+        listener = "any"
 
         [[allocation]]
         name = "b"
@@ -150,6 +151,7 @@ fn an_allocation_says_how_it_is_probed_and_when_it_is_restarted() {
         failures_until_unhealthy: Some(4),
         restart_grace: second(0),
         strict: Some(false),
+        listener: ListenerRule::Any,
     };
     let others = Probing { strict: Some(true), ..Probing::default() };
     assert_eq!((a.probing, b.probing, b.restart_when), (probing, others, RestartWhen::Never));
@@ -176,6 +178,7 @@ fn what_is_wrong_with_probes_and_restarts_is_told() {
         "host.toml:10:18: `probe_interval` is \"1ms\"; give at least 100ms",
         "host.toml:11:28: `failures_until_unhealthy` is 0; give a number from 1 to 1000",
         "host.toml:17:16: `restart_when` is \"10ms\"; give at least 1s",
+        "host.toml:18:12: `listener` \"everybody\" is unknown; give \"own\" or \"any\"",
     ];
     assert_eq!(complaints(WRONG_PROBES), expected);
 }
@@ -197,6 +200,7 @@ plugin = "zfs"
 type = "node"
 command = "/bin/sh"
 restart_when = "unhealthy-for 10ms"
+listener = "everybody"
 "#;
 
 #[test]
@@ -390,7 +394,7 @@ fn everything_that_is_wrong_is_told_at_once_and_in_the_order_of_the_file() {
         "host.toml:23:8: a second allocation is named \"b\"; each needs a name of its own",
         "host.toml:26:11: `command` of the allocation is an empty list",
         "host.toml:27:1: unknown key `colour` in the allocation; known here: name, plugin, type, command, args, env, \
-         health_timeout, restart_when, probe_interval, call_deadline, failures_until_unhealthy, restart_grace, strict, \
+         health_timeout, restart_when, probe_interval, call_deadline, failures_until_unhealthy, restart_grace, strict, listener, \
          failover, start, survives, stop_grace",
     ];
     assert_eq!(complaints(WRONG), expected);

@@ -45,6 +45,44 @@ fn a_plugin_behind_a_wrapper_that_leaves_it_alone_is_the_allocations_own_process
     program.until_active("csi-node", "zfs", "wrapped");
 }
 
+#[test]
+fn a_plugin_that_shows_nothing_of_its_task_serves_only_where_any_may_listen_sec_02() {
+    // Nobody's child, in a session of its own, and without environment: as a container runtime or systemd starts it.
+    let script = format!(
+        "(setsid env -i {CALLBOARD} plugin hostpath --endpoint \"$CSI_ENDPOINT\" --role node &); exec sleep 1000"
+    );
+    let allocation = |name: &str, rest: &str| {
+        format!(
+            "[[allocation]]\nname = {name:?}\nplugin = {name:?}\ntype = \"node\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", {script:?}]\n{rest}\n"
+        )
+    };
+    let stage = Stage::new(&format!("{}{}", allocation("own", ""), allocation("any", "listener = \"any\"")));
+    let program = stage.run();
+    program.until_active("csi-node", "any", "any");
+    let status = program.until("the other one is refused", |status| {
+        status.to_string().contains("set listener = \\\"any\\\" for this allocation")
+    });
+    let listener = |name: &str| program::task(&status, name)["watching"]["listener"].clone();
+    assert_eq!((listener("own"), listener("any")), ("own".into(), "any".into()));
+    // The host ends only what shows that it is its own.
+    for (_, pid) in plugins_at(&stage.data_dir()) {
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+    }
+}
+
+/// The processes of plugins whose arguments name this directory.
+fn plugins_at(directory: &Path) -> Vec<(String, rustix::process::Pid)> {
+    let entries = std::fs::read_dir("/proc").expect("it is mounted").filter_map(Result::ok);
+    let of = |entry: std::fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        (line.contains("hostpath") && line.contains(directory.to_str()?))
+            .then(|| Some((line, rustix::process::Pid::from_raw(pid)?)))?
+    };
+    entries.filter_map(of).collect()
+}
+
 /// The status of a host by its socket, wherever that is by now.
 fn status_at(socket: &Path) -> Value {
     let output = Command::new(CALLBOARD).args(["status", "--json", "--socket"]).arg(socket).output();

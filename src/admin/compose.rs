@@ -74,7 +74,8 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
 
 fn watching(task: &TaskReport) -> wire::Watching {
     let (limits, inventory) = (InstanceLimits::default(), InventoryOptions::default());
-    let Probing { interval, call_deadline, failures_until_unhealthy, restart_grace, strict } = task.probing;
+    let Probing { interval, call_deadline, failures_until_unhealthy, restart_grace, strict, listener } =
+        task.probing;
     wire::Watching {
         probe_interval_ms: millis(interval.unwrap_or(limits.round)),
         call_deadline_ms: millis(call_deadline.unwrap_or(limits.call_deadline)),
@@ -82,6 +83,7 @@ fn watching(task: &TaskReport) -> wire::Watching {
         restart_grace_ms: millis(restart_grace.unwrap_or(inventory.restart_grace)),
         restart_when: task.restart_when.to_string(),
         strict: strict.unwrap_or(limits.connection.strict),
+        listener: listener.to_string(),
     }
 }
 
@@ -127,7 +129,9 @@ pub(super) fn reason<'v>(book: &'v AllocationStatus, health: &'v Health) -> Opti
 #[cfg(test)]
 mod tests {
     use callboard_actors::allocations::RestartWhen;
-    use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Role, SocketPath, TaskName};
+    use callboard_actors::vocabulary::{
+        AllocationId, Attempt, ListenerRule, PluginName, Role, SocketPath, TaskName,
+    };
 
     use super::*;
     use crate::agent::TaskPhase;
@@ -154,6 +158,7 @@ mod tests {
             probing: Probing {
                 interval: Some(Duration::from_secs(5)),
                 strict: Some(true),
+                listener: ListenerRule::Any,
                 ..Probing::default()
             },
             survives: true,
@@ -203,6 +208,7 @@ mod tests {
                 restart_grace_ms: 15_000,
                 restart_when: "unhealthy-for 120s".to_owned(),
                 strict: true,
+                listener: "any".to_owned(),
             }),
             survives: true,
             ..wire::AllocationStatus::default()

@@ -152,6 +152,7 @@ fn watching(watching: &wire::Watching) -> Value {
         "restart_grace_ms": watching.restart_grace_ms,
         "restart_when": watching.restart_when,
         "strict": watching.strict,
+        "listener": watching.listener,
     })
 }
 

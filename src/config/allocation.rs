@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use callboard_actors::allocations::RestartWhen;
 use callboard_actors::process::{MalformedProcessName, ProcessName};
-use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, PluginName, Probing, Role, SocketPath};
+use callboard_actors::vocabulary::{
+    AllocationId, FailoverPolicy, ListenerRule, PluginName, Probing, Role, SocketPath,
+};
 use toml::de::DeTable;
 
 use super::failover::read_policy;
@@ -34,6 +36,7 @@ const KEYS: &[&str] = &[
     "failures_until_unhealthy",
     "restart_grace",
     "strict",
+    "listener",
     "failover",
     "start",
     "survives",
@@ -108,6 +111,19 @@ fn probing(table: &Table<'_>, strict: Option<bool>, faults: &mut Faults) -> Prob
         failures_until_unhealthy: table.number_within("failures_until_unhealthy", 1..=FAILURES_MAX, faults),
         restart_grace: span_of_time(table, "restart_grace", Duration::ZERO, faults),
         strict: table.boolean("strict", faults).or(strict),
+        listener: listener(table, faults),
+    }
+}
+
+fn listener(table: &Table<'_>, faults: &mut Faults) -> ListenerRule {
+    match table.text("listener", faults) {
+        Some(found) if found.value == "any" => ListenerRule::Any,
+        Some(found) if found.value != "own" => {
+            let text = format!("`listener` {:?} is unknown; give \"own\" or \"any\"", found.value);
+            faults.add(found.at, text);
+            ListenerRule::Own
+        }
+        Some(_) | None => ListenerRule::Own,
     }
 }
 

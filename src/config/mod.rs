@@ -166,7 +166,7 @@ pub struct AllocationConfig {
     /// When it is restarted after it was ready once. Key `restart_when`, never by default.
     pub restart_when: RestartWhen,
     /// How it is probed, where that differs from the rest. Keys `probe_interval`, `call_deadline`, `failures_until_unhealthy`,
-    /// `restart_grace` and `strict`; that of the whole file if the allocation does not say it.
+    /// `restart_grace`, `strict` and `listener`; that of the whole file if the allocation does not say it.
     pub probing: Probing,
     /// How the active allocation of its plugin is chosen, if it says so. Key `failover`. `pinned` means this allocation.
     pub failover: Option<FailoverPolicy>,

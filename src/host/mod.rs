@@ -133,7 +133,8 @@ impl Host {
     }
 
     /// The processes that plugins' tasks run in, as far as the host program says. It says so before `TaskStarted`, and from then on nobody
-    /// but that process, its descendants and its groups may listen at the socket of the allocation.
+    /// but that process, its descendants and its groups may listen at the socket of the allocation, unless
+    /// [`TaskProcesses::set_listener`] or its `Probing` says that any process may.
     #[must_use]
     pub fn task_processes(&self) -> &TaskProcesses {
         &self.handles.task_processes

@@ -10,6 +10,7 @@ use callboard_actors::goplugin::{Handshake, Listener, PluginEndpoint};
 use callboard_actors::process::{Launched, ProcessName, ProcessSpec, ProcessTag};
 use callboard_actors::processes::{Recalled, StopProcess};
 use callboard_actors::vocabulary::Timestamp;
+use futures_util::future::LocalBoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -195,8 +196,8 @@ impl ProcessOwner for DriverWorld {
     }
 
     /// Every process of this world is this one.
-    fn prove(&self, _: &Launched, _: &Listener) -> Result<(), String> {
-        Ok(())
+    fn prove(&self, _: Launched, _: Listener) -> LocalBoxFuture<'static, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn await_end(&self, name: ProcessName, tag: ProcessTag) -> Ordered {

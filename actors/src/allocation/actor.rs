@@ -96,7 +96,7 @@ impl Handler {
         let (allocation, listeners) = (self.allocation.clone(), self.neighbours.listeners());
         let limits = Limits { dial_deadline: deadline, strict: self.strict, ..Limits::default() };
         Box::pin(async move {
-            let prove = |listener: &_| listeners.check(&allocation, listener);
+            let prove = async |listener: &_| listeners.check(&allocation, listener).await;
             let answer = ask_once(&socket, rpc, limits, prove).await;
             if let Err(error) = &answer {
                 // Not ready yet is normal.
@@ -117,7 +117,7 @@ async fn ask_once(
     socket: &SocketPath,
     rpc: Rpc,
     limits: Limits,
-    prove: impl FnOnce(&csi::Listener) -> Result<(), String>,
+    prove: impl AsyncFnOnce(&csi::Listener) -> Result<(), String>,
 ) -> Result<Answer, CallError> {
     let deadline = limits.dial_deadline;
     let connection = Connection::dial_proven(socket, limits, prove, |_| ()).await?;

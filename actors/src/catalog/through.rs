@@ -56,8 +56,8 @@ impl Launcher for ThroughProcesses {
     ) -> LocalBoxFuture<'static, Result<Box<Told>, Refusal>> {
         let launched = self.launched.borrow().get(&order.name).cloned();
         Box::pin(async move {
-            let prove = |listener: &Listener| match &launched {
-                Some(launched) => prove_listener(launched, listener).map_err(|impostor| impostor.to_string()),
+            let prove = async |listener: &Listener| match launched {
+                Some(launched) => prove_listener(launched, listener.clone()).await,
                 None => Err("its process is gone already, so nobody can be proven to be it".to_owned()),
             };
             let limits = Limits { dial_deadline: order.call_deadline, ..Limits::default() };

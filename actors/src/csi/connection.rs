@@ -52,7 +52,7 @@ impl Connection {
     /// No file at the path, another file type, no permission, no listener, a full queue and a timeout are each a separate
     /// [`Cause`] (REG-10, SEC-03).
     pub async fn dial(endpoint: &SocketPath, limits: Limits) -> Result<Self, CallError> {
-        Self::dial_proven(endpoint, limits, |_| Ok(()), |_| ()).await
+        Self::dial_proven(endpoint, limits, async |_| Ok(()), |_| ()).await
     }
 
     /// The same; sends only after `prove` has accepted the listener that the kernel reports. `on_end` is called once when the connection
@@ -63,7 +63,7 @@ impl Connection {
     pub(crate) async fn dial_proven(
         endpoint: &SocketPath,
         limits: Limits,
-        prove: impl FnOnce(&Listener) -> Result<(), String>,
+        prove: impl AsyncFnOnce(&Listener) -> Result<(), String>,
         on_end: impl FnOnce(Option<String>) + Send + 'static,
     ) -> Result<Self, CallError> {
         let dialled = pauses::within(limits.dial_deadline, connect_to_socket(endpoint, prove, on_end)).await;

@@ -13,7 +13,7 @@ type Check = dyn Fn(&AllocationId, &Listener) -> Result<(), String> + Send + Syn
 pub struct ListenerCheck(Option<Arc<Check>>);
 
 impl ListenerCheck {
-    /// A check whose error names the listener and who was expected.
+    /// A check whose error names the listener and who was expected. It may block.
     #[must_use]
     pub fn new(
         check: impl Fn(&AllocationId, &Listener) -> Result<(), String> + Send + Sync + 'static,
@@ -21,17 +21,43 @@ impl ListenerCheck {
         Self(Some(Arc::new(check)))
     }
 
-    /// Checks a listener.
+    /// Checks a listener, on a thread for what blocks.
     ///
     /// # Errors
     /// When somebody else listens; says who.
-    pub fn check(&self, allocation: &AllocationId, listener: &Listener) -> Result<(), String> {
-        self.0.as_ref().map_or(Ok(()), |check| check(allocation, listener))
+    pub async fn check(&self, allocation: &AllocationId, listener: &Listener) -> Result<(), String> {
+        let Some(check) = self.0.clone() else { return Ok(()) };
+        let (allocation, listener) = (allocation.clone(), listener.clone());
+        let checked = tokio::task::spawn_blocking(move || check(&allocation, &listener)).await;
+        checked.unwrap_or_else(|crash| Err(format!("it cannot be found out who listens there: {crash}")))
     }
 }
 
 impl fmt::Debug for ListenerCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ListenerCheck").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_that_takes_long_holds_up_nobody_else() {
+        let (go_on, awaited) = mpsc::channel();
+        let awaited = Mutex::new(awaited);
+        let check = ListenerCheck::new(move |allocation, _| {
+            awaited.lock().unwrap().recv().unwrap();
+            Err(format!("not that of {allocation}"))
+        });
+        let (allocation, listener) =
+            (AllocationId::new("a").unwrap(), Listener::Port(([127, 0, 0, 1], 1).into()));
+        let beside = async { go_on.send(()).unwrap() };
+        let (checked, ()) = tokio::join!(check.check(&allocation, &listener), beside);
+        assert_eq!(checked, Err("not that of a".to_owned()));
+        assert_eq!(ListenerCheck::default().check(&allocation, &listener).await, Ok(()));
     }
 }

@@ -143,7 +143,7 @@ impl Handler {
         let (owner, launched) = (Rc::clone(&self.processes), launched.clone());
         let connections = self.connections.clone();
         Box::pin(async move {
-            let prove = |listener: &Listener| owner.prove(&launched, listener);
+            let prove = async |listener: &Listener| owner.prove(launched, listener.clone()).await;
             let served = (process, generation);
             let link = Link::dial(&handshake.endpoint, prove, served, &spec, &limits, connections).await?;
             *held.borrow_mut() = Some(link);

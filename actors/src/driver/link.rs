@@ -43,7 +43,7 @@ pub(super) struct Link {
 impl Link {
     pub(super) async fn dial(
         endpoint: &PluginEndpoint,
-        prove: impl FnOnce(&Listener) -> Result<(), String>,
+        prove: impl AsyncFnOnce(&Listener) -> Result<(), String>,
         (process, generation): (ServingProcess, Generation),
         spec: &DriverSpec,
         limits: &DriverLimits,

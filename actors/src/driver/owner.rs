@@ -31,7 +31,7 @@ pub trait ProcessOwner: 'static {
     ///
     /// # Errors
     /// Who listens instead, and what to do.
-    fn prove(&self, launched: &Launched, listener: &Listener) -> Result<(), String>;
+    fn prove(&self, launched: Launched, listener: Listener) -> LocalBoxFuture<'static, Result<(), String>>;
 }
 
 impl ProcessOwner for Address<Processes> {
@@ -73,8 +73,8 @@ impl ProcessOwner for Address<Processes> {
         })
     }
 
-    fn prove(&self, launched: &Launched, listener: &Listener) -> Result<(), String> {
-        prove_listener(launched, listener).map_err(|impostor| impostor.to_string())
+    fn prove(&self, launched: Launched, listener: Listener) -> LocalBoxFuture<'static, Result<(), String>> {
+        Box::pin(prove_listener(launched, listener))
     }
 
     fn await_end(&self, name: ProcessName, tag: ProcessTag) -> Ordered {

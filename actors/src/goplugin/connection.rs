@@ -111,7 +111,7 @@ impl Connection {
     pub async fn dial_proven(
         endpoint: &PluginEndpoint,
         limits: Limits,
-        prove: impl FnOnce(&Listener) -> Result<(), String>,
+        prove: impl AsyncFnOnce(&Listener) -> Result<(), String>,
     ) -> Result<Self, CallError> {
         Self::dialled(endpoint, limits, connect_proven(endpoint, prove)).await
     }
@@ -262,7 +262,7 @@ impl fmt::Debug for Connection {
 async fn connect(endpoint: &PluginEndpoint) -> Result<Channel, Cause> {
     match endpoint {
         PluginEndpoint::Unix(path) => {
-            let connected = connect_to_socket(&socket(path)?, |_| Ok(()), |_| ()).await;
+            let connected = connect_to_socket(&socket(path)?, async |_| Ok(()), |_| ()).await;
             connected.map(|(_, channel)| channel)
         }
         PluginEndpoint::Tcp(address) => connect_to_port(*address).await,
@@ -271,7 +271,7 @@ async fn connect(endpoint: &PluginEndpoint) -> Result<Channel, Cause> {
 
 async fn connect_proven(
     endpoint: &PluginEndpoint,
-    prove: impl FnOnce(&Listener) -> Result<(), String>,
+    prove: impl AsyncFnOnce(&Listener) -> Result<(), String>,
 ) -> Result<Channel, Cause> {
     match endpoint {
         PluginEndpoint::Unix(path) => {

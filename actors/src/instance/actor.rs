@@ -96,7 +96,7 @@ impl Handler {
                 let _ = address.notify(ConnectionEnded { connection, cut_off });
             };
             let allocation = serves.1.clone();
-            let prove = |listener: &_| listeners.check(&allocation, listener);
+            let prove = async |listener: &_| listeners.check(&allocation, listener).await;
             let dialled = Connection::dial_proven(&socket, limits.connection, prove, on_end).await?;
             let bytes_max = limits.connection.answer_bytes_max;
             let open = connections.open(serves, dialled.channel(), bytes_max, gate);

@@ -89,11 +89,17 @@ impl fmt::Display for Who {
     }
 }
 
-/// Proves that this listener is the launched process or a descendant.
+/// Proves that this listener is the launched process or a descendant, on a thread for what blocks.
 ///
 /// # Errors
-/// [`Impostor`] names the actual listener, or why it cannot be determined, and the remedy.
-pub fn prove_listener(launched: &Launched, listener: &Listener) -> Result<(), Impostor> {
+/// Names the actual listener, or why it cannot be determined, and the remedy.
+pub async fn prove_listener(launched: Launched, listener: Listener) -> Result<(), String> {
+    let proving = tokio::task::spawn_blocking(move || prove(&launched, &listener));
+    let proven = proving.await.map_err(|crash| format!("it cannot be proven who listens there: {crash}"));
+    proven?.map_err(|impostor| impostor.to_string())
+}
+
+fn prove(launched: &Launched, listener: &Listener) -> Result<(), Impostor> {
     let unproven = |reason: String| Impostor::Unproven { reason, launched: launched.pid };
     match listener {
         Listener::Socket { pid: None, .. } => Err(unproven(
@@ -217,11 +223,10 @@ mod tests {
     fn the_launched_process_and_what_it_made_are_proven_and_another_launch_is_not() {
         let (mut ours, mut other) = (process(TAG), process(ProcessTag::new([8; 16])));
         let pid = std::process::id();
-        assert_eq!(prove_listener(&launched(ours.id()), &socket_of(ours.id())), Ok(()));
-        assert_eq!(prove_listener(&launched(1_999_999_999), &socket_of(ours.id())), Ok(()), "by its tag");
-        assert_eq!(prove_listener(&launched(pid), &socket_of(other.id())), Ok(()), "by its parent");
-        let refused =
-            prove_listener(&launched(ours.id()), &socket_of(other.id())).expect_err("it is another");
+        assert_eq!(prove(&launched(ours.id()), &socket_of(ours.id())), Ok(()));
+        assert_eq!(prove(&launched(1_999_999_999), &socket_of(ours.id())), Ok(()), "by its tag");
+        assert_eq!(prove(&launched(pid), &socket_of(other.id())), Ok(()), "by its parent");
+        let refused = prove(&launched(ours.id()), &socket_of(other.id())).expect_err("it is another");
         let told = refused.to_string();
         for words in [&format!("process {} ", other.id()), "another launch", &format!("pid {}", ours.id())] {
             assert!(told.contains(words), "{told}");
@@ -230,10 +235,7 @@ mod tests {
             child.kill().expect("it runs");
             child.wait().expect("it ends");
         }
-        assert!(matches!(
-            prove_listener(&launched(ours.id()), &socket_of(ours.id())),
-            Err(Impostor::Unproven { .. })
-        ));
+        assert!(matches!(prove(&launched(ours.id()), &socket_of(ours.id())), Err(Impostor::Unproven { .. })));
     }
 
     #[test]
@@ -244,7 +246,7 @@ mod tests {
         let child = child.as_mut().expect("a process");
         let refused = (0..50).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(1));
-            prove_listener(&launched(1_999_999_999), &socket_of(child.id())).err()
+            prove(&launched(1_999_999_999), &socket_of(child.id())).err()
         });
         child.kill().expect("it runs");
         child.wait().expect("it ends");
@@ -256,18 +258,18 @@ mod tests {
         let pid = std::process::id();
         let user = rustix::process::geteuid().as_raw();
         let foreign = Listener::Socket { pid: Some(pid), user, file_owner: user + 1 };
-        assert!(matches!(prove_listener(&launched(pid), &foreign), Err(Impostor::ForeignSocket { .. })));
+        assert!(matches!(prove(&launched(pid), &foreign), Err(Impostor::ForeignSocket { .. })));
         let unseen = Listener::Socket { pid: None, user, file_owner: user };
-        assert!(matches!(prove_listener(&launched(pid), &unseen), Err(Impostor::Unproven { .. })));
+        assert!(matches!(prove(&launched(pid), &unseen), Err(Impostor::Unproven { .. })));
     }
 
     #[test]
     fn a_port_is_proven_by_the_process_that_has_its_socket_open_d24() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = Listener::Port(listener.local_addr().expect("it has one"));
-        assert_eq!(prove_listener(&launched(std::process::id()), &port), Ok(()));
+        assert_eq!(prove(&launched(std::process::id()), &port), Ok(()));
         let mut other = process(ProcessTag::new([8; 16]));
-        let refused = prove_listener(&launched(other.id()), &port);
+        let refused = prove(&launched(other.id()), &port);
         other.kill().expect("it runs");
         other.wait().expect("it ends");
         assert!(matches!(refused, Err(Impostor::Unproven { .. })), "{refused:?}");

@@ -9,11 +9,11 @@
 //! | is the task's process, a descendant of it, or in its process group, session or control group | accepted |
 //! | is any of these for another allocation | refused |
 //! | has ended, has process ids of its own (a container), or has the same `CSI_ENDPOINT` as the task | accepted: nothing is seen of where it comes from |
-//! | is any other process | refused |
+//! | is any other process | refused, unless any may listen ([`ListenerRule::Any`]) |
 //!
-//! Groups and sessions of the host itself prove nothing, since everything that it starts may be in them.
+//! A process is known by its id and start time: a task that has ended is never taken for a later process with its id. Groups and sessions of the host itself prove nothing, since everything that it starts may be in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use super::environment::{Environment, look_until_known};
 use super::listener::{Who, descends};
 use super::system::ProcessStatus;
 use crate::goplugin::Listener;
-use crate::vocabulary::AllocationId;
+use crate::vocabulary::{AllocationId, ListenerRule};
 
 /// Where a plugin is told to listen.
 const ENDPOINT_VARIABLE: &str = "CSI_ENDPOINT";
@@ -31,7 +31,8 @@ const ENDPOINT_VARIABLE: &str = "CSI_ENDPOINT";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{who} listens there, which belongs neither to the process of allocation {allocation} (pid {task}) nor to its process group; \
-     nothing was said to it. Give each plugin a socket of its own, and look what that process does there"
+     nothing was said to it. Give each plugin a socket of its own, and look what that process does there. If it is the plugin, started by \
+     a container runtime or systemd for instance, set listener = \"any\" for this allocation"
 )]
 pub struct Intruder {
     /// The process that listens.
@@ -44,47 +45,82 @@ pub struct Intruder {
 
 /// The processes of allocations, as far as the host program says. Clones share them; it can be used from any thread.
 #[derive(Debug, Clone, Default)]
-pub struct TaskProcesses(Arc<Mutex<BTreeMap<AllocationId, u32>>>);
+pub struct TaskProcesses(Arc<Mutex<Known>>);
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    tasks: BTreeMap<AllocationId, Task>,
+    /// Anybody may listen at the sockets of these.
+    open: BTreeSet<AllocationId>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Task {
+    pid: u32,
+    /// Its start time. `None` if it had ended when it was added.
+    started_ticks: Option<u64>,
+}
 
 impl TaskProcesses {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<AllocationId, u32>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         // Nothing panics while it is locked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The task of this allocation runs in this process, in place of a former one. From now on nobody else may listen at its socket.
     pub fn add(&self, allocation: AllocationId, pid: u32) {
-        self.known().insert(allocation, pid);
+        let started_ticks = Traits::of(pid).map(|process| process.status.started_ticks);
+        self.known().tasks.insert(allocation, Task { pid, started_ticks });
+    }
+
+    /// Says who may listen at the socket of this allocation, whichever process it has.
+    pub fn set_listener(&self, allocation: AllocationId, rule: ListenerRule) {
+        let open = &mut self.known().open;
+        match rule {
+            ListenerRule::Own => _ = open.remove(&allocation),
+            ListenerRule::Any => _ = open.insert(allocation),
+        }
     }
 
     /// This process of the allocation has ended. Another one that was added meanwhile stays.
     pub fn remove(&self, allocation: &AllocationId, pid: u32) {
-        let mut known = self.known();
-        if known.get(allocation) == Some(&pid) {
-            known.remove(allocation);
+        let tasks = &mut self.known().tasks;
+        if tasks.get(allocation).is_some_and(|task| task.pid == pid) {
+            tasks.remove(allocation);
         }
     }
 
-    /// Checks the listener at the socket of an allocation. Anybody may listen at that of an allocation without a known process.
+    /// Checks the listener at the socket of an allocation. Anybody may listen at that of an allocation without a known process. May block
+    /// for 200 ms: while a process executes another program, it shows nothing of itself.
     ///
     /// # Errors
     /// [`Intruder`] names both processes.
     pub fn check(&self, allocation: &AllocationId, listener: &Listener) -> Result<(), Intruder> {
-        let known = self.known().clone();
-        let (Some(task), Listener::Socket { pid: Some(pid), .. }) = (known.get(allocation), listener) else {
+        let Known { tasks, open } = self.known().clone();
+        let (Some(task), Listener::Socket { pid: Some(pid), .. }) = (tasks.get(allocation), listener) else {
             return Ok(());
         };
-        let Some(listening) = Traits::of(*pid) else { return Ok(()) };
-        let ours = Traits::of(std::process::id());
-        let is_of = |task: u32| {
-            let of_task = Traits::of(task);
-            of_task.is_some_and(|of_task| listening.belongs_to(&of_task, ours.as_ref()))
-        };
-        let is_of_another = || known.iter().any(|(other, pid)| other != allocation && is_of(*pid));
-        if is_of(*task) || (!is_of_another() && listening.may_belong_to(*task)) {
+        if open.contains(allocation) {
             return Ok(());
         }
-        Err(Intruder { who: Who::of(*pid, false), allocation: allocation.clone(), task: *task })
+        let Some(listening) = Traits::of(*pid) else { return Ok(()) };
+        let ours = Traits::of(std::process::id());
+        let is_of = |task: &Task| {
+            let of_task = task.traits();
+            of_task.is_some_and(|of_task| listening.belongs_to(&of_task, ours.as_ref()))
+        };
+        let is_of_another = || tasks.iter().any(|(other, task)| other != allocation && is_of(task));
+        if is_of(task) || (!is_of_another() && listening.may_belong_to(task)) {
+            return Ok(());
+        }
+        Err(Intruder { who: Who::of(*pid, false), allocation: allocation.clone(), task: task.pid })
+    }
+}
+
+impl Task {
+    /// What the kernel shows of it while it lives.
+    fn traits(&self) -> Option<Traits> {
+        Traits::of(self.pid).filter(|found| Some(found.status.started_ticks) == self.started_ticks)
     }
 }
 
@@ -117,13 +153,17 @@ impl Traits {
     }
 
     /// Whether nothing shows that it is somebody else.
-    fn may_belong_to(&self, task: u32) -> bool {
+    fn may_belong_to(&self, task: &Task) -> bool {
         let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        let namespaces: (Option<PathBuf>, _) = (namespace(self.pid), namespace(task));
+        let task = task.traits().map(|_| task.pid);
+        // A task that has ended shows no more than that it was started here.
+        let beside = task.unwrap_or_else(std::process::id);
+        let namespaces: (Option<PathBuf>, _) = (namespace(self.pid), namespace(beside));
         // That of another user's process cannot be read.
         if namespaces.0.is_none() || namespaces.0 != namespaces.1 {
             return true;
         }
+        let Some(task) = task else { return false };
         let endpoint = |found: &Environment| found.value(ENDPOINT_VARIABLE).map(<[u8]>::to_vec);
         let endpoint_of = |pid| look_until_known(vec![pid], |pid| Environment::look(pid, endpoint)).pop();
         let endpoint = endpoint_of(self.pid).flatten();
@@ -202,6 +242,40 @@ mod tests {
         task.kill().expect("it runs");
         task.wait().expect("it ends");
         assert_eq!(checked, [true, false]);
+    }
+
+    #[test]
+    fn a_later_process_with_the_id_of_a_task_is_not_taken_for_it_prc_01() {
+        let mut task = in_its_own_group("a");
+        let processes = TaskProcesses::default();
+        processes.add(id("a"), task.id());
+        assert_eq!(processes.check(&id("a"), &listens(task.id())), Ok(()));
+        let started = processes.known().tasks[&id("a")].started_ticks.expect("it runs");
+        // As if it had begun another time: the ids of processes are given out again.
+        processes.known().tasks.get_mut(&id("a")).expect("it was added").started_ticks = Some(started + 1);
+        let refused = processes.check(&id("a"), &listens(task.id()));
+        task.kill().expect("it runs");
+        task.wait().expect("it ends");
+        assert!(refused.is_err_and(|intruder| intruder.who.pid == task.id()));
+    }
+
+    #[test]
+    fn any_process_may_listen_where_that_is_said_and_the_refusal_names_the_choice() {
+        let (mut task, stranger) = (in_its_own_group("a"), daemon("b"));
+        let processes = TaskProcesses::default();
+        processes.add(id("a"), task.id());
+        let refused = processes.check(&id("a"), &listens(stranger));
+        processes.set_listener(id("a"), ListenerRule::Any);
+        let accepted = processes.check(&id("a"), &listens(stranger));
+        processes.set_listener(id("a"), ListenerRule::Own);
+        let again = processes.check(&id("a"), &listens(stranger));
+        end(stranger);
+        task.kill().expect("it runs");
+        task.wait().expect("it ends");
+        let told = refused.expect_err("it shows nothing of the task").to_string();
+        assert!(told.contains("set listener = \"any\" for this allocation"), "{told}");
+        assert_eq!(accepted, Ok(()));
+        assert!(again.is_err());
     }
 
     #[test]

@@ -45,7 +45,7 @@ const HEADERS_BYTES_MAX: u32 = 1024 * 1024;
 /// plugin was cut off.
 pub(crate) async fn connect_to_socket(
     endpoint: &SocketPath,
-    prove: impl FnOnce(&Listener) -> Result<(), String>,
+    prove: impl AsyncFnOnce(&Listener) -> Result<(), String>,
     on_end: impl FnOnce(Option<String>) + Send + 'static,
 ) -> Result<(SocketFile, Channel), Cause> {
     let socket = HeldSocket::open(endpoint)?;
@@ -54,17 +54,17 @@ pub(crate) async fn connect_to_socket(
     let peer = stream.peer_cred().map_err(|error| Cause::System { detail: error.to_string() })?;
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
     let listener = Listener::Socket { pid, user: peer.uid(), file_owner: socket.owner };
-    prove(&listener).map_err(|detail| Cause::Stranger { detail })?;
+    prove(&listener).await.map_err(|detail| Cause::Stranger { detail })?;
     Ok((socket.file, over(stream, on_end).await?))
 }
 
 /// Connects to a port of a plugin, and sends only after `prove` has accepted the listener.
 pub(crate) async fn connect_to_proven_port(
     address: SocketAddr,
-    prove: impl FnOnce(&Listener) -> Result<(), String>,
+    prove: impl AsyncFnOnce(&Listener) -> Result<(), String>,
 ) -> Result<Channel, Cause> {
     let stream = stream_to_port(address).await?;
-    prove(&Listener::Port(address)).map_err(|detail| Cause::Stranger { detail })?;
+    prove(&Listener::Port(address)).await.map_err(|detail| Cause::Stranger { detail })?;
     over(stream, |_| ()).await
 }
 

@@ -12,6 +12,8 @@ use super::{Cause, Denial, SocketFile};
 use crate::vocabulary::SocketPath;
 use crate::vocabulary::text::from_bytes;
 
+/// The descriptors of this process.
+const DESCRIPTORS: &str = "/proc/self/fd";
 /// The limit of what an error shows of the path that a link leads to, in bytes.
 const LINK_BYTES_MAX: usize = 256;
 
@@ -44,7 +46,7 @@ impl HeldSocket {
 
     /// The path that leads to this very file.
     pub(super) fn place(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
+        PathBuf::from(format!("{DESCRIPTORS}/{}", self.handle.as_raw_fd()))
     }
 }
 
@@ -82,6 +84,11 @@ fn not_found(path: &SocketPath, error: &io::Error) -> Cause {
 
 pub(super) fn not_connected(path: &SocketPath, error: &io::Error) -> Cause {
     match error.kind() {
+        io::ErrorKind::NotFound if !Path::new(DESCRIPTORS).is_dir() => Cause::System {
+            detail: format!(
+                "{DESCRIPTORS} is missing, through which a host connects to sockets; mount the process file system at /proc"
+            ),
+        },
         io::ErrorKind::NotFound => Cause::Absent,
         io::ErrorKind::PermissionDenied => denied(path, error),
         io::ErrorKind::ConnectionRefused => Cause::Refused,

@@ -14,6 +14,7 @@ use callboard_actors::process::{Executable, Launched, Lifetime, ProcessName, Pro
 use callboard_actors::processes::{Recalled, StopProcess};
 use callboard_actors::shell::{Address, Drills, FeedItem, IN_FLIGHT_MAX, Running, Settings, Subscription};
 use callboard_actors::vocabulary::{DriverName, Timestamp};
+use futures_util::future::LocalBoxFuture;
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -163,8 +164,8 @@ impl ProcessOwner for Fixture {
     }
 
     /// Every process of this fixture is this one.
-    fn prove(&self, _: &Launched, _: &Listener) -> Result<(), String> {
-        Ok(())
+    fn prove(&self, _: Launched, _: Listener) -> LocalBoxFuture<'static, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn await_end(&self, _: ProcessName, tag: ProcessTag) -> Ordered {

@@ -35,6 +35,6 @@ pub use hex::hex;
 pub use names::{AllocationId, DriverName, MalformedName, NAME_BYTES_MAX, PluginName, TaskName};
 pub use number::{Attempt, Generation, RegistrationNumber, RunNumber};
 pub use plugin::{PluginKey, PluginType, Role, UnknownPluginType};
-pub use probing::{Probing, Probings};
+pub use probing::{ListenerRule, Probing, Probings};
 pub use registration::Registration;
 pub use time::{Moment, Timestamp};

@@ -1,10 +1,30 @@
 //! How the plugin of an allocation is probed, where that differs from the rest of the host.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::AllocationId;
+
+/// Who may listen at the socket of an allocation whose process is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ListenerRule {
+    /// That process, or one that shows that it belongs to it.
+    #[default]
+    Own,
+    /// Any process: one that a container runtime or systemd started shows nothing of where it belongs.
+    Any,
+}
+
+impl fmt::Display for ListenerRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own => "own",
+            Self::Any => "any",
+        })
+    }
+}
 
 /// How the plugin of an allocation is probed. `None`: as the host does everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -19,6 +39,8 @@ pub struct Probing {
     pub restart_grace: Option<Duration>,
     /// Whether an answer with a harmless deviation from the specification is refused instead of remarked on (C030, C147).
     pub strict: Option<bool>,
+    /// Who may listen at its socket.
+    pub listener: ListenerRule,
 }
 
 /// How the plugins of these allocations are probed.
