@@ -1,20 +1,32 @@
-//! Copies the output of all processes to their logs, on one thread: disks are slow, and a plugin that floods its output must not block the
-//! host. A thread for each process would cost a host of a thousand plugins a thousand threads.
+//! Copies the output of all processes to their logs: disks are slow, and a plugin that floods its output must not block the host. A
+//! thread for each process would cost a host of a thousand plugins a thousand threads.
 //!
-//! The thread exists while a pipe is open. It reads a chunk of each pipe in its turn, so nobody's output waits for all of another one's. A
-//! disk that hangs stops it; then processes wait when their pipes are full, as they would for that disk themselves.
+//! ```text
+//!  pipes ──► reader: a chunk of each in its turn ──► queue ──► writer ──► logs
+//!                 ▲                                              │
+//!                 └────────── the log is free again ◄────────────┘
+//! ```
+//!
+//! Both threads exist while a pipe is open. The reader never touches a disk. A log that has not taken a chunk within [`HUNG_AFTER`] hangs:
+//! until it takes it, what its process writes is read and left out, so that the process does not wait, and the log says how much. The
+//! writer is then replaced, so that a hanging log costs a thread and holds up no other.
+
+mod writer;
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::OwnedFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use tokio::sync::oneshot;
 
+use self::writer::{Writers, Written};
 use super::log::LogFile;
 use super::tail::Tail;
 
@@ -23,13 +35,21 @@ const CHUNK_BYTES: usize = 16 * 1_024;
 const STACK_BYTES: usize = 128 * 1_024;
 /// How many pipes are looked at in one go.
 const EVENTS_MAX: usize = 64;
+/// How long a log may take for a chunk before it hangs.
+const HUNG_AFTER: Duration = Duration::from_secs(1);
+/// How often that is looked at.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+/// The number by which the writer wakes the reader.
+const WAKE: u64 = u64::MAX;
+/// One event for each pipe, and no other one until it is asked for again.
+const ONE: EventFlags = EventFlags::IN.union(EventFlags::ONESHOT);
 
 /// All pipes that are open.
 static COPIES: Mutex<Copies> =
     Mutex::new(Copies { events: None, waiting: BTreeMap::new(), open: 0, next: 0 });
 
 struct Copies {
-    /// What the thread waits for; `None` without a thread.
+    /// What the reader waits for; `None` without a reader.
     events: Option<Arc<OwnedFd>>,
     /// All but the one that is being read.
     waiting: BTreeMap<u64, Copy>,
@@ -39,24 +59,19 @@ struct Copies {
 
 struct Copy {
     pipe: PipeReader,
-    log: LogFile,
+    place: Place,
     tail: Tail,
     told: oneshot::Sender<()>,
 }
 
-impl Copy {
-    /// Reads what is there, but not more than a chunk. False when the last writer has closed the pipe.
-    fn read_on(&mut self, chunk: &mut [u8]) -> bool {
-        match self.pipe.read(chunk) {
-            Ok(length @ 1..) => {
-                self.tail.push(&chunk[..length]);
-                self.log.append(&chunk[..length]);
-                true
-            }
-            Err(error) => error.kind() == io::ErrorKind::Interrupted,
-            Ok(0) => false,
-        }
-    }
+/// Where the log of a copy is.
+enum Place {
+    /// Here.
+    Free(LogFile),
+    /// With the writer, which has had it since then.
+    Writing(Instant),
+    /// With the writer for too long. So many bytes were left out since.
+    Hung { since: Instant, left_out: u64 },
 }
 
 /// Never held while anything is read or written.
@@ -74,55 +89,150 @@ pub(super) fn copy(pipe: PipeReader, log: LogFile, tail: Tail) -> io::Result<one
     };
     let number = copies.next;
     copies.next += 1;
-    epoll::add(&*events, &pipe, EventData::new_u64(number), EventFlags::IN)?;
+    epoll::add(&*events, &pipe, EventData::new_u64(number), ONE)?;
     copies.open += 1;
-    copies.waiting.insert(number, Copy { pipe, log, tail, told });
+    copies.waiting.insert(number, Copy { pipe, place: Place::Free(log), tail, told });
     Ok(ended)
 }
 
-/// Begins the thread. Without a pipe it waits for the first one.
+/// Begins the threads. Without a pipe they wait for the first one.
 fn begin(copies: &mut Copies) -> io::Result<Arc<OwnedFd>> {
     let events = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
-    let waited_for = Arc::clone(&events);
+    let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+    epoll::add(&*events, &*wake, EventData::new_u64(WAKE), EventFlags::IN)?;
+    let (written, returned) = channel();
+    let writers = Writers::start(written, Arc::clone(&wake))?;
+    let reader = Reader { events: Arc::clone(&events), wake, writers, returned, looked: Instant::now() };
     let thread = std::thread::Builder::new().name("process logs".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(move || run(&waited_for))?;
+    thread.spawn(move || reader.run())?;
     copies.events = Some(Arc::clone(&events));
     Ok(events)
 }
 
-fn run(events: &OwnedFd) {
-    let (mut ready, mut chunk) = (Vec::<Event>::with_capacity(EVENTS_MAX), vec![0; CHUNK_BYTES]);
-    loop {
-        match epoll::wait(events, spare_capacity(&mut ready), None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => panic!("waiting for the output of processes failed: {error}"),
+struct Reader {
+    events: Arc<OwnedFd>,
+    wake: Arc<OwnedFd>,
+    writers: Writers,
+    returned: Receiver<Written>,
+    /// When it was looked for logs that hang.
+    looked: Instant,
+}
+
+impl Reader {
+    fn run(mut self) {
+        let (mut ready, mut chunk) = (Vec::<Event>::with_capacity(EVENTS_MAX), vec![0; CHUNK_BYTES]);
+        loop {
+            let limit = self.writers.has_work().then_some(&LOOK_EVERY);
+            match epoll::wait(&*self.events, spare_capacity(&mut ready), limit) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => panic!("waiting for the output of processes failed: {error}"),
+            }
+            for event in ready.drain(..) {
+                let number = event.data.u64();
+                if number == WAKE {
+                    // Only its number counts, which is read with it.
+                    let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
+                } else if self.read_on(number, &mut chunk) {
+                    return;
+                }
+            }
+            while let Ok(Written { number, log }) = self.returned.try_recv() {
+                self.is_free(number, log);
+            }
+            if self.looked.elapsed() >= HUNG_AFTER / 2 {
+                self.looked = Instant::now();
+                self.look_for_hung();
+            }
         }
-        for event in ready.drain(..) {
-            let number = event.data.u64();
+    }
+
+    /// Reads what is there, but not more than a chunk. True when that was the end of the last pipe.
+    fn read_on(&mut self, number: u64, chunk: &mut [u8]) -> bool {
+        let taken = copies().waiting.remove(&number);
+        let Some(mut copy) = taken else { return false };
+        let length = match copy.pipe.read(chunk) {
+            Ok(0) => return self.close(copy),
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(_) => return self.close(copy),
+        };
+        copy.tail.push(&chunk[..length]);
+        copy.place = match copy.place {
+            Place::Free(log) if length > 0 => {
+                self.writers.take(number, log, chunk[..length].to_vec());
+                Place::Writing(Instant::now())
+            }
+            Place::Hung { since, left_out } => Place::Hung { since, left_out: left_out + length as u64 },
+            place => place,
+        };
+        self.put_back(number, copy);
+        false
+    }
+
+    /// Keeps a copy. Its pipe is read on unless its log is about to take a chunk.
+    fn put_back(&self, number: u64, copy: Copy) {
+        if !matches!(copy.place, Place::Writing(_)) {
+            let asked = epoll::modify(&*self.events, &copy.pipe, EventData::new_u64(number), ONE);
+            asked.expect("the pipe was added, and is open");
+        }
+        copies().waiting.insert(number, copy);
+    }
+
+    fn is_free(&mut self, number: u64, log: LogFile) {
+        let taken = copies().waiting.remove(&number);
+        // A pipe that is closed needs no log any more.
+        let Some(mut copy) = taken else { return };
+        copy.place = match copy.place {
+            Place::Hung { since, left_out: left_out @ 1.. } => {
+                let seconds = since.elapsed().as_secs();
+                tracing::warn!(path = %log.path().display(), left_out, seconds, "the log of a process is written again");
+                let notice =
+                    format!("\n[{left_out} bytes left out: this log could not be written for {seconds} s]\n");
+                self.writers.take(number, log, notice.into_bytes());
+                Place::Writing(Instant::now())
+            }
+            Place::Free(_) | Place::Writing(_) | Place::Hung { .. } => Place::Free(log),
+        };
+        self.put_back(number, copy);
+    }
+
+    /// Reads on where a log hangs, and has the others written.
+    fn look_for_hung(&mut self) {
+        let is_hung =
+            |copy: &Copy| matches!(copy.place, Place::Writing(since) if since.elapsed() >= HUNG_AFTER);
+        let hung: Vec<u64> =
+            copies().waiting.iter().filter(|(_, copy)| is_hung(copy)).map(|(number, _)| *number).collect();
+        for number in hung {
             let taken = copies().waiting.remove(&number);
             let Some(mut copy) = taken else { continue };
-            // What goes wrong with one log costs nobody else's.
-            let read = catch_unwind(AssertUnwindSafe(|| copy.read_on(&mut chunk)));
-            if read.unwrap_or(false) {
-                copies().waiting.insert(number, copy);
-                continue;
+            if let Place::Writing(since) = copy.place {
+                copy.place = Place::Hung { since, left_out: 0 };
             }
-            // A process between fork and exec may have the pipe too, so that closing it is not enough.
-            let _ = epoll::delete(events, &copy.pipe);
-            // The receiver may be gone.
-            let _ = copy.told.send(());
-            let mut copies = copies();
-            copies.open -= 1;
-            if copies.open == 0 {
-                copies.events = None;
-                return;
-            }
+            self.put_back(number, copy);
         }
+        self.writers.replace_hung();
+    }
+
+    fn close(&self, copy: Copy) -> bool {
+        // A process between fork and exec may have the pipe too, so that closing it is not enough.
+        let _ = epoll::delete(&*self.events, &copy.pipe);
+        if let Place::Hung { left_out, .. } = copy.place {
+            tracing::warn!(left_out, "the log of a process that has ended could not be written");
+        }
+        // The receiver may be gone.
+        let _ = copy.told.send(());
+        let mut copies = copies();
+        copies.open -= 1;
+        if copies.open == 0 {
+            copies.events = None;
+        }
+        copies.open == 0
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write;
 
     use super::super::log::{LogSpec, open};
@@ -161,6 +271,40 @@ mod tests {
             assert!(log.lines().all(|line| line.ends_with(&format!(" of {number}"))), "{log}");
             assert_eq!(tail.last_words(), Some(format!("line 9 of {number}")));
         }
+    }
+
+    #[test]
+    fn a_log_that_hangs_holds_up_neither_its_process_nor_another_log() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (mut disk, hanging) = io::pipe().expect("a pipe");
+        let hung = LogFile::over(File::from(OwnedFd::from(hanging)));
+        let ((loud, mut writing), (quiet, mut speaking)) =
+            (io::pipe().expect("a pipe"), io::pipe().expect("a pipe"));
+        let loud_ended = copy(loud, hung, Tail::default()).expect("it is copied");
+        // The pipe in the place of a disk takes 64 KiB, and so does that of the process.
+        writing.write_all(&vec![b'x'; 1_024 * 1_024]).expect("it is read");
+        let log = open(&LogSpec::at(directory.path().join("quiet"))).expect("it opens");
+        let quiet_ended = copy(quiet, log, Tail::default()).expect("it is copied");
+        speaking.write_all(b"a quiet word\n").expect("it is read");
+        drop(speaking);
+        quiet_ended.blocking_recv().expect("its end is told while the other log hangs");
+        assert_eq!(
+            std::fs::read_to_string(directory.path().join("quiet")).expect("the log"),
+            "a quiet word\n"
+        );
+
+        let mut read = Vec::new();
+        while !String::from_utf8_lossy(&read).contains("bytes left out: this log could not be written for") {
+            let mut chunk = [0; CHUNK_BYTES];
+            let length = disk.read(&mut chunk).expect("it is open");
+            read.extend_from_slice(&chunk[..length]);
+        }
+        writing.write_all(b"it goes on\n").expect("it is read");
+        drop(writing);
+        let mut rest = String::new();
+        disk.read_to_string(&mut rest).expect("the log is closed with its pipe");
+        assert!(rest.ends_with("it goes on\n"), "{rest}");
+        loud_ended.blocking_recv().expect("its end is told");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 /// The destination of a process's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSpec {
@@ -45,6 +47,16 @@ impl LogFile {
         Ok(Self { spec, file, length, is_failing: false })
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.spec.path
+    }
+
+    /// A log that is already open.
+    #[cfg(test)]
+    pub(super) fn over(file: File) -> Self {
+        Self { spec: LogSpec::at("/open"), file, length: 0, is_failing: false }
+    }
+
     /// Appends to the log. A full disk loses lines, but does not affect the process or the host.
     pub(super) fn append(&mut self, bytes: &[u8]) {
         match self.try_append(bytes) {
@@ -77,10 +89,17 @@ fn rotated(path: &Path) -> PathBuf {
 }
 
 fn open_end(path: &Path) -> io::Result<(File, u64)> {
-    let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).expect("the flag has a small value");
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_follow).open(path)?;
-    let length = file.metadata()?.len();
-    Ok((file, length))
+    // What is no file could block whoever opens or writes it.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no file; look what it is and remove it",
+        ));
+    }
+    Ok((file, found.len()))
 }
 
 #[cfg(test)]
@@ -109,5 +128,16 @@ mod tests {
         std::os::unix::fs::symlink(directory.path().join("elsewhere"), &path).expect("a link");
         assert!(open(&LogSpec::at(&path)).is_err());
         assert!(!directory.path().join("elsewhere").exists());
+    }
+
+    #[test]
+    fn what_is_no_file_in_the_place_of_a_log_is_refused_at_once() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("a.log");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+            .expect("a pipe");
+        assert!(open(&LogSpec::at(&path)).is_err(), "nobody reads it");
+        let _reader = OpenOptions::new().read(true).write(true).open(&path).expect("it opens");
+        assert!(open(&LogSpec::at(&path)).is_err_and(|error| error.to_string().contains("it is no file")));
     }
 }

@@ -1,0 +1,133 @@
+//! Writes chunks to logs, on a thread that is replaced when a log hangs.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::super::log::LogFile;
+use super::{HUNG_AFTER, STACK_BYTES};
+
+/// How many writers may hang before no more are started: a whole disk hangs, and others of its logs would only follow.
+const HUNG_MAX: usize = 16;
+
+/// A log that has taken its chunk.
+pub(super) struct Written {
+    pub(super) number: u64,
+    pub(super) log: LogFile,
+}
+
+struct Order {
+    number: u64,
+    log: LogFile,
+    chunk: Vec<u8>,
+}
+
+/// What a writer is doing, as the reader sees it.
+#[derive(Default)]
+struct Doing {
+    /// The log that it writes to, and since when.
+    now: Option<(std::path::PathBuf, Instant)>,
+    /// Another writer has taken its place.
+    is_replaced: bool,
+}
+
+/// What all writers share.
+struct Shared {
+    orders: Mutex<Receiver<Order>>,
+    written: Sender<Written>,
+    wake: Arc<OwnedFd>,
+    /// Chunks that were ordered and are not written.
+    open: AtomicUsize,
+    /// Writers that were replaced and still run.
+    hung: AtomicUsize,
+}
+
+pub(super) struct Writers {
+    orders: Sender<Order>,
+    shared: Arc<Shared>,
+    doing: Arc<Mutex<Doing>>,
+}
+
+impl Writers {
+    /// Starts the first writer. What it has written is sent to `written`, and `wake` becomes readable.
+    pub(super) fn start(written: Sender<Written>, wake: Arc<OwnedFd>) -> io::Result<Self> {
+        let (orders, received) = channel();
+        let (open, hung) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { orders: Mutex::new(received), written, wake, open, hung });
+        let doing = start(&shared)?;
+        Ok(Self { orders, shared, doing })
+    }
+
+    /// Has a chunk written.
+    pub(super) fn take(&self, number: u64, log: LogFile, chunk: Vec<u8>) {
+        self.shared.open.fetch_add(1, Ordering::AcqRel);
+        let order = Order { number, log, chunk };
+        assert!(self.orders.send(order).is_ok(), "the queue is shared by the writers and this");
+    }
+
+    /// Whether something is to be written.
+    pub(super) fn has_work(&self) -> bool {
+        self.shared.open.load(Ordering::Acquire) > 0
+    }
+
+    /// Starts another writer in the place of one that hangs. If none can be started, that is tried again later.
+    pub(super) fn replace_hung(&mut self) {
+        let mut doing = lock(&self.doing);
+        let path = match &doing.now {
+            Some((path, since)) if since.elapsed() >= HUNG_AFTER => path.display().to_string(),
+            Some(_) | None => return,
+        };
+        if self.shared.hung.load(Ordering::Acquire) >= HUNG_MAX {
+            return;
+        }
+        let Ok(next) = start(&self.shared) else { return };
+        doing.is_replaced = true;
+        self.shared.hung.fetch_add(1, Ordering::AcqRel);
+        drop(doing);
+        self.doing = next;
+        tracing::warn!(
+            path,
+            "the log of a process hangs: what the process writes is left out until the disk takes it"
+        );
+    }
+}
+
+fn lock(doing: &Mutex<Doing>) -> std::sync::MutexGuard<'_, Doing> {
+    doing.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start(shared: &Arc<Shared>) -> io::Result<Arc<Mutex<Doing>>> {
+    let (shared, doing) = (Arc::clone(shared), Arc::<Mutex<Doing>>::default());
+    let known = Arc::clone(&doing);
+    let thread = std::thread::Builder::new().name("process writer".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(move || write_all(&shared, &known))?;
+    Ok(doing)
+}
+
+/// Writes until nobody orders anything any more, or another writer has taken its place.
+fn write_all(shared: &Shared, doing: &Mutex<Doing>) {
+    loop {
+        let next = shared.orders.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Order { number, mut log, chunk }) = next else { return };
+        lock(doing).now = Some((log.path().to_owned(), Instant::now()));
+        // What goes wrong with one log costs nobody else's.
+        let _ = catch_unwind(AssertUnwindSafe(|| log.append(&chunk)));
+        let is_replaced = {
+            let mut doing = lock(doing);
+            doing.now = None;
+            doing.is_replaced
+        };
+        shared.open.fetch_sub(1, Ordering::AcqRel);
+        // The reader may have ended.
+        let _ = shared.written.send(Written { number, log });
+        let _ = rustix::io::write(&*shared.wake, &1_u64.to_ne_bytes());
+        if is_replaced {
+            shared.hung.fetch_sub(1, Ordering::AcqRel);
+            return;
+        }
+    }
+}
