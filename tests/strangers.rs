@@ -2,9 +2,11 @@
 
 mod program;
 
+use std::cell::RefCell;
+use std::fs::File;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use callboard::actors::ownership::default_marks_dir;
 use program::{CALLBOARD, Stage, TIMEOUT, refusal, until_true};
@@ -64,23 +66,37 @@ fn a_plugin_that_shows_nothing_of_its_task_serves_only_where_any_may_listen_sec_
     });
     let listener = |name: &str| program::task(&status, name)["watching"]["listener"].clone();
     assert_eq!((listener("own"), listener("any")), ("own".into(), "any".into()));
-    // The host ends only what shows that it is its own.
-    for (_, pid) in plugins_at(&stage.data_dir()) {
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
-    }
 }
 
-/// The processes of plugins whose arguments name this directory.
-fn plugins_at(directory: &Path) -> Vec<(String, rustix::process::Pid)> {
-    let entries = std::fs::read_dir("/proc").expect("it is mounted").filter_map(Result::ok);
-    let of = |entry: std::fs::DirEntry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        (line.contains("hostpath") && line.contains(directory.to_str()?))
-            .then(|| Some((line, rustix::process::Pid::from_raw(pid)?)))?
-    };
-    entries.filter_map(of).collect()
+#[test]
+fn a_host_with_mounts_of_its_own_starts_at_the_path_of_another_one_p5() {
+    let stage = Stage::new("");
+    let host = stage.run();
+    until_true("it runs", TIMEOUT, || host.log().contains("the host runs"));
+    let (outer, config) = (stage.directory.path(), stage.config());
+    // As in another container, the directory above has other contents there.
+    let script = format!(
+        "cat {config:?} > /tmp/host.toml.$$ && mount -t tmpfs -o mode=0700 tmpfs {outer:?} && \
+         mv /tmp/host.toml.$$ {config:?} && exec {CALLBOARD} run --config {config:?}"
+    );
+    let mut second = Command::new("unshare");
+    second.args(["--mount", "--propagation", "private", "sh", "-c", &script]);
+    let log = outer.join("second.log");
+    second.stdout(Stdio::null()).stderr(File::create(&log).expect("a file"));
+    let second = RefCell::new(second.spawn().expect("it starts"));
+    let said = || std::fs::read_to_string(&log).expect("its log");
+    until_true("the second host runs or is refused", TIMEOUT, || {
+        said().contains("the host runs") || second.borrow_mut().try_wait().expect("it is our child").is_some()
+    });
+    let is_possible = !said().contains("unshare failed") && !said().contains("permission denied");
+    // One that was refused has ended already.
+    let _ = second.borrow_mut().kill();
+    second.borrow_mut().wait().expect("it is our child");
+    if !is_possible {
+        eprintln!("NOT RUN: mounts of its own need root");
+        return;
+    }
+    assert!(said().contains("the host runs"), "{}", said());
 }
 
 /// The status of a host by its socket, wherever that is by now.

@@ -4,6 +4,7 @@
 //! The file stays when its host ends, and names the data directory that had the mark last, since processes of that host may
 //! live on. It is on a file system that is cleared at reboot, as are the processes.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::deciding::Former;
 use super::error::OwnershipError;
-use super::kept::{Kept, escaped};
+use super::kept::Kept;
 use super::{file, look_at, place};
 use crate::machine::{Locked, MACHINE, make_private};
 use crate::vocabulary::hex;
@@ -31,25 +32,32 @@ const TRIES: usize = 16;
 /// The limit of files that are checked for cleanup.
 const CLEARED_AT_ONCE: usize = 1_024;
 
-/// The locked mark of a running host, and the path of its data directory. Dropping it lets another data directory have them.
+/// The locked mark of a running host, and the place of its data directory. Dropping it lets another data directory have them.
 #[derive(Debug)]
 pub struct HeldMark {
     _lock: Locked,
-    _path: Option<Locked>,
+    _places: Vec<Locked>,
 }
 
 /// The default directory for marks: `marks` in [`MACHINE`] for root; for all others, and if that is not writable,
-/// `callboard/marks` in `$XDG_RUNTIME_DIR`. `None` if neither exists: hosts do not see each other then.
+/// `callboard/marks` in `$XDG_RUNTIME_DIR`, and without that variable in `/run/user/`*uid*. `None` if neither exists: hosts do not see each
+/// other then, which is logged.
 #[must_use]
 pub fn default_marks_dir() -> Option<PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     let of_machine = is_root.then(|| Path::new(MACHINE).join(MARKS));
     let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    let all = of_machine.into_iter().chain(of_user.map(|path| path.join("callboard").join(MARKS)));
+    let usual = || PathBuf::from(format!("/run/user/{}", rustix::process::geteuid().as_raw()));
+    let of_user = of_user.unwrap_or_else(usual).join("callboard").join(MARKS);
+    let all = of_machine.into_iter().chain([of_user]);
     let is_usable = |path: &PathBuf| match make_private(path) {
         Ok(()) => true,
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "it cannot be noted there which hosts run on this machine");
+            tracing::warn!(
+                path = %path.display(), %error,
+                "it cannot be noted there which hosts run on this machine: if it cannot elsewhere, a second host on a copy of the data \
+                 directory is not noticed, nor one at its path after it was removed or replaced"
+            );
             false
         }
     };
@@ -89,27 +97,29 @@ pub(super) fn hold(
     if let Err(error) = note(lock.file(), kept) {
         tracing::warn!(path = %path.display(), %error, "it is not noted which data directory this host has");
     }
-    let path = hold_path(marks, data_dir, kept, timeout)?;
-    Ok(Some(HeldMark { _lock: lock, _path: path }))
+    let mut places = Vec::new();
+    for path in files_of_place(marks, &place::path(&kept.place.path), &mount_namespace()) {
+        places.extend(hold_place(&path, data_dir, kept, timeout)?);
+    }
+    Ok(Some(HeldMark { _lock: lock, _places: places }))
 }
 
-/// Locks the path of the data directory. The lock in the directory itself does not exclude a second host when the directory was removed or
-/// replaced while the first one runs.
-fn hold_path(
-    marks: &Path,
+/// Locks a file that stands for the place of the data directory. The lock in the directory itself does not exclude a second host when the
+/// directory was removed or replaced while the first one runs.
+fn hold_place(
+    path: &Path,
     data_dir: &Path,
     kept: &Kept,
     timeout: Duration,
 ) -> Result<Option<Locked>, OwnershipError> {
-    let path = file_of_path(marks, &kept.place.path);
-    match locked(&path, timeout) {
+    match locked(path, timeout) {
         Ok(Some(lock)) => {
             if let Err(error) = note(lock.file(), kept) {
                 tracing::warn!(path = %path.display(), %error, "it is not noted which path this host has");
             }
             Ok(Some(lock))
         }
-        Ok(None) => Err(OwnershipError::Replaced { data_dir: data_dir.to_owned(), lock: path }),
+        Ok(None) => Err(OwnershipError::Replaced { data_dir: data_dir.to_owned(), lock: path.to_owned() }),
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "hosts that start on the same path later do not see this one");
             Ok(None)
@@ -117,9 +127,25 @@ fn hold_path(
     }
 }
 
-/// The file that stands for a path, as a [`Place`](super::kept::Place) has it.
-fn file_of_path(marks: &Path, path: &str) -> PathBuf {
-    marks.join(format!("{PATH_PREFIX}{}", hex(&Sha256::digest(path.as_bytes())[..16])))
+/// The mounts that this process sees, by which a path means the same to it as to another one.
+fn mount_namespace() -> OsString {
+    fs::read_link("/proc/self/ns/mnt").map(PathBuf::into_os_string).unwrap_or_default()
+}
+
+/// The files that stand for the place of a data directory: one for its path as these mounts show it, and one for its name in the directory
+/// above, which other mounts may show elsewhere. Containers that share this directory of marks have other directories at the same paths.
+fn files_of_place(marks: &Path, data_dir: &Path, mounts: &OsStr) -> Vec<PathBuf> {
+    let file = |parts: &[&[u8]]| {
+        let digest =
+            parts.iter().fold(Sha256::new(), |digest, part| digest.chain_update(part).chain_update([0]));
+        marks.join(format!("{PATH_PREFIX}{}", hex(&digest.finalize()[..16])))
+    };
+    let by_path = file(&[mounts.as_bytes(), data_dir.as_os_str().as_bytes()]);
+    let above = data_dir.parent().and_then(|above| fs::metadata(above).ok()).zip(data_dir.file_name());
+    let by_name = above.map(|(above, name)| {
+        file(&[&above.dev().to_le_bytes(), &above.ino().to_le_bytes(), name.as_bytes()])
+    });
+    [by_path].into_iter().chain(by_name).collect()
 }
 
 /// Checks that no host had its data at this path before the directory there was removed or replaced, without changing anything. For a
@@ -130,11 +156,14 @@ fn file_of_path(marks: &Path, path: &str) -> PathBuf {
 pub fn check_path(data_dir: &Path, marks: &Path) -> Result<(), OwnershipError> {
     let parent = data_dir.parent().and_then(|parent| parent.canonicalize().ok());
     let (Some(parent), Some(name)) = (parent, data_dir.file_name()) else { return Ok(()) };
-    let lock = file_of_path(marks, &escaped(parent.join(name).as_os_str().as_bytes()));
-    let Ok(file) = OpenOptions::new().read(true).open(&lock) else { return Ok(()) };
-    match Locked::within(file, Duration::ZERO) {
-        Ok(None) => Err(OwnershipError::Replaced { data_dir: data_dir.to_owned(), lock }),
-        Ok(Some(_)) | Err(_) => Ok(()),
+    let is_held = |lock: &PathBuf| {
+        let file = OpenOptions::new().read(true).open(lock);
+        file.and_then(|file| Locked::within(file, Duration::ZERO)).is_ok_and(|locked| locked.is_none())
+    };
+    let mut locks = files_of_place(marks, &parent.join(name), &mount_namespace()).into_iter();
+    match locks.find(is_held) {
+        Some(lock) => Err(OwnershipError::Replaced { data_dir: data_dir.to_owned(), lock }),
+        None => Ok(()),
     }
 }
 
@@ -202,5 +231,27 @@ fn clear(marks: &Path) {
             // A failure is retried by the next start.
             let _ = fs::remove_file(&path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_known_by_its_path_among_the_same_mounts_and_by_its_name_among_all_p5() {
+        let stage = tempfile::tempdir().unwrap();
+        let (here, there) = (stage.path().join("here"), stage.path().join("there"));
+        fs::create_dir(&here).unwrap();
+        let files =
+            |above: &Path, mounts: &str| files_of_place(stage.path(), &above.join("data"), mounts.as_ref());
+        let first = files(&here, "mnt:[1]");
+        assert_eq!(first.len(), 2);
+        // The directory above it is another one, as in another container, or since it was removed and made again.
+        fs::rename(&here, &there).unwrap();
+        fs::create_dir(&here).unwrap();
+        assert_eq!(files(&here, "mnt:[1]")[0], first[0], "the same path among the same mounts");
+        assert!(files(&here, "mnt:[2]").iter().all(|file| !first.contains(file)), "another container");
+        assert_eq!(files(&there, "mnt:[2]")[1], first[1], "the same directory under another path");
     }
 }
