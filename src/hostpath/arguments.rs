@@ -1,6 +1,7 @@
 //! The arguments of the plugin.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use callboard_actors::vocabulary::{Role, SocketPath};
 use callboard_proto::csi::v1 as wire;
@@ -47,13 +48,27 @@ pub struct HostpathArgs {
     #[arg(long)]
     pub without_controller: bool,
 
-    /// Claim a capability of the controller, by its name in the specification; may be given several times
+    /// Claim a capability of the controller, by its name in the specification; may be given several times [default: none, or all
+    /// that volumes can have]
     #[arg(long, value_name = "NAME", value_parser = controller_capability)]
     pub controller_capability: Vec<ControllerCapability>,
 
-    /// Claim a capability of the node service, by its name in the specification; may be given several times
+    /// Claim a capability of the node service, by its name in the specification; may be given several times [default: none, or all
+    /// that volumes can have]
     #[arg(long, value_name = "NAME", value_parser = node_capability)]
     pub node_capability: Vec<NodeCapability>,
+
+    /// Serve real volumes, kept in this directory
+    #[arg(long, value_name = "DIR")]
+    pub volumes: Option<PathBuf>,
+
+    /// The bytes that all volumes may have together [default: what the file system has]
+    #[arg(long, value_name = "BYTES", requires = "volumes", value_parser = clap::value_parser!(i64).range(0..))]
+    pub capacity: Option<i64>,
+
+    /// Another node that the controller knows; may be given several times
+    #[arg(long, value_name = "ID", requires = "volumes")]
+    pub other_node: Vec<String>,
 
     /// How to misbehave.
     #[command(flatten)]

@@ -52,6 +52,14 @@ pub enum HostpathError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The directory of the volumes cannot be used.
+    #[error("cannot keep volumes in {directory}")]
+    Volumes {
+        /// The directory.
+        directory: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
     /// It crashed, as requested.
     #[error("the plugin crashes with exit code {code}, as --exit-after demands")]
     Crash {
@@ -71,7 +79,8 @@ impl HostpathError {
             | Self::Listen { .. }
             | Self::Serve { .. }
             | Self::Signals { .. }
-            | Self::Mark { .. } => 1,
+            | Self::Mark { .. }
+            | Self::Volumes { .. } => 1,
         }
     }
 
@@ -80,7 +89,11 @@ impl HostpathError {
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Taken { .. } | Self::Serve { .. } | Self::Crash { .. } => true,
-            Self::Occupied { .. } | Self::Listen { .. } | Self::Signals { .. } | Self::Mark { .. } => false,
+            Self::Occupied { .. }
+            | Self::Listen { .. }
+            | Self::Signals { .. }
+            | Self::Mark { .. }
+            | Self::Volumes { .. } => false,
         }
     }
 }

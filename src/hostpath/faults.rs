@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::future::pending;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
-use callboard_actors::csi::{Code, Rpc};
+use callboard_actors::csi::Code;
 use clap::{Args, ValueEnum};
 use tokio::time::Instant;
 use tonic::Status;
 
+use super::call::Call;
 use super::error::HostpathError;
+use super::fault::{Action, Fault, Moment, code};
 use crate::duration::parse_duration;
 
 /// The faults. By default there are none.
@@ -31,12 +34,22 @@ pub struct FaultArgs {
     pub never_ready: bool,
 
     /// Never answer this call, for instance Probe; may be given several times
-    #[arg(long, value_name = "RPC", value_parser = rpc)]
-    pub hang: Vec<Rpc>,
+    #[arg(long, value_name = "CALL", value_parser = Call::named)]
+    pub hang: Vec<Call>,
 
     /// Answer this call with this error, for instance NodeGetInfo=UNIMPLEMENTED; may be given several times
-    #[arg(long, value_name = "RPC=CODE", value_parser = rpc_and_code)]
-    pub fail: Vec<(Rpc, Code)>,
+    #[arg(long, value_name = "CALL=CODE", value_parser = call_and_code)]
+    pub fail: Vec<(Call, Code)>,
+
+    /// A fault of one call: CALL=ACTION[,MOMENT][,WHEN]; may be given several times. ACTION is a gRPC code, hang, slow:DURATION,
+    /// die, forget (answer well and remember nothing) or lie (give an untrue answer). MOMENT is before the effect of the call, in
+    /// the middle of it, or after it. WHEN is nth:N, from:N (counted from 1) or chance:PERCENT.
+    #[arg(long, value_name = "FAULT", value_parser = Fault::parse, verbatim_doc_comment)]
+    pub fault: Vec<Fault>,
+
+    /// The seed of the faults with a chance
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub fault_seed: u64,
 
     /// Give invalid answers; may be given several times
     #[arg(long, value_name = "WHAT")]
@@ -86,6 +99,21 @@ pub(super) struct Faults {
     args: FaultArgs,
     born: Instant,
     renamed: bool,
+    calls: Mutex<Calls>,
+}
+
+/// How often each call has come, and the dice for the next.
+#[derive(Debug)]
+struct Calls {
+    counts: HashMap<Call, u64>,
+    dice: fastrand::Rng,
+}
+
+/// What goes wrong with one call.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    call: Call,
+    faults: Vec<(Action, Moment)>,
 }
 
 impl Faults {
@@ -96,21 +124,36 @@ impl Faults {
             let failed = |source: io::Error| HostpathError::Mark { file: file.clone(), source };
             fs::write(file, "").map_err(failed)?;
         }
-        Ok(Self { args: args.clone(), born: Instant::now(), renamed })
+        let dice = fastrand::Rng::with_seed(args.fault_seed);
+        let calls = Mutex::new(Calls { counts: HashMap::new(), dice });
+        Ok(Self { args: args.clone(), born: Instant::now(), renamed, calls })
     }
 
-    /// Runs before every answer: hangs or fails if that was requested for this call.
-    pub(super) async fn before(&self, rpc: Rpc) -> Result<(), Status> {
-        tracing::debug!(rpc = %rpc, "called");
-        if self.args.hang.contains(&rpc) {
-            pending::<()>().await;
-        }
-        match self.args.fail.iter().find(|(failing, _)| *failing == rpc) {
-            Some((_, code)) => {
-                Err(Status::new(code.number().into(), format!("{rpc} fails, as it was told to")))
-            }
-            None => Ok(()),
-        }
+    /// What goes wrong with the call that has just come.
+    pub(super) fn plan(&self, call: Call) -> Plan {
+        tracing::debug!(%call, "called");
+        // Nothing panics while it is locked.
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let Calls { counts, dice } = &mut *calls;
+        let number = counts.entry(call).or_default();
+        *number += 1;
+        let hangs = self.args.hang.iter().filter(|hanging| **hanging == call).map(|_| Action::Hang);
+        let fails = self.args.fail.iter().filter(|(failing, _)| *failing == call);
+        let always = hangs.chain(fails.map(|(_, code)| Action::Answer(*code)));
+        let always = always.map(|action| (action, Moment::Before));
+        let of_call = self.args.fault.iter().filter(|fault| fault.call == call);
+        let now = of_call.filter(|fault| fault.when.is_now(*number, || dice.f64()));
+        let now: Vec<_> = now.map(|fault| (fault.action, fault.moment)).collect();
+        Plan { call, faults: always.chain(now).collect() }
+    }
+
+    /// For a call without any effect: all that goes wrong with it.
+    pub(super) async fn before(&self, call: Call) -> Result<Plan, Status> {
+        let plan = self.plan(call);
+        plan.before().await?;
+        plan.middle();
+        plan.after().await?;
+        Ok(plan)
     }
 
     pub(super) fn ready(&self) -> bool {
@@ -155,15 +198,68 @@ impl Faults {
     }
 }
 
-fn rpc(name: &str) -> Result<Rpc, String> {
-    let names = || Rpc::ALL.map(Rpc::as_str).join(", ");
-    let named = Rpc::ALL.into_iter().find(|rpc| rpc.as_str() == name);
-    named.ok_or_else(|| format!("expected one of {}", names()))
+impl Plan {
+    /// What goes wrong before the call has any effect.
+    ///
+    /// # Errors
+    /// The call fails.
+    pub(super) async fn before(&self) -> Result<(), Status> {
+        self.met(Moment::Before).await
+    }
+
+    /// What goes wrong after the first change that the call makes.
+    pub(super) fn middle(&self) {
+        if self.faults.contains(&(Action::Die, Moment::Middle)) {
+            self.die();
+        }
+    }
+
+    /// What goes wrong after the whole effect.
+    ///
+    /// # Errors
+    /// The call fails.
+    pub(super) async fn after(&self) -> Result<(), Status> {
+        self.met(Moment::After).await
+    }
+
+    async fn met(&self, moment: Moment) -> Result<(), Status> {
+        for (action, _) in self.faults.iter().filter(|(_, at)| *at == moment) {
+            match action {
+                Action::Answer(code) => {
+                    let text = format!("{} fails, as it was told to", self.call);
+                    return Err(Status::new(code.number().into(), text));
+                }
+                Action::Hang => pending().await,
+                Action::Slow(time) => tokio::time::sleep(*time).await,
+                Action::Die => self.die(),
+                Action::Forget | Action::Lie => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// As a crash: nothing is cleaned up.
+    fn die(&self) -> ! {
+        tracing::warn!(call = %self.call, "the plugin ends, as --fault demands");
+        std::process::exit(1)
+    }
+
+    /// Whether the call is to be forgotten.
+    pub(super) fn forgets(&self) -> bool {
+        self.does(Action::Forget)
+    }
+
+    /// Whether the answer is to be untrue.
+    pub(super) fn lies(&self) -> bool {
+        self.does(Action::Lie)
+    }
+
+    fn does(&self, action: Action) -> bool {
+        self.faults.iter().any(|(found, _)| *found == action)
+    }
 }
 
-fn rpc_and_code(text: &str) -> Result<(Rpc, Code), String> {
-    let (name, code) = text.split_once('=').ok_or("expected RPC=CODE, for instance Probe=INTERNAL")?;
-    let codes = || Code::ALL.map(Code::as_str).join(", ");
-    let coded = Code::ALL.into_iter().find(|known| known.as_str() == code);
-    Ok((rpc(name)?, coded.ok_or_else(|| format!("expected one of the codes {}", codes()))?))
+fn call_and_code(text: &str) -> Result<(Call, Code), String> {
+    let (name, wished) = text.split_once('=').ok_or("expected CALL=CODE, for instance Probe=INTERNAL")?;
+    Ok((Call::named(name)?, code(wished)?))
 }

@@ -1,15 +1,16 @@
 //! The identity service, which every plugin has and which a host calls first.
 
-use callboard_actors::csi::Rpc;
 use callboard_proto::csi::v1::identity_server::Identity;
 use callboard_proto::csi::v1::plugin_capability::service::Type as Offer;
-use callboard_proto::csi::v1::plugin_capability::{Service, Type};
+use callboard_proto::csi::v1::plugin_capability::volume_expansion::Type as Expansion;
+use callboard_proto::csi::v1::plugin_capability::{Service, Type, VolumeExpansion};
 use callboard_proto::csi::v1::{
     GetPluginCapabilitiesRequest, GetPluginCapabilitiesResponse, GetPluginInfoRequest, GetPluginInfoResponse,
     PluginCapability, ProbeRequest, ProbeResponse,
 };
 use tonic::{Request, Response, Status};
 
+use super::call::Call;
 use super::faults::{Garbage, UNKNOWN_CAPABILITY};
 use super::serve::Plugin;
 
@@ -20,7 +21,7 @@ impl Identity for Plugin {
         &self,
         _: Request<GetPluginInfoRequest>,
     ) -> Result<Response<GetPluginInfoResponse>, Status> {
-        self.faults.before(Rpc::PluginInfo).await?;
+        self.faults.before(Call::GetPluginInfo).await?;
         Ok(Response::new(GetPluginInfoResponse {
             name: self.faults.name(&self.args.name),
             vendor_version: self.args.plugin_version.clone(),
@@ -33,19 +34,23 @@ impl Identity for Plugin {
         &self,
         _: Request<GetPluginCapabilitiesRequest>,
     ) -> Result<Response<GetPluginCapabilitiesResponse>, Status> {
-        self.faults.before(Rpc::PluginCapabilities).await?;
+        self.faults.before(Call::GetPluginCapabilities).await?;
         let offered = [
             (!self.args.without_controller).then_some(Offer::ControllerService as i32),
+            self.offers_groups().then_some(Offer::GroupControllerService as i32),
             (!self.args.topology.is_empty()).then_some(Offer::VolumeAccessibilityConstraints as i32),
             self.faults.garbage(Garbage::UnknownCapabilities).then_some(UNKNOWN_CAPABILITY),
         ];
-        let capabilities = offered.into_iter().flatten().map(capability).collect();
+        let expansion = self.volumes.as_ref().map(|_| PluginCapability {
+            r#type: Some(Type::VolumeExpansion(VolumeExpansion { r#type: Expansion::Online as i32 })),
+        });
+        let capabilities = offered.into_iter().flatten().map(capability).chain(expansion).collect();
         Ok(Response::new(GetPluginCapabilitiesResponse { capabilities }))
     }
 
     /// Returns whether the plugin is ready. While it initializes it answers "not ready", which is not an error (C039).
     async fn probe(&self, _: Request<ProbeRequest>) -> Result<Response<ProbeResponse>, Status> {
-        self.faults.before(Rpc::Probe).await?;
+        self.faults.before(Call::Probe).await?;
         Ok(Response::new(ProbeResponse { ready: Some(self.faults.ready()) }))
     }
 }

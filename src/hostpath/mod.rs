@@ -8,14 +8,18 @@
 //!   serve       its lifecycle: wait, listen, serve until told to stop, remove the socket
 //!      socket   replaces the socket of a dead plugin, never of a living one
 //!   identity    its identity, its offers, whether it is ready    every plugin has this service
-//!   controller  the capabilities of its controller               controller and monolith
-//!   node        the capabilities of its node, and the node's id  node and monolith
+//!   controller  volumes and snapshots                            controller and monolith
+//!   group       snapshots of several volumes                     controller and monolith
+//!   node        volumes on its node, and the node's id           node and monolith
+//!   calls       how a call on volumes is answered: one at a time for each volume
+//!   volumes     what calls do, in a directory of the node
+//!   fault       a fault of one call, as it is told on the command line
 //!   faults      misbehaviour on request, for tests and demonstrations
 //! ```
 //!
 //! Each service is a trait generated from `csi.proto`. An unsupported call needs no code: the default of the trait is
-//! `UNIMPLEMENTED`, and so is the server's answer for a missing service. Volumes are unsupported; their capabilities are
-//! claimed only on request.
+//! `UNIMPLEMENTED`, and so is the server's answer for a missing service. Volumes are supported with `--volumes`; without it, their
+//! capabilities are claimed only on request.
 //!
 //! `examples/csi_plugin.rs` is the same without arguments and faults, in 40 lines.
 
@@ -25,14 +29,22 @@ mod serve;
 mod identity;
 
 mod controller;
+mod group;
 mod node;
+mod volumes;
 
+mod call;
+mod calls;
+
+mod fault;
 mod faults;
 mod socket;
 
 mod error;
 
 pub use arguments::HostpathArgs;
+pub use call::Call;
 pub use error::HostpathError;
+pub use fault::{Action, Fault, Moment, When};
 pub use faults::{FaultArgs, Garbage};
 pub use serve::serve;

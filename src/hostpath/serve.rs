@@ -1,12 +1,16 @@
 //! The lifecycle of the plugin: wait, listen, serve until told to stop, remove the socket.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::vocabulary::{Role, SocketPath};
 use callboard_proto::csi::v1::controller_server::ControllerServer;
+use callboard_proto::csi::v1::controller_service_capability::rpc::Type as ControllerClaim;
+use callboard_proto::csi::v1::group_controller_server::GroupControllerServer;
 use callboard_proto::csi::v1::identity_server::IdentityServer;
 use callboard_proto::csi::v1::node_server::NodeServer;
+use callboard_proto::csi::v1::node_service_capability::rpc::Type as NodeClaim;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -14,9 +18,12 @@ use tonic::transport::Server;
 use tonic::transport::server::Router;
 
 use super::arguments::HostpathArgs;
+use super::calls::InFlight;
 use super::error::HostpathError;
 use super::faults::Faults;
 use super::socket::Socket;
+use super::volumes::{Claims, Settings, Volumes};
+use super::{controller, node};
 use crate::plugin::accepted;
 
 /// The timeout for calls in flight at shutdown.
@@ -26,6 +33,47 @@ const STOP_GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Plugin {
     pub(super) args: HostpathArgs,
     pub(super) faults: Faults,
+    pub(super) controller_claims: Vec<ControllerClaim>,
+    pub(super) node_claims: Vec<NodeClaim>,
+    pub(super) volumes: Option<Arc<Volumes>>,
+    pub(super) in_flight: InFlight,
+}
+
+impl Plugin {
+    fn begin(args: HostpathArgs) -> Result<Self, HostpathError> {
+        let has_volumes = args.volumes.is_some();
+        let controller_claims = controller::claimed(&args.controller_capability, has_volumes);
+        let node_claims = node::claimed(&args.node_capability, has_volumes);
+        let claims = Claims {
+            attaches: controller_claims.contains(&ControllerClaim::PublishUnpublishVolume),
+            stages: node_claims.contains(&NodeClaim::StageUnstageVolume),
+            expands_on_node: node_claims.contains(&NodeClaim::ExpandVolume),
+        };
+        let open = |directory: &PathBuf| {
+            let settings = Settings {
+                directory: directory.clone(),
+                capacity: args.capacity,
+                nodes: std::iter::once(args.node_id()).chain(args.other_node.iter().cloned()).collect(),
+                attached_max: args.max_volumes,
+                topology: args.topology(),
+                claims,
+            };
+            let failed = |source| HostpathError::Volumes { directory: directory.clone(), source };
+            Volumes::open(settings).map(Arc::new).map_err(failed)
+        };
+        let volumes = args.volumes.as_ref().map(open).transpose()?;
+        let (faults, in_flight) = (Faults::begin(&args.faults)?, InFlight::default());
+        Ok(Self { args, faults, controller_claims, node_claims, volumes, in_flight })
+    }
+
+    pub(super) const fn has_volumes(&self) -> bool {
+        self.volumes.is_some()
+    }
+
+    /// Whether it takes snapshots of groups of volumes.
+    pub(super) fn offers_groups(&self) -> bool {
+        self.has_volumes() && self.controller_claims.contains(&ControllerClaim::CreateDeleteSnapshot)
+    }
 }
 
 /// Runs the plugin until SIGTERM or SIGINT arrives. Then calls in flight end within one second, and its socket is removed.
@@ -34,7 +82,7 @@ pub(super) struct Plugin {
 /// It cannot listen, the server fails, or it crashes as requested. The socket then stays; the next start removes it.
 pub async fn serve(args: HostpathArgs) -> Result<(), HostpathError> {
     let told_to_stop = told_to_stop(args.faults.ignore_sigterm)?;
-    let plugin = Arc::new(Plugin { faults: Faults::begin(&args.faults)?, args });
+    let plugin = Arc::new(Plugin::begin(args)?);
     tokio::select! {
         lived = live(&plugin, told_to_stop) => lived,
         code = plugin.faults.crash() => Err(HostpathError::Crash { code }),
@@ -67,9 +115,11 @@ fn services(plugin: &Arc<Plugin>) -> Router {
         Role::Node => (false, true),
         Role::Monolith => (true, true),
     };
+    let groups = controller && plugin.offers_groups();
     Server::builder()
         .add_service(IdentityServer::from_arc(plugin.clone()))
         .add_optional_service(controller.then(|| ControllerServer::from_arc(plugin.clone())))
+        .add_optional_service(groups.then(|| GroupControllerServer::from_arc(plugin.clone())))
         .add_optional_service(node.then(|| NodeServer::from_arc(plugin.clone())))
 }
 

@@ -26,6 +26,8 @@ pub(crate) static DRIVERS: GoPrograms = GoPrograms::of("go", &["./drivers"]);
 pub(crate) static STARTS: GoPrograms = GoPrograms::of("go", &["./starts"]);
 /// What the client of a Nomad agent does with a driver, on the older version.
 pub(crate) static NOMAD_CLIENT: GoPrograms = GoPrograms::of("go", &["./nomadclient"]);
+/// The official checks of a CSI plugin.
+pub(crate) static SANITY: GoPrograms = GoPrograms::of("sanity", &["."]);
 /// The drivers of a newer version, which need topology, cores and both halves of the resources; without `docker`.
 pub(crate) static NEWER_DRIVERS: GoPrograms = GoPrograms::of("go-newer", &["./drivers"]);
 

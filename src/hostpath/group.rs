@@ -1,0 +1,36 @@
+//! The group controller service: snapshots of several volumes that are taken together.
+
+use callboard_proto::csi::v1 as wire;
+use tonic::{Request, Response, Status};
+use wire::group_controller_server::GroupController;
+use wire::group_controller_service_capability::rpc::Type as Claim;
+use wire::group_controller_service_capability::{Rpc as Capability, Type};
+
+use super::call::Call;
+use super::calls::service;
+use super::serve::Plugin;
+use super::volumes::{id_of_group, snapshots};
+
+service! {
+    GroupController for plugin {
+        create_volume_group_snapshot(CreateVolumeGroupSnapshotRequest) -> CreateVolumeGroupSnapshotResponse {
+            CreateVolumeGroupSnapshot if plugin.offers_groups(), on |it| id_of_group(&it.name), do snapshots::create_group
+        }
+        delete_volume_group_snapshot(DeleteVolumeGroupSnapshotRequest) -> DeleteVolumeGroupSnapshotResponse {
+            DeleteVolumeGroupSnapshot if plugin.offers_groups(), on |it| it.group_snapshot_id.clone(), do snapshots::delete_group
+        }
+        get_volume_group_snapshot(GetVolumeGroupSnapshotRequest) -> GetVolumeGroupSnapshotResponse {
+            GetVolumeGroupSnapshot if plugin.offers_groups(), on |it| it.group_snapshot_id.clone(), do snapshots::get_group
+        }
+    }
+
+    async fn group_controller_get_capabilities(
+        &self,
+        _: Request<wire::GroupControllerGetCapabilitiesRequest>,
+    ) -> Result<Response<wire::GroupControllerGetCapabilitiesResponse>, Status> {
+        self.faults.before(Call::GroupControllerGetCapabilities).await?;
+        let number = Claim::CreateDeleteGetVolumeGroupSnapshot as i32;
+        let claimed = wire::GroupControllerServiceCapability { r#type: Some(Type::Rpc(Capability { r#type: number })) };
+        Ok(Response::new(wire::GroupControllerGetCapabilitiesResponse { capabilities: vec![claimed] }))
+    }
+}

@@ -1,0 +1,105 @@
+//! The node: volumes are staged, once for each node, and unstaged.
+
+use callboard_proto::csi::v1 as wire;
+use tonic::Status;
+
+use super::records::{OnNode, Staged, Volume};
+use super::{ATTACHED, Work, check, listing, mounts};
+
+pub(in crate::hostpath) fn stage(
+    work: &Work<'_>,
+    request: &wire::NodeStageVolumeRequest,
+) -> Result<wire::NodeStageVolumeResponse, Status> {
+    let id = check::given(&request.volume_id, "volume id")?;
+    let path = check::path(&request.staging_target_path, "staging path")?;
+    let capability = check::capability(request.volume_capability.as_ref())?;
+    let volume = listing::volume(work, id)?;
+    fits(&volume, capability.is_block)?;
+    is_attached(work, &volume, request.publish_context.get(ATTACHED))?;
+    let mut on_node = work.store.read::<OnNode>(id)?.unwrap_or_default();
+    match &on_node.staged {
+        Some(staged) if staged.path != path => {
+            let problem = format!("{id} is staged at {} already", staged.path.display());
+            return Err(Status::failed_precondition(problem));
+        }
+        Some(staged) if staged.capability != capability => {
+            return Err(Status::already_exists(format!("{id} is staged already, for another use")));
+        }
+        Some(_) | None => {}
+    }
+    if !path.is_dir() {
+        // C125
+        let problem =
+            format!("the staging path {} is no directory; it is made by the caller", path.display());
+        return Err(Status::failed_precondition(problem));
+    }
+    // After a boot the record is there, and the mount is not.
+    if !volume.is_block && !mounts::is_mounted(path)? {
+        if volume.is_in_memory {
+            mounts::memory(path, volume.capacity_bytes, false)?;
+        } else {
+            mounts::bind(&work.content(id), path, false)?;
+        }
+        work.changed();
+    }
+    on_node.staged = Some(Staged { path: path.to_owned(), capability });
+    work.store.write(id, &on_node)?;
+    Ok(wire::NodeStageVolumeResponse {})
+}
+
+pub(super) fn fits(volume: &Volume, is_block: bool) -> Result<(), Status> {
+    if volume.is_block == is_block {
+        return Ok(());
+    }
+    Err(Status::invalid_argument(format!("{} is a volume of the other access type", volume.id)))
+}
+
+/// Whether the controller has published the volume to this node, and the caller passes on what it said (C074, C121).
+pub(super) fn is_attached(work: &Work<'_>, volume: &Volume, told: Option<&String>) -> Result<(), Status> {
+    if !work.settings.claims.attaches {
+        return Ok(());
+    }
+    let node = work.node();
+    if !volume.attached.contains_key(node) {
+        let problem =
+            format!("{} is not attached to node {node}; publish it on the controller first", volume.id);
+        return Err(Status::failed_precondition(problem));
+    }
+    if told.is_none_or(|told| told != node) {
+        let problem = format!("the publish context is not the one that the controller gave for node {node}");
+        return Err(Status::invalid_argument(problem));
+    }
+    Ok(())
+}
+
+pub(in crate::hostpath) fn unstage(
+    work: &Work<'_>,
+    request: &wire::NodeUnstageVolumeRequest,
+) -> Result<wire::NodeUnstageVolumeResponse, Status> {
+    let id = check::given(&request.volume_id, "volume id")?;
+    let path = check::path(&request.staging_target_path, "staging path")?;
+    let answer = Ok(wire::NodeUnstageVolumeResponse {});
+    let Some(mut on_node) = work.store.read::<OnNode>(id)? else { return answer };
+    if on_node.staged.as_ref().is_none_or(|staged| staged.path != path) {
+        return answer;
+    }
+    if let Some(target) = on_node.published.keys().next() {
+        // C131
+        let problem = format!("{id} is published at {}; unpublish it first", target.display());
+        return Err(Status::failed_precondition(problem));
+    }
+    mounts::remove(path)?;
+    work.changed();
+    on_node.staged = None;
+    remembered(work, id, &on_node)?;
+    answer
+}
+
+/// Writes the record of the node, or removes one that says nothing any more.
+pub(super) fn remembered(work: &Work<'_>, id: &str, on_node: &OnNode) -> Result<(), Status> {
+    if *on_node == OnNode::default() {
+        work.store.remove::<OnNode>(id)
+    } else {
+        work.store.write(id, on_node)
+    }
+}

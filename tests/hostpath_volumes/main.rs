@@ -1,0 +1,12 @@
+//! The reference plugin with real volumes, called as a host calls it: mounts in a user and mount namespace of its own, so that it needs
+//! no root.
+
+#[path = "../support/go.rs"]
+mod go;
+mod stage;
+
+mod contents;
+mod faults;
+mod lives;
+mod official;
+mod wrong;
