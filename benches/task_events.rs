@@ -22,7 +22,6 @@ use callboard::plugin::{
 use callboard_actors::driver::client::{DriverClient, TaskId};
 use callboard_actors::driver::{SEQUENCE_ANNOTATION, STREAM_ANNOTATION, TaskEventItem, TaskKey};
 use callboard_actors::drivers::{ForgetTaskHandler, RegisterTaskHandler, Wanted};
-use callboard_actors::eventor::task_events;
 use callboard_actors::vocabulary::{AllocationId, TaskName};
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
@@ -217,7 +216,7 @@ impl Handlers {
         for task in 0..tasks {
             let allocation = AllocationId::new(format!("allocation-{task}")).expect("a good id");
             let key = TaskKey::new(allocation, TaskName::new("main").expect("a good name"));
-            let (sink, mut events) = task_events(KEPT, None);
+            let (sink, mut events) = host.task_journals().open(KEPT, None);
             let register = RegisterTaskHandler { driver: name("announcer"), task: key.clone(), sink };
             host.drivers().ask(register).await.expect("it runs").expect("not too many");
             keys.push(key);

@@ -10,7 +10,6 @@ use std::time::Duration;
 use callboard::actors::driver::client::{StartOutcome, TaskConfig, TaskExit, TaskId};
 use callboard::actors::driver::{DriverSpec, TaskEventItem, TaskKey};
 use callboard::actors::drivers::{AddDriver, ListDrivers, RegisterTaskHandler, Wanted};
-use callboard::actors::eventor::task_events;
 use callboard::actors::goplugin::HandshakeTerms;
 use callboard::actors::hclspec::{Config, Schema};
 use callboard::actors::process::{Executable, Lifetime, ProcessSpec};
@@ -56,7 +55,7 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
 
     // The event handler is registered before the task starts, and stays registered when the driver restarts.
     let key = TaskKey::new(AllocationId::new("a1")?, TaskName::new("main")?);
-    let (sink, mut events) = task_events(64, None);
+    let (sink, mut events) = host.task_journals().open(64, None);
     let handler = RegisterTaskHandler { driver: name.clone(), task: key.clone(), sink };
     host.drivers().ask(handler).await??;
     let reader = actix_rt::spawn(async move {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use callboard_actors::allocation::Layout;
 use callboard_actors::datadir::Lost;
 use callboard_actors::driver::client::DriverConnections;
+use callboard_actors::eventor::TaskJournals;
 use callboard_actors::lease::Connections;
 use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
 use callboard_actors::pauses::{self, Pause};
@@ -154,6 +155,7 @@ fn host(
         processes: Address::vacant("processes", limit),
         drivers: Address::vacant("drivers", limit),
         driver_connections: DriverConnections::default(),
+        task_journals: TaskJournals::default(),
         catalog: Address::vacant("catalog", limit),
         journal: options.journal.clone(),
         ended,

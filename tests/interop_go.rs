@@ -16,7 +16,7 @@ use callboard::actors::driver::client::{
 };
 use callboard::actors::driver::{DriverHealth, GapReason, TaskEventItem, TaskKey};
 use callboard::actors::drivers::{RegisterTaskHandler, Wanted};
-use callboard::actors::eventor::{TaskEvents, task_events};
+use callboard::actors::eventor::TaskEvents;
 use callboard::actors::goplugin::{
     Connection, Handshake, HandshakeScan, HandshakeTerms, Limits, LineReader, PluginConfig, PluginLine,
     ScanLimits,
@@ -210,7 +210,7 @@ async fn a_host_runs_a_driver_on_the_go_packages_and_brings_it_back_when_it_is_k
     assert_eq!(report.attributes["driver.echo.greeter"].to_string(), "the doorman");
 
     let task = TaskKey::new(id("a"), TaskName::new("main").unwrap());
-    let (sink, mut events) = task_events(100, None);
+    let (sink, mut events) = host.task_journals().open(100, None);
     let register = RegisterTaskHandler { driver: driver_name("echo"), task, sink };
     host.drivers().ask(register).await.unwrap().unwrap();
     let client = dispense_driver(&host).await;

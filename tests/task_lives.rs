@@ -14,7 +14,7 @@ use callboard::tasks::{
 };
 use callboard_actors::driver::client::{TaskExit, TaskHandle};
 use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
-use callboard_actors::eventor::TaskEventSink;
+use callboard_actors::eventor::{JournalId, TaskEvents, TaskJournals};
 use callboard_actors::leftovers::Traces;
 use callboard_actors::persister::Settled;
 use callboard_actors::shell::{Address, Running, Settings, Store, Ticket, Written};
@@ -30,7 +30,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// A driver that can be subscribed to, and answers nothing else.
 #[derive(Clone, Default)]
 struct Teller {
-    sink: Rc<RefCell<Option<TaskEventSink>>>,
+    journals: TaskJournals,
+    sink: Rc<Cell<Option<JournalId>>>,
     subscriptions: Rc<Cell<u32>>,
 }
 
@@ -43,10 +44,16 @@ impl Runners for Teller {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn watch(&self, _: DriverName, _: TaskKey, sink: TaskEventSink) -> Asking<Result<(), Trouble>> {
-        self.sink.replace(Some(sink));
+    fn watch(
+        &self,
+        _: DriverName,
+        _: TaskKey,
+        after: Option<EventPosition>,
+    ) -> Asking<Result<TaskEvents, Trouble>> {
+        let (sink, events) = self.journals.open(1_000, after);
+        self.sink.set(Some(sink));
         self.subscriptions.set(self.subscriptions.get() + 1);
-        Box::pin(std::future::ready(Ok(())))
+        Box::pin(std::future::ready(Ok(events)))
     }
 
     fn bring_back(&self, _: DriverName, _: Box<KeptDriver>) -> Asking<Result<(), Trouble>> {
@@ -198,15 +205,15 @@ fn an_event_that_was_read_and_is_not_on_disk_outlives_the_actor_evt_03() {
         let address = Address::vacant("tasks", 64);
         let (teller, disk, memory) = (Teller::default(), Disk::default(), TasksMemory::default());
         let running = start(&address, &teller, &disk, &memory);
-        while teller.sink.borrow().is_none() {
+        while teller.sink.get().is_none() {
             tokio::time::sleep(PAUSE).await;
         }
-        let sink = teller.sink.borrow().clone().expect("it was subscribed to");
-        sink.put(event(1));
+        let sink = teller.sink.get().expect("it was subscribed to");
+        teller.journals.put(sink, event(1));
         while disk.waiting.get() == 0 {
             tokio::time::sleep(PAUSE).await;
         }
-        sink.put(event(2));
+        teller.journals.put(sink, event(2));
         running.kill();
         running.ended().await;
 

@@ -31,6 +31,7 @@ use callboard_actors::csi::ListenerCheck;
 use callboard_actors::datadir::Lost;
 use callboard_actors::driver::client::DriverConnections;
 use callboard_actors::drivers::{DriverLeases, Drivers};
+use callboard_actors::eventor::TaskJournals;
 use callboard_actors::instances::{self, Instances};
 use callboard_actors::inventory::Inventory;
 use callboard_actors::lease::Connections;
@@ -77,6 +78,7 @@ pub(crate) struct Handles {
     pub(crate) processes: Address<Processes>,
     pub(crate) drivers: Address<Drivers>,
     pub(crate) driver_connections: DriverConnections,
+    pub(crate) task_journals: TaskJournals,
     pub(crate) catalog: Address<Catalog>,
     pub(crate) journal: Journal,
     pub(crate) ended: watch::Receiver<Option<HostEnd>>,
@@ -122,6 +124,12 @@ impl Host {
             instances::Leases::new(instances.clone(), connections.clone()),
             DriverLeases::new(drivers.clone(), driver_connections.clone()),
         )
+    }
+
+    /// Where handlers of tasks open the journals that they read events from.
+    #[must_use]
+    pub fn task_journals(&self) -> &TaskJournals {
+        &self.handles.task_journals
     }
 
     pub(crate) fn driver_connections(&self) -> &DriverConnections {

@@ -22,7 +22,8 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Drivers> {
             Some(owners) => owners.make(),
             None => Rc::new(context.host().processes().clone()),
         };
-        let memory = DriversMemory::of_run(context.host().run_number());
+        let memory =
+            DriversMemory::of_run(context.host().run_number(), context.host().task_journals().clone());
         let connections = context.host().driver_connections().clone();
         move || {
             let (options, connections) = (options.clone(), connections.clone());

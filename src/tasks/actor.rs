@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use callboard_actors::driver::client::{TaskExit, TaskHandle};
 use callboard_actors::driver::{EventPosition, TaskKey};
-use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskEventSink, task_events};
+use callboard_actors::eventor::TaskEvents;
 use callboard_actors::leftovers::Traces;
 use callboard_actors::shell::{self, Address, EffectHandler, Running, Settings, Store};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
@@ -26,6 +26,8 @@ use crate::config::TaskConfig;
 
 /// What is to come of a question to a driver.
 pub type Asking<T> = LocalBoxFuture<'static, T>;
+/// The events of a task, or why they cannot be had.
+pub type Watching = Result<TaskEvents, Trouble>;
 
 /// What the tasks say to drivers, and to those who keep them.
 pub trait Runners: 'static {
@@ -36,9 +38,9 @@ pub trait Runners: 'static {
     /// Ends a driver that the configuration has no more; a process that an earlier run of the host left is proven before that.
     /// These are the tasks that it leaves and that nobody can end.
     fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>>;
-    /// Has the events of a task put into a sink from now on.
-    fn watch(&self, driver: DriverName, task: TaskKey, sink: TaskEventSink) -> Asking<Result<(), Trouble>>;
-    /// Has them put there no more, if they were by this driver, and removes what belongs to the task: it is forgotten.
+    /// Has the events of a task read from now on, those after this one.
+    fn watch(&self, driver: DriverName, task: TaskKey, after: Option<EventPosition>) -> Asking<Watching>;
+    /// Has them read no more, if they were of this driver, and removes what belongs to the task: it is forgotten.
     fn forget(&self, driver: Option<DriverName>, task: TaskKey) -> Asking<()>;
     /// Starts a run.
     fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started>;
@@ -171,16 +173,13 @@ impl<R: Runners> Handler<R> {
         };
         drop(present);
         let after = waiting.iter().rev().find_map(position).or(after);
-        let (sink, events) = task_events(JOURNAL_ITEMS_MAX, after);
-        let reader = Reader { driver: driver.clone(), events, waiting, taken, has_ended: false };
-        let watching = self.runners.watch(driver, self.identities.of(&name).key(), sink);
+        let watching = self.runners.watch(driver.clone(), self.identities.of(&name).key(), after);
         let readers = Rc::clone(&self.readers);
         Box::pin(async move {
-            let watched = watching.await;
-            if watched.is_ok() {
+            TasksOutcome::Watched(watching.await.map(|events| {
+                let reader = Reader { driver, events, waiting, taken, has_ended: false };
                 readers.borrow_mut().insert(name, Rc::new(Mutex::new(reader)));
-            }
-            TasksOutcome::Watched(watched)
+            }))
         })
     }
 

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use callboard_actors::allocdir::TaskNames;
 use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskHandle, TaskState};
-use callboard_actors::driver::{DriverCapabilities, DriverSpec, TaskKey};
+use callboard_actors::driver::{DriverCapabilities, DriverSpec, EventPosition, TaskKey};
 use callboard_actors::drivers::{
     AddDriver, DriverNotLeased, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler,
     RemoveDriver, RestartDriver, Wanted,
 };
-use callboard_actors::eventor::TaskEventSink;
+use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskJournals};
 use callboard_actors::leftovers::Traces;
 use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
-use super::actor::{Asking, Runners};
+use super::actor::{Asking, Runners, Watching};
 use super::answers::{is_unknown, passing, refused_for_good, started};
 use super::calls::{Found, Heard, RunKey, Started, Swept, Trouble};
 use super::departed::ADVICE;
@@ -51,6 +51,7 @@ const CALLED_OFF: &str = "its start was called off";
 pub struct HostRunners {
     drivers: Address<Drivers>,
     leases: Leases,
+    journals: TaskJournals,
     plugins: Rc<Plugins>,
     preparer: Rc<Preparer>,
     starts: Starts,
@@ -58,11 +59,12 @@ pub struct HostRunners {
 }
 
 impl HostRunners {
-    /// Will speak to the drivers at this address, whose plugins are these; tasks are prepared by this.
+    /// Will speak to the drivers at this address, whose plugins are these, and to read events of tasks from these journals; tasks are prepared by this.
     #[must_use]
     pub fn new(
         drivers: Address<Drivers>,
         leases: Leases,
+        journals: TaskJournals,
         plugins: Plugins,
         preparer: Preparer,
         identities: &TaskIdentities,
@@ -70,6 +72,7 @@ impl HostRunners {
         Self {
             drivers,
             leases,
+            journals,
             plugins: Rc::new(plugins),
             preparer: Rc::new(preparer),
             starts: Starts::default(),
@@ -121,10 +124,7 @@ impl Runners for HostRunners {
     fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>> {
         let (plugins, drivers) = (Rc::clone(&self.plugins), self.drivers.clone());
         Box::pin(async move {
-            let brought = match plugins.resolve(&driver).await {
-                Ok(spec) => add(&drivers, spec).await,
-                Err(trouble) => Err(trouble),
-            };
+            let brought = async { add(&drivers, plugins.resolve(&driver).await?).await }.await;
             if let Err(trouble) = &brought
                 && !trouble.is_transient
             {
@@ -173,15 +173,14 @@ impl Runners for HostRunners {
         })
     }
 
-    fn watch(&self, driver: DriverName, task: TaskKey, sink: TaskEventSink) -> Asking<Result<(), Trouble>> {
+    fn watch(&self, driver: DriverName, task: TaskKey, after: Option<EventPosition>) -> Asking<Watching> {
+        let (sink, events) = self.journals.open(JOURNAL_ITEMS_MAX, after);
         // A handler is an announcement too.
         let asked = self.drivers.ask(RegisterTaskHandler { driver, task, sink });
         Box::pin(async move {
-            match asked.await {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(error)) => Err(Trouble::passing(error.to_string())),
-                Err(error) => Err(Trouble::passing(error.to_string())),
-            }
+            let noted = asked.await.map_err(|error| Trouble::passing(error.to_string()))?;
+            noted.map_err(|error| Trouble::passing(error.to_string()))?;
+            Ok(events)
         })
     }
 

@@ -82,7 +82,7 @@ pub(crate) mod fuzzing;
 #[cfg(test)]
 mod scripts;
 
-pub use actor::{Asking, Runners, start};
+pub use actor::{Asking, Runners, Watching, start};
 pub use behaviour::{TasksAnswer, TasksAsk};
 pub use calls::{
     Found, Heard, RunKey, Started, Swept, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer,

@@ -71,7 +71,14 @@ impl TasksLives {
         let preparer = Preparer::new(config, identities.clone(), node, makers);
         Self {
             address: address.clone(),
-            runners: HostRunners::new(host.drivers().clone(), host.leases(), plugins, preparer, &identities),
+            runners: HostRunners::new(
+                host.drivers().clone(),
+                host.leases(),
+                host.task_journals().clone(),
+                plugins,
+                preparer,
+                &identities,
+            ),
             store: TasksStore::new(host.database(), cores, memory.clone()),
             options: TasksOptions {
                 tasks: config.tasks.iter().cloned().map(Arc::new).collect(),

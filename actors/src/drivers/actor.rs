@@ -1,22 +1,23 @@
 //! What the owner of the drivers does: it holds their actors and those of their eventors.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::messages::{DriverReported, EventorSaid};
-use super::news::DriversNews;
-use super::state::{
-    ChildEnded, ChildKind, Drivers, DriversCall, DriversChange, DriversImage, DriversOptions, DriversOutcome,
+use super::{
+    ChildEnded, ChildKind, DriverReported, Drivers, DriversCall, DriversChange, DriversImage, DriversNews,
+    DriversOptions, DriversOutcome, EventorSaid,
 };
 use crate::driver::client::DriverConnections;
 use crate::driver::{
     self, DescribeTroubles, Driver, DriverConfig, Folded, Generations, ProcessOwner, RestartNow, TaskKey,
 };
-use crate::eventor::{self, Attend, Eventor, EventorOptions, Forget, RecentOf, TaskEventSink, Watch};
+use crate::eventor::{
+    self, Attend, Eventor, EventorOptions, Forget, JournalId, RecentOf, TaskJournals, Watch,
+};
 use crate::shell::{
     Address, AskError, Child, Children, DEEDS, EffectHandler, LogLimit, Running, Settings, StopMode, Store,
     Ticket, Written, start as start_machine,
@@ -42,7 +43,7 @@ pub fn start(
     let handler = Handler {
         address: address.clone(),
         processes,
-        generations: memory.generations.clone(),
+        memory: memory.clone(),
         connections,
         eventor: options.eventor,
         children: Children::default(),
@@ -56,27 +57,41 @@ pub fn start(
 /// What the owner of the drivers knows in spite of a crash: what the host said and does not say again. It ends with the host,
 /// which says it again when it starts.
 #[derive(Debug, Clone, Default)]
-pub struct DriversMemory {
-    image: Rc<RefCell<DriversImage>>,
+pub struct DriversMemory(Rc<Memory>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    image: RefCell<DriversImage>,
     generations: Generations,
+    journals: TaskJournals,
 }
 
 impl DriversMemory {
-    /// What is known at the beginning of this run of the host: nothing, but that its generations are its own.
+    /// What is known at the beginning of this run of the host: nothing, but that its generations are its own. Events of tasks go
+    /// into these journals; they end with it.
     #[must_use]
-    pub fn of_run(run: RunNumber) -> Self {
-        Self { generations: Generations::of_run(run), ..Self::default() }
+    pub fn of_run(run: RunNumber, journals: TaskJournals) -> Self {
+        Self(Rc::new(Memory { image: RefCell::default(), generations: Generations::of_run(run), journals }))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.journals.end_all();
     }
 }
 
 impl Store<Drivers> for DriversMemory {
     fn write(&mut self, _ticket: Ticket, change: DriversChange) -> Written {
-        self.image.borrow_mut().apply(change);
+        if let DriversChange::Watch(_, _, journal) = &change {
+            self.0.journals.claim(*journal);
+        }
+        self.0.image.borrow_mut().apply(change);
         Written::Now
     }
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<DriversImage, String>> {
-        let image = self.image.borrow().clone();
+        let image = self.0.image.borrow().clone();
         Box::pin(std::future::ready(Ok(image)))
     }
 }
@@ -90,7 +105,7 @@ enum ChildAddress {
 struct Handler {
     address: Address<Drivers>,
     processes: Rc<dyn ProcessOwner>,
-    generations: Generations,
+    memory: DriversMemory,
     connections: DriverConnections,
     eventor: EventorOptions,
     children: Children<ChildAddress, ChildEnded>,
@@ -106,7 +121,11 @@ impl EffectHandler<Drivers> for Handler {
             }
             DriversCall::AskTroubles(life, driver, _) => return self.describe(life, &driver),
             DriversCall::AskRecent(life, task, _) => return self.ask_recent(life, task),
-            DriversCall::Sweep => self.children.kill_all(),
+            DriversCall::Sweep => {
+                self.children.kill_all();
+                let known: HashSet<_> = self.memory.0.image.borrow().journals().collect();
+                self.journals().end_others(&known);
+            }
             DriversCall::StartDriver(life, config) => self.start_driver(life, *config),
             DriversCall::StartEventor(life, driver) => self.start_eventor(life, driver),
             DriversCall::Stop(life, mode) => self.with(life, |child| child.running.request_stop(mode)),
@@ -124,8 +143,8 @@ impl EffectHandler<Drivers> for Handler {
             DriversCall::Forget(life, task) => {
                 self.with_eventor(life, |address| drop(address.notify(Forget { task: task.clone() })));
             }
-            DriversCall::HandOver(from, to) => from.hand_over(&to),
-            DriversCall::End(sink) => sink.end(),
+            DriversCall::HandOver(from, to) => self.journals().hand_over(from, to),
+            DriversCall::End(sink) => self.journals().end(sink),
         }
         Box::pin(std::future::ready(DriversOutcome::Done))
     }
@@ -150,6 +169,10 @@ impl EffectHandler<Drivers> for Handler {
 }
 
 impl Handler {
+    fn journals(&self) -> &TaskJournals {
+        &self.memory.0.journals
+    }
+
     /// What may be logged of a driver here.
     fn limit(&mut self, driver: &DriverName) -> &LogLimit {
         self.limits.entry(driver.clone()).or_insert_with(|| LogLimit::new(driver, DEEDS))
@@ -164,7 +187,7 @@ impl Handler {
             let _ = parent.notify(DriverReported { life, report: Clone::clone(report), may_lend });
         };
         let processes = Rc::clone(&self.processes);
-        let numbered = (self.generations.clone(), self.connections.clone());
+        let numbered = (self.memory.0.generations.clone(), self.connections.clone());
         let running = driver::start(&address, config, processes, numbered, told, self.settings.clone());
         self.hold(life, driver, ChildKind::Driver, (ChildAddress::Driver(address), running));
     }
@@ -175,7 +198,7 @@ impl Handler {
         let told = move |news: &_| {
             let _ = parent.notify(EventorSaid { driver: name.clone(), life, news: Clone::clone(news) });
         };
-        let streams = (driver.clone(), self.connections.clone());
+        let streams = (driver.clone(), self.connections.clone(), self.journals().clone());
         let running = eventor::start(&address, self.eventor, streams, told, self.settings.clone());
         self.hold(life, driver, ChildKind::Eventor, (ChildAddress::Eventor(address), running));
     }
@@ -203,10 +226,10 @@ impl Handler {
         });
     }
 
-    fn watch(&self, life: Attempt, tasks: Vec<(TaskKey, TaskEventSink)>, is_renewal: bool) {
+    fn watch(&self, life: Attempt, tasks: Vec<(TaskKey, JournalId)>, is_renewal: bool) {
         self.with_eventor(life, |address| {
             for (task, sink) in tasks {
-                let after = sink.position();
+                let after = self.journals().position(sink, self.eventor.journal_items);
                 let _ = address.notify(Watch { task, sink, after, is_renewal });
             }
         });

@@ -1,50 +1,10 @@
-//! The owner of the drivers: keeps exactly one of each name, gives clients out, and says who hears of which task.
-//!
-//! ```text
-//!              AddDriver                   its actor ended unexpectedly
-//!  (nothing) ─────────────► Running ───────────────────────────────────► Pausing ── too often ──► GivenUp
-//!      ▲                     │    ▲ ────────────────────────────────────────┘                        │
-//!      │  RemoveDriver, or   │    └──────── restarted or added anew ────────────────────────────────┘
-//!      │  another spec       ▼
-//!      └───── no other ── Stopping ── another spec ──► Running
-//! ```
-//!
-//! What holds:
-//!
-//! - One driver of each name, however many ask at once; another spec ends the one that there is first.
-//! - What the host does not allow does not run: a driver that is blocked, removed, or was never told of in this run, and still
-//!   runs from an earlier one, is proven to be what it is, then ended.
-//! - The three answers to `DispenseDriver` are a client, not yet, and no, each with its reason (RES-01). What is shown is what
-//!   is given out.
-//! - Tasks are watched by declaration: it is said once, before or after its driver comes, and holds across every restart of
-//!   driver, eventor and this actor, until it is forgotten (EVT-03).
-//! - Nobody waits for a driver that is known to fail (HLT-04).
-//! - What an earlier life of a child says late changes nothing (REG-08). When this actor's own machine is rebuilt, its
-//!   children are ended by force and started anew; they find their processes again.
-
-mod messages;
-mod news;
-
-mod state;
-
-mod behaviour;
-mod dispensing;
-mod endings;
-mod entries;
-mod tasks;
+//! Runs the [machine of the drivers](callboard_machines::drivers): holds their actors and those of their eventors, and leases their
+//! connections.
 
 mod actor;
 mod leasing;
 
-#[cfg(test)]
-mod scripts;
+pub use callboard_machines::drivers::*;
 
 pub use actor::{DriversMemory, start};
-pub use callboard_machines::drivers::DriverSummary;
 pub use leasing::{DriverLeases, DriverNotLeased};
-pub use messages::*;
-pub use news::{DriversNews, DriversView};
-pub use state::{
-    ChildEnded, ChildKind, Drivers, DriversCall, DriversChange, DriversImage, DriversOptions, DriversOutcome,
-    DriversTimer, Watched,
-};

@@ -6,22 +6,21 @@ use std::rc::Rc;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::{Mutex, Notify};
 
-use super::messages::EventorNews;
-use super::state::{Eventor, EventorCall, EventorOptions, EventorOutcome};
+use super::{Eventor, EventorCall, EventorNews, EventorOptions, EventorOutcome, TaskJournals};
 use crate::driver::client::{Asked, DriverConnections, DriverError, DriverRpc, EventBatch, EventStream};
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
 use crate::vocabulary::DriverName;
 
-/// Starts an eventor of a driver at a vacant address; it finds its streams among `connections`. `told` is called synchronously for
+/// Starts an eventor of a driver at a vacant address; it finds its streams among `connections`, and puts events into `journals`. `told` is called synchronously for
 /// all that it publishes, in order and without loss.
 pub fn start(
     address: &Address<Eventor>,
     options: EventorOptions,
-    (driver, connections): (DriverName, DriverConnections),
+    (driver, connections, journals): (DriverName, DriverConnections, TaskJournals),
     told: impl Fn(&EventorNews) + 'static,
     settings: Settings,
 ) -> Running {
-    let handler = Handler { driver, connections, reader: Rc::default(), told: Box::new(told) };
+    let handler = Handler { driver, connections, journals, reader: Rc::default(), told: Box::new(told) };
     start_machine(address, options, handler, NoStore, settings)
 }
 
@@ -34,6 +33,7 @@ struct Reader {
 struct Handler {
     driver: DriverName,
     connections: DriverConnections,
+    journals: TaskJournals,
     reader: Rc<RefCell<Option<Rc<Reader>>>>,
     told: Box<dyn Fn(&EventorNews)>,
 }
@@ -53,11 +53,11 @@ impl EffectHandler<Eventor> for Handler {
             EventorCall::Close => self.close(),
             EventorCall::Hand(items) => {
                 for (sink, item) in items.iter() {
-                    sink.put(item.clone());
+                    self.journals.put(*sink, item.clone());
                 }
             }
             EventorCall::End(sinks) | EventorCall::Finish(sinks) => {
-                sinks.iter().for_each(super::TaskEventSink::end)
+                sinks.iter().for_each(|sink| self.journals.end(*sink));
             }
         }
         Box::pin(std::future::ready(EventorOutcome::Done))

@@ -9,11 +9,12 @@ use callboard_actors::driver::{DriverSpec, Ordered, ProcessOwner, Reached, Troub
 use callboard_actors::drivers::{
     self, DriverLeases, Drivers, DriversMemory, DriversNews, DriversOptions, DriversView,
 };
+use callboard_actors::eventor::TaskJournals;
 use callboard_actors::goplugin::{Handshake, Listener, PluginEndpoint};
 use callboard_actors::process::{Executable, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag};
 use callboard_actors::processes::{Recalled, StopProcess};
 use callboard_actors::shell::{Address, Drills, FeedItem, IN_FLIGHT_MAX, Running, Settings, Subscription};
-use callboard_actors::vocabulary::{DriverName, Timestamp};
+use callboard_actors::vocabulary::{DriverName, RunNumber, Timestamp};
 use futures_util::future::LocalBoxFuture;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -181,6 +182,7 @@ pub(crate) struct Stage {
     pub(crate) fixture: Fixture,
     pub(crate) drivers: Address<Drivers>,
     pub(crate) leases: DriverLeases,
+    pub(crate) journals: TaskJournals,
     pub(crate) running: Running,
     pub(crate) drills: Drills,
     pub(crate) feed: Subscription<DriversNews, DriversView>,
@@ -198,10 +200,11 @@ impl Stage {
         let owner = Rc::new(fixture.clone());
         let connections = DriverConnections::default();
         let leases = DriverLeases::new(drivers.clone(), connections.clone());
-        let memory = DriversMemory::default();
+        let journals = TaskJournals::default();
+        let memory = DriversMemory::of_run(RunNumber::new(1), journals.clone());
         let running = drivers::start(&drivers, options, owner, memory, connections, settings);
         let feed = drivers.subscribe("test", 4_096).expect("it runs");
-        Self { fixture, drivers, leases, running, drills, feed }
+        Self { fixture, drivers, leases, journals, running, drills, feed }
     }
 
     /// Reads news until one fits.

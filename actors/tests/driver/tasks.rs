@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use callboard_actors::driver::{DriverHealth, EventPosition, GapReason, TaskEventItem, TaskKey};
 use callboard_actors::drivers::*;
-use callboard_actors::eventor::{TaskEvents, task_event_callback, task_events};
+use callboard_actors::eventor::TaskEvents;
 use callboard_actors::shell::{Drill, StopMode};
 use callboard_actors::vocabulary::{AllocationId, TaskName};
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ fn task(name: &str) -> TaskKey {
 }
 
 async fn handler(stage: &Stage, of: &str, after: Option<EventPosition>) -> TaskEvents {
-    let (sink, events) = task_events(1_000, after);
+    let (sink, events) = stage.journals.open(1_000, after);
     let register = RegisterTaskHandler { driver: name(), task: task(of), sink };
     stage.drivers.ask(register).await.unwrap().unwrap();
     events
@@ -70,7 +70,7 @@ fn ten_thousand_events_over_a_stream_that_breaks_again_and_again_are_each_had_on
         let mut stage = Stage::new();
         let mut handlers = Vec::new();
         for of in ["a", "b", "c", "d"] {
-            let (sink, events) = task_events(20_000, None);
+            let (sink, events) = stage.journals.open(20_000, None);
             let register = RegisterTaskHandler { driver: name(), task: task(of), sink };
             stage.drivers.ask(register).await.unwrap().unwrap();
             handlers.push((of, events, Vec::new()));
@@ -222,7 +222,7 @@ fn a_callback_is_called_for_each_event_and_a_forgotten_task_ends() {
         let mut stage = Stage::new();
         let heard = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
         let told = heard.clone();
-        let (sink, task_of_it) = task_event_callback(10, None, move |item| told.borrow_mut().push(item));
+        let (sink, task_of_it) = stage.journals.call_back(10, None, move |item| told.borrow_mut().push(item));
         let register = RegisterTaskHandler { driver: name(), task: task("a"), sink };
         stage.drivers.ask(register).await.unwrap().unwrap();
         reading(&mut stage).await;

@@ -5,7 +5,6 @@ use callboard_actors::drivers::{
     AddDriver, AnnounceTask, AwaitDrivers, DescribeDriver, DispenseDriver, ForgetTaskHandler, ListDrivers,
     RecentTaskEvents, RegisterTaskHandler, RemoveDriver, RestartDriver, Wanted,
 };
-use callboard_actors::eventor::{task_event_callback, task_events};
 use callboard_actors::goplugin::HandshakeTerms;
 use callboard_actors::process::{Executable, Lifetime, ProcessSpec};
 use callboard_actors::vocabulary::{DriverName, TaskName};
@@ -212,10 +211,10 @@ fn watch(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let (driver, task) = (name(words)?, task(words)?);
     let after = words.key("after").map(position).transpose()?;
     let limit = words.number("limit")?.unwrap_or(JOURNAL_LIMIT) as usize;
-    let drivers = stage.host()?.drivers().clone();
+    let (drivers, journals) = (stage.host()?.drivers().clone(), stage.host()?.task_journals().clone());
     let sink = match words.key("reader") {
         Some(reader) => {
-            let (sink, events) = task_events(limit, after);
+            let (sink, events) = journals.open(limit, after);
             stage.readers.handle(reader, events);
             sink
         }
@@ -223,7 +222,7 @@ fn watch(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
             let (record, of) = (stage.record.clone(), task.to_string());
             let told = move |item| record.say("drivers", &format!("event of {of}: {}", told_event(&item)));
             // Its reader is one of the host's own tasks, and goes on by itself.
-            stage.run(async move { task_event_callback(limit, after, told) }).0
+            stage.run(async move { journals.call_back(limit, after, told) }).0
         }
     };
     stage.ask("drivers", drivers.ask(RegisterTaskHandler { driver, task, sink }), |answer| {

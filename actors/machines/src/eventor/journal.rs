@@ -7,6 +7,15 @@ use crate::driver::{EventPosition, GapReason, TaskEventItem};
 /// How many events wait unread for one handler unless another number is chosen (EVT-01).
 pub const JOURNAL_ITEMS_MAX: usize = 1_000;
 
+/// Names the journal of a task. The journals are kept where effects are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum JournalId {
+    /// That of a handler, which opened it.
+    Handler(u64),
+    /// That of a task whose handler is still to come (EVT-02).
+    Parked(u64),
+}
+
 /// What became of an event that was put into a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {

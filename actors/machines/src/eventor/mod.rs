@@ -1,5 +1,43 @@
-//! The eventor: the journal of the events of one task.
+//! The eventor: reads a driver's stream of task events, and gives each to the handler of its task.
+//!
+//! ```text
+//!  plugin ── stream ──► take ── task is watched ──────────► its journal ──► its handler, at its own pace
+//!                        │                                     ▲
+//!                        │                                     │ the handler comes
+//!                        ├── announced, no handler yet ──► journal of the eventor's own
+//!                        │                                     ▲
+//!                        └── nobody has heard of it ───────► waits ── too long ──► dead letter, with news
+//!
+//!  stream:  Absent ── Attend ────► Reading ── error or end ──► Pausing ── 1 s to 30 s ──► Reading
+//!              ▲                      │
+//!              └─ the plugin is gone ─┘
+//! ```
+//!
+//! What holds:
+//!
+//! - A slow handler delays nobody: each has a bounded journal, and who falls behind finds a gap with the exact count in it
+//!   (EVT-01).
+//! - Where the plugin keeps positions, a stream is opened after the last event that was read, and each event is in a journal
+//!   once, however often it is repeated. What a plugin can't repeat is told as a gap, with its reason: by numbers that leap, by
+//!   a stream with another name, and for plugins that know nothing of positions after every interruption (EVT-02).
+//! - A handler that comes late gets what it missed: the stream is opened again further back.
+//! - An error is an error, with its text, and never an event of default values.
+//! - It serves all generations of its driver, so that handlers are registered once and renewed together (EVT-03). When it is
+//!   rebuilt after a crash it says so, and is told anew what is watched.
+//! - Nothing of it is left after its end: the stream is closed, and every handler hears that nothing comes any more.
 
 mod journal;
 
-pub use journal::{JOURNAL_ITEMS_MAX, Journal, Taken};
+mod messages;
+
+mod state;
+
+mod behaviour;
+mod routing;
+
+#[cfg(test)]
+mod scripts;
+
+pub use journal::{JOURNAL_ITEMS_MAX, Journal, JournalId, Taken};
+pub use messages::*;
+pub use state::{Eventor, EventorCall, EventorOptions, EventorOutcome, EventorTimer};

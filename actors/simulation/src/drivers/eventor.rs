@@ -6,7 +6,7 @@ use callboard_actors::driver::TaskKey;
 use callboard_actors::driver::client::DriverError;
 use callboard_actors::eventor::{
     Attend, Eventor, EventorAsk, EventorCall, EventorNews, EventorOptions, EventorOutcome, EventorTimer,
-    Forget, TaskEventSink, Watch,
+    Forget, JournalId, Watch,
 };
 use callboard_actors::shell::{CallKey, Effect, Input};
 use callboard_actors::vocabulary::{Generation, Moment};
@@ -24,7 +24,7 @@ pub struct EventorLaws {
     attends: Option<Generation>,
     is_to_reopen: bool,
     pauses: Pauses,
-    watched: BTreeMap<TaskKey, TaskEventSink>,
+    watched: BTreeMap<TaskKey, JournalId>,
     is_stopped: bool,
     has_finished: bool,
     /// What is found of it.
@@ -59,7 +59,7 @@ impl EventorLaws {
                 self.attends = Some(*generation);
             }
             Input::Asked { ask: EventorAsk::Watch(Watch { task, sink, .. }), .. } => {
-                self.watched.insert(task.clone(), sink.clone());
+                self.watched.insert(task.clone(), *sink);
             }
             Input::Asked { ask: EventorAsk::Forget(Forget { task }), .. } => {
                 self.watched.remove(task);
@@ -92,8 +92,8 @@ impl EventorLaws {
             }
             EventorCall::Finish(sinks) => {
                 self.has_finished = true;
-                let is_told = |sink: &TaskEventSink| sinks.iter().any(|told| told.is_same(sink));
-                let left = self.watched.iter().find(|(_, sink)| !is_told(sink)).map(|(task, _)| task.clone());
+                let left =
+                    self.watched.iter().find(|(_, sink)| !sinks.contains(sink)).map(|(task, _)| task.clone());
                 if let Some(task) = left {
                     self.violation(Law::S4, || {
                         format!("it ends, and the handler of {task} is not told that nothing comes any more")

@@ -19,7 +19,7 @@ use callboard_actors::drivers::{
     ChildEnded, ChildKind, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversOutcome,
     EventorSaid, RegisterTaskHandler,
 };
-use callboard_actors::eventor::{Eventor, EventorCall, TaskEventSink};
+use callboard_actors::eventor::{Eventor, EventorCall, JournalId};
 use callboard_actors::process::Lifetime;
 use callboard_actors::shell::{Ending, Message, StopMode};
 use callboard_actors::vocabulary::{Attempt, DriverName, Generation, Moment, Timestamp};
@@ -49,7 +49,7 @@ pub struct DriversModel {
     grounds: BTreeMap<DriverName, Ground>,
     audiences: BTreeMap<DriverName, Subscribers>,
     /// Handlers whose registration is not answered yet.
-    coming: BTreeMap<u64, (DriverName, TaskEventSink)>,
+    coming: BTreeMap<u64, (DriverName, JournalId)>,
     generations: Generation,
     await_endings: Option<u64>,
     endings: VecDeque<ChildEnded>,
@@ -175,8 +175,9 @@ impl DriversModel {
         else {
             return;
         };
-        let sink = subscribers.comes(task, self.options.journal_items, ground);
-        self.coming.insert(asker, (driver.clone(), sink.clone()));
+        let sink = JournalId::Handler(asker);
+        subscribers.comes(sink, task, self.options.journal_items, ground);
+        self.coming.insert(asker, (driver.clone(), sink));
         self.ask(moment, asker, RegisterTaskHandler { driver: driver.clone(), task: self.task(task), sink });
     }
 
@@ -185,7 +186,7 @@ impl DriversModel {
         let Some((driver, sink)) = self.coming.remove(&asker) else { return };
         let is_refused = !matches!(answer, Some(DriversAnswer::RegisterTaskHandler(Ok(()))));
         if is_refused && let Some(subscribers) = self.audiences.get_mut(&driver) {
-            subscribers.end(&sink);
+            subscribers.end(sink);
         }
     }
 

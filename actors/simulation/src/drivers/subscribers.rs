@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::driver::{EventPosition, GapReason, TaskEventItem};
-use callboard_actors::eventor::{Journal, Taken, TaskEventSink};
+use callboard_actors::eventor::{Journal, JournalId, Taken};
 
 use super::super::law::Law;
 use super::super::witness::Verdict;
@@ -24,13 +24,13 @@ struct Had {
     read: u64,
 }
 
-/// One sink, with the journal in it. The sink itself is a name only, since it can't be copied.
+/// One journal, with its name.
 #[derive(Debug, Clone, Hash)]
 struct Subscriber {
-    sink: TaskEventSink,
+    sink: JournalId,
     task: Option<u8>,
     journal: Journal,
-    heir: Option<TaskEventSink>,
+    heir: Option<JournalId>,
     is_ended: bool,
     had: Had,
     position: Option<EventPosition>,
@@ -62,13 +62,12 @@ impl Subscribers {
 
     /// A handler of a task comes, with a journal of so many items: it goes on where the task's last handler of an earlier run
     /// wrote that it was.
-    pub(super) fn comes(&mut self, task: u8, limit: usize, ground: &Ground) -> TaskEventSink {
+    pub(super) fn comes(&mut self, sink: JournalId, task: u8, limit: usize, ground: &Ground) {
         let (had, position) = self.written.remove(&task).unwrap_or_default();
         let begun = had.last.is_none().then(|| ground.latest_of(task)).flatten();
         let had = Had { last: had.last, begun, ..Had::default() };
-        let sink = TaskEventSink::parked(1);
         self.list.push(Subscriber {
-            sink: sink.clone(),
+            sink,
             task: Some(task),
             journal: Journal::new(limit, position.clone()),
             heir: None,
@@ -76,12 +75,11 @@ impl Subscribers {
             had,
             position,
         });
-        sink
     }
 
     /// Whether this is one of the sinks here.
-    pub(super) fn knows(&self, sink: &TaskEventSink) -> bool {
-        self.list.iter().any(|seat| seat.sink.is_same(sink))
+    pub(super) fn knows(&self, sink: JournalId) -> bool {
+        self.list.iter().any(|seat| seat.sink == sink)
     }
 
     /// Whether a handler waits that was not told that nothing comes any more.
@@ -89,12 +87,12 @@ impl Subscribers {
         self.list.iter().any(|seat| seat.task.is_some() && !seat.is_ended)
     }
 
-    fn place(&mut self, sink: &TaskEventSink) -> usize {
-        if let Some(place) = self.list.iter().position(|seat| seat.sink.is_same(sink)) {
+    fn place(&mut self, sink: JournalId) -> usize {
+        if let Some(place) = self.list.iter().position(|seat| seat.sink == sink) {
             return place;
         }
         self.list.push(Subscriber {
-            sink: sink.clone(),
+            sink,
             task: None,
             journal: Journal::new(self.journal_items, None),
             heir: None,
@@ -106,15 +104,15 @@ impl Subscribers {
     }
 
     /// The place of the last event that was put into a sink, or that its handler had before.
-    pub(super) fn position(&mut self, sink: &TaskEventSink) -> Option<EventPosition> {
+    pub(super) fn position(&mut self, sink: JournalId) -> Option<EventPosition> {
         let place = self.place(sink);
         self.list[place].journal.last().cloned()
     }
 
-    pub(super) fn put(&mut self, sink: &TaskEventSink, item: TaskEventItem) {
+    pub(super) fn put(&mut self, sink: JournalId, item: TaskEventItem) {
         let mut place = self.place(sink);
-        while let Some(heir) = self.list[place].heir.clone() {
-            place = self.place(&heir);
+        while let Some(heir) = self.list[place].heir {
+            place = self.place(heir);
         }
         let seat = &mut self.list[place];
         // Its handler was told that nothing comes any more, and does not wait for anything.
@@ -127,15 +125,15 @@ impl Subscribers {
         }
     }
 
-    pub(super) fn hand_over(&mut self, from: &TaskEventSink, to: &TaskEventSink) {
+    pub(super) fn hand_over(&mut self, from: JournalId, to: JournalId) {
         let place = self.place(from);
         while let Some(item) = self.list[place].journal.take() {
             self.put(to, item);
         }
-        self.list[place].heir = Some(to.clone());
+        self.list[place].heir = Some(to);
     }
 
-    pub(super) fn end(&mut self, sink: &TaskEventSink) {
+    pub(super) fn end(&mut self, sink: JournalId) {
         let place = self.place(sink);
         self.list[place].is_ended = true;
     }

@@ -11,7 +11,7 @@ use callboard_actors::driver::{
 use callboard_actors::drivers::{
     DispensedDriver, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer,
 };
-use callboard_actors::eventor::{Eventor, EventorCall, EventorTimer, TaskEventSink};
+use callboard_actors::eventor::{Eventor, EventorCall, EventorTimer, JournalId};
 use callboard_actors::process::{Executable, ProcessSpec};
 use callboard_actors::processes::Recalled;
 use callboard_actors::shell::{CallKey, Effect, Ending, Input, StopMode};
@@ -235,7 +235,7 @@ fn an_eventor_that_ends_and_tells_its_handlers_nothing_breaks_s4() {
     eventor(Law::S4, DriversBounds { stops: &[StopMode::Stop], ..SERVING }, |_, mut effects| {
         for effect in &mut effects {
             if let Effect::Call { call: EventorCall::Finish(sinks), .. } = effect {
-                *sinks = Vec::<TaskEventSink>::new();
+                *sinks = Vec::<JournalId>::new();
             }
         }
         effects

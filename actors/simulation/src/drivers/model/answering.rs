@@ -77,12 +77,12 @@ impl DriversModel {
             EventorCall::Close => self.set_stream(moment, life, None, number),
             EventorCall::Hand(items) => {
                 if let Some(subscribers) = self.audiences.get_mut(driver) {
-                    items.iter().for_each(|(sink, item)| subscribers.put(sink, item.clone()));
+                    items.iter().for_each(|(sink, item)| subscribers.put(*sink, item.clone()));
                 }
             }
             EventorCall::End(sinks) | EventorCall::Finish(sinks) => {
                 if let Some(subscribers) = self.audiences.get_mut(driver) {
-                    sinks.iter().for_each(|sink| subscribers.end(sink));
+                    sinks.iter().for_each(|sink| subscribers.end(*sink));
                 }
             }
         }

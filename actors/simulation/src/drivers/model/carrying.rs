@@ -114,7 +114,7 @@ impl DriversModel {
                 for (task, sink) in tasks {
                     let name = self.children.get(&life).map(|child| child.name.clone());
                     let subscribers = name.and_then(|name| self.audiences.get_mut(&name));
-                    let after = subscribers.and_then(|subscribers| subscribers.position(&sink));
+                    let after = subscribers.and_then(|subscribers| subscribers.position(sink));
                     self.tell_eventor(
                         moment,
                         life,
@@ -126,16 +126,16 @@ impl DriversModel {
                 self.tell_eventor(moment, life, callboard_actors::eventor::Forget { task });
             }
             DriversCall::HandOver(from, to) => {
-                self.audiences.values_mut().filter(|subscribers| subscribers.knows(&to)).for_each(
+                self.audiences.values_mut().filter(|subscribers| subscribers.knows(to)).for_each(
                     |subscribers| {
-                        subscribers.hand_over(&from, &to);
+                        subscribers.hand_over(from, to);
                     },
                 );
             }
             DriversCall::End(sink) => {
-                self.audiences.values_mut().filter(|subscribers| subscribers.knows(&sink)).for_each(
+                self.audiences.values_mut().filter(|subscribers| subscribers.knows(sink)).for_each(
                     |subscribers| {
-                        subscribers.end(&sink);
+                        subscribers.end(sink);
                     },
                 );
             }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use goldenscript::ArgumentConsumer;
 
-use super::handler::{TaskEventSink, task_events};
+use super::JournalId;
 use super::messages::*;
 use super::state::*;
-use crate::driver::client::{Asked, DriverError, DriverRpc, EventBatch};
+use crate::driver::{Asked, DriverError, DriverRpc, EventBatch};
 use crate::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
-use crate::shell::{CallLost, Effect};
+use crate::kernel::{CallLost, Effect};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 
@@ -25,7 +25,7 @@ fn every_story_of_the_eventor_goes_as_it_is_told() {
 
 thread_local! {
     /// Whose sinks they are, so that they can be told.
-    static SINKS: RefCell<Vec<(String, TaskEventSink)>> = const { RefCell::new(Vec::new()) };
+    static SINKS: RefCell<Vec<(String, JournalId)>> = const { RefCell::new(Vec::new()) };
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Eventor>, Fault> {
@@ -89,10 +89,11 @@ fn read_watch(args: &mut ArgumentConsumer<'_>) -> Result<Watch, Fault> {
     let name = word(args, "task")?;
     let after = args.take_key("after").map(str::parse::<EventPosition>).transpose()?;
     let is_renewal = args.take_key("renewal").is_some();
-    let (sink, events) = task_events(1_000, after.clone());
-    // What is put there is told, and read by nobody.
-    drop(events);
-    SINKS.with_borrow_mut(|sinks| sinks.push((name.clone(), sink.clone())));
+    let sink = SINKS.with_borrow_mut(|sinks| {
+        let sink = JournalId::Handler(sinks.len() as u64);
+        sinks.push((name.clone(), sink));
+        sink
+    });
     Ok(Watch { task: task(&name)?, sink, after, is_renewal })
 }
 
@@ -192,13 +193,13 @@ fn tell(effect: &Effect<Eventor>, now: Timestamp) -> String {
     }
 }
 
-fn name_of(sink: &TaskEventSink) -> String {
+fn name_of(sink: &JournalId) -> String {
     SINKS.with_borrow(|sinks| {
-        sinks.iter().find(|(_, known)| known.is_same(sink)).map_or("?".to_owned(), |(name, _)| name.clone())
+        sinks.iter().find(|(_, known)| known == sink).map_or("?".to_owned(), |(name, _)| name.clone())
     })
 }
 
-fn tell_item(sink: &TaskEventSink, item: &TaskEventItem) -> String {
+fn tell_item(sink: &JournalId, item: &TaskEventItem) -> String {
     let name = name_of(sink);
     match item {
         TaskEventItem::Event { position: Some(position), .. } => format!("{name} <- {position}"),

@@ -2,10 +2,10 @@
 
 use super::messages::{DriversAnswer, WatchError};
 use super::news::DriversNews;
-use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, EventorEntry, Watched};
+use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, EventorEntry};
 use crate::driver::{DriverStage, TaskKey};
-use crate::eventor::{EventorNews, TaskEventSink};
-use crate::shell::{AskId, Effects, StopMode};
+use crate::eventor::{EventorNews, JournalId};
+use crate::kernel::{AskId, Effects, StopMode};
 use crate::vocabulary::{Attempt, BackoffState, DriverName, Moment};
 
 impl Drivers {
@@ -15,7 +15,7 @@ impl Drivers {
         self.image.tasks.values().map(|tasks| tasks.len()).sum()
     }
 
-    fn may_watch(&self, driver: &DriverName, task: &TaskKey) -> Result<Option<Watched>, WatchError> {
+    fn may_watch(&self, driver: &DriverName, task: &TaskKey) -> Result<Option<JournalId>, WatchError> {
         if self.stop.is_some() {
             return Err(WatchError::Stopping { task: task.clone() });
         }
@@ -24,7 +24,7 @@ impl Drivers {
             None if self.watched() >= self.options.tasks_max => {
                 Err(WatchError::TooMany { count: self.watched() })
             }
-            known => Ok(known.cloned()),
+            known => Ok(known.copied()),
         }
     }
 
@@ -35,8 +35,8 @@ impl Drivers {
         effects: &mut Effects<Self>,
     ) -> Result<(), WatchError> {
         if self.may_watch(driver, task)?.is_none() {
-            let sink = TaskEventSink::parked(self.options.eventor.journal_items);
-            self.watch(driver, task, Watched { sink, is_parked: true }, effects);
+            self.image.parked += 1;
+            self.watch(driver, task, JournalId::Parked(self.image.parked), effects);
         }
         Ok(())
     }
@@ -45,33 +45,31 @@ impl Drivers {
         &mut self,
         driver: &DriverName,
         task: &TaskKey,
-        sink: &TaskEventSink,
+        sink: JournalId,
         effects: &mut Effects<Self>,
     ) -> Result<(), WatchError> {
-        if let Some(former) = self.may_watch(driver, task)?.filter(|former| !former.sink.is_same(sink)) {
-            let call = if former.is_parked {
-                DriversCall::HandOver(former.sink, sink.clone())
-            } else {
-                DriversCall::End(former.sink)
+        if let Some(former) = self.may_watch(driver, task)?.filter(|former| *former != sink) {
+            let call = match former {
+                JournalId::Parked(_) => DriversCall::HandOver(former, sink),
+                JournalId::Handler(_) => DriversCall::End(former),
             };
             self.call(call, effects);
         }
-        self.watch(driver, task, Watched { sink: sink.clone(), is_parked: false }, effects);
+        self.watch(driver, task, sink, effects);
         Ok(())
     }
 
-    fn watch(&mut self, driver: &DriverName, task: &TaskKey, watched: Watched, effects: &mut Effects<Self>) {
-        let tasks = self.image.tasks.entry(driver.clone()).or_default();
-        tasks.insert(task.clone(), watched.clone());
-        effects.persist(DriversChange::Watch(driver.clone(), task.clone(), watched.clone()));
+    fn watch(&mut self, driver: &DriverName, task: &TaskKey, sink: JournalId, effects: &mut Effects<Self>) {
+        self.image.tasks.entry(driver.clone()).or_default().insert(task.clone(), sink);
+        effects.persist(DriversChange::Watch(driver.clone(), task.clone(), sink));
         if let Some(life) = self.equipped(driver) {
-            self.call(DriversCall::Watch(life, vec![(task.clone(), watched.sink)], false), effects);
+            self.call(DriversCall::Watch(life, vec![(task.clone(), sink)], false), effects);
         }
     }
 
     pub(super) fn forget(&mut self, driver: &DriverName, task: &TaskKey, effects: &mut Effects<Self>) {
         let Some(tasks) = self.image.tasks.get_mut(driver) else { return };
-        let Some(watched) = tasks.remove(task) else { return };
+        let Some(sink) = tasks.remove(task) else { return };
         if tasks.is_empty() {
             self.image.tasks.remove(driver);
             self.served.remove(driver);
@@ -80,7 +78,7 @@ impl Drivers {
         if let Some(life) = self.equipped(driver) {
             self.call(DriversCall::Forget(life, task.clone()), effects);
         }
-        self.call(DriversCall::End(watched.sink), effects);
+        self.call(DriversCall::End(sink), effects);
     }
 
     pub(super) fn recent(
@@ -138,9 +136,9 @@ impl Drivers {
     pub(super) fn close_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         self.served.remove(driver);
         let mut parting = Vec::new();
-        for (task, watched) in self.image.tasks.remove(driver).unwrap_or_default() {
+        for (task, sink) in self.image.tasks.remove(driver).unwrap_or_default() {
             effects.persist(DriversChange::Forget(driver.clone(), task));
-            parting.push(watched.sink);
+            parting.push(sink);
         }
         let Some(eventor) = self.eventors.get_mut(driver) else { return self.end_streams(parting, effects) };
         eventor.parting.append(&mut parting);
@@ -169,7 +167,7 @@ impl Drivers {
                 eventor.was_equipped = true;
                 eventor.attends = None;
                 let tasks = self.image.tasks.get(driver).into_iter().flatten();
-                let tasks = tasks.map(|(task, watched)| (task.clone(), watched.sink.clone())).collect();
+                let tasks = tasks.map(|(task, sink)| (task.clone(), *sink)).collect();
                 self.call(DriversCall::Watch(life, tasks, is_renewal), effects);
                 self.attend(driver, effects);
             }
@@ -232,7 +230,7 @@ impl Drivers {
         }
     }
 
-    fn end_streams(&self, parting: Vec<TaskEventSink>, effects: &mut Effects<Self>) {
+    fn end_streams(&self, parting: Vec<JournalId>, effects: &mut Effects<Self>) {
         for sink in parting {
             self.call(DriversCall::End(sink), effects);
         }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::behaviour::REWIND_PAUSE;
 use super::messages::{EventorNews, Watch};
 use super::state::{Dead, Eventor, EventorCall, EventorTimer, Marks, Route, Stranger};
-use super::{Journal, Taken};
+use super::{Journal, JournalId, Taken};
 use crate::driver::{EventPosition, GapReason, Recent, TaskEventItem, TaskKey};
-use crate::shell::{CallKey, Effects};
+use crate::kernel::{CallKey, Effects};
 use crate::vocabulary::Moment;
 
 /// How long the calls may take that only hand something on.
@@ -22,7 +22,7 @@ impl Eventor {
         let Watch { task, sink, after, is_renewal } = watch;
         let recent = match self.routes.remove(task) {
             Some(former) => {
-                if !former.sink.is_same(sink) {
+                if former.sink != *sink {
                     self.end(vec![former.sink], effects);
                 }
                 former.recent
@@ -31,27 +31,27 @@ impl Eventor {
         };
         let mut back = self.missed_before(after.as_ref());
         if *is_renewal && after.is_none() {
-            self.gap(sink, None, GapReason::Interrupted);
+            self.gap(*sink, None, GapReason::Interrupted);
         }
         if let (Some(after), Marks::Of(stream)) = (after, &self.marks)
             && after.stream != *stream
         {
-            self.gap(sink, None, GapReason::NewStream);
+            self.gap(*sink, None, GapReason::NewStream);
         }
         match self.dead.remove(task) {
             Some(Dead { first: Some(first), .. }) if self.marks == Marks::Of(Arc::clone(&first.stream)) => {
                 back = Some(back.map_or_else(|| before(&first), |to| earlier(to, before(&first))));
             }
-            Some(Dead { count, .. }) => self.gap(sink, Some(count), GapReason::NotAnnounced),
+            Some(Dead { count, .. }) => self.gap(*sink, Some(count), GapReason::NotAnnounced),
             None => {}
         }
         let is_behind = back.is_some();
-        let mut route = Route { sink: sink.clone(), after: after.clone(), is_behind, recent };
+        let mut route = Route { sink: *sink, after: after.clone(), is_behind, recent };
         if let Some(mut stranger) = self.strangers.remove(task) {
             effects.cancel_timer(EventorTimer::HandlerDeadline(task.clone()));
             while let Some(item) = stranger.waiting.take() {
                 note(&mut route.recent, moment, &item);
-                self.handed.push((sink.clone(), item));
+                self.handed.push((*sink, item));
             }
         }
         self.routes.insert(task.clone(), route);
@@ -70,7 +70,7 @@ impl Eventor {
         }
     }
 
-    fn end(&self, sinks: Vec<super::TaskEventSink>, effects: &mut Effects<Self>) {
+    fn end(&self, sinks: Vec<JournalId>, effects: &mut Effects<Self>) {
         effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::End(sinks));
     }
 
@@ -143,7 +143,7 @@ impl Eventor {
         match self.routes.get_mut(&event.task) {
             Some(route) => {
                 note(&mut route.recent, moment, &item);
-                self.handed.push((route.sink.clone(), item));
+                self.handed.push((route.sink, item));
             }
             None => self.strange(moment, &event.task, item, effects),
         }
@@ -180,9 +180,9 @@ impl Eventor {
                     .routes
                     .values()
                     .filter(|route| route.after.as_ref().is_some_and(elsewhere))
-                    .map(|route| route.sink.clone())
+                    .map(|route| route.sink)
                     .collect();
-                sinks.iter().for_each(|sink| self.gap(sink, None, GapReason::NewStream));
+                sinks.into_iter().for_each(|sink| self.gap(sink, None, GapReason::NewStream));
             }
         }
         self.marks = Marks::Of(Arc::clone(stream));
@@ -195,9 +195,9 @@ impl Eventor {
             .routes
             .values()
             .filter(|route| route.after.as_ref().is_some_and(is_before))
-            .map(|route| route.sink.clone())
+            .map(|route| route.sink)
             .collect();
-        sinks.iter().for_each(|sink| self.gap(sink, None, GapReason::Forgotten));
+        sinks.into_iter().for_each(|sink| self.gap(sink, None, GapReason::Forgotten));
         for stranger in self.strangers.values_mut() {
             if stranger.waiting.last().is_some_and(is_before) {
                 stranger.waiting.put(TaskEventItem::Gap { missed: None, reason: GapReason::Forgotten });
@@ -206,16 +206,16 @@ impl Eventor {
     }
 
     pub(super) fn gap_for_all(&mut self, reason: GapReason) {
-        let sinks: Vec<_> = self.routes.values().map(|route| route.sink.clone()).collect();
-        sinks.iter().for_each(|sink| self.gap(sink, None, reason));
+        let sinks: Vec<_> = self.routes.values().map(|route| route.sink).collect();
+        sinks.into_iter().for_each(|sink| self.gap(sink, None, reason));
         // Whoever comes for what waits has to know as well.
         for stranger in self.strangers.values_mut() {
             stranger.waiting.put(TaskEventItem::Gap { missed: None, reason });
         }
     }
 
-    fn gap(&mut self, sink: &super::TaskEventSink, missed: Option<u64>, reason: GapReason) {
-        self.handed.push((sink.clone(), TaskEventItem::Gap { missed, reason }));
+    fn gap(&mut self, sink: JournalId, missed: Option<u64>, reason: GapReason) {
+        self.handed.push((sink, TaskEventItem::Gap { missed, reason }));
     }
 
     // === Tasks of which nobody has heard ===

@@ -7,7 +7,7 @@ use super::DriverSummary;
 use super::messages::{DispenseDriver, DispensedDriver, DriversAnswer, NotDispensed, Wanted};
 use super::state::{Child, Curious, Drivers, DriversTimer, Waiting};
 use crate::driver::DriverHealth;
-use crate::shell::{AskId, Effects};
+use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{DriverName, Moment, Timestamp};
 
 impl Drivers {

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::handler::TaskEventSink;
-use super::{JOURNAL_ITEMS_MAX, Journal};
-use crate::driver::client::{DriverError, EventBatch};
+use super::{JOURNAL_ITEMS_MAX, Journal, JournalId};
+use crate::driver::{DriverError, EventBatch};
 use crate::driver::{EventPosition, RECENT_ENTRIES, Recent, TaskEventItem, TaskKey};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Generation};
 
@@ -57,11 +56,11 @@ pub enum EventorCall {
     /// Close the stream.
     Close,
     /// Put these where they belong, in this order. A call is kept until it has come back, so what may be much is shared.
-    Hand(Arc<Vec<(TaskEventSink, TaskEventItem)>>),
+    Hand(Arc<Vec<(JournalId, TaskEventItem)>>),
     /// Say to these that nothing comes any more.
-    End(Vec<TaskEventSink>),
+    End(Vec<JournalId>),
     /// The same, as the last thing that is done.
-    Finish(Vec<TaskEventSink>),
+    Finish(Vec<JournalId>),
 }
 
 /// What came of an [`EventorCall`].
@@ -111,7 +110,7 @@ pub(super) enum Marks {
 /// A task that is watched.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Route {
-    pub(super) sink: TaskEventSink,
+    pub(super) sink: JournalId,
     /// Up to where it had had everything when the stream was opened, or when it came, if it said so.
     pub(super) after: Option<EventPosition>,
     /// Whether it lacks events that were read before it came, and that the stream will be opened for again.
@@ -159,5 +158,5 @@ pub struct Eventor {
     pub(super) strangers: BTreeMap<TaskKey, Stranger>,
     pub(super) dead: BTreeMap<TaskKey, Dead>,
     /// What this step puts where.
-    pub(super) handed: Vec<(TaskEventSink, TaskEventItem)>,
+    pub(super) handed: Vec<(JournalId, TaskEventItem)>,
 }

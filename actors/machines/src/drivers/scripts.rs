@@ -15,10 +15,10 @@ use super::state::*;
 use crate::driver::{
     DriverEnding, DriverHealth, DriverMode, DriverReport, DriverSpec, DriverStage, Folded, TaskKey,
 };
-use crate::eventor::{EventorNews, TaskEventSink, task_events};
+use crate::eventor::{EventorNews, JournalId};
+use crate::kernel::{CallLost, Effect, Ending, Machine as _, StopMode};
 use crate::lease::LeasedCalls;
 use crate::process::{Executable, ProcessSpec};
-use crate::shell::{CallLost, Effect, Ending, Machine as _, StopMode};
 use crate::stage::{Fault, Player, Stage, number, play_all, span, word};
 use crate::vocabulary::*;
 
@@ -33,7 +33,7 @@ fn every_story_of_the_owner_of_the_drivers_goes_as_it_is_told() {
 
 thread_local! {
     /// Whose sinks they are, so that they can be told.
-    static SINKS: RefCell<Vec<(String, TaskEventSink)>> = const { RefCell::new(Vec::new()) };
+    static SINKS: RefCell<Vec<(String, JournalId)>> = const { RefCell::new(Vec::new()) };
     /// What outlives a crash of the machine.
     static KEPT: RefCell<DriversImage> = RefCell::default();
 }
@@ -172,14 +172,13 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Resu
 }
 
 /// The sink of a handler: always the same for the same name.
-fn sink_called(name: &str) -> TaskEventSink {
+fn sink_called(name: &str) -> JournalId {
     SINKS.with_borrow_mut(|sinks| {
         if let Some((_, sink)) = sinks.iter().find(|(known, _)| known == name) {
-            return sink.clone();
+            return *sink;
         }
-        let (sink, events) = task_events(1_000, None);
-        drop(events);
-        sinks.push((name.to_owned(), sink.clone()));
+        let sink = JournalId::Handler(sinks.len() as u64);
+        sinks.push((name.to_owned(), sink));
         sink
     })
 }
@@ -285,9 +284,9 @@ fn tell_change(change: &DriversChange) -> String {
             (DriversChange::Keep(spec.clone()), format!("keep {} {}", spec.name, spec.api_version))
         }
         DriversChange::Drop(driver) => (DriversChange::Drop(driver.clone()), format!("drop {driver}")),
-        DriversChange::Watch(driver, task, watched) => {
-            let line = format!("keep {} of {driver} for {}", task.task, name_of(&watched.sink));
-            (DriversChange::Watch(driver.clone(), task.clone(), watched.clone()), line)
+        DriversChange::Watch(driver, task, sink) => {
+            let line = format!("keep {} of {driver} for {}", task.task, name_of(sink));
+            (DriversChange::Watch(driver.clone(), task.clone(), *sink), line)
         }
         DriversChange::Forget(driver, task) => {
             (DriversChange::Forget(driver.clone(), task.clone()), format!("drop {} of {driver}", task.task))
@@ -316,7 +315,7 @@ fn tell_call(call: &DriversCall) -> String {
         }
         DriversCall::Attend(life, generation) => format!("life {life}: attend generation {generation}"),
         DriversCall::Watch(life, tasks, is_renewal) => {
-            let of = |(task, sink): &(TaskKey, TaskEventSink)| format!("{} for {}", task.task, name_of(sink));
+            let of = |(task, sink): &(TaskKey, JournalId)| format!("{} for {}", task.task, name_of(sink));
             let tasks: Vec<_> = tasks.iter().map(of).collect();
             let again = if *is_renewal { " again" } else { "" };
             format!("life {life}: watch [{}]{again}", tasks.join(", "))
@@ -327,9 +326,9 @@ fn tell_call(call: &DriversCall) -> String {
     }
 }
 
-fn name_of(sink: &TaskEventSink) -> String {
+fn name_of(sink: &JournalId) -> String {
     SINKS.with_borrow(|sinks| {
-        let known = sinks.iter().find(|(_, known)| known.is_same(sink));
+        let known = sinks.iter().find(|(_, known)| known == sink);
         known.map_or("a handler to come".to_owned(), |(name, _)| name.clone())
     })
 }

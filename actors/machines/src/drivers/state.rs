@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::driver::{DriverConfig, DriverLimits, DriverMode, DriverReport, DriverSpec, Folded, TaskKey};
-use crate::eventor::{EventorOptions, TaskEventSink};
+use crate::eventor::{EventorOptions, JournalId};
+use crate::kernel::{AskId, Ending, StopMode, StopStep};
 use crate::lease::LeasedCalls;
-use crate::shell::{AskId, Ending, StopMode, StopStep};
 use crate::vocabulary::{
     Attempt, Backoff, BackoffState, DriverName, Generation, RestartBudget, RestartHistory, Timestamp,
 };
@@ -68,10 +68,18 @@ impl DriversOptions {
 #[derive(Debug, Clone, Hash, Default)]
 pub struct DriversImage {
     pub(super) specs: BTreeMap<DriverName, DriverSpec>,
-    pub(super) tasks: BTreeMap<DriverName, BTreeMap<TaskKey, Watched>>,
+    /// The tasks that are watched, and the journals that their events go to.
+    pub(super) tasks: BTreeMap<DriverName, BTreeMap<TaskKey, JournalId>>,
+    /// The number of the latest journal for a handler to come.
+    pub(super) parked: u64,
 }
 
 impl DriversImage {
+    /// Where the events of the tasks go that are watched.
+    pub fn journals(&self) -> impl Iterator<Item = JournalId> {
+        self.tasks.values().flat_map(|tasks| tasks.values().copied())
+    }
+
     /// Takes a change in.
     pub fn apply(&mut self, change: DriversChange) {
         match change {
@@ -81,8 +89,11 @@ impl DriversImage {
             DriversChange::Drop(driver) => {
                 self.specs.remove(&driver);
             }
-            DriversChange::Watch(driver, task, watched) => {
-                self.tasks.entry(driver).or_default().insert(task, watched);
+            DriversChange::Watch(driver, task, journal) => {
+                if let JournalId::Parked(number) = journal {
+                    self.parked = number;
+                }
+                self.tasks.entry(driver).or_default().insert(task, journal);
             }
             DriversChange::Forget(driver, task) => {
                 if let Some(tasks) = self.tasks.get_mut(&driver) {
@@ -96,15 +107,6 @@ impl DriversImage {
     }
 }
 
-/// A task that is watched.
-#[derive(Debug, Clone, Hash)]
-pub struct Watched {
-    /// Where its events go.
-    pub(super) sink: TaskEventSink,
-    /// Whether its handler is still to come.
-    pub(super) is_parked: bool,
-}
-
 /// One change of that.
 #[derive(Debug, Clone, Hash)]
 pub enum DriversChange {
@@ -112,8 +114,8 @@ pub enum DriversChange {
     Keep(Box<DriverSpec>),
     /// This one is not any more.
     Drop(DriverName),
-    /// This task is watched.
-    Watch(DriverName, TaskKey, Watched),
+    /// This task is watched, and its events go to this journal.
+    Watch(DriverName, TaskKey, JournalId),
     /// This one is not any more.
     Forget(DriverName, TaskKey),
 }
@@ -151,13 +153,13 @@ pub enum DriversCall {
     /// Tell an eventor of which generation events are to be had.
     Attend(Attempt, Generation),
     /// Tell an eventor which tasks are watched, and whether they were before.
-    Watch(Attempt, Vec<(TaskKey, TaskEventSink)>, bool),
+    Watch(Attempt, Vec<(TaskKey, JournalId)>, bool),
     /// Tell an eventor that a task is watched no more.
     Forget(Attempt, TaskKey),
-    /// Give what waits in one sink to another, and say to one that nothing comes any more.
-    HandOver(TaskEventSink, TaskEventSink),
-    /// Say to a sink that nothing comes any more.
-    End(TaskEventSink),
+    /// Give what waits in the first journal to the second, and all that comes for it later.
+    HandOver(JournalId, JournalId),
+    /// Say to who reads a journal that nothing comes any more.
+    End(JournalId),
 }
 
 /// What came of a [`DriversCall`].
@@ -262,7 +264,7 @@ pub(super) struct EventorEntry {
     /// Whether its driver was told to have left.
     pub(super) has_left: bool,
     /// Who is told that nothing comes any more, when it has ended and so has handed on all it had.
-    pub(super) parting: Vec<TaskEventSink>,
+    pub(super) parting: Vec<JournalId>,
 }
 
 /// Who waits for a driver.

@@ -4,7 +4,7 @@ use super::messages::{DriversAnswer, Removed};
 use super::news::DriversNews;
 use super::state::{Child, ChildEnded, ChildKind, Drivers, DriversCall, DriversTimer, Entry};
 use crate::driver::{DriverEnding, DriverHealth, DriverMode, DriverReport, DriverStage, ending_deadline};
-use crate::shell::{CallLost, Effects, Ending, StopMode, StopStep};
+use crate::kernel::{CallLost, Effects, Ending, StopMode, StopStep};
 use crate::vocabulary::{Attempt, DriverName, Moment};
 
 impl Drivers {

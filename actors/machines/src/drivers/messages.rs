@@ -7,7 +7,7 @@ use super::DriverSummary;
 use super::state::Drivers;
 use crate::conversation;
 use crate::driver::{DriverHealth, DriverReport, DriverSpec, Folded, TaskKey};
-use crate::eventor::{EventorNews, TaskEventSink};
+use crate::eventor::{EventorNews, JournalId};
 use crate::lease::LeasedCalls;
 use crate::process::MalformedProcessName;
 use crate::vocabulary::{Attempt, DriverName, Generation};
@@ -197,7 +197,7 @@ pub enum Wanted {
     Reachable,
 }
 
-/// Asks which generation of a driver serves. Three answers (RES-01): it, not yet, no. [`DriverLeases`](super::DriverLeases) makes a
+/// Asks which generation of a driver serves. Three answers (RES-01): it, not yet, no. `DriverLeases` makes a
 /// lease of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DispenseDriver {
@@ -296,10 +296,9 @@ pub struct RegisterTaskHandler {
     pub driver: DriverName,
     /// Which task.
     pub task: TaskKey,
-    /// Where the events go: made by [`task_events`](crate::eventor::task_events) or
-    /// [`task_event_callback`](crate::eventor::task_event_callback), with the position up to which the handler has had the
-    /// task's events, in this run of the host or in an earlier one.
-    pub sink: TaskEventSink,
+    /// The journal that the events go to. The handler opens it among the `TaskJournals` of its host, with the position up to which
+    /// it has had the task's events, in this run of the host or in an earlier one.
+    pub sink: JournalId,
 }
 
 /// Forgets a task: its handler hears that nothing comes any more. Harmless when there is none.

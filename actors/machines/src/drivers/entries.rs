@@ -6,8 +6,8 @@ use super::state::{Child, Drivers, DriversCall, DriversChange, DriversTimer, Ent
 use crate::driver::{
     DriverConfig, DriverHealth, DriverMode, DriverReport, DriverSpec, ending_deadline, process_name,
 };
+use crate::kernel::{AskId, Effects, StopMode};
 use crate::process::{Executable, ProcessSpec};
-use crate::shell::{AskId, Effects, StopMode};
 use crate::vocabulary::{Attempt, BackoffState, DriverName, Moment, RestartHistory};
 
 impl Drivers {

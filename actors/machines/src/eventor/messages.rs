@@ -1,6 +1,6 @@
 //! What can be said to an eventor, and what it says. Only the owner of the drivers speaks with it.
 
-use super::handler::TaskEventSink;
+use super::JournalId;
 use super::state::Eventor;
 use crate::conversation;
 use crate::driver::{EventPosition, Folded, TaskKey};
@@ -18,8 +18,8 @@ pub struct Attend {
 pub struct Watch {
     /// Which task.
     pub task: TaskKey,
-    /// Where its events go.
-    pub sink: TaskEventSink,
+    /// The journal that its events go to.
+    pub sink: JournalId,
     /// The last event that went there.
     pub after: Option<EventPosition>,
     /// Whether it was watched before, by a former life of the eventor.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::messages::{Attend, EventorAnswer, EventorAsk, EventorNews};
 use super::state::{Eventor, EventorCall, EventorOptions, EventorOutcome, EventorTimer, Marks, Stream};
 use crate::driver::GapReason;
-use crate::driver::client::{DriverError, EventBatch};
-use crate::shell::{CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::driver::{DriverError, EventBatch};
+use crate::kernel::{CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, BackoffState, Generation, Moment};
 
 /// How long one call for the next events waits before it is made again.

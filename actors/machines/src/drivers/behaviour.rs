@@ -10,8 +10,8 @@ use super::state::{
     HAND_OVER_DEADLINE,
 };
 use crate::driver::{Folded, ending_deadline};
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopStep};
 use crate::lease::LeasedCalls;
-use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopStep};
 use crate::vocabulary::{Attempt, DriverName, Moment, Timestamp};
 
 /// How long one call for endings waits before it is made again.
@@ -124,7 +124,7 @@ impl Drivers {
                 effects.reply(id, DriversAnswer::AnnounceTask(answer));
             }
             DriversAsk::RegisterTaskHandler(RegisterTaskHandler { driver, task, sink }) => {
-                let answer = self.register(driver, task, sink, effects);
+                let answer = self.register(driver, task, *sink, effects);
                 effects.reply(id, DriversAnswer::RegisterTaskHandler(answer));
             }
             DriversAsk::ForgetTaskHandler(ForgetTaskHandler { driver, task }) => {

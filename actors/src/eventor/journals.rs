@@ -1,0 +1,299 @@
+//! The journals of tasks: eventors put events in, and handlers read them, each at its own pace.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+use super::{Journal, JournalId, Taken};
+use crate::driver::{EventPosition, TaskEventItem};
+
+/// The journals of the tasks of a host, of all its drivers. Clones share them; it can be used from any thread. No lock is held
+/// across a wait.
+#[derive(Clone, Default)]
+pub struct TaskJournals(Arc<Mutex<Table>>);
+
+#[derive(Default)]
+struct Table {
+    /// The number of the latest handler.
+    handlers: u64,
+    open: HashMap<JournalId, Open>,
+    /// Where that goes which comes for a journal that was handed over.
+    heirs: HashMap<JournalId, JournalId>,
+}
+
+struct Open {
+    shared: Arc<Shared>,
+    /// Whether the owner of the drivers knows of it. Until then only its reader does.
+    is_claimed: bool,
+}
+
+struct Shared(Mutex<State>);
+
+struct State {
+    journal: Journal,
+    ended: bool,
+    abandoned: bool,
+    reader: Option<Waker>,
+}
+
+/// The handler's end of a task's journal: reads the task's events in order, each once, at its own pace. When it is dropped,
+/// the task's events go nowhere.
+pub struct TaskEvents {
+    shared: Arc<Shared>,
+    journals: Weak<Mutex<Table>>,
+    id: JournalId,
+}
+
+impl TaskJournals {
+    /// Opens a journal of at most `limit` items, for a handler that has had everything up to `after`: in this run of the host or
+    /// in an earlier one. Its id goes into [`RegisterTaskHandler`](crate::drivers::RegisterTaskHandler).
+    #[must_use]
+    pub fn open(&self, limit: usize, after: Option<EventPosition>) -> (JournalId, TaskEvents) {
+        let mut table = self.table();
+        table.handlers += 1;
+        let id = JournalId::Handler(table.handlers);
+        let shared = table.add(id, Journal::new(limit, after));
+        (id, TaskEvents { shared, journals: Arc::downgrade(&self.0), id })
+    }
+
+    /// Opens a journal whose items are handed to a function one by one, in order, on the present arbiter and outside of every
+    /// actor; an actix recipient fits in with `move |item| recipient.do_send(Told(item))`. The function is called no more once the
+    /// task that is returned is aborted; it ends by itself when nothing comes any more.
+    pub fn call_back(
+        &self,
+        limit: usize,
+        after: Option<EventPosition>,
+        mut told: impl FnMut(TaskEventItem) + 'static,
+    ) -> (JournalId, tokio::task::JoinHandle<()>) {
+        let (id, mut events) = self.open(limit, after);
+        let task = actix_rt::spawn(async move {
+            while let Some(item) = events.next().await {
+                told(item);
+            }
+        });
+        (id, task)
+    }
+
+    /// Puts an item in, which never waits for the handler (EVT-01). The eventor does; a host does only to try out a handler of its
+    /// own.
+    pub fn put(&self, id: JournalId, item: TaskEventItem) -> Taken {
+        let Some(shared) = self.table().find(id) else { return Taken::Had };
+        shared.change(|state| if state.abandoned { Taken::Had } else { state.journal.put(item) })
+    }
+
+    /// Says that nothing comes any more. What waits can still be read.
+    pub fn end(&self, id: JournalId) {
+        let mut table = self.table();
+        // The journal that it was handed over to goes on.
+        if table.heirs.remove(&id).is_some() {
+            return;
+        }
+        table.heirs.retain(|_, heir| *heir != id);
+        let open = table.open.remove(&id);
+        drop(table);
+        end_each(open);
+    }
+
+    /// Notes that the owner of the drivers knows of a journal, and ends it from now on.
+    pub(crate) fn claim(&self, id: JournalId) {
+        if let Some(open) = self.table().open.get_mut(&id) {
+            open.is_claimed = true;
+        }
+    }
+
+    /// Where a journal stands: the place of the last event that was put in, or that the handler had before. One whose handler is
+    /// still to come is made, with room for so many items.
+    pub(crate) fn position(&self, id: JournalId, limit: usize) -> Option<EventPosition> {
+        let mut table = self.table();
+        let shared = match (table.find(id), id) {
+            (Some(shared), _) => shared,
+            (None, JournalId::Parked(_)) => {
+                let shared = table.add(id, Journal::new(limit, None));
+                table.open.entry(id).and_modify(|open| open.is_claimed = true);
+                shared
+            }
+            (None, JournalId::Handler(_)) => return None,
+        };
+        shared.lock().journal.last().cloned()
+    }
+
+    /// Gives what waits in one journal to another, and everything that comes for it later as well.
+    pub(crate) fn hand_over(&self, from: JournalId, to: JournalId) {
+        let mut table = self.table();
+        let Some(open) = table.open.remove(&from) else { return };
+        table.heirs.insert(from, to);
+        drop(table);
+        while let Some(item) = open.shared.take() {
+            self.put(to, item);
+        }
+    }
+
+    /// Ends all that the owner of the drivers knew and does not know any more.
+    pub(crate) fn end_others(&self, known: &HashSet<JournalId>) {
+        let mut table = self.table();
+        table.heirs.retain(|_, heir| known.contains(heir));
+        let is_other = |id: &JournalId, open: &mut Open| open.is_claimed && !known.contains(id);
+        let others: Vec<_> = table.open.extract_if(is_other).map(|(_, open)| open).collect();
+        drop(table);
+        end_each(others);
+    }
+
+    /// Ends all.
+    pub(crate) fn end_all(&self) {
+        let mut table = self.table();
+        table.heirs.clear();
+        let open = std::mem::take(&mut table.open);
+        drop(table);
+        end_each(open.into_values());
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes the readers, with no lock held.
+fn end_each(journals: impl IntoIterator<Item = Open>) {
+    for open in journals {
+        open.shared.change(|state| state.ended = true);
+    }
+}
+
+impl Table {
+    fn add(&mut self, id: JournalId, journal: Journal) -> Arc<Shared> {
+        let state = State { journal, ended: false, abandoned: false, reader: None };
+        let shared = Arc::new(Shared(Mutex::new(state)));
+        self.open.insert(id, Open { shared: Arc::clone(&shared), is_claimed: false });
+        shared
+    }
+
+    fn find(&self, id: JournalId) -> Option<Arc<Shared>> {
+        let id = self.heirs.get(&id).unwrap_or(&id);
+        self.open.get(id).map(|open| Arc::clone(&open.shared))
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes something, and wakes the reader.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let outcome = change(&mut state);
+        let reader = state.reader.take();
+        drop(state);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+        outcome
+    }
+
+    fn take(&self) -> Option<TaskEventItem> {
+        self.lock().journal.take()
+    }
+}
+
+impl TaskEvents {
+    /// Waits for the next item. `None` means that nothing comes any more: the task was forgotten, its driver removed, or
+    /// another handler took this one's place. Giving up this future loses nothing.
+    pub async fn next(&mut self) -> Option<TaskEventItem> {
+        poll_fn(|context| self.poll_item(context)).await
+    }
+
+    /// The next item if there is one now.
+    pub fn try_next(&mut self) -> Option<TaskEventItem> {
+        self.shared.take()
+    }
+
+    fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<TaskEventItem>> {
+        let mut state = self.shared.lock();
+        match state.journal.take() {
+            Some(item) => Poll::Ready(Some(item)),
+            None if state.ended => Poll::Ready(None),
+            None => {
+                state.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for TaskEvents {
+    fn drop(&mut self) {
+        self.shared.lock().abandoned = true;
+        // Nobody else ends one that was never registered.
+        if let Some(journals) = self.journals.upgrade().map(TaskJournals) {
+            let mut table = journals.table();
+            if table.open.get(&self.id).is_some_and(|open| !open.is_claimed) {
+                table.open.remove(&self.id);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for TaskJournals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskJournals").field("open", &self.table().open.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for TaskEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unread = self.shared.lock().journal.len();
+        f.debug_struct("TaskEvents").field("unread", &unread).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::GapReason;
+
+    fn gap(missed: u64) -> TaskEventItem {
+        TaskEventItem::Gap { missed: Some(missed), reason: GapReason::Forgotten }
+    }
+
+    fn ended(mut events: TaskEvents) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        events.poll_item(&mut context) == Poll::Ready(None)
+    }
+
+    #[test]
+    fn what_waits_for_a_handler_and_what_still_comes_goes_to_it_when_it_comes_evt_02() {
+        let journals = TaskJournals::default();
+        let parked = JournalId::Parked(1);
+        assert_eq!(journals.position(parked, 10), None);
+        assert_eq!(journals.put(parked, gap(1)), Taken::Kept);
+        let (id, mut events) = journals.open(10, None);
+        journals.hand_over(parked, id);
+        assert_eq!(journals.put(parked, gap(2)), Taken::Kept);
+        journals.end(parked);
+        assert_eq!(journals.put(id, gap(3)), Taken::Kept);
+        assert_eq!([events.try_next(), events.try_next(), events.try_next()], [1, 2, 3].map(gap).map(Some));
+        assert!(journals.table().heirs.is_empty());
+    }
+
+    #[test]
+    fn a_journal_ends_with_its_task_with_its_reader_and_with_its_owner() {
+        let journals = TaskJournals::default();
+        let (forgotten, events) = journals.open(10, None);
+        journals.end(forgotten);
+        assert!(ended(events));
+        assert_eq!(journals.put(forgotten, gap(1)), Taken::Had);
+        let (_, unregistered) = journals.open(10, None);
+        drop(unregistered);
+        let [(known, kept), (unknown, lost), (_, new)] = [(); 3].map(|()| journals.open(10, None));
+        journals.claim(known);
+        journals.claim(unknown);
+        journals.end_others(&[known].into());
+        assert!(ended(lost));
+        assert_eq!(journals.table().open.len(), 2);
+        journals.end_all();
+        assert!(ended(kept) && ended(new));
+        assert!(journals.table().open.is_empty());
+    }
+}
