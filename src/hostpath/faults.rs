@@ -41,10 +41,12 @@ pub struct FaultArgs {
     #[arg(long, value_name = "CALL=CODE", value_parser = call_and_code)]
     pub fail: Vec<(Call, Code)>,
 
-    /// A fault of one call: CALL=ACTION[,MOMENT][,WHEN]; may be given several times. ACTION is a gRPC code, hang, slow:DURATION,
-    /// die, forget (answer well and remember nothing) or lie (give an untrue answer). MOMENT is before the effect of the call, in
-    /// the middle of it, or after it. WHEN is nth:N, from:N (counted from 1) or chance:PERCENT.
-    #[arg(long, value_name = "FAULT", value_parser = Fault::parse, verbatim_doc_comment)]
+    /// A fault of one call, as CALL=ACTION,MOMENT,WHEN; may be given several times
+    ///
+    /// ACTION is a gRPC code, hang, slow:DURATION, die, forget (answer well and remember nothing) or lie (give an untrue answer).
+    /// MOMENT is before the effect of the call, which is the default, in the middle of it, or after it. WHEN is nth:N, from:N
+    /// (counted from 1) or chance:PERCENT; without it, always.
+    #[arg(long, value_name = "FAULT", value_parser = Fault::parse)]
     pub fault: Vec<Fault>,
 
     /// The seed of the faults with a chance
