@@ -2,7 +2,7 @@
 //!
 //! Whoever may write to it, or to a directory of ours in it, can put a link there, and the host writes, executes and removes elsewhere. So
 //! the directory is opened without following a link, and it and those below must be directories that only we may write to. From then on
-//! nobody but us, or root, can change what they hold, nor put another directory in its place, since those [on the way](reach) to it are
+//! nobody but us, or root, can change what they hold, nor put another directory in its place, since those on the way to it (`reach`) are
 //! checked too. It is kept open, which tells whether its path still leads to it.
 
 mod reach;
