@@ -205,6 +205,11 @@ async fn a_directory_that_others_may_write_to_and_a_link_are_refused_and_unchang
         "kept",
         "a link in the place of the lock is not followed"
     );
+    fs::remove_file(&lock).unwrap();
+    let database = data_dir.join(DATABASE);
+    fs::rename(&database, stage.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(stage.path("elsewhere"), &database).unwrap();
+    refused_and_unchanged(&data_dir, &["it is not a file", DATABASE]).await;
 }
 
 #[actix::test]

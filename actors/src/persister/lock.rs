@@ -2,16 +2,19 @@
 //!
 //! The lock is a kernel lock on an open file description, so it ends with its host. The file's text only names the holder.
 
+use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use tracing::warn;
+
+use super::source::open_at;
 
 /// A host that has locked a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,12 +84,9 @@ pub(super) enum Locking {
     HeldBy(Holder),
 }
 
-/// Locks the file for `holder`; creates it if it does not exist.
-pub(super) fn lock(path: &Path, holder: Holder) -> io::Result<Locking> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    // What a link leads to would be overwritten.
-    let mut file = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)?;
+/// Locks the file of this name for `holder`; creates it if it does not exist.
+pub(super) fn lock(directory: &OwnedFd, name: &OsStr, holder: Holder) -> io::Result<Locking> {
+    let mut file = open_at(directory, name, OFlags::RDWR | OFlags::CREATE)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {

@@ -11,12 +11,14 @@
 
 use std::fs::DirBuilder;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use redb::{Database, ReadableDatabase};
+use rustix::fs::{Mode, OFlags};
 
 use super::cause::{Cause, attempt};
 use super::errors::OpenError;
@@ -66,16 +68,20 @@ impl std::fmt::Debug for Options {
 /// Opens the database of a data directory and begins a new run.
 pub(super) fn open(options: &Options) -> Result<(Store, RunNumber), OpenError> {
     let holder = Holder::this();
-    create_directory(&options.data_dir)?;
-    let lock = lock_directory(&options.data_dir, holder)?;
-    let source = Source::new(database_path(&options.data_dir), options.backend.clone());
+    let directory = open_directory(&options.data_dir)?;
+    let lock = lock_directory(&directory, &options.data_dir, holder)?;
+    let path = database_path(&options.data_dir);
+    let source = match &options.backend {
+        Some(make) => Source::made(path, make.clone()),
+        None => Source::file(directory, path),
+    };
     open_source(source, holder, Some(lock))
 }
 
 /// Opens the database on an in-memory disk and begins a new run. It needs no directory and no lock, since no other process
 /// can access such a disk. For the simulation.
 pub fn open_in_memory(disk: &MemoryDisk) -> Result<(Store, RunNumber), OpenError> {
-    let source = Source::new(DATABASE_FILE.into(), Some(disk.backend()));
+    let source = Source::made(DATABASE_FILE.into(), disk.backend());
     open_source(source, Holder { pid: None, since: None }, None)
 }
 
@@ -91,18 +97,25 @@ pub(super) fn database_path(data_dir: &Path) -> PathBuf {
     data_dir.join(DATABASE_FILE)
 }
 
-fn create_directory(data_dir: &Path) -> Result<(), OpenError> {
+/// Makes the directory if it does not exist, and holds it open for the names in it.
+fn open_directory(data_dir: &Path) -> Result<OwnedFd, OpenError> {
     let failed = |error: io::Error| Cause::Io(error).into_open_error(data_dir);
     DirBuilder::new().recursive(true).mode(0o700).create(data_dir).map_err(failed)?;
     let known = std::fs::metadata(data_dir).map_err(failed)?;
-    if known.is_dir() { Ok(()) } else { Err(OpenError::NotADirectory { path: data_dir.to_owned() }) }
+    if !known.is_dir() {
+        return Err(OpenError::NotADirectory { path: data_dir.to_owned() });
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(data_dir, flags, Mode::empty()).map_err(|error| failed(error.into()))
 }
 
-fn lock_directory(data_dir: &Path, holder: Holder) -> Result<Lock, OpenError> {
+fn lock_directory(directory: &OwnedFd, data_dir: &Path, holder: Holder) -> Result<Lock, OpenError> {
     let path = data_dir.join(LOCK_FILE);
     let began = Instant::now();
     loop {
-        match lock(&path, holder).map_err(|error| Cause::Io(error).into_open_error(&path))? {
+        match lock(directory, LOCK_FILE.as_ref(), holder)
+            .map_err(|error| Cause::Io(error).into_open_error(&path))?
+        {
             Locking::Held(lock) => return Ok(lock),
             Locking::HeldBy(other) if other.is_gone() && began.elapsed() < COPY_TIMEOUT => sleep(COPY_PAUSE),
             Locking::HeldBy(holder) => {

@@ -1,16 +1,19 @@
 //! The storage of the database, and what is known about its syncs.
 
+use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::ops::Bound;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::cause::Cause;
 use super::store::open_database;
@@ -25,13 +28,19 @@ pub(super) struct Source {
 }
 
 enum Kind {
-    File,
+    /// A file in this directory, which is held open: whatever is at its path later, it is the same directory.
+    File(OwnedFd),
     Made(MakeBackend),
 }
 
 impl Source {
-    pub(super) fn new(path: PathBuf, make: Option<MakeBackend>) -> Self {
-        Self { path, kind: make.map_or(Kind::File, Kind::Made), sync_failed: Arc::default() }
+    /// The file of this name in a directory at this path.
+    pub(super) fn file(directory: OwnedFd, path: PathBuf) -> Self {
+        Self { path, kind: Kind::File(directory), sync_failed: Arc::default() }
+    }
+
+    pub(super) fn made(path: PathBuf, make: MakeBackend) -> Self {
+        Self { path, kind: Kind::Made(make), sync_failed: Arc::default() }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -44,7 +53,7 @@ impl Source {
     /// is never taken for a new database, but always for a lost one.
     pub(super) fn create(&self) -> Result<(), Cause> {
         match &self.kind {
-            Kind::File => self.create_file(),
+            Kind::File(directory) => self.create_file(directory),
             Kind::Made(make) => {
                 let backend = self.watch(make()?);
                 backend.set_len(0)?;
@@ -55,7 +64,7 @@ impl Source {
 
     pub(super) fn for_writing(&self) -> io::Result<Watched> {
         let inner = match &self.kind {
-            Kind::File => file_backend(OpenOptions::new().read(true).write(true).open(&self.path)?)?,
+            Kind::File(directory) => file_backend(open_at(directory, self.name(), OFlags::RDWR)?)?,
             Kind::Made(make) => make()?,
         };
         Ok(self.watch(inner))
@@ -64,7 +73,7 @@ impl Source {
     /// Opens the storage read-only; `None` if it does not exist yet.
     pub(super) fn for_reading(&self) -> io::Result<Option<Box<dyn StorageBackend>>> {
         match &self.kind {
-            Kind::File => open_for_reading(&self.path),
+            Kind::File(directory) => open_for_reading(directory, self.name()),
             Kind::Made(make) => {
                 let backend = make()?;
                 Ok(if is_begun(backend.as_ref())? { Some(backend) } else { None })
@@ -86,19 +95,22 @@ impl Source {
         Watched { inner, sync_failed: Arc::clone(&self.sync_failed) }
     }
 
-    fn create_file(&self) -> Result<(), Cause> {
-        let unnamed = self.path.with_extension("new");
-        match std::fs::remove_file(&unnamed) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-            Ok(()) | Err(_) => {}
+    fn name(&self) -> &OsStr {
+        self.path.file_name().expect("the path of a database ends with its name")
+    }
+
+    fn create_file(&self, directory: &OwnedFd) -> Result<(), Cause> {
+        let draft = Path::new(self.name()).with_extension("new");
+        match rustix::fs::unlinkat(directory, &draft, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
         }
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&unnamed)?;
+        let file = open_at(directory, draft.as_os_str(), OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
         let whole = file.try_clone()?;
         drop(open_database(self.watch(file_backend(file)?))?);
         whole.sync_all()?;
-        std::fs::rename(&unnamed, &self.path)?;
-        let directory = self.path.parent().expect("the file lies in the data directory");
-        Ok(File::open(directory)?.sync_all()?)
+        rustix::fs::renameat(directory, &draft, directory, self.name()).map_err(io::Error::from)?;
+        Ok(open_at(directory, ".".as_ref(), OFlags::RDONLY | OFlags::DIRECTORY)?.sync_all()?)
     }
 }
 
@@ -191,16 +203,51 @@ fn is_begun(backend: &dyn StorageBackend) -> io::Result<bool> {
     Ok(magic != [0; 9])
 }
 
-fn open_for_reading(path: &Path) -> io::Result<Option<Box<dyn StorageBackend>>> {
-    match std::fs::metadata(path) {
-        Ok(known) if !known.is_file() => Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a file")),
-        Ok(known) if known.len() == 0 => Err(io::Error::new(io::ErrorKind::InvalidData, "it is empty")),
-        Ok(_) => file_backend(File::open(path)?).map(Some),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+fn open_for_reading(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<Box<dyn StorageBackend>>> {
+    let unusable = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile => {
+            unusable("it is not a file")
+        }
+        Ok(found) if found.st_size == 0 => unusable("it is empty"),
+        Ok(_) => file_backend(open_at(directory, name, OFlags::RDONLY)?).map(Some),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
     }
+}
+
+/// Opens a file in a directory; a link is not followed.
+pub(super) fn open_at(directory: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
 }
 
 fn file_backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
     FileBackend::new(file).map(|backend| Box::new(backend) as _).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_database_stays_in_the_directory_that_is_held_whatever_is_at_its_path() {
+        let stage = tempfile::tempdir().unwrap();
+        let (place, aside) = (stage.path().join("data"), stage.path().join("aside"));
+        fs::create_dir(&place).unwrap();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(&place, flags, Mode::empty()).unwrap();
+        let source = Source::file(directory, place.join("callboard.redb"));
+        assert!(source.for_reading().unwrap().is_none());
+        fs::rename(&place, &aside).unwrap();
+        fs::create_dir(&place).unwrap();
+        fs::write(place.join("callboard.redb"), "somebody else's").unwrap();
+        source.create().unwrap();
+        let length = fs::metadata(aside.join("callboard.redb")).unwrap().len();
+        assert_eq!(source.for_writing().unwrap().len().unwrap(), length);
+        assert_eq!(source.for_reading().unwrap().unwrap().len().unwrap(), length);
+        assert_eq!(fs::read(place.join("callboard.redb")).unwrap(), b"somebody else's");
+    }
 }
