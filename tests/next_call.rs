@@ -95,34 +95,29 @@ fn is_unfit(words: &str) -> impl Fn(&Lack) -> bool {
     move |lack| matches!(lack, Lack::Unfit { reason } if reason.contains(words))
 }
 
-#[actix::test]
-async fn a_bad_rollout_takes_no_call_f4_r1a() {
+/// A newer plugin with these arguments is started beside a healthy one, and gets no call for this reason.
+async fn takes_no_call(arguments: &[&str], why: &str) {
     let stage = Stage::new();
     let host = stage.builder().instances(watchful()).start().await.unwrap();
     let mut old = plugin(&stage, "old");
     old.start(&host).await;
     assert_eq!(call(&host).await, "old");
-    let mut new = Task::new(&stage, "new", "zfs", Role::Node).with(&["--node-id", ""]);
+    let mut new = Task::new(&stage, "new", "zfs", Role::Node).with(arguments);
     new.start(&host).await;
-    lacks(&host, "new", is_unfit("node_id is empty")).await;
+    lacks(&host, "new", is_unfit(why)).await;
     assert_eq!(call(&host).await, "old");
     shown(&host, "old").await;
     host.stop().await;
 }
 
 #[actix::test]
+async fn a_bad_rollout_takes_no_call_f4_r1a() {
+    takes_no_call(&["--node-id", ""], "node_id is empty").await;
+}
+
+#[actix::test]
 async fn an_impostor_takes_no_call_c031() {
-    let stage = Stage::new();
-    let host = stage.builder().instances(watchful()).start().await.unwrap();
-    let mut old = plugin(&stage, "old");
-    old.start(&host).await;
-    assert_eq!(call(&host).await, "old");
-    let mut new = plugin(&stage, "new").with(&["--name", "impostor.example"]);
-    new.start(&host).await;
-    lacks(&host, "new", is_unfit("impostor.example")).await;
-    assert_eq!(call(&host).await, "old");
-    shown(&host, "old").await;
-    host.stop().await;
+    takes_no_call(&["--node-id", "new", "--name", "impostor.example"], "impostor.example").await;
 }
 
 #[actix::test]
