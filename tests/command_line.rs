@@ -322,6 +322,37 @@ fn a_name_with_an_underscore_and_a_negative_limit_are_remarked_on_or_refused_whe
     assert_eq!((strict("a"), strict("b")), (&false.into(), &true.into()));
 }
 
+#[test]
+fn one_thing_is_shown_whole_with_its_last_events_and_the_end_of_its_log_log_05() {
+    let broken = "[[allocation]]\nname = \"b\"\nplugin = \"nfs\"\ntype = \"node\"\n\
+         command = [\"/bin/sh\", \"-c\", \"echo no server named tank; exit 3\"]\n";
+    let stage = Stage::new(&(allocation("a", "zfs", "node", &[], "") + broken));
+    let host = stage.run();
+    let first = host.until_active("csi-node", "zfs", "a");
+    assert_eq!(first["events"], serde_json::json!([]), "only when it is asked for");
+    signal(pid_of(&host.json(&["status"]), "a"), Signal::KILL);
+    let events = |name: &str, list: &str| -> Vec<String> {
+        let told = host.json(&["status", name]);
+        let events = told[list][0]["events"].as_array().expect("a list").clone();
+        assert!(events.iter().all(|event| event["last_unix_ms"].as_u64() > Some(0)), "{events:?}");
+        events.iter().map(|event| event["text"].as_str().expect("a text").to_owned()).collect()
+    };
+    let has = |events: &[String], words: &str| events.iter().any(|event| event.contains(words));
+    host.until("it is killed and healthy again", |status| {
+        task(status, "a")["restarts"] == 1 && task(status, "a")["health"] == "healthy"
+    });
+    let of_a = events("a", "allocations");
+    assert!(has(&of_a, "process ended: signal 9 (SIGKILL)") && has(&of_a, "healthy as"), "{of_a:?}");
+    let of_plugin = events("zfs", "plugins");
+    assert!(has(&of_plugin, "a is healthy, generation"), "{of_plugin:?}");
+
+    host.until("b was given up or waits", |status| task(status, "b")["restarts"].as_u64() > Some(0));
+    let shown = String::from_utf8(host.ask(&["status", "b"]).stdout).expect("it is text");
+    let log = shown.split_once("  log\n").expect("it has a log").1;
+    assert!(log.starts_with("    no server named tank\n"), "{shown}");
+    assert!(shown.contains(" ago  process ended: exit code 3"), "{shown}");
+}
+
 fn signal(pid: u64, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
     kill_process(pid, signal).expect("it lives");
@@ -344,11 +375,11 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     );
     let plugin_keys = "type name health reason since_unix_ms generation provider version manifest capabilities node_id \
         max_volumes topology requires_controller requires_topology active standby provisional restarting expected \
-        registered healthy remarks policy active_reason registrations";
+        registered healthy remarks policy active_reason registrations events";
     assert_eq!(keys(&node), set(plugin_keys));
     assert_eq!(keys(&node["capabilities"]), set("plugin controller node expansion"));
     let allocation_keys = "name plugin type task pid restarts state health reason since_unix_ms exit \
-        last_event socket watching survives";
+        last_event socket watching survives events";
     assert_eq!(keys(task(&status, "a")), set(allocation_keys));
     assert_eq!(
         keys(&task(&status, "a")["watching"]),

@@ -53,7 +53,15 @@ impl AdminClient {
     /// # Errors
     /// As all that is asked of a host.
     pub async fn status(&mut self) -> Result<wire::GetStatusResponse, AdminError> {
-        let answer = self.client.get_status(wire::GetStatusRequest {});
+        self.status_with_events_of("").await
+    }
+
+    /// Everything at once, with the last events of what has this name, and of what belongs to it.
+    ///
+    /// # Errors
+    /// As all that is asked of a host.
+    pub async fn status_with_events_of(&mut self, name: &str) -> Result<wire::GetStatusResponse, AdminError> {
+        let answer = self.client.get_status(wire::GetStatusRequest { name: name.to_owned() });
         let answer = within(QUICK, answer).await;
         self.answered(answer)
     }

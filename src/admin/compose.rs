@@ -41,6 +41,10 @@ pub(super) struct Views {
     pub(super) usage: UsageView,
     /// When this run of the host began.
     pub(super) started_at: Timestamp,
+    /// How plugins are watched whose allocation says nothing else.
+    pub(super) limits: InstanceLimits,
+    /// How long the offers of such an allocation are kept.
+    pub(super) inventory_options: InventoryOptions,
     /// Whether the host is being stopped, so that nothing is expected back.
     pub(super) is_stopping: bool,
 }
@@ -65,15 +69,17 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
             reason: book.and_then(|book| reason(book, health?)).unwrap_or_default().to_owned(),
             since_unix_ms: unix_ms(task.since),
             exit: task.exit.as_ref().map(exit),
-            watching: Some(watching(task)),
+            watching: Some(watching(task, views)),
             survives: task.survives,
+            // They are added for those who ask for them.
+            events: Vec::new(),
         }
     };
     views.tasks.iter().map(one).collect()
 }
 
-fn watching(task: &TaskReport) -> wire::Watching {
-    let (limits, inventory) = (InstanceLimits::default(), InventoryOptions::default());
+fn watching(task: &TaskReport, views: &Views) -> wire::Watching {
+    let Views { limits, inventory_options: inventory, .. } = views;
     let Probing { interval, call_deadline, failures_until_unhealthy, restart_grace, strict, listener } =
         task.probing;
     wire::Watching {

@@ -29,6 +29,7 @@ mod compose;
 mod convert;
 mod disk;
 mod driven;
+mod events;
 mod plugins;
 mod stopping;
 mod tree;

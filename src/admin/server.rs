@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_actors::instance::InstanceLimits;
+use callboard_actors::inventory::InventoryOptions;
 use callboard_actors::logmon::LogsView;
 use callboard_actors::shell::{Address, StopMode};
 use callboard_actors::supervisor::ShutdownReport;
@@ -20,6 +22,7 @@ use tonic::transport::Server;
 
 use super::connections::connections;
 use super::error::SocketError;
+use super::events::Events;
 use super::service::{Service, check_peer};
 use super::socket::SocketFile;
 use super::stopping::Stopping;
@@ -56,6 +59,10 @@ pub struct Sources {
     pub logs: watch::Receiver<LogsView>,
     /// What tasks use.
     pub usage: watch::Receiver<UsageView>,
+    /// How plugins are watched whose allocation says nothing else.
+    pub limits: InstanceLimits,
+    /// How long the offers of such an allocation are kept.
+    pub inventory_options: InventoryOptions,
     /// When this run of the host began.
     pub started_at: Timestamp,
     /// The progress of a stop of the host.
@@ -79,6 +86,7 @@ pub struct AdminServer {
     file: SocketFile,
     stop: oneshot::Sender<Infallible>,
     task: JoinHandle<Result<(), tonic::transport::Error>>,
+    listening: Vec<JoinHandle<()>>,
 }
 
 /// An admin socket that is bound and not served yet: clients wait.
@@ -108,7 +116,9 @@ impl AdminSocket {
     #[must_use]
     pub fn serve(self, sources: Sources) -> AdminServer {
         let Self { file, listener } = self;
-        let service = admin_server::AdminServer::new(Service::new(sources));
+        let events = Events::default();
+        let listening = events.listen(&sources);
+        let service = admin_server::AdminServer::new(Service::new(sources, events));
         let service = service.max_decoding_message_size(QUESTION_BYTES_MAX);
         let service = InterceptedService::new(service, check_peer);
         let (stop, stopped) = oneshot::channel::<Infallible>();
@@ -121,14 +131,15 @@ impl AdminSocket {
             .add_service(service)
             // The sender is dropped to stop it.
             .serve_with_incoming_shutdown(connections(listener), async { drop(stopped.await) });
-        AdminServer { file, stop, task: actix_rt::spawn(serving) }
+        AdminServer { file, stop, task: actix_rt::spawn(serving), listening }
     }
 }
 
 impl AdminServer {
     /// Takes no more connections, lets answers under way go out, and removes the socket.
     pub async fn stop(self) {
-        let Self { file, stop, mut task } = self;
+        let Self { file, stop, mut task, listening } = self;
+        listening.iter().for_each(JoinHandle::abort);
         file.remove();
         drop(stop);
         match timeout(CLOSE_TIMEOUT, &mut task).await {

@@ -18,6 +18,7 @@ use super::connections::{Peer, Staying};
 use super::convert::{self, not_replaced, refused, task_refused, unanswered};
 use super::disk;
 use super::driven;
+use super::events::Events;
 use super::plugins;
 use super::server::{ShutdownOrder, Sources};
 use super::stopping::Stopping;
@@ -40,6 +41,7 @@ const WAITING_MAX: usize = 32;
 #[derive(Debug, Clone)]
 pub(super) struct Service {
     pub(super) sources: Arc<Sources>,
+    events: Events,
     watchers: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
@@ -158,7 +160,8 @@ pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
     let (views, mut gone) = views(host, agent, tasks).await;
     let (logs, usage) = (logs.borrow().clone(), usage.borrow().clone());
     let (is_stopping, started_at) = (stopping.is_some(), sources.started_at);
-    let views = Views { logs, usage, is_stopping, started_at, ..views };
+    let (limits, inventory_options) = (sources.limits, sources.inventory_options.clone());
+    let views = Views { logs, usage, is_stopping, started_at, limits, inventory_options, ..views };
     for actor in &mut gone {
         if let Some(ended) = stopping.as_ref().and_then(|stopping| stopping.end_of(&actor.name)) {
             (actor.ended, actor.reason) = (true, ended);
@@ -208,9 +211,10 @@ fn allocation_id(name: &str) -> Result<AllocationId, Status> {
 }
 
 impl Service {
-    pub(super) fn new(sources: Sources) -> Self {
+    pub(super) fn new(sources: Sources, events: Events) -> Self {
         Self {
             sources: Arc::new(sources),
+            events,
             watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
         }
@@ -249,9 +253,11 @@ impl Service {
 impl wire::admin_server::Admin for Service {
     async fn get_status(
         &self,
-        _request: Request<wire::GetStatusRequest>,
+        request: Request<wire::GetStatusRequest>,
     ) -> Result<Response<wire::GetStatusResponse>, Status> {
-        Ok(Response::new(gather(&self.sources).await))
+        let mut status = gather(&self.sources).await;
+        self.events.tell(&request.into_inner().name, &mut status);
+        Ok(Response::new(status))
     }
 
     async fn get_tree(

@@ -260,6 +260,8 @@ fn are_equal(before: &wire::TaskStatus, after: &wire::TaskStatus) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use callboard_actors::instance::InstanceLimits;
+    use callboard_actors::inventory::InventoryOptions;
     use callboard_actors::registry::Register;
     use callboard_actors::shell::Address;
     use callboard_actors::topology;
@@ -367,6 +369,8 @@ mod tests {
             let data_dir = tempfile::tempdir().expect("a temporary directory");
             let host = Host::builder(data_dir.path()).start().await.expect("it starts");
             let sources = Sources {
+                limits: InstanceLimits::default(),
+                inventory_options: InventoryOptions::default(),
                 host: host.clone(),
                 agent: Address::vacant("agent", 1),
                 tasks: Address::vacant("tasks", 1),

@@ -189,14 +189,15 @@ where
 pub(super) fn status(args: &StatusArgs) -> ExitCode {
     let StatusArgs { name, check, plain } = args;
     let asked = judged(plain, async |mut client: AdminClient| {
-        let mut status = client.status().await?;
-        if let Some(name) = name {
-            status = health::of_name(&status, name).ok_or_else(|| AskError::Unknown(name.clone()))?;
-        }
-        let text = match (plain.json, name) {
-            (true, _) => pretty(&json::status(&status)),
-            (false, Some(_)) => whole::text(&json::status(&status), Palette::of_stdout()),
-            (false, None) => show::status(&status, Palette::of_stdout()),
+        let mut status = client.status_with_events_of(name.as_deref().unwrap_or_default()).await?;
+        let text = match name {
+            Some(name) => {
+                status = health::of_name(&status, name).ok_or_else(|| AskError::Unknown(name.clone()))?;
+                let whole = whole::with_logs(json::status(&status));
+                if plain.json { pretty(&whole) } else { whole::text(&whole, Palette::of_stdout()) }
+            }
+            None if plain.json => pretty(&json::status(&status)),
+            None => show::status(&status, Palette::of_stdout()),
         };
         print(&text)?;
         Ok(!check || health::troubles(&status, None).is_empty())

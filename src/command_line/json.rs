@@ -110,6 +110,7 @@ fn plugin(plugin: &wire::PluginStatus) -> Value {
         "registered": plugin.registered,
         "healthy": plugin.healthy,
         "remarks": plugin.remarks,
+        "events": plugin.events.iter().map(event).collect::<Vec<_>>(),
     })
 }
 
@@ -141,6 +142,7 @@ fn allocation(allocation: &wire::AllocationStatus) -> Value {
         "socket": known(&allocation.socket),
         "watching": allocation.watching.as_ref().map(watching),
         "survives": allocation.survives,
+        "events": allocation.events.iter().map(event).collect::<Vec<_>>(),
     })
 }
 
@@ -172,6 +174,7 @@ fn driver(driver: &wire::DriverStatus) -> Value {
         "launches": driver.launches,
         "lines_dropped": driver.lines_dropped,
         "bytes_dropped": driver.bytes_dropped,
+        "events": driver.events.iter().map(event).collect::<Vec<_>>(),
     })
 }
 

@@ -167,9 +167,11 @@ impl Program {
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
         let builder = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).binder(binder.clone());
-        let builder = builder.inventory(inventory_options(&config));
         let builder = builder.drivers(drivers_options(&config)).catalog(catalog_options(&config));
-        let builder = builder.registry(config.failover.registry()).instances(config.failover.instances());
+        let (instances, inventory_options) = (config.failover.instances(), inventory_options(&config));
+        let limits = instances.limits;
+        let builder = builder.registry(config.failover.registry()).instances(instances);
+        let builder = builder.inventory(inventory_options.clone());
         let probings =
             config.allocations.iter().map(|allocation| (allocation.name.clone(), allocation.probing));
         let builder = builder.probings(probings.collect());
@@ -212,6 +214,8 @@ impl Program {
             control_groups: ground.control_groups(),
             logs: logs.view(),
             usage,
+            limits,
+            inventory_options,
             started_at,
             stopping: stop_progress,
             shutdown,

@@ -1,13 +1,35 @@
-//! One thing of a status, whole: everything that `--json` shows of it, as lines.
+//! One thing of a status, whole: everything that `--json` shows of it, as lines, and the last lines of its log.
 
-use serde_json::Value;
+use std::path::Path;
 
+use serde_json::{Value, json};
+
+use super::logs::last_lines;
 use super::show::ago;
 use crate::output::{Palette, Tone, harmless};
 
 /// The lists of a status, and what one of each is called.
 const LISTS: [(&str, &str); 4] =
     [("plugins", "plugin"), ("allocations", "allocation"), ("drivers", "driver"), ("tasks", "task")];
+
+/// How many lines of a log are shown.
+const LOG_LINES: u64 = 10;
+
+/// Adds the last lines of each log, as far as there is one: `log`, and `log_stderr` of tasks, which have two.
+pub(super) fn with_logs(mut status: Value) -> Value {
+    let data_dir = status["host"]["data_dir"].as_str().unwrap_or_default().to_owned();
+    let data_dir = Path::new(&data_dir);
+    for (list, kind) in LISTS.into_iter().filter(|(_, kind)| *kind != "plugin") {
+        for thing in status[list].as_array_mut().into_iter().flatten() {
+            let name = format!("{kind}/{}", thing["name"].as_str().unwrap_or_default());
+            thing["log"] = json!(last_lines(data_dir, &name, false, LOG_LINES));
+            if kind == "task" {
+                thing["log_stderr"] = json!(last_lines(data_dir, &name, true, LOG_LINES));
+            }
+        }
+    }
+    status
+}
 
 /// Every thing in a status, with all that is known of it.
 pub(super) fn text(status: &Value, palette: Palette) -> String {
@@ -20,8 +42,8 @@ pub(super) fn text(status: &Value, palette: Palette) -> String {
             let is_logged = kind != "plugin";
             if is_logged {
                 text.push_str(&format!(
-                    "  {}  callboard logs {kind}/{name} --tail 20\n",
-                    palette.paint(Tone::Faint, "log")
+                    "  {}  callboard logs {kind}/{name}\n",
+                    palette.paint(Tone::Faint, "whole log")
                 ));
             }
         }
@@ -35,12 +57,19 @@ fn lines(thing: &Value, indent: &str, palette: Palette, text: &mut String) {
         let label = palette.paint(Tone::Faint, &harmless(key));
         match value {
             Value::Null => {}
+            Value::Array(all) if all.is_empty() => {}
+            Value::Array(all) if key == "events" => {
+                text.push_str(&format!("{indent}{label}\n"));
+                all.iter().for_each(|event| text.push_str(&format!("{indent}  {}\n", self::event(event))));
+            }
+            Value::Array(all) if key.starts_with("log") => {
+                text.push_str(&format!("{indent}{label}\n"));
+                all.iter().for_each(|line| text.push_str(&format!("{indent}  {}\n", plain(line))));
+            }
             Value::Array(all) if all.iter().all(|one| !one.is_object()) => {
                 let all: Vec<_> = all.iter().map(plain).collect();
-                if !all.is_empty() {
-                    let between = if all.iter().any(|one| one.contains(' ')) { " | " } else { " " };
-                    text.push_str(&format!("{indent}{label}  {}\n", all.join(between)));
-                }
+                let between = if all.iter().any(|one| one.contains(' ')) { " | " } else { " " };
+                text.push_str(&format!("{indent}{label}  {}\n", all.join(between)));
             }
             Value::Array(all) => {
                 text.push_str(&format!("{indent}{label}\n"));
@@ -63,6 +92,16 @@ fn lines(thing: &Value, indent: &str, palette: Palette, text: &mut String) {
     }
 }
 
+/// An event on one line.
+fn event(event: &Value) -> String {
+    let last = ago(event["last_unix_ms"].as_u64().unwrap_or_default());
+    let times = match event["count"].as_u64() {
+        Some(count) if count > 1 => format!(" ({count} times)"),
+        _ => String::new(),
+    };
+    format!("{last} ago  {}{times}", plain(&event["text"]))
+}
+
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => harmless(text),
@@ -83,5 +122,11 @@ mod tests {
         let expected = "plugin zfs\n  capabilities\n    node  STAGE_UNSTAGE_VOLUME\n  name  zfs\n  node_id  n1\\u{1b}[2J\n  remarks  is odd | and new\n  standby  a b\n";
         assert_eq!(shown, expected);
         assert_eq!(text(&json!({ "plugins": [{ "remarks": [] }] }), Palette::plain()), "plugin \n");
+        let events =
+            json!([{ "text": "is healthy", "count": 2, "first_unix_ms": 0, "last_unix_ms": u64::MAX }]);
+        let task =
+            json!({ "name": "a", "events": events, "log": ["one line", "another \u{7}"], "log_stderr": [] });
+        let expected = "task a\n  events\n    0s ago  is healthy (2 times)\n  log\n    one line\n    another \\u{7}\n  name  a\n  whole log  callboard logs task/a\n";
+        assert_eq!(text(&json!({ "tasks": [task] }), Palette::plain()), expected);
     }
 }
