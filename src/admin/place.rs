@@ -9,6 +9,8 @@ use super::error::AdminError;
 
 /// The name of the socket, or of the link to it, in the data directory.
 pub const SOCKET_FILE: &str = "admin.sock";
+/// The names of short directories begin with this.
+const SHORT_DIRECTORY: &str = "callboard-admin-";
 /// Bytes of the data directory's hash in the name of a short directory.
 const HASH_BYTES: usize = 8;
 
@@ -24,8 +26,15 @@ pub fn socket_path(data_dir: &Path, runtime_dir: &Path) -> Result<SocketPath, Ma
     }
     let digest = Sha256::digest(data_dir.as_os_str().as_encoded_bytes());
     let hash = hex(&digest[..HASH_BYTES]);
-    let short = runtime_dir.join(format!("callboard-admin-{hash}")).join(SOCKET_FILE);
+    let short = runtime_dir.join(format!("{SHORT_DIRECTORY}{hash}")).join(SOCKET_FILE);
     SocketPath::new(short.to_string_lossy())
+}
+
+/// The short directory that a socket is in, if it is in one: it belongs to that socket alone.
+pub(super) fn short_directory(socket: &Path) -> Option<&Path> {
+    let directory = socket.parent()?;
+    let name = directory.file_name()?.to_str()?;
+    (name.starts_with(SHORT_DIRECTORY) && socket.ends_with(SOCKET_FILE)).then_some(directory)
 }
 
 /// Finds the admin socket of a host by its data directory, as one finds it who knows nothing else of that host.

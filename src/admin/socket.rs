@@ -13,10 +13,12 @@ use tokio::net::UnixListener;
 
 use super::claim::{Claim, lock_of};
 use super::error::SocketError;
-use super::place::SOCKET_FILE;
+use super::place::{SOCKET_FILE, short_directory};
 
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 64;
+/// How often the directory of a socket may be removed while it is being claimed.
+const ATTEMPTS: u32 = 16;
 /// Who may connect: the owner.
 const SOCKET_MODE: u32 = 0o600;
 
@@ -28,15 +30,14 @@ pub(super) struct SocketFile {
     file: (u64, u64),
     link: Option<PathBuf>,
     /// On the places of both.
-    _claims: Vec<Claim>,
+    claims: Vec<Claim>,
 }
 
 impl SocketFile {
     /// Listens on a path, in the place of a dead socket of ours if there is one.
     pub(super) fn listen(path: &SocketPath, data_dir: &Path) -> Result<(Self, UnixListener), SocketError> {
         let (place, inside) = (path.as_path(), data_dir.join(SOCKET_FILE));
-        make_directory(place.parent().unwrap_or(Path::new("/")))?;
-        let mut claims = vec![claim(place)?];
+        let mut claims = vec![claim_in_its_directory(place)?];
         make_way(place, &inside)?;
         // Where the socket is elsewhere, a link in the data directory leads there.
         let link = (inside != place).then_some(inside);
@@ -46,7 +47,7 @@ impl SocketFile {
         }
         let listener = bind(path).map_err(|source| system("listen on", place, source))?;
         let file = file_at(place).map_err(|source| system("look at", place, source))?;
-        let listening = Self { path: path.clone(), file, link: None, _claims: claims };
+        let listening = Self { path: path.clone(), file, link: None, claims };
         let Some(link) = link else { return Ok((listening, listener)) };
         if let Err(source) = std::os::unix::fs::symlink(place, &link) {
             listening.remove();
@@ -55,21 +56,30 @@ impl SocketFile {
         Ok((Self { link: Some(link), ..listening }, listener))
     }
 
-    /// Removes it, and the link to it. What somebody has put in the place of either stays.
+    /// Removes it, the link to it, and the short directory that was made for it. What somebody has put in the place of either stays.
     pub(super) fn remove(self) {
-        let place = self.path.as_path();
+        let Self { path, file, link, claims } = self;
+        let place = path.as_path();
         let removed = match file_at(place) {
-            Ok(file) if file == self.file => std::fs::remove_file(place),
+            Ok(found) if found == file => std::fs::remove_file(place),
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
         if let Err(error) = removed {
-            tracing::warn!(path = %self.path, error = %error, "the admin socket stays behind");
+            tracing::warn!(%path, %error, "the admin socket stays behind");
         }
-        if let Some(link) = self.link.filter(|link| std::fs::read_link(link).is_ok_and(|to| to == place))
+        if let Some(link) = link.filter(|link| std::fs::read_link(link).is_ok_and(|to| to == place))
             && let Err(error) = std::fs::remove_file(&link)
         {
-            tracing::warn!(path = %link.display(), error = %error, "the link to the admin socket stays behind");
+            tracing::warn!(path = %link.display(), %error, "the link to the admin socket stays behind");
+        }
+        // The locks are in the same directory.
+        drop(claims);
+        if let Some(directory) = short_directory(place)
+            && let Err(error) = std::fs::remove_dir(directory)
+            && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty)
+        {
+            tracing::warn!(path = %directory.display(), %error, "the directory of the admin socket stays behind");
         }
     }
 }
@@ -90,6 +100,22 @@ fn ours() -> u32 {
 /// Makes the directory of the socket if it is not there. Nobody else may be able to put a socket of their own in the place of ours.
 fn make_directory(directory: &Path) -> Result<(), SocketError> {
     Ok(reach_or_make(directory).map(drop)?)
+}
+
+/// Makes the directory of a place and claims the place. A host that ends may remove the directory in between.
+fn claim_in_its_directory(place: &Path) -> Result<Claim, SocketError> {
+    let mut attempts = 0;
+    loop {
+        make_directory(place.parent().unwrap_or(Path::new("/")))?;
+        match claim(place) {
+            Err(SocketError::System { source, .. })
+                if source.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS =>
+            {
+                attempts += 1;
+            }
+            claimed => return claimed,
+        }
+    }
 }
 
 /// Claims a place, so that no other host changes what lies there.
@@ -196,7 +222,9 @@ mod tests {
     fn of_hosts_that_start_at_once_one_has_the_socket_and_keeps_it_sec_02() {
         const HOSTS: usize = 4;
         let stage = Stage::new();
-        let (socket, begun, ended) = (stage.path("a.sock"), Barrier::new(HOSTS), Barrier::new(HOSTS));
+        // Whoever ends removes the directory too.
+        let socket = stage.path("callboard-admin-1/admin.sock");
+        let (begun, ended) = (Barrier::new(HOSTS), Barrier::new(HOSTS));
         let data_dirs: Vec<_> = (0..HOSTS).map(|host| stage.data_dir(&host.to_string())).collect();
         let (listening, problems) = (AtomicU32::new(0), Mutex::new(Vec::new()));
         let problem = |problem: String| problems.lock().expect("nobody panics").push(problem);
@@ -239,6 +267,16 @@ mod tests {
         assert_eq!(std::fs::read_link(data_dir.join(SOCKET_FILE)).expect("a link"), stage.path("run/a.sock"));
         file.remove();
         assert_eq!((stage.names("data"), stage.names("run")), (vec![], vec![]));
+
+        let short = stage.path("callboard-admin-1");
+        let (file, _listener) = stage.listen(&short.join(SOCKET_FILE), &data_dir).expect("it listens");
+        std::fs::write(short.join("strange"), "").expect("a file");
+        file.remove();
+        assert_eq!(stage.names("callboard-admin-1"), ["strange"], "what is not ours stays");
+        std::fs::remove_file(short.join("strange")).expect("it is there");
+        let (file, _listener) = stage.listen(&short.join(SOCKET_FILE), &data_dir).expect("it listens");
+        file.remove();
+        assert!(!short.exists());
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::held::{End, Held, Surviving, recall};
 use super::state::{Agent, Ended, Living, Memory, Wanted};
 use super::stopping::{AFTER_KILL, left_running, not_ended};
 use crate::config::AllocationConfig;
+use crate::process::ProcessExit;
 
 type Processes = RefCell<BTreeMap<AllocationId, (Attempt, Held)>>;
 
@@ -167,7 +168,8 @@ fn log_end(allocation: &AllocationId, attempt: Attempt, pid: u32, end: &End) {
             tracing::warn!(%allocation, %attempt, pid, exit, "the process of an allocation was killed after its grace");
         }
         EndedBy::Itself => {
-            let last_output = end.last_words.as_deref().unwrap_or_default();
+            let is_killed = end.exit.is_some_and(ProcessExit::is_from_outside);
+            let last_output = end.last_words.as_deref().filter(|_| !is_killed).unwrap_or_default();
             tracing::warn!(%allocation, %attempt, pid, exit, last_output, "the process of an allocation ended by itself");
         }
     }

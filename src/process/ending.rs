@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use callboard_actors::process::{EndedBy, signal_name};
+use callboard_actors::process::{EndedBy, is_from_outside, signal_name};
 
 /// The exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +24,14 @@ impl ProcessExit {
             // Any other status means a stopped process, which `wait` was not asked for.
             (None, None) => Self::Code(status.into_raw()),
         }
+    }
+}
+
+impl ProcessExit {
+    /// Whether somebody else probably ended it: then nothing that it wrote is the cause.
+    #[must_use]
+    pub const fn is_from_outside(self) -> bool {
+        matches!(self, Self::Signal(number) if is_from_outside(number))
     }
 }
 
@@ -55,7 +63,7 @@ impl fmt::Display for ProcessEnding {
         match self.by {
             EndedBy::Force => write!(f, "killed after its grace: {}", self.exit),
             EndedBy::Request => write!(f, "{} when asked to end", self.exit),
-            EndedBy::Itself => match &self.last_words {
+            EndedBy::Itself => match self.last_words.as_ref().filter(|_| !self.exit.is_from_outside()) {
                 Some(words) => write!(f, "{}, last output: {words}", self.exit),
                 None => write!(f, "{}", self.exit),
             },
@@ -72,6 +80,8 @@ mod tests {
         let ending = |exit, by| ProcessEnding { exit, by, last_words: Some("no space".to_owned()) };
         let told = |exit, by| ending(exit, by).to_string();
         assert_eq!(told(ProcessExit::Code(3), EndedBy::Itself), "exit code 3, last output: no space");
+        let killed = told(ProcessExit::Signal(9), EndedBy::Itself);
+        assert_eq!(killed, "signal 9 (SIGKILL)", "what it wrote before is not the cause");
         assert_eq!(
             told(ProcessExit::Signal(9), EndedBy::Force),
             "killed after its grace: signal 9 (SIGKILL)"

@@ -61,6 +61,13 @@ pub const fn signal_name(number: i32) -> Option<&'static str> {
     }
 }
 
+/// Whether a signal usually comes from outside: what a process wrote before is not the cause then. Others it causes itself.
+#[must_use]
+pub const fn is_from_outside(number: i32) -> bool {
+    // SIGHUP, SIGINT, SIGQUIT, SIGKILL and SIGTERM.
+    matches!(number, 1 | 2 | 3 | 9 | 15)
+}
+
 /// The cause of a process's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EndedBy {
@@ -96,9 +103,13 @@ pub struct ProcessEnding {
 }
 
 impl ProcessEnding {
-    /// The last line that may explain its end, stderr before stdout. Log lines below warning level are skipped.
+    /// The last line that may explain its end, stderr before stdout. Log lines below warning level are skipped, and nothing that it
+    /// wrote explains a signal from outside.
     #[must_use]
     pub fn last_words(&self) -> Option<String> {
+        if matches!(self.exit, Exit::Signal(number) if is_from_outside(number)) {
+            return None;
+        }
         let of = |lines: &[String]| lines.iter().rev().find_map(|line| telling(line));
         // The handshake line does not explain the end.
         let output: Vec<_> =
@@ -204,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_was_logged_of_its_work_is_not_told_as_the_cause_of_its_end_log_01() {
-        let mut ending = ending(Exit::Signal(9), EndedBy::Itself);
+        let mut ending = ending(Exit::Signal(6), EndedBy::Itself);
         ending.last_output.clear();
         let logged = |level: &str| {
             format!(
@@ -212,9 +223,11 @@ mod tests {
             )
         };
         ending.last_errors = vec![logged("info")];
-        assert_eq!(ending.to_string(), "signal 9 (SIGKILL) after 1.5s");
+        assert_eq!(ending.to_string(), "signal 6 (SIGABRT) after 1.5s");
         ending.last_errors = vec![logged("error"), logged("info")];
-        assert_eq!(ending.to_string(), "signal 9 (SIGKILL) after 1.5s, last output: cannot serve: no pool");
+        assert_eq!(ending.to_string(), "signal 6 (SIGABRT) after 1.5s, last output: cannot serve: no pool");
+        ending.exit = Exit::Signal(9);
+        assert_eq!(ending.to_string(), "signal 9 (SIGKILL) after 1.5s", "somebody has killed it");
     }
 
     #[test]
