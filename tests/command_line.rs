@@ -384,7 +384,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     assert_eq!(
         keys(&task(&status, "a")["watching"]),
         set(
-            "probe_interval_ms call_deadline_ms failures_until_unhealthy restart_grace_ms restart_when strict"
+            "probe_interval_ms call_deadline_ms failures_until_unhealthy restart_grace_ms restart_when strict listener"
         )
     );
     let tree = host.json(&["tree"]);
