@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use callboard::host::Host;
 use program::{Program, Stage, TIMEOUT, allocation, driven, lives, pid_of, plugin, task, until_true};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -112,6 +113,49 @@ fn fail_over(program: &Program<'_>) -> String {
         disks["active"] == standby && disks["health"] == "healthy"
     });
     standby.to_owned()
+}
+
+/// What a host program does with a host on a thread of its own, whose disk hangs from its start to its end.
+fn embed(data_dir: &str) {
+    let wish = std::env::var("SICK_DISK").expect("it is set");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let host = Host::builder(data_dir).start_on_own_thread().await.expect("it starts");
+        std::fs::write(wish, "hang").expect("it can be written");
+        let report = host.stop().await;
+        let what: Vec<_> = report.not_in_order().map(|child| format!("{child:?}")).collect();
+        assert!(what.iter().any(|child| child.contains("may be lost")), "{what:?}");
+    });
+}
+
+#[test]
+fn a_host_on_a_thread_of_its_own_ends_although_its_disk_never_answers_s3() {
+    const DATA_DIR: &str = "EMBEDDED_DATA_DIR";
+    if let Ok(data_dir) = std::env::var(DATA_DIR) {
+        return embed(&data_dir);
+    }
+    let sick = Sick::new();
+    sick.disk("ok");
+    let test = std::env::current_exe().expect("it runs");
+    let mut program = Command::new(test)
+        .args(["--exact", "a_host_on_a_thread_of_its_own_ends_although_its_disk_never_answers_s3"])
+        .env(DATA_DIR, sick.stage.data_dir())
+        .env("LD_PRELOAD", &sick.library)
+        .env("SICK_DISK", sick.wish())
+        .spawn()
+        .expect("it starts");
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = program.try_wait().expect("it is ours") {
+            break status;
+        }
+        if began.elapsed() > TIMEOUT {
+            program.kill().expect("it is ours");
+            panic!("it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert!(status.success(), "{status}");
 }
 
 fn is_sick(status: &Value) -> bool {

@@ -75,7 +75,7 @@ fn disk_line(disk: &wire::DiskStatus, palette: Palette) -> String {
     let sick = palette.paint(Tone::Bad, &format!("disk {}", harmless(&disk.health)));
     let (since, reason) = (ago(disk.since_unix_ms), harmless(&disk.reason));
     format!(
-        "{sick} for {since}, {} writes are not on disk, new promises are refused: {reason}\n",
+        "{sick} for {since}: {reason}\n  {} changes are not on disk; nothing is registered, launched or started until it takes writes\n",
         disk.unwritten
     )
 }

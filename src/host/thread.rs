@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::thread::JoinHandle;
 
 use actix_rt::System;
+use callboard_actors::persister::DiskHealth;
 use callboard_actors::shell::StopMode;
 use callboard_actors::supervisor::{Shutdown, ShutdownReport};
 use tokio::sync::oneshot;
@@ -39,7 +40,7 @@ impl HostThread {
         Ok(Self { host: started?.take(), thread })
     }
 
-    /// Ends everything in order, then the thread.
+    /// Ends everything in order, then the thread. A disk that hangs is not waited for: the report says what it may have lost.
     pub async fn stop(self) -> ShutdownReport {
         let report = self.host.stop().await;
         self.join().await;
@@ -92,6 +93,10 @@ fn run(builder: HostBuilder, tell: oneshot::Sender<Result<Offer, StartError>>) {
         Ok(host) => {
             drop(tell.send(Ok(Offer(Some(host.clone())))));
             runner.block_on(host.ended());
+            // To drop it would wait for the thread of the database, which a disk that does not answer may hold for ever.
+            if host.database().disk().health() != DiskHealth::Sound {
+                std::mem::forget(runner);
+            }
         }
     }
 }

@@ -132,14 +132,14 @@ impl Committer {
 
     // === A sick disk ===
 
-    /// Looks again when the present commit has had its time.
+    /// Looks again when the present commit, or the end, has had its time.
     fn watch(&mut self, context: &mut Context<Self>) {
-        if self.is_committing && !self.is_watched {
+        if self.may_hang() && !self.is_watched {
             self.is_watched = true;
             let rest = WRITE_DEADLINE.saturating_sub(self.since.elapsed());
             context.run_later(rest, |this, context| {
                 this.is_watched = false;
-                if this.work != Work::Underway || !this.is_committing {
+                if this.work != Work::Underway || !this.may_hang() {
                     return;
                 }
                 if this.since.elapsed() >= WRITE_DEADLINE {
@@ -152,6 +152,10 @@ impl Committer {
                 }
             });
         }
+    }
+
+    fn may_hang(&self) -> bool {
+        self.is_committing || self.inbox.is_closing()
     }
 
     /// The disk did not take a commit, which is tried again later.

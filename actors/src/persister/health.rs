@@ -64,7 +64,7 @@ impl Disk {
                 true
             }
             DiskHealth::Sound => {
-                error!(error = reason, path = %path.display(), "the disk is sick; promises are refused until it is sound");
+                error!(error = reason, path = %path.display(), "the disk takes no writes; nothing is registered, launched or started until it does");
                 let (reason, since) = (reason.to_owned(), Timestamp::from_epoch(since));
                 *health = DiskHealth::Sick { reason, since };
                 true
@@ -76,7 +76,7 @@ impl Disk {
         self.0.send_if_modified(|health| {
             let was_sick = *health != DiskHealth::Sound;
             if was_sick {
-                info!(path = %path.display(), "the disk is sound again, and what waited for it is written");
+                info!(path = %path.display(), "the disk takes writes again, and what waited for it is written");
                 *health = DiskHealth::Sound;
             }
             was_sick
