@@ -65,6 +65,8 @@ mod timers;
 mod vitals;
 
 #[cfg(test)]
+mod lost_writes;
+#[cfg(test)]
 mod tests;
 
 pub use machine::{

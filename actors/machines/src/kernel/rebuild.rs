@@ -42,10 +42,11 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
         match outcome {
             Ok(()) => {
-                port.note(JournalEntry::OnDisk { through });
                 while self.kept.front().is_some_and(|(sequence, _)| *sequence <= through) {
                     self.kept.pop_front();
                 }
+                let through = through.max(self.on_disk_through());
+                port.note(JournalEntry::OnDisk { through });
                 self.told.settle(through);
                 self.promises.settle(through);
                 self.flush(port);
@@ -78,23 +79,31 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Hands over what was lost, and what has come since. Nothing is handed over behind a later change.
     fn hand_over_again(&mut self, port: &mut impl Port<M, T>) {
         self.hands_again_at = None;
-        let kept = std::mem::take(&mut self.kept);
-        let (epoch, handed_through, mut on_disk) = (self.ticket.epoch, self.handed_through, None);
-        for (sequence, change) in kept.iter().filter(|(sequence, _)| *sequence > handed_through) {
-            match self.hand_over(Ticket { epoch, sequence: *sequence }, change, port) {
-                Written::Now => on_disk = Some(*sequence),
+        let (epoch, handed_through, mut has_failed) = (self.ticket.epoch, self.handed_through, false);
+        for (sequence, change) in std::mem::take(&mut self.kept) {
+            let is_due = sequence > handed_through && !has_failed;
+            let ticket = Ticket { epoch, sequence };
+            match if is_due { self.hand_over(ticket, &change, port) } else { Written::Later } {
+                // It needs no disk. That says nothing of those before it.
+                Written::Now => continue,
                 Written::Later => {}
                 Written::Failed(error) => {
+                    has_failed = true;
                     port.note(JournalEntry::WriteFailed { error: &error });
                     self.hand_over_later(port);
-                    break;
                 }
             }
+            self.kept.push_back((sequence, change));
         }
-        self.kept = kept;
-        if let Some(through) = on_disk {
+        let through = self.on_disk_through();
+        if through > self.promises.durable_through() {
             self.settled(epoch, through, Ok(()), port);
         }
+    }
+
+    /// Up to which change everything is on disk, or needs none.
+    fn on_disk_through(&self) -> u64 {
+        self.kept.front().map_or(self.written_through, |(sequence, _)| sequence - 1)
     }
 
     /// The store refused its latest write: what comes behind it is refused too, and what came before it may still leave.
