@@ -133,7 +133,7 @@ impl Faults {
 
     /// What goes wrong with the call that has just come.
     pub(super) fn plan(&self, call: Call) -> Plan {
-        tracing::debug!(%call, "called");
+        tracing::debug!(rpc = %call, "called");
         // Nothing panics while it is locked.
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let Calls { counts, dice } = &mut *calls;
@@ -242,7 +242,7 @@ impl Plan {
 
     /// As a crash: nothing is cleaned up.
     fn die(&self) -> ! {
-        tracing::warn!(call = %self.call, "the plugin ends, as --fault demands");
+        tracing::warn!(rpc = %self.call, "the plugin ends, as --fault demands");
         std::process::exit(1)
     }
 
