@@ -337,14 +337,18 @@ fn one_thing_is_shown_whole_with_its_last_events_and_the_end_of_its_log_log_05()
         assert!(events.iter().all(|event| event["last_unix_ms"].as_u64() > Some(0)), "{events:?}");
         events.iter().map(|event| event["text"].as_str().expect("a text").to_owned()).collect()
     };
-    let has = |events: &[String], words: &str| events.iter().any(|event| event.contains(words));
+    // What was told last may still be on its way to the list.
+    let until_told = |name: &str, list: &str, words: &str| {
+        until_true(words, Duration::from_secs(30), || {
+            events(name, list).iter().any(|event| event.contains(words))
+        });
+    };
     host.until("it is killed and healthy again", |status| {
         task(status, "a")["restarts"] == 1 && task(status, "a")["health"] == "healthy"
     });
-    let of_a = events("a", "allocations");
-    assert!(has(&of_a, "process ended: signal 9 (SIGKILL)") && has(&of_a, "healthy as"), "{of_a:?}");
-    let of_plugin = events("zfs", "plugins");
-    assert!(has(&of_plugin, "a is healthy, generation"), "{of_plugin:?}");
+    until_told("a", "allocations", "process ended: signal 9 (SIGKILL)");
+    until_told("a", "allocations", "healthy as");
+    until_told("zfs", "plugins", "a is healthy, generation");
 
     host.until("b was given up or waits", |status| task(status, "b")["restarts"].as_u64() > Some(0));
     let shown = String::from_utf8(host.ask(&["status", "b"]).stdout).expect("it is text");
