@@ -107,9 +107,24 @@ impl ProcessEnding {
     /// wrote explains a signal from outside.
     #[must_use]
     pub fn last_words(&self) -> Option<String> {
-        if matches!(self.exit, Exit::Signal(number) if is_from_outside(number)) {
-            return None;
+        self.last_line().filter(|_| !self.was_signalled_from_outside())
+    }
+
+    fn was_signalled_from_outside(&self) -> bool {
+        matches!(self.exit, Exit::Signal(number) if is_from_outside(number))
+    }
+
+    /// The end of a launch, with the last line also after a signal from outside: a process that is killed while it starts has often
+    /// used too much memory, and says so.
+    #[must_use]
+    pub fn of_launch(&self) -> String {
+        match self.last_line().filter(|_| self.by == EndedBy::Itself && self.was_signalled_from_outside()) {
+            Some(line) if self.panic.is_none() => format!("{self}, last output: {line}"),
+            Some(_) | None => self.to_string(),
         }
+    }
+
+    fn last_line(&self) -> Option<String> {
         let of = |lines: &[String]| lines.iter().rev().find_map(|line| telling(line));
         // The handshake line does not explain the end.
         let output: Vec<_> =
@@ -227,7 +242,8 @@ mod tests {
         ending.last_errors = vec![logged("error"), logged("info")];
         assert_eq!(ending.to_string(), "signal 6 (SIGABRT) after 1.5s, last output: cannot serve: no pool");
         ending.exit = Exit::Signal(9);
-        assert_eq!(ending.to_string(), "signal 9 (SIGKILL) after 1.5s", "somebody has killed it");
+        assert_eq!(ending.to_string(), "signal 9 (SIGKILL) after 1.5s", "it was killed");
+        assert_eq!(ending.of_launch(), "signal 9 (SIGKILL) after 1.5s, last output: cannot serve: no pool");
     }
 
     #[test]

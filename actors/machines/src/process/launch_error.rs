@@ -138,7 +138,7 @@ pub enum LaunchError {
         message: String,
     },
     /// It ended before it was ready (D33).
-    #[error("process {name} ended before it was ready: {ending}{}", notes(diagnosis))]
+    #[error("process {name} ended before it was ready: {}{}", ending.of_launch(), notes(diagnosis))]
     Ended {
         /// The process.
         name: ProcessName,
