@@ -162,7 +162,7 @@ fn the_keys_of_drivers_and_tasks_are_those_that_are_promised(status: &Value) {
         |value: &Value| -> BTreeSet<String> { value.as_object().expect("a map").keys().cloned().collect() };
     let set = |text: &str| -> BTreeSet<String> { text.split_whitespace().map(str::to_owned).collect() };
     let driver = "name health reason since_unix_ms stage generation pid adopted version attributes launches \
-                  lines_dropped bytes_dropped";
+                  lines_dropped bytes_dropped events";
     assert_eq!(keys(find(status, "drivers", "exec")), set(driver));
     let job = find(status, "tasks", "job");
     let task = "name driver state since_unix_ms id exit restarts last_event events events_told events_missed removed logs \
