@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{Stage, allocation, driven, pid_of, plugin, task, until_true};
+use program::{CALLBOARD, Stage, allocation, driven, pid_of, plugin, task, until_true};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -114,11 +114,39 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
     assert_eq!(host.ended().0.code(), Some(0));
 }
 
+/// A driver, given this more of its table, and a task that runs this script.
+fn job(driver: &str, more: &str, script: &str) -> String {
+    format!(
+        "[[driver]]\nname = {driver:?}\n{more}\n[[task]]\nname = \"job\"\ndriver = {driver:?}\n\
+         config = {{ command = \"/bin/sh\", args = [\"-c\", {script:?}] }}\n"
+    )
+}
+
+#[test]
+fn an_exit_that_its_driver_loses_in_the_wait_is_read_from_what_it_has_recorded_t148() {
+    let command = [CALLBOARD, "plugin", "exec", "--name", "exec", "--allow-builtin-name", "--lose-exits"];
+    let more = format!("command = {command:?}\n");
+    let stage = Stage::new(&format!("[restart]\nattempts = 0\n{}", job("exec", &more, "exit 7")));
+    let host = stage.run();
+    let status = host.until("its end", |status| driven::find(status, "tasks", "job")["state"] == "failed");
+    let exit = &driven::find(&status, "tasks", "job")["exit"];
+    assert_eq!((&exit["how"], &exit["code"]), (&json!("exited"), &json!(7)), "{status:#}");
+}
+
 #[test]
 fn the_log_tells_of_each_task_what_became_of_it_in_fields_that_can_be_parsed() {
-    let failing = "[[driver]]\nname = \"exec\"\n[[task]]\nname = \"job\"\ndriver = \"exec\"\nconfig = { command = \"/bin/sh\", args = [\"-c\", \"exit 3\"] }\n";
-    let stage = Stage::new(&format!("[restart]\nattempts = 1\ndelay = \"10ms\"\n{failing}"));
+    let stage = Stage::new("");
+    let go = stage.directory.path().join("go");
+    let script = format!("until rm {}; do sleep 0.01; done; exit 3", go.display());
+    stage.configure(&format!("[restart]\nattempts = 1\ndelay = \"10ms\"\n{}", job("exec", "", &script)));
     let host = stage.run_as(&["--log-format", "json"], &[]);
+    for restarts in 0..2 {
+        host.until("a task that runs", |status| {
+            let job = driven::find(status, "tasks", "job");
+            job["state"] == "running" && job["restarts"] == restarts
+        });
+        std::fs::write(&go, "").expect("it is writable");
+    }
     host.until("a task that is given up", |status| driven::find(status, "tasks", "job")["state"] == "failed");
     host.signal(Signal::TERM);
     let log = stage.directory.path().join("stderr");
@@ -198,7 +226,7 @@ fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
     );
     host.signal(Signal::TERM);
     host.ended();
-    let after = std::process::Command::new(program::CALLBOARD);
+    let after = std::process::Command::new(CALLBOARD);
     let ended = |mut command: std::process::Command| {
         command.args(["health", "--data-dir"]).arg(stage.data_dir()).output().expect("it runs")
     };

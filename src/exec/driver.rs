@@ -21,6 +21,7 @@ use super::arguments::ExecArgs;
 use super::board::{self, Board};
 use super::faults::{Faults, StreamEnd};
 use super::place::Order;
+use super::record::EndStatus;
 use super::settings::Settings;
 use super::surroundings::Surroundings;
 use super::task::Task;
@@ -146,6 +147,10 @@ impl Driver for ExecDriver {
         self.0.faults.before("WaitTask").await?;
         let task = self.0.find(task_id)?;
         let ended = task.ended().await;
+        if self.0.faults.loses_exits() {
+            let lost = EndStatus::Unknown("the process that waited for it is gone".to_owned());
+            return Ok(task::exit(&lost, false));
+        }
         Ok(task::exit(&ended.status, ended.oom_killed))
     }
 

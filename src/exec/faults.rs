@@ -90,6 +90,10 @@ pub struct FaultArgs {
     #[arg(long, value_name = "CODE", value_parser = code)]
     pub refuse_started: Option<Code>,
 
+    /// Say that it is not known how a task ended when this is waited for, although InspectTask tells it
+    #[arg(long)]
+    pub lose_exits: bool,
+
     /// End the stream of fingerprints after this many
     #[arg(long, value_name = "NUMBER")]
     pub fingerprints_end_after: Option<usize>,
@@ -351,6 +355,10 @@ impl Faults {
             tracing::info!(?late, "a start is kept waiting, as --late-start demands");
             tokio::time::sleep(late).await;
         }
+    }
+
+    pub(super) const fn loses_exits(&self) -> bool {
+        self.args.lose_exits
     }
 
     pub(super) const fn supervisor_hangs(&self) -> Option<SupervisorHang> {

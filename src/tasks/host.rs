@@ -21,6 +21,7 @@ use super::answers::{is_unknown, passing, refused_for_good, started};
 use super::calls::{Found, Heard, RunKey, Started, Swept, Trouble};
 use super::departed::ADVICE;
 use super::endings::ending_of;
+use super::exits::exit_of;
 use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::plugins::Plugins;
@@ -39,7 +40,7 @@ pub(super) const QUICK: Duration = Duration::from_secs(10);
 /// Recovering or ending a task takes a driver no longer.
 const SLOW: Duration = Duration::from_secs(50);
 /// A wait for a start, or for an end, has no end of its own: whoever waits gives it up before.
-const ENDLESS: Duration = Duration::from_secs(24 * 3_600);
+pub(super) const ENDLESS: Duration = Duration::from_secs(24 * 3_600);
 /// How much longer than the grace the answer to a stop may take: longer than our own driver waits for a task that it has
 /// killed, so that it is heard when it says that the task does not end.
 const STOP_MARGIN: Duration = Duration::from_secs(KILL_TIMEOUT.as_secs() + 5);
@@ -312,9 +313,7 @@ impl Runners for HostRunners {
 
     fn wait(&self, run: RunKey) -> Asking<Result<TaskExit, Trouble>> {
         let client = self.reach(&run);
-        Box::pin(
-            async move { client.await?.wait_task(&run.id, ENDLESS).await.map_err(|error| passing(&error)) },
-        )
+        Box::pin(async move { exit_of(&client.await?, &run.id).await.map_err(|error| passing(&error)) })
     }
 
     fn stop(&self, run: RunKey, grace: Duration, signal: String) -> Asking<Result<(), Trouble>> {

@@ -62,6 +62,7 @@ mod store;
 mod actor;
 mod answers;
 mod endings;
+mod exits;
 mod host;
 mod logged;
 mod looks;
