@@ -1,6 +1,7 @@
 //! One thing of a status, whole: everything that `--json` shows of it, as lines, and the last lines of its log.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -51,44 +52,66 @@ pub(super) fn text(status: &Value, palette: Palette) -> String {
     text
 }
 
-/// What is known of a thing: nothing that is empty or unknown.
+/// What is known of a thing: nothing that is empty or unknown, and the long lists last.
 fn lines(thing: &Value, indent: &str, palette: Palette, text: &mut String) {
-    for (key, value) in thing.as_object().into_iter().flatten() {
-        let label = palette.paint(Tone::Faint, &harmless(key));
-        match value {
-            Value::Null => {}
-            Value::Array(all) if all.is_empty() => {}
-            Value::Array(all) if key == "events" => {
-                text.push_str(&format!("{indent}{label}\n"));
-                all.iter().for_each(|event| text.push_str(&format!("{indent}  {}\n", self::event(event))));
-            }
-            Value::Array(all) if key.starts_with("log") => {
-                text.push_str(&format!("{indent}{label}\n"));
-                all.iter().for_each(|line| text.push_str(&format!("{indent}  {}\n", plain(line))));
-            }
-            Value::Array(all) if all.iter().all(|one| !one.is_object()) => {
-                let all: Vec<_> = all.iter().map(plain).collect();
-                let between = if all.iter().any(|one| one.contains(' ')) { " | " } else { " " };
-                text.push_str(&format!("{indent}{label}  {}\n", all.join(between)));
-            }
-            Value::Array(all) => {
-                text.push_str(&format!("{indent}{label}\n"));
-                for one in all {
-                    text.push_str(&format!("{indent}  -\n"));
-                    lines(one, &format!("{indent}    "), palette, text);
-                }
-            }
-            Value::Object(map) if map.is_empty() => {}
-            Value::Object(_) => {
-                text.push_str(&format!("{indent}{label}\n"));
-                lines(value, &format!("{indent}  "), palette, text);
-            }
-            Value::Number(at) if key.ends_with("_unix_ms") => {
-                let since = ago(at.as_u64().unwrap_or_default());
-                text.push_str(&format!("{indent}{label}  {since} ago\n"));
-            }
-            value => text.push_str(&format!("{indent}{label}  {}\n", plain(value))),
+    let all = || thing.as_object().into_iter().flatten();
+    for (key, value) in all().filter(|(key, _)| !is_long(key)) {
+        line(key, value, indent, palette, text);
+    }
+    for (key, value) in all().filter(|(key, _)| is_long(key)) {
+        let rows: Vec<_> = value.as_array().into_iter().flatten().collect();
+        if !rows.is_empty() {
+            text.push_str(&format!("{indent}{}\n", palette.paint(Tone::Faint, &label(key))));
         }
+        for row in rows {
+            let row = if key == "events" { event(row) } else { plain(row) };
+            text.push_str(&format!("{indent}  {row}\n"));
+        }
+    }
+}
+
+/// Whether a key has the events of a thing, or lines of its log.
+fn is_long(key: &str) -> bool {
+    key == "events" || key == "log" || key == "log_stderr"
+}
+
+/// A key of the JSON, as words.
+fn label(key: &str) -> String {
+    let words = key.strip_suffix("_unix_ms").or(key.strip_suffix("_ms")).unwrap_or(key);
+    harmless(&words.replace('_', " "))
+}
+
+fn line(key: &str, value: &Value, indent: &str, palette: Palette, text: &mut String) {
+    let label = palette.paint(Tone::Faint, &label(key));
+    match value {
+        Value::Null => {}
+        Value::Array(all) if all.is_empty() => {}
+        Value::Array(all) if all.iter().all(|one| !one.is_object()) => {
+            let all: Vec<_> = all.iter().map(plain).collect();
+            let between = if all.iter().any(|one| one.contains(' ')) { " | " } else { " " };
+            text.push_str(&format!("{indent}{label}  {}\n", all.join(between)));
+        }
+        Value::Array(all) => {
+            text.push_str(&format!("{indent}{label}\n"));
+            for one in all {
+                text.push_str(&format!("{indent}  -\n"));
+                lines(one, &format!("{indent}    "), palette, text);
+            }
+        }
+        Value::Object(map) if map.is_empty() => {}
+        Value::Object(_) => {
+            text.push_str(&format!("{indent}{label}\n"));
+            lines(value, &format!("{indent}  "), palette, text);
+        }
+        Value::Number(at) if key.ends_with("_unix_ms") => {
+            let since = ago(at.as_u64().unwrap_or_default());
+            text.push_str(&format!("{indent}{label}  {since} ago\n"));
+        }
+        Value::Number(span) if key.ends_with("_ms") => {
+            let span = Duration::from_millis(span.as_u64().unwrap_or_default());
+            text.push_str(&format!("{indent}{label}  {span:?}\n"));
+        }
+        value => text.push_str(&format!("{indent}{label}  {}\n", plain(value))),
     }
 }
 
@@ -117,16 +140,16 @@ mod tests {
 
     #[test]
     fn all_that_is_known_of_a_thing_is_shown_and_nothing_that_is_not() {
-        let plugin = json!({ "name": "zfs", "node_id": "n1\u{1b}[2J", "reason": null, "standby": ["a", "b"], "remarks": ["is odd", "and new"], "capabilities": { "node": ["STAGE_UNSTAGE_VOLUME"] } });
+        let plugin = json!({ "name": "zfs", "since_unix_ms": u64::MAX, "probe_interval_ms": 1_500, "node_id": "n1\u{1b}[2J", "reason": null, "standby": ["a", "b"], "remarks": ["is odd", "and new"], "capabilities": { "node": ["STAGE_UNSTAGE_VOLUME"] } });
         let shown = text(&json!({ "plugins": [plugin] }), Palette::plain());
-        let expected = "plugin zfs\n  capabilities\n    node  STAGE_UNSTAGE_VOLUME\n  name  zfs\n  node_id  n1\\u{1b}[2J\n  remarks  is odd | and new\n  standby  a b\n";
+        let expected = "plugin zfs\n  capabilities\n    node  STAGE_UNSTAGE_VOLUME\n  name  zfs\n  node id  n1\\u{1b}[2J\n  probe interval  1.5s\n  remarks  is odd | and new\n  since  0s ago\n  standby  a b\n";
         assert_eq!(shown, expected);
         assert_eq!(text(&json!({ "plugins": [{ "remarks": [] }] }), Palette::plain()), "plugin \n");
         let events =
             json!([{ "text": "is healthy", "count": 2, "first_unix_ms": 0, "last_unix_ms": u64::MAX }]);
         let task =
             json!({ "name": "a", "events": events, "log": ["one line", "another \u{7}"], "log_stderr": [] });
-        let expected = "task a\n  events\n    0s ago  is healthy (2 times)\n  log\n    one line\n    another \\u{7}\n  name  a\n  whole log  callboard logs task/a\n";
+        let expected = "task a\n  name  a\n  events\n    0s ago  is healthy (2 times)\n  log\n    one line\n    another \\u{7}\n  whole log  callboard logs task/a\n";
         assert_eq!(text(&json!({ "tasks": [task] }), Palette::plain()), expected);
     }
 }
