@@ -1,4 +1,4 @@
-//! Callboard is the plugin supervisor that a node agent embeds: plugins sign in, are fingerprinted, take over from each
+//! Callboard is the plugin supervisor that a node agent embeds: plugins register, are fingerprinted, take over from each
 //! other, survive the death of their host, and stop in order.
 //!
 //! A host program begins at [`host::Host`], which hands out the addresses of the actors in [`actors`]: `registry`,

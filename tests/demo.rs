@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The titles of the chapters.
 const CHAPTERS: [&str; 11] = [
-    "1. Two allocations sign in, interleaved",
+    "1. Two allocations register, interleaved",
     "2. Takeover, both ways",
     "3. A plugin is killed",
     "4. A plugin is not ready for a while",

@@ -58,7 +58,7 @@ use crate::output;
 use crate::plugin::log_to_host;
 use crate::process::{be_bound, catch_ignored_signals, guard, keep};
 
-/// Supervises the plugins of a node: they sign in, fail over and stop in order.
+/// Supervises the plugins of a node: they register, fail over and stop in order.
 #[derive(Debug, Parser)]
 #[command(name = "callboard", version, arg_required_else_help = true)]
 pub struct CommandLine {

@@ -155,7 +155,7 @@ fn allocations(allocations: &[wire::AllocationStatus]) -> Table {
         "FOR",
         "PID",
         "RESTARTS",
-        "SIGNED IN",
+        "REGISTRATION",
         "HEALTH",
         "LAST EVENT",
     ]);

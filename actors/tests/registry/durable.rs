@@ -237,7 +237,7 @@ fn res_08_a_damaged_registration_is_set_aside_with_a_notice_and_all_others_are_t
             matches!(&notices[..], [Notice::Quarantined { table, .. }] if table == REGISTRATION_TABLE.0),
             "{notices:?}"
         );
-        assert_eq!(run.fixture.register("b", &[ZFS]).await, Registered::New, "its owner signs in anew");
+        assert_eq!(run.fixture.register("b", &[ZFS]).await, Registered::New, "its owner registers again");
         run.fixture.register("c", &[ZFS]).await;
         assert_eq!(run.fixture.active(ZFS).await.as_deref(), Some("b"), "and is the newest now");
         run.end().await;

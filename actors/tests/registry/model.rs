@@ -1,4 +1,4 @@
-//! The registry as one would explain it: a list of who signed in, oldest first. No cleverness.
+//! The registry as one would explain it: a list of the registrations, oldest first. No cleverness.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

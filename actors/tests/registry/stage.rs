@@ -30,7 +30,7 @@ pub(crate) fn allocation(id: &str) -> AllocationId {
     AllocationId::new(id).expect("an id")
 }
 
-/// An allocation signs in for these plugins, at its own socket.
+/// An allocation registers for these plugins, at its own socket.
 pub(crate) fn register(id: &str, plugins: &[&str]) -> Register {
     Register {
         policy: None,

@@ -10,7 +10,7 @@ use crate::demo::workspace::{BLUE, GREEN, PLUGIN};
 
 pub(super) async fn play(stage: &mut Stage) -> Result<Parts, DemoError> {
     stage.chapter(
-        "Two allocations sign in, interleaved",
+        "Two allocations register, interleaved",
         "A host starts, and two allocations of the plugin hostpath, blue and green, start at once: real processes.\n\
          Whoever registers last is active, the other one stands by.",
     )?;

@@ -1,4 +1,4 @@
-//! The registry as a plain list: who signed in, oldest first. No cleverness.
+//! The registry as a plain list: the registrations, oldest first. No cleverness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
