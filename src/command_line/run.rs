@@ -290,9 +290,9 @@ async fn tell_progress(host: &Host) {
     }
 }
 
-/// The log writer: this program. It outlives the host, but not whoever holds the host itself on a leash.
+/// The log writer: this program. It outlives the host, but not a demonstration or a test that marked the host itself.
 fn log_program() -> LogProgram {
-    match Keeper::own_leash() {
+    match Keeper::own_host_mark() {
         Some((variable, value)) => LogProgram::this_program().env(variable, value),
         None => LogProgram::this_program(),
     }

@@ -97,7 +97,7 @@ fn command(workspace: &Workspace, verbose: bool) -> Result<Command, DemoError> {
     // In a process group of its own: Ctrl-C reaches only the demo, which then ends the host.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0).kill_on_drop(true);
     // The log writer outlives the host by design, and must not outlive the demo.
-    let (variable, value) = workspace.leash();
+    let (variable, value) = workspace.host_mark();
     command.env(variable, value);
     Ok(command)
 }

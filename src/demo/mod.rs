@@ -77,7 +77,7 @@ pub(crate) async fn run(args: &DemoArgs) -> ExitCode {
     let began = Instant::now();
     let palette = Palette::of_stdout();
     let built = Keeper::start().map_err(DemoError::Keeper);
-    let built = built.and_then(|keeper| Ok((Workspace::build(args.keep, keeper.leash())?, keeper)));
+    let built = built.and_then(|keeper| Ok((Workspace::build(args.keep, keeper.host_mark())?, keeper)));
     let (workspace, keeper) = match built {
         Ok(built) => built,
         Err(error) => return failed(&error.to_string(), 1),

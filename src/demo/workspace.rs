@@ -38,7 +38,7 @@ pub(super) struct Workspace {
     /// Our own program.
     pub(super) program: PathBuf,
     /// The environment variable, with its value, of all processes that outlive a host but must not outlive the demo.
-    leash: (&'static str, String),
+    host_mark: (&'static str, String),
     part: Part,
 }
 
@@ -53,7 +53,7 @@ enum Part {
 
 impl Workspace {
     /// Creates the directory and writes the configuration. The directory is removed on drop, unless `keep` is set.
-    pub(super) fn build(keep: bool, leash: (&'static str, String)) -> Result<Self, DemoError> {
+    pub(super) fn build(keep: bool, host_mark: (&'static str, String)) -> Result<Self, DemoError> {
         let of_temporary =
             |source| DemoError::File { what: "make a directory in", path: env::temp_dir(), source };
         let program = env::current_exe()
@@ -63,7 +63,7 @@ impl Workspace {
         let path = directory.path().join("admin.sock");
         let socket =
             SocketPath::new(path.to_string_lossy()).map_err(|source| DemoError::Socket { path, source })?;
-        let workspace = Self { directory, socket, program, leash, part: Part::Storage };
+        let workspace = Self { directory, socket, program, host_mark, part: Part::Storage };
         workspace.write_config(&workspace.config_text())?;
         Ok(workspace)
     }
@@ -124,7 +124,7 @@ impl Workspace {
 
     /// The driver with its two tasks: shells that write down their process ids when they start.
     fn config_text_of_driver(&self) -> String {
-        let (variable, value) = &self.leash;
+        let (variable, value) = &self.host_mark;
         let mut text = self.config_head("data-of-driver");
         text += &format!(
             "\n[[driver]]\nname = \"{DRIVER}\"\nsurvives = true\nenv = {{ {variable} = {} }}\n",
@@ -146,8 +146,8 @@ impl Workspace {
     }
 
     /// The environment variable of all processes that must not outlive the demo.
-    pub(super) fn leash(&self) -> (&'static str, &str) {
-        (self.leash.0, &self.leash.1)
+    pub(super) fn host_mark(&self) -> (&'static str, &str) {
+        (self.host_mark.0, &self.host_mark.1)
     }
 
     fn starts_file(&self, task: &str) -> PathBuf {
@@ -240,7 +240,7 @@ mod tests {
     use crate::config::Config;
 
     fn workspace() -> Workspace {
-        Workspace::build(false, ("LEASH", "held".to_owned())).unwrap()
+        Workspace::build(false, ("HOST_MARK", "held".to_owned())).unwrap()
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
         let names: Vec<_> = config.tasks.iter().map(|found| found.name.to_string()).collect();
         assert_eq!((names, config.drivers.len()), (vec![WEB.to_owned(), BATCH.to_owned()], 1));
         assert!(config.drivers[0].survives && config.tasks.iter().all(|found| !found.start));
-        assert_eq!(config.drivers[0].environment["LEASH"], "held");
+        assert_eq!(config.drivers[0].environment["HOST_MARK"], "held");
     }
 
     #[test]

@@ -68,8 +68,8 @@ impl EffectHandler<Driver> for Handler {
     fn call(&mut self, call: DriverCall) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
         let name = self.config.process.clone();
         match call {
-            DriverCall::Climb(StartStep::Recall, _) => self.processes.recall(name),
-            DriverCall::Climb(StartStep::Launch, _) => {
+            DriverCall::Advance(StartStep::Recall, _) => self.processes.recall(name),
+            DriverCall::Advance(StartStep::Launch, _) => {
                 self.link.borrow_mut().take();
                 let (owner, spec) = (Rc::clone(&self.processes), alone(&self.config.spec.process));
                 let (place, launched) =
@@ -88,8 +88,8 @@ impl EffectHandler<Driver> for Handler {
                     Ok(Reached::Done)
                 })
             }
-            DriverCall::Climb(_, Some(launched)) => self.dial(&launched),
-            DriverCall::Climb(start_step, None) => {
+            DriverCall::Advance(_, Some(launched)) => self.dial(&launched),
+            DriverCall::Advance(start_step, None) => {
                 let deadline = self.config.limits.step_deadline;
                 self.over_link(start_step.as_str(), |link| {
                     link.advance(start_step, &self.config.spec, deadline)

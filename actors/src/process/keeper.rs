@@ -6,7 +6,7 @@
 //!
 //! Foreign processes are never hit: a process is ours only if its environment has the mark with this host's random tag *and*
 //! it is still in the group that the mark names; and the signal is sent through a file descriptor of the very process that
-//! was checked (no PID reuse). A mark may also name any group: that is a leash, for processes that survive their host but
+//! was checked (no PID reuse). A mark may also name any group: that of processes that survive their host on purpose but
 //! must not survive a demonstration. Processes that left their group on purpose, such as a mount helper in its own session,
 //! are left running, as in a graceful stop.
 
@@ -90,13 +90,13 @@ impl Keeper {
     /// The environment variable and its value that make a process end with the host of this keeper, in whatever group or
     /// session it is: for processes that survive their host on purpose and must not survive a demonstration.
     #[must_use]
-    pub fn leash(&self) -> (&'static str, String) {
+    pub fn host_mark(&self) -> (&'static str, String) {
         (MARK, format!("{}:{ANY_GROUP}", self.tag))
     }
 
-    /// The leash of this process itself, as a variable and its value, if it has one.
+    /// That mark of this process itself, as a variable and its value, if it has one.
     #[must_use]
-    pub fn own_leash() -> Option<(&'static str, String)> {
+    pub fn own_host_mark() -> Option<(&'static str, String)> {
         let value = std::env::var(MARK).ok().filter(|value| value.ends_with(ANY_GROUP))?;
         Some((MARK, value))
     }

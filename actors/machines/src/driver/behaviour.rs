@@ -42,14 +42,14 @@ impl Machine for Driver {
         let report = DriverReport::of_nothing_yet(config.spec.name.clone(), moment.now);
         Self {
             config: config.clone(),
-            phase: Phase::Climbing(StartStep::Recall),
+            phase: Phase::Starting(StartStep::Recall),
             process: None,
             link: Link::Down,
             report,
             told: None,
             attempt: Attempt::default(),
             backoff: BackoffState::default(),
-            mutes: 0,
+            silent_failures: 0,
             troubles: Recent::default(),
             stop: None,
         }
@@ -84,7 +84,7 @@ impl Driver {
             DriverMode::Serve => self.advance(StartStep::Recall, effects),
             DriverMode::Retire => {
                 self.phase = Phase::Ending(Ending::Recalling, Then::Leave, moment.now);
-                self.call(RECALL_DEADLINE, DriverCall::Climb(StartStep::Recall, None), effects);
+                self.call(RECALL_DEADLINE, DriverCall::Advance(StartStep::Recall, None), effects);
             }
         }
     }
@@ -103,7 +103,7 @@ impl Driver {
             // What was waited for has come, or is not waited for any more.
             (
                 DriverTimer::Retry,
-                Phase::Climbing(_)
+                Phase::Starting(_)
                 | Phase::Watching
                 | Phase::Resting
                 | Phase::Refused
@@ -112,7 +112,7 @@ impl Driver {
             )
             | (
                 DriverTimer::ReadOn,
-                Phase::Climbing(_)
+                Phase::Starting(_)
                 | Phase::Watching
                 | Phase::Pausing
                 | Phase::Refused
@@ -121,7 +121,7 @@ impl Driver {
             )
             | (
                 DriverTimer::Grace,
-                Phase::Climbing(_)
+                Phase::Starting(_)
                 | Phase::Watching
                 | Phase::Resting
                 | Phase::Pausing
@@ -162,9 +162,9 @@ impl Driver {
             | StartStep::Initialise
             | StartStep::Capabilities => limits.step_deadline.saturating_add(CALL_GRACE),
         };
-        self.phase = Phase::Climbing(start_step);
+        self.phase = Phase::Starting(start_step);
         let to = self.process.clone().filter(|_| start_step == StartStep::Dial).map(Box::new);
-        self.call(deadline, DriverCall::Climb(start_step, to), effects);
+        self.call(deadline, DriverCall::Advance(start_step, to), effects);
     }
 
     pub(super) fn await_end(&self, effects: &mut Effects<Self>) {
@@ -187,7 +187,7 @@ impl Driver {
                     self.end_heard(moment, outcome, effects);
                 }
             }
-            DriverCall::Climb(..)
+            DriverCall::Advance(..)
             | DriverCall::ReadOn
             | DriverCall::AwaitChange
             | DriverCall::HangUp { .. }
@@ -203,7 +203,7 @@ impl Driver {
 
     fn answered(&mut self, moment: Moment, outcome: &Outcome, effects: &mut Effects<Self>) {
         match self.phase {
-            Phase::Climbing(start_step) => match outcome {
+            Phase::Starting(start_step) => match outcome {
                 Ok(Ok(reached)) => self.reached(moment, start_step, reached, effects),
                 Ok(Err(trouble)) => self.refused(moment, start_step, trouble, effects),
                 Err(lost) => {
@@ -262,7 +262,7 @@ impl Driver {
                     let is_configured = self.config.spec.not_launched.is_some();
                     self.link = Link::Up(process.tag, Reading { is_configured, ..Reading::default() });
                 }
-                self.climb_on(effects);
+                self.advance_to_next(effects);
             }
             (StartStep::Ping, Reached::Done) => self.read(effects, |reading| reading.is_pinged = true),
             (StartStep::Identify, Reached::Identified { version }) => {
@@ -310,17 +310,17 @@ impl Driver {
             Link::Up(tag, reading) if *tag == launched.tag => reading.is_pinged = false,
             Link::Up(..) | Link::Down => self.link = Link::Down,
         }
-        self.climb_on(effects);
+        self.advance_to_next(effects);
     }
 
     pub(super) fn read(&mut self, effects: &mut Effects<Self>, note: impl FnOnce(&mut Reading)) {
         if let Link::Up(_, reading) = &mut self.link {
             note(reading);
         }
-        self.climb_on(effects);
+        self.advance_to_next(effects);
     }
 
-    fn climb_on(&mut self, effects: &mut Effects<Self>) {
+    fn advance_to_next(&mut self, effects: &mut Effects<Self>) {
         let next = match &self.link {
             Link::Down => StartStep::Dial,
             Link::Up(_, reading) => reading.next(),
@@ -330,7 +330,7 @@ impl Driver {
 
     fn fingerprinted(&mut self, moment: Moment, fingerprint: &Fingerprint, effects: &mut Effects<Self>) {
         let Fingerprint { health, description, attributes } = fingerprint;
-        self.mutes = 0;
+        self.silent_failures = 0;
         self.set_health(moment, *health, description.clone());
         if *self.report.attributes != *attributes {
             self.report.attributes = Arc::new(attributes.clone());
@@ -352,9 +352,9 @@ impl Driver {
     /// Tells the report if it is another than the last one told (SCL-05).
     pub(super) fn tell(&mut self, effects: &mut Effects<Self>) {
         self.report.stage = match self.phase {
-            Phase::Climbing(StartStep::Recall) => DriverStage::Recalling,
-            Phase::Climbing(StartStep::Launch) => DriverStage::Launching,
-            Phase::Climbing(_) => DriverStage::Connecting,
+            Phase::Starting(StartStep::Recall) => DriverStage::Recalling,
+            Phase::Starting(StartStep::Launch) => DriverStage::Launching,
+            Phase::Starting(_) => DriverStage::Connecting,
             Phase::Watching | Phase::Resting => DriverStage::Watching,
             Phase::Pausing => DriverStage::Pausing,
             Phase::Refused => DriverStage::Refused,

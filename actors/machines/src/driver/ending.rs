@@ -25,10 +25,10 @@ impl Driver {
     /// Brings the driver anew. One that is on its way to that already is not disturbed.
     pub(super) fn restart(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         match self.phase {
-            Phase::Climbing(StartStep::Recall | StartStep::Launch) | Phase::Ending(..) | Phase::Gone => {}
-            Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
+            Phase::Starting(StartStep::Recall | StartStep::Launch) | Phase::Ending(..) | Phase::Gone => {}
+            Phase::Starting(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
                 self.backoff.reset();
-                self.mutes = 0;
+                self.silent_failures = 0;
                 self.set_health(moment, DriverHealth::NoAnswerYet, "it is being restarted".to_owned());
                 self.end_process(moment, Then::Anew, effects);
             }
@@ -47,17 +47,17 @@ impl Driver {
         match self.phase {
             Phase::Gone => {}
             _ if self.is_left_running() => self.end_process(moment, Then::Leave, effects),
-            Phase::Climbing(StartStep::Recall) => {
+            Phase::Starting(StartStep::Recall) => {
                 self.phase = Phase::Ending(Ending::Recalling, Then::Leave, moment.now);
                 if let Link::Up(..) = self.link {
                     effects.call(CallKey::default(), self.drain_deadline(), self.hang_up(Then::Leave));
                 }
             }
-            Phase::Climbing(StartStep::Launch) => {
+            Phase::Starting(StartStep::Launch) => {
                 self.phase = Phase::Ending(Ending::Stopping, Then::Leave, moment.now);
                 self.stop_process(self.config.spec.stop_grace, effects);
             }
-            Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
+            Phase::Starting(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
                 self.end_process(moment, Then::Leave, effects);
             }
             Phase::Ending(ending, _, since) => self.phase = Phase::Ending(ending, Then::Leave, since),
@@ -201,7 +201,7 @@ impl Driver {
             Phase::Ending(_, then, _) => {
                 self.process_left(moment, then, DriverEnding::told(how), effects);
             }
-            Phase::Climbing(_) | Phase::Watching | Phase::Resting => {
+            Phase::Starting(_) | Phase::Watching | Phase::Resting => {
                 self.cut(&what, effects);
                 self.lost_process();
                 self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);

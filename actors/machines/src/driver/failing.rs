@@ -52,11 +52,13 @@ impl Driver {
         self.troubles.add(moment.now, &trouble.what);
         match trouble.kind {
             TroubleKind::Silent => {
-                self.mutes = self.mutes.saturating_add(1);
+                self.silent_failures = self.silent_failures.saturating_add(1);
                 self.cut(&trouble.what, effects);
                 self.link = Link::Down;
             }
-            TroubleKind::Answered | TroubleKind::Unimplemented | TroubleKind::Refused => self.mutes = 0,
+            TroubleKind::Answered | TroubleKind::Unimplemented | TroubleKind::Refused => {
+                self.silent_failures = 0
+            }
         }
         self.set_health(moment, DriverHealth::Unhealthy, trouble.what.clone());
         self.phase = Phase::Pausing;
@@ -93,8 +95,8 @@ impl Driver {
     }
 
     pub(super) fn retry(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        if self.process.is_some() && self.mutes >= self.config.limits.mute_until_replaced.max(1) {
-            self.mutes = 0;
+        if self.process.is_some() && self.silent_failures >= self.config.limits.silent_until_replaced.max(1) {
+            self.silent_failures = 0;
             self.end_process(moment, Then::Anew, effects);
         } else {
             self.advance(StartStep::Recall, effects);
@@ -116,7 +118,7 @@ impl Driver {
     pub(super) fn lost_process(&mut self) {
         self.process = None;
         self.link = Link::Down;
-        self.mutes = 0;
+        self.silent_failures = 0;
         self.report.pid = None;
         self.report.is_adopted = false;
     }

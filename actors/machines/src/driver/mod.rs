@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!               proven
-//!   Recall ───────────────────────┐          Climbing
+//!   Recall ───────────────────────┐          Starting
 //!     │ nothing is left           ▼
 //!     └──► Launch ──────────────► Dial ─► Ping ─► PluginInfo ─► SetConfig ─► Init ─► Capabilities ─► Fingerprint
 //!                                                                                                         │

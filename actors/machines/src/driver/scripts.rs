@@ -71,15 +71,15 @@ fn advance(stage: &mut Stage<Driver>) -> Result<(), Fault> {
     loop {
         let (key, call) = stage.take_call(is_step)?;
         let reached = match &call {
-            DriverCall::Climb(StartStep::Recall, _) => Reached::Recalled(Recalled::Unknown),
-            DriverCall::Climb(StartStep::Launch, _) => Reached::Launched(launched(1, false)),
-            DriverCall::Climb(StartStep::Dial, _) => Reached::Connected(Generation::new(1)),
-            DriverCall::Climb(StartStep::Identify, _) => Reached::Identified { version: "1.0".into() },
-            DriverCall::Climb(StartStep::Capabilities, _) => Reached::Capable(capabilities()),
-            DriverCall::Climb(StartStep::Watch, _) | DriverCall::ReadOn => fingerprint("healthy", "", None),
+            DriverCall::Advance(StartStep::Recall, _) => Reached::Recalled(Recalled::Unknown),
+            DriverCall::Advance(StartStep::Launch, _) => Reached::Launched(launched(1, false)),
+            DriverCall::Advance(StartStep::Dial, _) => Reached::Connected(Generation::new(1)),
+            DriverCall::Advance(StartStep::Identify, _) => Reached::Identified { version: "1.0".into() },
+            DriverCall::Advance(StartStep::Capabilities, _) => Reached::Capable(capabilities()),
+            DriverCall::Advance(StartStep::Watch, _) | DriverCall::ReadOn => fingerprint("healthy", "", None),
             _ => Reached::Done,
         };
-        let is_last = matches!(call, DriverCall::Climb(StartStep::Watch, _));
+        let is_last = matches!(call, DriverCall::Advance(StartStep::Watch, _));
         stage.give((key, call), Ok(Ok(reached)));
         if is_last {
             return Ok(());
@@ -199,8 +199,8 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
 fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
     match effect {
         Effect::Call { call, deadline, .. } => match call {
-            DriverCall::Climb(start_step, None) => format!("call: {start_step:?} within {deadline:?}"),
-            DriverCall::Climb(start_step, Some(to)) => {
+            DriverCall::Advance(start_step, None) => format!("call: {start_step:?} within {deadline:?}"),
+            DriverCall::Advance(start_step, Some(to)) => {
                 format!("call: {start_step:?} to launch {} within {deadline:?}", to.tag.bytes()[0])
             }
             DriverCall::AwaitChange => format!("call: await another program within {deadline:?}"),

@@ -92,7 +92,7 @@ pub struct DriverLimits {
     /// down instead of us. 100 ms by default.
     pub fingerprint_pause: Duration,
     /// After how many failures in a row in which nobody answered the process is ended and another one launched. 3 by default.
-    pub mute_until_replaced: u32,
+    pub silent_until_replaced: u32,
     /// How long to wait for the process's end before an error that looks like it is told as another one (D111). 3 s by
     /// default.
     pub end_wait: Duration,
@@ -114,7 +114,7 @@ impl Default for DriverLimits {
             step_deadline: Duration::from_secs(10),
             fingerprint_deadline: Duration::from_secs(50),
             fingerprint_pause: Duration::from_millis(100),
-            mute_until_replaced: 3,
+            silent_until_replaced: 3,
             end_wait: Duration::from_secs(3),
             drain_deadline: Duration::from_secs(4),
             calls_max: 1_024,

@@ -84,7 +84,7 @@ impl fmt::Display for StartStep {
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum DriverCall {
     /// Make a step upwards.
-    Climb(StartStep, Option<Box<Launched>>),
+    Advance(StartStep, Option<Box<Launched>>),
     /// Read the next fingerprint from the stream that is open.
     ReadOn,
     /// Wait until this process has ended.
@@ -210,7 +210,7 @@ pub(super) enum Ending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     /// A step upwards is being made.
-    Climbing(StartStep),
+    Starting(StartStep),
     /// The next fingerprint is awaited.
     Watching,
     /// A fingerprint came, and the next is not read yet.
@@ -270,7 +270,7 @@ pub struct Driver {
     pub(super) attempt: Attempt,
     pub(super) backoff: BackoffState,
     /// How many failures in a row there were in which nobody answered.
-    pub(super) mutes: u32,
+    pub(super) silent_failures: u32,
     pub(super) troubles: Recent,
     /// How it is to end, once that has begun.
     pub(super) stop: Option<StopMode>,

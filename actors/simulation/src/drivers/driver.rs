@@ -175,15 +175,15 @@ impl DriverLaws {
             (_, Ok(Ok(Reached::Fingerprinted(fingerprint)))) => {
                 return Heard::Fingerprint(fingerprint.clone());
             }
-            (DriverCall::Climb(start_step, _), Ok(Ok(_))) => {
+            (DriverCall::Advance(start_step, _), Ok(Ok(_))) => {
                 known.read.iter_mut().for_each(|read| read.push(*start_step));
             }
             (DriverCall::StopProcess { .. }, Ok(Ok(_))) => *known = Known::default(),
-            (DriverCall::StopProcess { .. } | DriverCall::Climb(StartStep::Recall, _), _) => {
+            (DriverCall::StopProcess { .. } | DriverCall::Advance(StartStep::Recall, _), _) => {
                 known.is_excused = true;
             }
             (
-                DriverCall::Climb(StartStep::Initialise, _),
+                DriverCall::Advance(StartStep::Initialise, _),
                 Ok(Err(Trouble { kind: TroubleKind::Unimplemented, .. })),
             ) => {
                 known.read.iter_mut().for_each(|read| read.push(StartStep::Initialise));
@@ -192,7 +192,7 @@ impl DriverLaws {
             (DriverCall::ShutdownAnswer, _) => {}
             (_, Ok(Err(Trouble { kind: TroubleKind::Silent, .. })))
             | (
-                DriverCall::Climb(
+                DriverCall::Advance(
                     StartStep::Dial
                     | StartStep::Ping
                     | StartStep::Identify
@@ -231,10 +231,10 @@ impl DriverLaws {
                 }
             }
             DriverCall::ReadOn | DriverCall::AwaitChange => self.goes_on("to wait for what comes next"),
-            DriverCall::Climb(StartStep::Recall | StartStep::Launch, _) if self.is_refused => {
+            DriverCall::Advance(StartStep::Recall | StartStep::Launch, _) if self.is_refused => {
                 self.violation(Law::Sec7, || "it launches again what was refused".to_owned());
             }
-            DriverCall::Climb(start_step, _) => {
+            DriverCall::Advance(start_step, _) => {
                 self.goes_on(start_step.as_str());
                 if *start_step == StartStep::Launch && !std::mem::take(&mut self.known.may_launch) {
                     self.violation(Law::Prc4, || {

@@ -60,7 +60,7 @@ fn config() -> DriverConfig {
 fn a_driver_that_goes_on_although_it_is_told_to_stop_breaks_i6() {
     driver(Law::I6, DriversBounds { stops: &[StopMode::Stop], ..NONE }, |input, mut effects| {
         if matches!(input, Input::StopRequested(_)) {
-            let call = DriverCall::Climb(StartStep::Recall, None);
+            let call = DriverCall::Advance(StartStep::Recall, None);
             let deadline = std::time::Duration::from_secs(60);
             effects.insert(0, Effect::Call { key: CallKey::default(), deadline, call });
         }
@@ -76,7 +76,7 @@ fn a_driver_that_launches_again_what_was_refused_breaks_sec_07() {
             if let Effect::Call { call, .. } = effect
                 && *call == DriverCall::AwaitChange
             {
-                *call = DriverCall::Climb(StartStep::Recall, None);
+                *call = DriverCall::Advance(StartStep::Recall, None);
             }
         }
         effects
@@ -96,7 +96,11 @@ fn a_driver_that_stops_and_leaves_its_process_breaks_shd_06() {
 #[test]
 fn a_driver_that_launches_beside_the_process_it_left_breaks_prc_04() {
     let mishears = Mishears(|input| match input {
-        Input::Returned { key, call: call @ DriverCall::Climb(StartStep::Recall, _), outcome: Ok(Ok(_)) } => {
+        Input::Returned {
+            key,
+            call: call @ DriverCall::Advance(StartStep::Recall, _),
+            outcome: Ok(Ok(_)),
+        } => {
             let outcome = Ok(Ok(Reached::Recalled(Recalled::Unknown)));
             Some(Input::Returned { key, call, outcome })
         }

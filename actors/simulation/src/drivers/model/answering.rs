@@ -30,7 +30,7 @@ impl DriversModel {
                     self.driver_returns(moment, life, number, Ok(Ok(Reached::Done)));
                 }
             }
-            DriverCall::Climb(StartStep::Launch, _) => {
+            DriverCall::Advance(StartStep::Launch, _) => {
                 self.drop_link(life);
                 let name = self.children.get(&life).map(|child| child.name.clone());
                 let ground = name.and_then(|name| self.grounds.get_mut(&name));
@@ -38,8 +38,8 @@ impl DriversModel {
                     self.violation(Law::Prc4, "a second process is launched beside the first".to_owned());
                 }
             }
-            DriverCall::Climb(StartStep::Dial, _) => self.drop_link(life),
-            DriverCall::Climb(..)
+            DriverCall::Advance(StartStep::Dial, _) => self.drop_link(life),
+            DriverCall::Advance(..)
             | DriverCall::ReadOn
             | DriverCall::AwaitEnd(_)
             | DriverCall::AwaitChange
@@ -207,7 +207,7 @@ impl DriversModel {
         let call = driver.actor.calls().find(|(other, _)| *other == number)?.1.clone();
         let ground = self.grounds.get_mut(&name)?;
         if conduct != Conduct::Well && conduct != Conduct::IsUnwell && conduct != Conduct::Lingers {
-            if matches!(call, DriverCall::Climb(StartStep::Launch, _)) {
+            if matches!(call, DriverCall::Advance(StartStep::Launch, _)) {
                 match conduct {
                     Conduct::Refuses => ground.launch_fails(),
                     Conduct::Declines => {
@@ -219,27 +219,27 @@ impl DriversModel {
                 }
             }
             self.is_excused |=
-                matches!(call, DriverCall::StopProcess { .. } | DriverCall::Climb(StartStep::Recall, _));
+                matches!(call, DriverCall::StopProcess { .. } | DriverCall::Advance(StartStep::Recall, _));
             return Some(trouble(conduct));
         }
         let reached = match call {
-            DriverCall::Climb(StartStep::Recall, _) => Reached::Recalled(ground.recalled()),
-            DriverCall::Climb(StartStep::Launch, _) => match ground.launch_succeeds() {
+            DriverCall::Advance(StartStep::Recall, _) => Reached::Recalled(ground.recalled()),
+            DriverCall::Advance(StartStep::Launch, _) => match ground.launch_succeeds() {
                 Some(launched) => Reached::Launched(launched),
                 None => return Some(trouble(Conduct::Refuses)),
             },
-            DriverCall::Climb(StartStep::Dial, Some(launched)) => {
+            DriverCall::Advance(StartStep::Dial, Some(launched)) => {
                 self.generations = self.generations.next();
                 driver.link = Some(Link { generation: self.generations, tag: launched.tag, is_cut: false });
                 Reached::Connected(self.generations)
             }
-            DriverCall::Climb(StartStep::Identify, _) => Reached::Identified { version: "1.0".into() },
-            DriverCall::Climb(StartStep::Capabilities, _) => Reached::Capable(capabilities()),
-            DriverCall::Climb(StartStep::Watch, _) | DriverCall::ReadOn => {
+            DriverCall::Advance(StartStep::Identify, _) => Reached::Identified { version: "1.0".into() },
+            DriverCall::Advance(StartStep::Capabilities, _) => Reached::Capable(capabilities()),
+            DriverCall::Advance(StartStep::Watch, _) | DriverCall::ReadOn => {
                 driver.is_unwell = conduct == Conduct::IsUnwell;
                 Reached::Fingerprinted(fingerprint(conduct == Conduct::Well))
             }
-            DriverCall::Climb(
+            DriverCall::Advance(
                 StartStep::Dial | StartStep::Ping | StartStep::Configure | StartStep::Initialise,
                 _,
             )
@@ -325,28 +325,28 @@ fn is_possible(
 ) -> bool {
     match (call, conduct) {
         (DriverCall::AwaitEnd(tag), Conduct::Well) => !ground.runs(*tag),
-        (DriverCall::Climb(StartStep::Dial, Some(launched)), Conduct::Well) => ground.runs(launched.tag),
+        (DriverCall::Advance(StartStep::Dial, Some(launched)), Conduct::Well) => ground.runs(launched.tag),
         (
-            DriverCall::Climb(StartStep::Recall | StartStep::Launch, _)
+            DriverCall::Advance(StartStep::Recall | StartStep::Launch, _)
             | DriverCall::StopProcess { .. }
             | DriverCall::HangUp { .. },
             Conduct::Well | Conduct::Refuses,
         ) => true,
-        (DriverCall::Climb(StartStep::Launch, _), Conduct::Hangs | Conduct::Declines)
+        (DriverCall::Advance(StartStep::Launch, _), Conduct::Hangs | Conduct::Declines)
         | (DriverCall::AwaitChange, Conduct::Well) => true,
         (
             DriverCall::AwaitEnd(_)
             | DriverCall::AwaitChange
-            | DriverCall::Climb(StartStep::Recall | StartStep::Launch, _)
+            | DriverCall::Advance(StartStep::Recall | StartStep::Launch, _)
             | DriverCall::StopProcess { .. }
             | DriverCall::HangUp { .. },
             _,
         ) => false,
         (DriverCall::ReadOn, Conduct::Well) => is_linked && is_unwell,
-        (DriverCall::Climb(StartStep::Watch, _) | DriverCall::ReadOn, Conduct::IsUnwell) => is_linked,
+        (DriverCall::Advance(StartStep::Watch, _) | DriverCall::ReadOn, Conduct::IsUnwell) => is_linked,
         (DriverCall::ShutdownAnswer, Conduct::Lingers | Conduct::Well) => is_linked,
         (_, Conduct::Lingers | Conduct::IsUnwell) => false,
-        (DriverCall::Climb(..), Conduct::Well) => is_linked,
+        (DriverCall::Advance(..), Conduct::Well) => is_linked,
         (_, Conduct::Refuses | Conduct::Declines) => is_linked,
         (DriverCall::ReadOn, Conduct::Hangs) => false,
         (_, Conduct::IsSilent | Conduct::Hangs) => true,
