@@ -9,7 +9,8 @@
 //!
 //! Both threads exist while a pipe is open. The reader never touches a disk. A log that has not taken a chunk within [`HUNG_AFTER`] hangs:
 //! until it takes it, what its process writes is read and left out, so that the process does not wait, and the log says how much. The
-//! writer is then replaced, so that a hanging log costs a thread and holds up no other.
+//! writer is then replaced, so that a hanging log costs a thread. The others wait for their turn meanwhile and lose nothing, unless no
+//! other writer can be started: then those that have waited as long hang too.
 
 mod writer;
 
@@ -26,7 +27,7 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use tokio::sync::oneshot;
 
-use self::writer::{Writers, Written};
+use self::writer::{Hung, Writers, Written};
 use super::log::LogFile;
 use super::tail::Tail;
 
@@ -198,10 +199,15 @@ impl Reader {
 
     /// Reads on where a log hangs, and has the others written.
     fn look_for_hung(&mut self) {
-        let is_hung =
+        let is_late =
             |copy: &Copy| matches!(copy.place, Place::Writing(since) if since.elapsed() >= HUNG_AFTER);
-        let hung: Vec<u64> =
-            copies().waiting.iter().filter(|(_, copy)| is_hung(copy)).map(|(number, _)| *number).collect();
+        let hung: Vec<u64> = match self.writers.replace_hung() {
+            Hung::None => return,
+            Hung::One(number) => vec![number],
+            Hung::Queue => {
+                copies().waiting.iter().filter(|(_, copy)| is_late(copy)).map(|(number, _)| *number).collect()
+            }
+        };
         for number in hung {
             let taken = copies().waiting.remove(&number);
             let Some(mut copy) = taken else { continue };
@@ -210,7 +216,6 @@ impl Reader {
             }
             self.put_back(number, copy);
         }
-        self.writers.replace_hung();
     }
 
     fn close(&self, copy: Copy) -> bool {
@@ -304,6 +309,37 @@ mod tests {
         let mut rest = String::new();
         disk.read_to_string(&mut rest).expect("the log is closed with its pipe");
         assert!(rest.ends_with("it goes on\n"), "{rest}");
+        loud_ended.blocking_recv().expect("its end is told");
+    }
+
+    #[test]
+    fn a_log_that_waits_behind_one_that_hangs_loses_nothing() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (mut disk, hanging) = io::pipe().expect("a pipe");
+        let hung = LogFile::over(File::from(OwnedFd::from(hanging)));
+        let ((loud, mut writing), (quiet, mut speaking)) =
+            (io::pipe().expect("a pipe"), io::pipe().expect("a pipe"));
+        let (loud_seen, quiet_seen) = (loud.try_clone().expect("a copy"), quiet.try_clone().expect("a copy"));
+        let await_unread = |pipe: &PipeReader, bytes: u64| {
+            while rustix::io::ioctl_fionread(pipe).expect("a pipe") != bytes {
+                std::thread::yield_now();
+            }
+        };
+        let log = open(&LogSpec::at(directory.path().join("quiet"))).expect("it opens");
+        let quiet_ended = copy(quiet, log, Tail::default()).expect("it is copied");
+        let loud_ended = copy(loud, hung, Tail::default()).expect("it is copied");
+        // The pipe in the place of a disk takes four chunks; the fifth hangs, and the rest stays in the pipe of the process.
+        writing.write_all(&vec![b'x'; 6 * CHUNK_BYTES]).expect("it is read");
+        await_unread(&loud_seen, CHUNK_BYTES as u64);
+        speaking.write_all(b"one\n").expect("it is read");
+        await_unread(&quiet_seen, 0);
+        speaking.write_all(b"two\n").expect("it is read");
+        drop(speaking);
+        quiet_ended.blocking_recv().expect("its end is told while the other log hangs");
+        assert_eq!(std::fs::read_to_string(directory.path().join("quiet")).expect("the log"), "one\ntwo\n");
+
+        drop(writing);
+        std::thread::spawn(move || io::copy(&mut disk, &mut io::sink()));
         loud_ended.blocking_recv().expect("its end is told");
     }
 

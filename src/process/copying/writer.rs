@@ -14,6 +14,16 @@ use super::{HUNG_AFTER, STACK_BYTES};
 /// How many writers may hang before no more are started: a whole disk hangs, and others of its logs would only follow.
 const HUNG_MAX: usize = 16;
 
+/// Which logs have kept their writer for too long.
+pub(super) enum Hung {
+    /// None: one that waits for its turn does not hang.
+    None,
+    /// The one that is being written.
+    One(u64),
+    /// All that wait for their turn: there is no writer for them.
+    Queue,
+}
+
 /// A log that has taken its chunk.
 pub(super) struct Written {
     pub(super) number: u64,
@@ -29,8 +39,8 @@ struct Order {
 /// What a writer is doing, as the reader sees it.
 #[derive(Default)]
 struct Doing {
-    /// The log that it writes to, and since when.
-    now: Option<(std::path::PathBuf, Instant)>,
+    /// The copy whose log it writes to, the path of that, and since when.
+    now: Option<(u64, std::path::PathBuf, Instant)>,
     /// Another writer has taken its place.
     is_replaced: bool,
 }
@@ -75,16 +85,18 @@ impl Writers {
     }
 
     /// Starts another writer in the place of one that hangs. If none can be started, that is tried again later.
-    pub(super) fn replace_hung(&mut self) {
+    pub(super) fn replace_hung(&mut self) -> Hung {
         let mut doing = lock(&self.doing);
-        let path = match &doing.now {
-            Some((path, since)) if since.elapsed() >= HUNG_AFTER => path.display().to_string(),
-            Some(_) | None => return,
+        let (number, path) = match &doing.now {
+            Some((number, path, since)) if since.elapsed() >= HUNG_AFTER => {
+                (*number, path.display().to_string())
+            }
+            Some(_) | None => return Hung::None,
         };
         if self.shared.hung.load(Ordering::Acquire) >= HUNG_MAX {
-            return;
+            return Hung::Queue;
         }
-        let Ok(next) = start(&self.shared) else { return };
+        let Ok(next) = start(&self.shared) else { return Hung::Queue };
         doing.is_replaced = true;
         self.shared.hung.fetch_add(1, Ordering::AcqRel);
         drop(doing);
@@ -93,6 +105,7 @@ impl Writers {
             path,
             "the log of a process hangs: what the process writes is left out until the disk takes it"
         );
+        Hung::One(number)
     }
 }
 
@@ -113,7 +126,7 @@ fn write_all(shared: &Shared, doing: &Mutex<Doing>) {
     loop {
         let next = shared.orders.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Order { number, mut log, chunk }) = next else { return };
-        lock(doing).now = Some((log.path().to_owned(), Instant::now()));
+        lock(doing).now = Some((number, log.path().to_owned(), Instant::now()));
         // What goes wrong with one log costs nobody else's.
         let _ = catch_unwind(AssertUnwindSafe(|| log.append(&chunk)));
         let is_replaced = {
