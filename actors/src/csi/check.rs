@@ -1,59 +1,25 @@
-//! The limits and formats of the specification, checked on answers (C004 to C006, C011, C030, C055).
+//! The limits and formats of the specification, checked on answers with some leeway (C005, C011, C026, C030, C147).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::rules::{fault, is_domain, malformed};
 use crate::rpc::{Fault, Problem};
-use crate::vocabulary::text::quoted;
 
-/// The size limit of a string field without a limit of its own, in bytes (C004).
-pub(super) const STRING_BYTES_MAX: usize = 128;
-/// The size limit of a map, keys and values together, in bytes (C005).
-pub(super) const MAP_BYTES_MAX: usize = 4 * 1024;
-/// The size limit of a node id, in bytes (C006).
-pub(super) const NODE_ID_BYTES_MAX: usize = 256;
+pub(super) use super::rules::{NODE_ID_BYTES_MAX, STRING_BYTES_MAX, filled, length, topology};
+
 /// The length limit of a plugin's name (C030).
 const PROVIDER_BYTES_MAX: usize = 63;
-/// The length limit of each part of a topology key, and of a topology value (C055).
-const TOPOLOGY_BYTES_MAX: usize = 63;
-const EXCERPT_BYTES_MAX: usize = 64;
 /// The most unknown capabilities that a remark names.
 const UNKNOWN_SHOWN_MAX: usize = 8;
-
-const fn fault(rule: &'static str, field: &'static str, problem: Problem) -> Fault {
-    Fault { rule, field, problem }
-}
-
-fn malformed(rule: &'static str, field: &'static str, text: &str, expected: &'static str) -> Fault {
-    let excerpt = text.char_indices().take_while(|(at, _)| *at < EXCERPT_BYTES_MAX).map(|(_, c)| c);
-    let excerpt = quoted(&excerpt.collect::<String>());
-    fault(rule, field, Problem::Malformed { excerpt, expected })
-}
-
-pub(super) fn length(rule: &'static str, field: &'static str, text: &str, limit: usize) -> Result<(), Fault> {
-    match text.len() {
-        bytes if bytes > limit => Err(fault(rule, field, Problem::TooLong { bytes, limit })),
-        _ => Ok(()),
-    }
-}
-
-/// Checks that a text is not empty and within the limit.
-pub(super) fn filled(rule: &'static str, field: &'static str, text: &str, limit: usize) -> Result<(), Fault> {
-    if text.is_empty() {
-        return Err(fault(rule, field, Problem::Empty));
-    }
-    length(rule, field, text, limit)
-}
 
 /// Checks the size of a map and sorts it (C005).
 pub(super) fn map(
     field: &'static str,
     entries: HashMap<String, String>,
 ) -> Result<BTreeMap<String, String>, Fault> {
-    let bytes = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
-    if bytes > MAP_BYTES_MAX {
-        return Err(fault("C005", field, Problem::TooLong { bytes, limit: MAP_BYTES_MAX }));
-    }
-    Ok(entries.into_iter().collect())
+    let entries = entries.into_iter().collect();
+    super::rules::map(field, &entries)?;
+    Ok(entries)
 }
 
 /// Whether harmless deviations are refused, and remarks about those that are not.
@@ -108,63 +74,14 @@ pub(super) fn provider(name: &str, leeway: &mut Leeway) -> Result<(), Fault> {
     }
 }
 
-/// Checks the keys and values of a topology (C055).
-pub(super) fn topology(segments: &BTreeMap<String, String>) -> Result<(), Fault> {
-    let mut keys = HashSet::new();
-    for (key, value) in segments {
-        topology_key(key)?;
-        filled("C055", "topology value", value, TOPOLOGY_BYTES_MAX)?;
-        if !is_label(value) {
-            return Err(malformed("C055", "topology value", value, LABEL));
-        }
-        if !keys.insert(key.to_ascii_lowercase()) {
-            return Err(malformed("C055", "topology key", key, "no two keys that differ in case only"));
-        }
-    }
-    Ok(())
-}
-
-const LABEL: &str = "letters, digits, '-', '_' and '.', with a letter or digit at both ends";
-
-fn topology_key(key: &str) -> Result<(), Fault> {
-    let (prefix, name) = match key.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    filled("C055", "topology key", name, TOPOLOGY_BYTES_MAX)?;
-    if !is_label(name) {
-        return Err(malformed("C055", "topology key", key, LABEL));
-    }
-    let Some(prefix) = prefix else { return Ok(()) };
-    filled("C055", "prefix of a topology key", prefix, TOPOLOGY_BYTES_MAX)?;
-    if is_domain(prefix) {
-        return Ok(());
-    }
-    Err(malformed("C055", "prefix of a topology key", prefix, "a domain name"))
-}
-
-/// Whether each part between dots begins and ends with a letter or digit and contains only letters, digits and dashes.
-fn is_domain(name: &str) -> bool {
-    name.split('.').all(|part| !part.contains('_') && is_label(part))
-}
-
-fn is_label(text: &str) -> bool {
-    let ends = [text.bytes().next(), text.bytes().next_back()];
-    ends.iter().all(|byte| byte.is_some_and(|b| b.is_ascii_alphanumeric()))
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::rules::MAP_BYTES_MAX;
     use super::*;
 
     fn named(name: &str) -> Result<Vec<String>, Fault> {
         let mut leeway = Leeway::default();
         provider(name, &mut leeway).map(|()| leeway.remarks)
-    }
-
-    fn topology_of(entries: &[(&str, &str)]) -> Result<(), Fault> {
-        topology(&entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
     }
 
     #[test]
@@ -219,41 +136,5 @@ mod tests {
         assert!(map("manifest", entry(MAP_BYTES_MAX)).is_ok());
         let fault = map("manifest", entry(MAP_BYTES_MAX + 1)).expect_err("one byte too many");
         assert_eq!(fault.to_string(), "manifest has 4097 bytes, at most 4096 are allowed (rule C005)");
-    }
-
-    #[test]
-    fn topologies_of_plugins_in_the_field_are_topologies_c055() {
-        let good =
-            [("topology.kubernetes.io/zone", "us-east-1a"), ("region", "R_1"), ("com.EXAMPLE/rack", "7")];
-        assert_eq!(topology_of(&good), Ok(()));
-    }
-
-    #[test]
-    fn malformed_topologies_are_faults_c055() {
-        let long = "x".repeat(64);
-        let bad: [&[(&str, &str)]; 8] = [
-            &[("", "a")],
-            &[("/zone", "a")],
-            &[("a/b/c", "a")],
-            &[("zone", "")],
-            &[("zone", "-a")],
-            &[("zone", "a"), ("Zone", "b")],
-            &[(&long, "a")],
-            &[("zone", &long)],
-        ];
-        for entries in bad {
-            assert_eq!(topology_of(entries).expect_err("malformed").rule, "C055", "{entries:?}");
-        }
-    }
-
-    #[test]
-    fn a_fault_shows_a_short_excerpt_and_never_the_whole_c011() {
-        let fault = malformed("C030", "name", &format!("\n{}", "é".repeat(1 << 20)), "a domain name");
-        assert!(fault.to_string().len() < 200, "{fault}");
-        let Problem::Malformed { excerpt, .. } = malformed("C030", "name", &"x".repeat(65), "a name").problem
-        else {
-            panic!("it is malformed");
-        };
-        assert_eq!(excerpt, quoted(&"x".repeat(64)));
     }
 }

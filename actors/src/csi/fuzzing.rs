@@ -8,7 +8,7 @@ use crate::fuzzing::{check_shown, check_told};
 use crate::rpc::Fault;
 
 /// The size limit of a manifest or a topology (C005).
-const MAP_BYTES: usize = check::MAP_BYTES_MAX;
+const MAP_BYTES: usize = super::rules::MAP_BYTES_MAX;
 
 /// The first byte selects the answer type, the rest is the answer. An accepted answer is within all limits.
 ///

@@ -1,6 +1,16 @@
 //! Calls to a CSI plugin, their checked answers and their errors: plain data, so that machines can express calls and outcomes.
 //!
 //! The client that makes these calls is `callboard_actors::csi`.
+//!
+//! ```text
+//!  what an instance asks        Rpc ─────► Answer
+//!  what concerns volumes        Request ─► check, check_capabilities ─► sent ─► check_answer ─► Request::Answer
+//!                                              │                                    │
+//!                                         RequestError                            Fault
+//! ```
+//!
+//! Requests and answers have the names and fields of the specification. Numbers without a sign, exclusive fields as enums and
+//! [`Secrets`] are types of their own; where zero or an empty text means "not set" there, it does here, too (C010).
 
 mod rpc;
 
@@ -10,9 +20,67 @@ mod error;
 
 mod continuity;
 
+mod call;
+
+mod secrets;
+
+pub mod rules;
+
+mod volume;
+
+mod request;
+
+mod controller;
+
+mod listing;
+
+mod snapshots;
+
+mod groups;
+
+mod metadata;
+
+mod node;
+
+#[cfg(test)]
+mod fixtures;
+
 pub use crate::rpc::{Cause, Class, Code, Denial, Fault, Problem, SocketFile};
 pub use crate::vocabulary::text::{TEXT_BYTES_MAX, quoted};
+pub use call::{Call, Service};
 pub use continuity::{check_same_plugin, check_same_provider};
+pub use controller::{
+    Confirmed, ControllerExpandVolumeRequest, ControllerExpandVolumeResponse, ControllerGetVolumeRequest,
+    ControllerGetVolumeResponse, ControllerModifyVolumeRequest, ControllerPublishVolumeRequest,
+    ControllerUnpublishVolumeRequest, CreateVolumeRequest, DeleteVolumeRequest, UnpublishFrom,
+    ValidateVolumeCapabilitiesRequest, ValidateVolumeCapabilitiesResponse,
+};
 pub use error::{CallError, Step};
+pub use groups::{
+    CreateVolumeGroupSnapshotRequest, DeleteVolumeGroupSnapshotRequest, GetVolumeGroupSnapshotRequest,
+    VolumeGroupSnapshot,
+};
 pub use limits::Limits;
+pub use listing::{
+    GetCapacityRequest, GetCapacityResponse, ListVolumesEntry, ListVolumesRequest, ListVolumesResponse,
+};
+pub use metadata::{
+    BlockMetadata, BlockMetadataBatch, BlockMetadataType, GetMetadataAllocatedRequest,
+    GetMetadataDeltaRequest, MetadataStream,
+};
+pub use node::{
+    NodeExpandVolumeRequest, NodeExpandVolumeResponse, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse,
+    NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest,
+    UsageUnit, VolumeUsage,
+};
+pub use request::{Request, RequestError};
 pub use rpc::{Answer, Readiness, Rpc};
+pub use secrets::{MountFlags, Secrets};
+pub use snapshots::{
+    CreateSnapshotRequest, DeleteSnapshotRequest, GetSnapshotRequest, ListSnapshotsRequest,
+    ListSnapshotsResponse, Snapshot,
+};
+pub use volume::{
+    AccessMode, AccessType, CapacityRange, Context, MountVolume, TopologyRequirement, Volume,
+    VolumeCapability, VolumeCondition, VolumeContentSource, VolumeStatus,
+};
