@@ -16,6 +16,7 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("process", &["vocabulary", "kernel", "goplugin"]),
     ("processes", &["vocabulary", "kernel", "process"]),
     ("topology", &[]),
+    ("mounts", &[]),
     ("driver", &["vocabulary", "kernel", "rpc", "goplugin", "process", "processes", "topology"]),
     ("eventor", &["vocabulary", "kernel", "driver"]),
     ("registry", &["vocabulary", "kernel"]),

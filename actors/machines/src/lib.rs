@@ -22,6 +22,8 @@ pub mod processes;
 
 pub mod topology;
 
+pub mod mounts;
+
 pub mod driver;
 
 pub mod eventor;

@@ -1,0 +1,143 @@
+//! What a look at one path finds, and how it fails.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::mount::{DeviceNumber, Mount};
+use super::table::MountTable;
+
+/// What a path is, without following a symbolic link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PathKind {
+    /// Nothing is there.
+    Absent,
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A block device.
+    BlockDevice(DeviceNumber),
+    /// A symbolic link.
+    Link,
+    /// A socket, a pipe or a character device.
+    Other,
+}
+
+/// What a look at a path found. It answered in time, so whatever is mounted there lives.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PathLook {
+    /// The path.
+    pub path: PathBuf,
+    /// What it is, as seen through the topmost mount.
+    pub kind: PathKind,
+    /// Its permissions, without the bits of its kind.
+    pub mode: u32,
+    /// The mount on which it lies. `None` if the process sees none above it.
+    pub mount: Option<Mount>,
+    /// The mounts at exactly this path that no path reaches.
+    pub hidden: Vec<Mount>,
+}
+
+impl PathLook {
+    /// What the table says of a path. Its kind and mode are unknown to the table: [`PathKind::Absent`] and 0.
+    #[must_use]
+    pub fn of(path: &Path, table: &MountTable) -> Self {
+        Self {
+            path: path.to_owned(),
+            kind: PathKind::Absent,
+            mode: 0,
+            mount: table.visible_at(path).cloned(),
+            hidden: table.hidden_at(path).into_iter().cloned().collect(),
+        }
+    }
+
+    /// The mount of which the path is the mount point.
+    #[must_use]
+    pub fn mounted(&self) -> Option<&Mount> {
+        self.mount.as_ref().filter(|mount| mount.is_at(&self.path))
+    }
+}
+
+/// A look at a path that found nothing out. The path is neither good nor absent then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LookError {
+    /// The file system did not answer in time. Its thread goes on waiting.
+    #[error(
+        "{path} did not answer within {limit:?}: the server or helper behind its file system hangs or is gone; restart it, or \
+         unmount the path with umount --lazy",
+        path = path.display()
+    )]
+    Hung {
+        /// The path.
+        path: PathBuf,
+        /// The time limit.
+        limit: Duration,
+    },
+    /// The file system answers that it is dead.
+    #[error(
+        "the file system at {path} is dead: {reason}; unmount it (umount --lazy), and it is mounted again when it is next used",
+        path = path.display()
+    )]
+    Dead {
+        /// The path.
+        path: PathBuf,
+        /// The answer.
+        reason: String,
+    },
+    /// As many looks hang as may hang; this one was not begun.
+    #[error(
+        "{path} was not looked at: {hanging} paths hang already, which is the limit; the first of them is {first}",
+        path = path.display(),
+        first = first.display()
+    )]
+    TooManyHang {
+        /// The path.
+        path: PathBuf,
+        /// The number of paths that hang.
+        hanging: usize,
+        /// The one that has been hanging for the longest time.
+        first: PathBuf,
+    },
+    /// The kernel refused, or a part of the path is none.
+    #[error("cannot look at {path}: {reason}", path = path.display())]
+    Refused {
+        /// The path.
+        path: PathBuf,
+        /// The refusal.
+        reason: String,
+    },
+}
+
+impl LookError {
+    /// Whether the mount at the path is known to be dead or hung: it is not handed out, and is set up again (VOL-07).
+    #[must_use]
+    pub const fn is_dead(&self) -> bool {
+        match self {
+            Self::Hung { .. } | Self::Dead { .. } => true,
+            Self::TooManyHang { .. } | Self::Refused { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_failed_names_the_path_and_what_to_do_v7_vol_07() {
+        let path = PathBuf::from("/v");
+        let hung = LookError::Hung { path: path.clone(), limit: Duration::from_secs(2) };
+        let dead = LookError::Dead { path: path.clone(), reason: "not connected".into() };
+        let many = LookError::TooManyHang { path: path.clone(), hanging: 16, first: "/w".into() };
+        let refused = LookError::Refused { path, reason: "permission denied".into() };
+        assert!(hung.is_dead() && dead.is_dead() && !many.is_dead() && !refused.is_dead());
+        for (error, wanted) in [
+            (hung, "/v did not answer within 2s"),
+            (dead, "not connected; unmount it"),
+            (many, "16 paths hang already, which is the limit; the first of them is /w"),
+            (refused, "cannot look at /v: permission denied"),
+        ] {
+            assert!(error.to_string().contains(wanted), "{error}");
+        }
+    }
+}
