@@ -7,6 +7,7 @@
 //!  what concerns volumes        Request ─► check, check_capabilities ─► sent ─► check_answer ─► Request::Answer
 //!                                              │                                    │
 //!                                         RequestError                            Fault
+//!  a call that failed           FailedCall ─► Outcome { effect, reaction }   (table C.6, V4)
 //! ```
 //!
 //! Requests and answers have the names and fields of the specification. Numbers without a sign, exclusive fields as enums and
@@ -42,6 +43,10 @@ mod metadata;
 
 mod node;
 
+mod failure;
+
+mod outcome;
+
 #[cfg(test)]
 mod fixtures;
 
@@ -56,6 +61,7 @@ pub use controller::{
     ValidateVolumeCapabilitiesRequest, ValidateVolumeCapabilitiesResponse,
 };
 pub use error::{CallError, Step};
+pub use failure::{FailedCall, Failure};
 pub use groups::{
     CreateVolumeGroupSnapshotRequest, DeleteVolumeGroupSnapshotRequest, GetVolumeGroupSnapshotRequest,
     VolumeGroupSnapshot,
@@ -73,6 +79,7 @@ pub use node::{
     NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest,
     UsageUnit, VolumeUsage,
 };
+pub use outcome::{Effect, Outcome, Reaction};
 pub use request::{Request, RequestError};
 pub use rpc::{Answer, Readiness, Rpc};
 pub use secrets::{MountFlags, Secrets};

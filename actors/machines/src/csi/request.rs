@@ -1,7 +1,7 @@
 //! What every request has: its call, its checks before it is sent, and those of its answer.
 
 use super::call::Call;
-use crate::rpc::{Fault, Problem};
+use crate::rpc::Fault;
 use crate::vocabulary::CsiFingerprint;
 
 /// A request of CSI, with the answer that it gets.
@@ -66,7 +66,7 @@ impl RequestError {
     /// Whether the plugin lacks a capability that the request needs. Another plugin may take it.
     #[must_use]
     pub const fn is_unsupported(&self) -> bool {
-        matches!(self.fault.problem, Problem::Unsupported { .. })
+        self.fault.is_unsupported()
     }
 }
 

@@ -16,6 +16,14 @@ pub struct Fault {
     pub problem: Problem,
 }
 
+impl Fault {
+    /// Whether it is a request that needs a capability which the plugin does not report.
+    #[must_use]
+    pub const fn is_unsupported(&self) -> bool {
+        matches!(self.problem, Problem::Unsupported { .. })
+    }
+}
+
 /// How a request or an answer breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
