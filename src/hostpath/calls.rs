@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use callboard_actors::csi::Call;
 use tonic::{Response, Status};
 
-use super::call::Call;
 use super::serve::Plugin;
 use super::volumes::Work;
 

@@ -1,12 +1,12 @@
 //! The controller service, for volumes independent of a node.
 
+use callboard_actors::csi::Call;
 use callboard_proto::csi::v1 as wire;
 use tonic::{Request, Response, Status};
 use wire::controller_server::Controller;
 use wire::controller_service_capability::rpc::Type as Claim;
 use wire::controller_service_capability::{Rpc as Capability, Type};
 
-use super::call::Call;
 use super::calls::service;
 use super::faults::{Garbage, UNKNOWN_CAPABILITY};
 use super::serve::Plugin;

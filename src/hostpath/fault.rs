@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use callboard_actors::csi::Code;
+use callboard_actors::csi::{Call, Code};
 
-use super::call::Call;
 use crate::duration::parse_duration;
 
 /// What is expected on the command line.

@@ -7,12 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
-use callboard_actors::csi::Code;
+use callboard_actors::csi::{Call, Code};
 use clap::{Args, ValueEnum};
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::call::Call;
 use super::error::HostpathError;
 use super::fault::{Action, Fault, Moment, code};
 use crate::duration::parse_duration;

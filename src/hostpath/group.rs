@@ -1,12 +1,12 @@
 //! The group controller service: snapshots of several volumes that are taken together.
 
+use callboard_actors::csi::Call;
 use callboard_proto::csi::v1 as wire;
 use tonic::{Request, Response, Status};
 use wire::group_controller_server::GroupController;
 use wire::group_controller_service_capability::rpc::Type as Claim;
 use wire::group_controller_service_capability::{Rpc as Capability, Type};
 
-use super::call::Call;
 use super::calls::service;
 use super::serve::Plugin;
 use super::volumes::{id_of_group, snapshots};

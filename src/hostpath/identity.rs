@@ -1,5 +1,6 @@
 //! The identity service, which every plugin has and which a host calls first.
 
+use callboard_actors::csi::Call;
 use callboard_proto::csi::v1::identity_server::Identity;
 use callboard_proto::csi::v1::plugin_capability::service::Type as Offer;
 use callboard_proto::csi::v1::plugin_capability::volume_expansion::Type as Expansion;
@@ -10,7 +11,6 @@ use callboard_proto::csi::v1::{
 };
 use tonic::{Request, Response, Status};
 
-use super::call::Call;
 use super::faults::{Garbage, UNKNOWN_CAPABILITY};
 use super::serve::Plugin;
 

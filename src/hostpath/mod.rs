@@ -33,7 +33,6 @@ mod group;
 mod node;
 mod volumes;
 
-mod call;
 mod calls;
 
 mod fault;
@@ -43,7 +42,7 @@ mod socket;
 mod error;
 
 pub use arguments::HostpathArgs;
-pub use call::Call;
+pub use callboard_actors::csi::Call;
 pub use error::HostpathError;
 pub use fault::{Action, Fault, Moment, When};
 pub use faults::{FaultArgs, Garbage};

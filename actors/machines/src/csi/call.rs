@@ -135,6 +135,18 @@ impl fmt::Display for Call {
 }
 
 impl Call {
+    /// The call of this name.
+    ///
+    /// # Errors
+    /// When there is none; says which there are.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let names = || Self::ALL.map(Self::as_str).join(", ");
+        Self::ALL
+            .into_iter()
+            .find(|call| call.as_str() == name)
+            .ok_or_else(|| format!("expected one of {}", names()))
+    }
+
     /// The call that undoes it (C014). `None`: it changes nothing, undoes something itself, or cannot be undone.
     #[must_use]
     pub const fn inverse(self) -> Option<Self> {
@@ -242,6 +254,15 @@ impl Call {
 mod tests {
     use super::super::fixtures::fingerprint;
     use super::*;
+
+    #[test]
+    fn each_call_is_found_by_its_name_and_no_other_name_is() {
+        for call in Call::ALL {
+            assert_eq!(Call::named(call.as_str()), Ok(call));
+        }
+        let refused = Call::named("probe").expect_err("names are those of the specification");
+        assert!(refused.contains("Probe") && refused.contains("NodeGetInfo"), "{refused}");
+    }
 
     #[test]
     fn every_step_and_nothing_else_has_an_inverse_c014() {
