@@ -12,6 +12,7 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("kernel", &["vocabulary"]),
     ("rpc", &["vocabulary"]),
     ("csi", &["vocabulary", "rpc"]),
+    ("examiner", &["vocabulary", "rpc", "csi"]),
     ("goplugin", &["vocabulary", "rpc"]),
     ("process", &["vocabulary", "kernel", "goplugin"]),
     ("processes", &["vocabulary", "kernel", "process"]),

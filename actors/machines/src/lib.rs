@@ -14,6 +14,8 @@ pub mod rpc;
 
 pub mod csi;
 
+pub mod examiner;
+
 pub mod goplugin;
 
 pub mod process;

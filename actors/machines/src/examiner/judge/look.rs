@@ -1,0 +1,67 @@
+//! What the rules have found: how often each was tried and broken, and by which calls.
+
+use std::collections::BTreeMap;
+
+use crate::csi::Call;
+use crate::examiner::report::Breach;
+use crate::examiner::rule::Rule;
+
+/// The most breaches of one rule that are kept; further ones are counted.
+pub(super) const BREACHES_MAX: usize = 20;
+
+/// The findings of one rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Findings {
+    pub(super) tried: u64,
+    pub(super) broken: u64,
+    pub(super) breaches: Vec<Breach>,
+}
+
+/// The findings of all rules that were tried.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Tally(BTreeMap<Rule, Findings>);
+
+impl Tally {
+    pub(super) fn of(&self, rule: Rule) -> Findings {
+        self.0.get(&rule).cloned().unwrap_or_default()
+    }
+
+    /// Looks at the rules for one call.
+    pub(super) const fn look(&mut self, at: u64, number: u64, call: Call) -> Look<'_> {
+        Look { tally: self, at, number, call }
+    }
+}
+
+/// One call, as the rules look at it.
+pub(super) struct Look<'a> {
+    tally: &'a mut Tally,
+    at: u64,
+    number: u64,
+    call: Call,
+}
+
+impl Look<'_> {
+    /// The call gives an opportunity to break a rule; `problem` says how it did.
+    pub(super) fn check(&mut self, rule: Rule, holds: bool, problem: impl FnOnce() -> String) {
+        self.tried(rule);
+        if !holds {
+            self.broken(rule, problem());
+        }
+    }
+
+    /// There is an opportunity to break a rule, also by a later call.
+    pub(super) fn tried(&mut self, rule: Rule) {
+        self.tally.0.entry(rule).or_default().tried += 1;
+    }
+
+    /// The call breaks a rule that was tried before.
+    pub(super) fn broken(&mut self, rule: Rule, problem: String) {
+        let findings = self.tally.0.entry(rule).or_default();
+        findings.broken += 1;
+        if findings.breaches.len() < BREACHES_MAX {
+            let breach =
+                Breach { number: self.number, at_millis: self.at, call: self.call.as_str(), problem };
+            findings.breaches.push(breach);
+        }
+    }
+}
