@@ -23,12 +23,12 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("registry", &["vocabulary", "kernel"]),
     ("instance", &["vocabulary", "kernel", "csi"]),
     ("lease", &[]),
-    ("drivers", &["vocabulary", "kernel", "process", "driver", "eventor", "lease"]),
-    ("instances", &["vocabulary", "kernel", "csi", "registry", "instance", "lease"]),
+    ("supervisor", &["vocabulary", "kernel"]),
+    ("drivers", &["vocabulary", "kernel", "process", "driver", "eventor", "lease", "supervisor"]),
+    ("instances", &["vocabulary", "kernel", "csi", "registry", "instance", "lease", "supervisor"]),
     ("inventory", &["vocabulary", "kernel", "instances", "drivers", "allocations"]),
     ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
     ("allocations", &["vocabulary", "kernel", "allocation"]),
-    ("supervisor", &["vocabulary", "kernel"]),
 ];
 
 /// Within `actors/src`: each folder, and the folders it may import. The folder of a shell includes that of its machine, which has the

@@ -241,7 +241,7 @@ impl Drivers {
             report: entry.report.clone(),
             troubles,
             tasks_watched: self.image.tasks.get(driver).map_or(0, BTreeMap::len),
-            restarts: entry.restarts.total(),
+            restarts: entry.child.restarts(),
             calls,
         })
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::DriverSummary;
 use super::messages::{DispenseDriver, DispensedDriver, DriversAnswer, NotDispensed, Wanted};
-use super::state::{Child, Curious, Drivers, DriversTimer, Waiting};
+use super::state::{Curious, Drivers, DriversTimer, Waiting};
 use crate::driver::DriverHealth;
 use crate::kernel::{AskId, Effects};
+use crate::supervisor::ChildState;
 use crate::vocabulary::{DriverName, Moment, Timestamp};
 
 impl Drivers {
@@ -110,21 +111,21 @@ impl Drivers {
         }
         let Some(entry) = self.entries.get(&driver) else { return Err(NotDispensed::Unknown { driver }) };
         let report = &entry.report;
-        match (entry.child, report.health, entry.lendable) {
-            (Child::Stopping(_), _, _) if entry.next.is_some() => {
+        match (entry.child.state(), report.health, entry.lendable) {
+            (ChildState::Stopping(_), _, _) if entry.next.is_some() => {
                 Err(NotDispensed::NotReady { driver, waited })
             }
-            (Child::Stopping(_), _, _) => Err(NotDispensed::Stopping { driver }),
+            (ChildState::Stopping(_), _, _) => Err(NotDispensed::Stopping { driver }),
             _ if !entry.serves() && entry.next.is_none() => Err(NotDispensed::Stopping { driver }),
-            (Child::Running(_), DriverHealth::Healthy, Some(generation)) => {
+            (ChildState::Running(_), DriverHealth::Healthy, Some(generation)) => {
                 Ok(DispensedDriver { driver, generation })
             }
             // Before the first fingerprint it may not have been configured.
-            (Child::Running(_), DriverHealth::Undetected | DriverHealth::Unhealthy, Some(generation))
-                if wanted == Wanted::Reachable =>
-            {
-                Ok(DispensedDriver { driver, generation })
-            }
+            (
+                ChildState::Running(_),
+                DriverHealth::Undetected | DriverHealth::Unhealthy,
+                Some(generation),
+            ) if wanted == Wanted::Reachable => Ok(DispensedDriver { driver, generation }),
             (_, health @ (DriverHealth::Undetected | DriverHealth::Unhealthy), _) => {
                 Err(NotDispensed::NotHealthy { driver, health, reason: report.reason.clone(), waited })
             }

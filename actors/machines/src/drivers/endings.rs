@@ -2,9 +2,10 @@
 
 use super::messages::{DriversAnswer, Removed};
 use super::news::DriversNews;
-use super::state::{Child, ChildEnded, ChildKind, Drivers, DriversCall, DriversTimer, Entry};
+use super::state::{ChildEnded, ChildKind, Drivers, DriversCall, DriversTimer, Entry};
 use crate::driver::{DriverEnding, DriverHealth, DriverMode, DriverReport, DriverStage, ending_deadline};
 use crate::kernel::{CallLost, Effects, Ending, StopMode, StopStep};
+use crate::supervisor::{ChildState, Ended};
 use crate::vocabulary::{Attempt, DriverName, Moment};
 
 impl Drivers {
@@ -16,19 +17,15 @@ impl Drivers {
             ChildKind::Eventor => self.eventor_ended(moment, driver, *life, effects),
             ChildKind::Driver => {
                 let Some(entry) = self.entries.get(driver) else { return };
-                // An earlier life, which has been succeeded or swept away (REG-08).
-                if entry.child.life() != Some(*life) {
-                    return;
-                }
-                match (entry.child, ending) {
-                    (Child::Stopping(_) | Child::Running(_), Ending::Normal) => {
+                match (entry.child.ended(*life), ending) {
+                    // An earlier life (REG-08).
+                    (None, _) => return,
+                    (Some(_), Ending::Normal) => {
                         let removed = became_of(&entry.report);
                         self.left(moment, driver, &removed, effects);
                     }
-                    (Child::Stopping(_), _) => self.fell_stopping(moment, driver, ending, effects),
-                    (Child::Running(_) | Child::Pausing | Child::GivenUp, _) => {
-                        self.fell(moment, driver, ending, effects);
-                    }
+                    (Some(Ended::OnRequest), _) => self.fell_stopping(moment, driver, ending, effects),
+                    (Some(Ended::ByItself), _) => self.fell(moment, driver, ending, effects),
                 }
             }
         }
@@ -121,21 +118,20 @@ impl Drivers {
         }
         let Some(entry) = self.entries.get_mut(driver) else { return };
         entry.lendable = None;
-        let next = if entry.restarts.charge(&self.options.restart_budget, moment.now) {
-            let pause = entry.backoff.failed(&self.options.restart_backoff, moment);
-            effects.start_timer(DriversTimer::Restart(driver.clone()), moment.now + pause);
-            entry.child = Child::Pausing;
-            if entry.serves() { "it is started again" } else { "another one ends what it left" }
-        } else {
-            entry.child = Child::GivenUp;
+        let policy = (&self.options.restart_budget, &self.options.restart_backoff);
+        let next = if !entry.child.fell(DriversTimer::Restart(driver.clone()), policy, moment, effects) {
             "that happened too often, so it is started again only when it is restarted or added anew"
+        } else if entry.serves() {
+            "it is started again"
+        } else {
+            "another one ends what it left"
         };
         if entry.report.health != DriverHealth::Unhealthy {
             entry.report.since = moment.now;
         }
         entry.report.health = DriverHealth::Unhealthy;
         entry.report.reason = format!("its actor ended ({ending}); {next}");
-        if entry.child == Child::GivenUp && !entry.serves() {
+        if entry.child.state() == ChildState::GivenUp && !entry.serves() {
             // Nobody can say more about it; who waits is told that.
             let removed = Removed::Ended { ending: entry.report.reason.clone() };
             self.left(moment, driver, &removed, effects);
@@ -159,13 +155,14 @@ impl Drivers {
             effects.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
         }
         let entries: Vec<_> =
-            self.entries.iter().map(|(driver, entry)| (driver.clone(), entry.child)).collect();
+            self.entries.iter().map(|(driver, entry)| (driver.clone(), entry.child.state())).collect();
         for (driver, child) in entries {
             match child {
-                Child::Running(life) => self.stop_child(moment, &driver, life, mode, effects),
-                Child::Stopping(_) => {}
+                ChildState::Running(_) | ChildState::Stopping(_) => {
+                    self.stop_child(moment, &driver, mode, effects);
+                }
                 // What is left of its process is ended by the owner of the processes.
-                Child::Pausing | Child::GivenUp => {
+                ChildState::Pausing | ChildState::GivenUp => {
                     effects.cancel_timer(DriversTimer::Restart(driver.clone()));
                     self.left(moment, &driver, &Removed::Untold, effects);
                 }
@@ -176,20 +173,19 @@ impl Drivers {
         self.end_if_empty(effects);
     }
 
-    fn stop_child(
+    pub(super) fn stop_child(
         &mut self,
         moment: Moment,
         driver: &DriverName,
-        life: Attempt,
         mode: StopMode,
         effects: &mut Effects<Self>,
     ) {
         let Some(entry) = self.entries.get_mut(driver) else { return };
         entry.lendable = None;
-        entry.child = Child::Stopping(life);
         let due = moment.now + ending_deadline(&entry.config);
-        effects.start_timer(DriversTimer::Stop(driver.clone()), due);
-        self.call(DriversCall::Stop(life, mode), effects);
+        if let Some(life) = entry.child.stop(DriversTimer::Stop(driver.clone()), due, effects) {
+            self.call(DriversCall::Stop(life, mode), effects);
+        }
     }
 
     fn end_if_empty(&mut self, effects: &mut Effects<Self>) {

@@ -2,13 +2,14 @@
 
 use super::messages::{AddDriverError, Added, DriversAnswer, NoSuchDriver};
 use super::news::DriversNews;
-use super::state::{Child, Drivers, DriversCall, DriversChange, DriversTimer, Entry};
+use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, Entry};
 use crate::driver::{
     DriverConfig, DriverHealth, DriverMode, DriverReport, DriverSpec, ending_deadline, process_name,
 };
 use crate::kernel::{AskId, Effects, StopMode};
 use crate::process::{Executable, ProcessSpec};
-use crate::vocabulary::{Attempt, BackoffState, DriverName, Moment, RestartHistory};
+use crate::supervisor::{ChildState, DynamicChild};
+use crate::vocabulary::{Attempt, DriverName, Moment};
 
 impl Drivers {
     // === Orders ===
@@ -35,9 +36,9 @@ impl Drivers {
             None => Added::New,
             Some(entry) if entry.next.as_ref() == Some(spec) => Added::Unchanged,
             Some(entry) if entry.serves() && entry.next.is_none() && entry.config.spec == *spec => {
-                match entry.child {
-                    Child::Running(_) | Child::Pausing => Added::Unchanged,
-                    Child::Stopping(_) | Child::GivenUp => Added::Replacing,
+                match entry.child.state() {
+                    ChildState::Running(_) | ChildState::Pausing => Added::Unchanged,
+                    ChildState::Stopping(_) | ChildState::GivenUp => Added::Replacing,
                 }
             }
             Some(_) => Added::Replacing,
@@ -101,12 +102,12 @@ impl Drivers {
             return Err(NoSuchDriver::Stopping { driver: driver.clone() });
         }
         let entry = self.entries.get(driver).filter(|entry| entry.serves());
-        match entry.map(|entry| entry.child) {
+        match entry.map(|entry| entry.child.state()) {
             None => return Err(NoSuchDriver::Unknown { driver: driver.clone() }),
-            Some(Child::Running(life)) => self.call(DriversCall::RestartNow(life), effects),
-            Some(Child::Pausing | Child::GivenUp) => self.start_child(driver, effects),
+            Some(ChildState::Running(life)) => self.call(DriversCall::RestartNow(life), effects),
+            Some(ChildState::Pausing | ChildState::GivenUp) => self.start_child(driver, effects),
             // It is on its way to a new life, or to none.
-            Some(Child::Stopping(_)) => {}
+            Some(ChildState::Stopping(_)) => {}
         }
         Ok(())
     }
@@ -145,13 +146,11 @@ impl Drivers {
         let config = DriverConfig { spec, process, mode, limits: self.options.limits };
         let entry = Entry {
             config,
-            child: Child::Pausing,
+            child: DynamicChild::new(ChildState::Pausing),
             report,
             lendable: None,
             next: None,
             leaving: Vec::new(),
-            restarts: RestartHistory::default(),
-            backoff: BackoffState::default(),
         };
         self.entries.insert(driver.clone(), entry);
         self.start_child(&driver, effects);
@@ -160,18 +159,16 @@ impl Drivers {
     fn start_child(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(driver) else { return };
         self.life = self.life.next();
-        entry.child = Child::Running(self.life);
+        entry.child.start(self.life);
         effects.cancel_timer(DriversTimer::Restart(driver.clone()));
         let call = DriversCall::StartDriver(self.life, Box::new(entry.config.clone()));
         self.call(call, effects);
     }
 
     pub(super) fn restart_due(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
-        match self.entries.get(driver).map(|entry| entry.child) {
-            // Nobody pauses any more once the host stops.
-            Some(Child::Pausing) => self.start_child(driver, effects),
-            // It came again already, or is to end.
-            Some(Child::Running(_) | Child::Stopping(_) | Child::GivenUp) | None => {}
+        // It may have started before, or be stopping. No child pauses once the host stops.
+        if self.entries.get(driver).is_some_and(|entry| entry.child.state() == ChildState::Pausing) {
+            self.start_child(driver, effects);
         }
     }
 
@@ -179,16 +176,12 @@ impl Drivers {
     fn end_child(&mut self, moment: Moment, driver: &DriverName, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(driver) else { return };
         entry.lendable = None;
-        match entry.child {
-            Child::Running(_) if entry.config.mode == DriverMode::Retire => {}
-            Child::Running(life) => {
-                entry.child = Child::Stopping(life);
-                let due = moment.now + ending_deadline(&entry.config);
-                effects.start_timer(DriversTimer::Stop(driver.clone()), due);
-                self.call(DriversCall::Stop(life, StopMode::Stop), effects);
+        match entry.child.state() {
+            ChildState::Running(_) if entry.config.mode == DriverMode::Retire => {}
+            ChildState::Running(_) | ChildState::Stopping(_) => {
+                self.stop_child(moment, driver, StopMode::Stop, effects);
             }
-            Child::Stopping(_) => {}
-            Child::Pausing | Child::GivenUp => {
+            ChildState::Pausing | ChildState::GivenUp => {
                 entry.config.mode = DriverMode::Retire;
                 self.start_child(driver, effects);
             }
@@ -202,14 +195,9 @@ impl Drivers {
         effects: &mut Effects<Self>,
     ) {
         let Some(entry) = self.entries.get(driver) else { return };
-        match entry.child {
-            Child::Stopping(life) => {
-                let again = moment.now + ending_deadline(&entry.config);
-                effects.start_timer(DriversTimer::Stop(driver.clone()), again);
-                self.call(DriversCall::Kill(life), effects);
-            }
-            // It ended in time.
-            Child::Running(_) | Child::Pausing | Child::GivenUp => {}
+        let again = moment.now + ending_deadline(&entry.config);
+        if let Some(life) = entry.child.overdue(DriversTimer::Stop(driver.clone()), again, effects) {
+            self.call(DriversCall::Kill(life), effects);
         }
     }
 
@@ -228,7 +216,7 @@ impl Drivers {
         if entry.child.life() != Some(life) {
             return;
         }
-        let is_running = matches!(entry.child, Child::Running(_));
+        let is_running = matches!(entry.child.state(), ChildState::Running(_));
         entry.lendable = (may_lend && is_running).then_some(report.generation);
         let is_new = entry.report != *report;
         entry.report = report.clone();

@@ -7,9 +7,8 @@ use crate::driver::{DriverConfig, DriverLimits, DriverMode, DriverReport, Driver
 use crate::eventor::{EventorOptions, JournalId};
 use crate::kernel::{AskId, Ending, StopMode, StopStep};
 use crate::lease::LeasedCalls;
-use crate::vocabulary::{
-    Attempt, Backoff, BackoffState, DriverName, Generation, RestartBudget, RestartHistory, Timestamp,
-};
+use crate::supervisor::DynamicChild;
+use crate::vocabulary::{Attempt, Backoff, DriverName, Generation, RestartBudget, Timestamp};
 
 use super::messages::Wanted;
 
@@ -203,33 +202,11 @@ pub enum DriversTimer {
     AwaitDrivers(AskId),
 }
 
-/// What there is of a driver's actor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Child {
-    /// It runs.
-    Running(Attempt),
-    /// It was told to end.
-    Stopping(Attempt),
-    /// It ended unexpectedly; a timer starts it again.
-    Pausing,
-    /// It ended unexpectedly, too often.
-    GivenUp,
-}
-
-impl Child {
-    pub(super) const fn life(self) -> Option<Attempt> {
-        match self {
-            Self::Running(life) | Self::Stopping(life) => Some(life),
-            Self::Pausing | Self::GivenUp => None,
-        }
-    }
-}
-
 /// One driver.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Entry {
     pub(super) config: DriverConfig,
-    pub(super) child: Child,
+    pub(super) child: DynamicChild,
     pub(super) report: DriverReport,
     /// Its generation, while leases of it can be had.
     pub(super) lendable: Option<Generation>,
@@ -237,8 +214,6 @@ pub(super) struct Entry {
     pub(super) next: Option<DriverSpec>,
     /// Who wants to know of its end.
     pub(super) leaving: Vec<AskId>,
-    pub(super) restarts: RestartHistory,
-    pub(super) backoff: BackoffState,
 }
 
 impl Entry {
@@ -250,15 +225,13 @@ impl Entry {
 /// One eventor.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct EventorEntry {
-    /// Which life of it; `None` while it is to be started again.
-    pub(super) life: Option<Attempt>,
+    pub(super) child: DynamicChild,
     /// Whether it knew its tasks before.
     pub(super) was_equipped: bool,
     /// Whether its tasks were watched before, by it or by another eventor.
     pub(super) is_renewal: bool,
     /// Of which generation it has the events.
     pub(super) attends: Option<Generation>,
-    pub(super) backoff: BackoffState,
     /// Whether it is not to come again when it has ended.
     pub(super) is_closing: bool,
     /// Whether its driver was told to have left.

@@ -6,7 +6,8 @@ use super::state::{Drivers, DriversCall, DriversChange, DriversTimer, EventorEnt
 use crate::driver::{DriverStage, TaskKey};
 use crate::eventor::{EventorNews, JournalId};
 use crate::kernel::{AskId, Effects, StopMode};
-use crate::vocabulary::{Attempt, BackoffState, DriverName, Moment};
+use crate::supervisor::{ChildState, DynamicChild};
+use crate::vocabulary::{Attempt, DriverName, Moment};
 
 impl Drivers {
     // === Tasks ===
@@ -96,7 +97,7 @@ impl Drivers {
 
     /// The life of the eventor that knows its tasks.
     fn equipped(&self, driver: &DriverName) -> Option<Attempt> {
-        self.eventors.get(driver).filter(|eventor| eventor.was_equipped).and_then(|eventor| eventor.life)
+        self.eventors.get(driver).filter(|eventor| eventor.was_equipped)?.child.life()
     }
 
     // === Eventors ===
@@ -104,11 +105,10 @@ impl Drivers {
     /// Sees to it that there is an eventor, now or when the one that is ending has ended.
     pub(super) fn open_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         let eventor = EventorEntry {
-            life: None,
+            child: DynamicChild::new(ChildState::Pausing),
             was_equipped: false,
             is_renewal: self.served.remove(driver),
             attends: None,
-            backoff: BackoffState::default(),
             is_closing: false,
             has_left: false,
             parting: Vec::new(),
@@ -119,14 +119,12 @@ impl Drivers {
     }
 
     pub(super) fn start_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
-        let Some(eventor) = self.eventors.get_mut(driver).filter(|eventor| eventor.life.is_none()) else {
-            return;
-        };
-        if self.stop.is_some() {
+        let Some(eventor) = self.eventors.get_mut(driver) else { return };
+        if self.stop.is_some() || eventor.child.life().is_some() {
             return;
         }
         self.life = self.life.next();
-        eventor.life = Some(self.life);
+        eventor.child.start(self.life);
         eventor.attends = None;
         let call = DriversCall::StartEventor(self.life, driver.clone());
         self.call(call, effects);
@@ -145,7 +143,7 @@ impl Drivers {
         eventor.is_closing = true;
         eventor.is_renewal = false;
         effects.cancel_timer(DriversTimer::RestartEventor(driver.clone()));
-        match eventor.life {
+        match eventor.child.life() {
             Some(life) => self.call(DriversCall::Stop(life, StopMode::Stop), effects),
             None => self.remove_eventor(driver, effects),
         }
@@ -158,9 +156,10 @@ impl Drivers {
         news: &EventorNews,
         effects: &mut Effects<Self>,
     ) {
-        let Some(eventor) = self.eventors.get_mut(driver).filter(|eventor| eventor.life == Some(life)) else {
+        let Some(eventor) = self.eventors.get_mut(driver) else { return };
+        if eventor.child.life() != Some(life) {
             return;
-        };
+        }
         match news {
             EventorNews::Began => {
                 let is_renewal = std::mem::replace(&mut eventor.is_renewal, true);
@@ -196,7 +195,7 @@ impl Drivers {
         let Some(eventor) = self.eventors.get_mut(driver).filter(|eventor| eventor.was_equipped) else {
             return;
         };
-        let (Some(life), DriverStage::Watching) = (eventor.life, entry.report.stage) else { return };
+        let (Some(life), DriverStage::Watching) = (eventor.child.life(), entry.report.stage) else { return };
         if eventor.attends != Some(generation) {
             eventor.attends = Some(generation);
             self.call(DriversCall::Attend(life, generation), effects);
@@ -211,15 +210,15 @@ impl Drivers {
         life: Attempt,
         effects: &mut Effects<Self>,
     ) {
-        let Some(eventor) = self.eventors.get_mut(driver).filter(|eventor| eventor.life == Some(life)) else {
+        let Some(eventor) = self.eventors.get_mut(driver) else { return };
+        if eventor.child.ended(life).is_none() {
             return;
-        };
-        eventor.life = None;
+        }
         if eventor.is_closing {
             return self.remove_eventor(driver, effects);
         }
-        let pause = eventor.backoff.failed(&self.options.restart_backoff, moment);
-        effects.start_timer(DriversTimer::RestartEventor(driver.clone()), moment.now + pause);
+        let restart = DriversTimer::RestartEventor(driver.clone());
+        eventor.child.pause(restart, &self.options.restart_backoff, moment, effects);
         let parting = std::mem::take(&mut eventor.parting);
         self.end_streams(parting, effects);
     }

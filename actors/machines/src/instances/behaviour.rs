@@ -7,13 +7,14 @@ use super::messages::{
     InstanceReported, InstanceStatus, InstancesAnswer, InstancesAsk, InstancesNews, InstancesView,
 };
 use super::state::{
-    Child, Entry, Instances, InstancesCall, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,
+    Entry, Instances, InstancesCall, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,
     Settling,
 };
 use super::waiters::Waiters;
 use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never, Vitals};
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Standing};
+use crate::supervisor::ChildState;
 use crate::vocabulary::{Attempt, Generation, Moment, PluginKey, Registration, Timestamp};
 use crate::{AskError, FeedItem};
 
@@ -296,8 +297,8 @@ impl Instances {
         // A registry that was rebuilt has forgotten what it was told.
         for entry in self.entries.values_mut() {
             entry.told = None;
-            if let Child::Renewing { after } = &mut entry.child {
-                *after = Generation::default();
+            if let ChildState::Waiting(_) = entry.child.state() {
+                entry.child.wait_for(Generation::default());
             }
         }
     }
@@ -334,7 +335,8 @@ impl Instances {
         }
         if let Some(active) = to {
             let place = (plugin.clone(), active.registration.allocation.clone());
-            let given_up = self.entries.get_mut(&place).filter(|entry| entry.child == Child::GivenUp);
+            let given_up =
+                self.entries.get_mut(&place).filter(|entry| entry.child.state() == ChildState::GivenUp);
             given_up.into_iter().for_each(|entry| entry.needs_successor = true);
         }
         Some(plugin.clone())
@@ -380,8 +382,8 @@ impl Instances {
             InstanceStatus {
                 report: entry.report.clone(),
                 is_active: self.is_active(entry),
-                state: entry.child.state(),
-                restarts: entry.restarts.total(),
+                state: entry.child.state().into(),
+                restarts: entry.child.restarts(),
                 vitals: described.map(|(vitals, _)| vitals),
                 calls: described.map(|(_, calls)| calls).unwrap_or_default(),
             }

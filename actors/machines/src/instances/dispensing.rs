@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::messages::{AwaitRetiredError, CheckError, Dispense, DispenseError, Dispensed, InstancesAnswer};
-use super::state::{Child, Instances, InstancesCall, InstancesOutcome, InstancesTimer};
+use super::state::{Instances, InstancesCall, InstancesOutcome, InstancesTimer};
 use crate::AskError;
 use crate::kernel::{AskId, CallKey, CallLost, Effects};
+use crate::supervisor::ChildState;
 use crate::vocabulary::{AllocationId, Attempt, Health, Moment, PluginKey, Timestamp};
 
 /// The deadline of a check on demand: the connection and each call have their own timeouts.
@@ -86,8 +87,8 @@ impl Instances {
         if report.generation != active.generation {
             return Err(not_ready(next));
         }
-        match (entry.child, &report.health, &report.fingerprint) {
-            (Child::Serving { .. }, Health::Healthy, Some(fingerprint)) => Ok(Dispensed {
+        match (entry.child.state(), &report.health, &report.fingerprint) {
+            (ChildState::Running(_), Health::Healthy, Some(fingerprint)) => Ok(Dispensed {
                 plugin: plugin.clone(),
                 allocation: report.allocation.clone(),
                 socket: report.socket.clone(),
@@ -95,7 +96,7 @@ impl Instances {
                 fingerprint: fingerprint.clone(),
             }),
             (
-                Child::Serving { .. } | Child::Renewing { .. } | Child::Pausing | Child::GivenUp,
+                ChildState::Running(_) | ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp,
                 Health::Unhealthy { reason },
                 _,
             ) => Err(DispenseError::Unhealthy {
@@ -104,14 +105,14 @@ impl Instances {
                 reason: reason.clone(),
                 waited,
             }),
-            (Child::Serving { .. }, Health::Starting | Health::Gone, _)
-            | (Child::Serving { .. }, Health::Healthy, None)
+            (ChildState::Running(_), Health::Starting | Health::Gone, _)
+            | (ChildState::Running(_), Health::Healthy, None)
             | (
-                Child::Renewing { .. } | Child::Pausing | Child::GivenUp,
+                ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp,
                 Health::Starting | Health::Healthy | Health::Gone,
                 _,
             )
-            | (Child::Retiring { .. }, _, _) => Err(not_ready(next)),
+            | (ChildState::Stopping(_), _, _) => Err(not_ready(next)),
         }
     }
 
@@ -130,27 +131,27 @@ impl Instances {
             return;
         }
         let place = self.active_place(plugin);
-        match place.as_ref().and_then(|place| self.entries.get(place)).map(|entry| entry.child) {
+        match place.as_ref().and_then(|place| self.entries.get(place)).map(|entry| entry.child.state()) {
             None => {
                 let error = CheckError::NotServed { plugin: plugin.clone() };
                 effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
             }
-            Some(Child::Serving { .. }) if self.waiting() >= self.options.waiting_max => {
+            Some(ChildState::Running(_)) if self.waiting() >= self.options.waiting_max => {
                 let error = CheckError::TooMany { waiting: self.waiting() };
                 effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
             }
-            Some(Child::Serving { life }) => {
+            Some(ChildState::Running(life)) => {
                 if !self.checking.waits_for(plugin) {
                     self.look(plugin, life, effects);
                 }
                 self.checking.add(plugin.clone(), id, moment.now);
             }
-            Some(Child::GivenUp) => {
+            Some(ChildState::GivenUp) => {
                 place.iter().for_each(|place| self.revive(moment, place, effects));
                 self.answer_check(id, plugin, effects);
             }
             // No instance can check it; the known state gives the reason.
-            Some(Child::Retiring { .. } | Child::Renewing { .. } | Child::Pausing) => {
+            Some(ChildState::Stopping(_) | ChildState::Waiting(_) | ChildState::Pausing) => {
                 self.answer_check(id, plugin, effects);
             }
         }
@@ -161,13 +162,13 @@ impl Instances {
         if !self.checking.waits_for(plugin) {
             return;
         }
-        match self.active_entry(plugin).map(|entry| entry.child) {
-            Some(Child::Serving { life }) if self.looking.get(plugin) == Some(&life) => {}
-            Some(Child::Serving { life }) => self.look(plugin, life, effects),
+        match self.active_entry(plugin).map(|entry| entry.child.state()) {
+            Some(ChildState::Running(life)) if self.looking.get(plugin) == Some(&life) => {}
+            Some(ChildState::Running(life)) => self.look(plugin, life, effects),
             // Its successor looks.
-            Some(Child::Renewing { .. }) => {}
-            Some(Child::Retiring { .. }) if self.wanted_again(plugin) => {}
-            Some(Child::Retiring { .. } | Child::Pausing | Child::GivenUp) | None => {
+            Some(ChildState::Waiting(_)) => {}
+            Some(ChildState::Stopping(_)) if self.wanted_again(plugin) => {}
+            Some(ChildState::Stopping(_) | ChildState::Pausing | ChildState::GivenUp) | None => {
                 self.answer_checks(plugin, effects);
             }
         }
@@ -240,11 +241,12 @@ impl Instances {
 
     /// Whether an instance talks to an allocation, or will after its pause.
     fn is_talked_to(&self, allocation: &AllocationId) -> bool {
-        self.entries.values().any(|entry| match entry.child {
-            Child::Serving { .. } | Child::Retiring { .. } | Child::Renewing { .. } | Child::Pausing => {
-                entry.report.allocation == *allocation
-            }
-            Child::GivenUp => false,
+        self.entries.values().any(|entry| match entry.child.state() {
+            ChildState::Running(_)
+            | ChildState::Stopping(_)
+            | ChildState::Waiting(_)
+            | ChildState::Pausing => entry.report.allocation == *allocation,
+            ChildState::GivenUp => false,
         })
     }
 

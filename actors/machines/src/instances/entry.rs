@@ -4,24 +4,23 @@ use std::sync::Arc;
 
 use super::messages::InstanceReport;
 use super::shown::first_report;
-use super::state::{Child, Entry};
+use super::state::Entry;
 use crate::csi::check_same_provider;
 use crate::registry::Entry as Registered;
-use crate::vocabulary::{BackoffState, CsiFingerprint, Fitness, Health, Moment, RestartHistory, Timestamp};
+use crate::supervisor::{ChildState, DynamicChild};
+use crate::vocabulary::{CsiFingerprint, Fitness, Health, Moment, Timestamp};
 
 impl Entry {
     /// A registration whose instance is not started yet.
     pub(super) fn new(wanted: &Registered, since: Timestamp) -> Self {
         Self {
-            child: Child::GivenUp,
+            child: DynamicChild::new(ChildState::GivenUp),
             number: wanted.number,
             registration: Arc::clone(&wanted.registration),
             report: first_report(&wanted.registration, wanted.generation, since),
             needs_successor: false,
             has_crashed: false,
             told: Some(Fitness::Unproven),
-            restarts: RestartHistory::default(),
-            backoff: BackoffState::default(),
         }
     }
 
@@ -40,7 +39,7 @@ impl Entry {
             next.told = None;
         }
         if is_same {
-            (next.restarts, next.backoff) = (former.restarts, former.backoff);
+            next.child.inherit(former.child);
         }
         next
     }

@@ -1,8 +1,9 @@
 //! Waits until an allocation has been healthy for a while: the gate of a rolling replacement (F16).
 
 use super::messages::{AwaitHealthy, AwaitHealthyError, InstancesAnswer};
-use super::state::{Child, Instances, InstancesTimer};
+use super::state::{Instances, InstancesTimer};
 use crate::kernel::{AskId, Effects};
+use crate::supervisor::ChildState;
 use crate::vocabulary::{AllocationId, Health, Moment, Timestamp};
 
 /// A caller that waits until an allocation has been healthy for a while.
@@ -75,8 +76,8 @@ impl Instances {
         for plugin in &awaited.plugins {
             let entry = self.entries.get(&(plugin.clone(), awaited.allocation.clone()));
             let entry = entry.ok_or_else(|| format!("{plugin} is not registered"))?;
-            match (entry.child, &entry.report.health) {
-                (Child::Serving { .. }, Health::Healthy) => latest = latest.max(entry.report.since),
+            match (entry.child.state(), &entry.report.health) {
+                (ChildState::Running(_), Health::Healthy) => latest = latest.max(entry.report.since),
                 (_, Health::Unhealthy { reason }) => return Err(format!("{plugin} is unhealthy: {reason}")),
                 (_, health) => return Err(format!("{plugin} is {}", health.as_str())),
             }

@@ -8,6 +8,7 @@ use crate::conversation;
 pub use crate::instance::InstanceReport;
 use crate::kernel::Vitals;
 use crate::lease::LeasedCalls;
+use crate::supervisor::ChildState;
 use crate::vocabulary::{AllocationId, Attempt, CsiFingerprint, Generation, PluginKey, SocketPath};
 
 /// Dispenses a plugin to send work to, as in Nomad. There are three answers (RES-01): the plugin, not yet, no.
@@ -233,6 +234,18 @@ impl InstanceState {
             Self::Renewing => "renewing",
             Self::Pausing => "pausing",
             Self::GivenUp => "given-up",
+        }
+    }
+}
+
+impl From<ChildState<Generation>> for InstanceState {
+    fn from(state: ChildState<Generation>) -> Self {
+        match state {
+            ChildState::Running(_) => Self::Running,
+            ChildState::Stopping(_) => Self::Retiring,
+            ChildState::Waiting(_) => Self::Renewing,
+            ChildState::Pausing => Self::Pausing,
+            ChildState::GivenUp => Self::GivenUp,
         }
     }
 }

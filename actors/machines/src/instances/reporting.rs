@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::state::{Child, Entry, Instances, InstancesCall, InstancesTimer, Place};
+use super::state::{Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::kernel::Effects;
 use crate::registry::{Renew, ReportFitness};
+use crate::supervisor::{ChildState, DynamicChild};
 use crate::vocabulary::{Generation, Moment};
 
 /// The pause before the registry is told again what it did not take; spread, since many may be told again at once.
@@ -16,7 +17,8 @@ impl Instances {
     pub(super) fn report_fitness(&mut self, place: &Place, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         let fitness = &entry.report.fitness;
-        let is_retiring = matches!(entry.child, Child::Retiring { .. }) || !self.wanted.contains_key(place);
+        let is_retiring =
+            matches!(entry.child.state(), ChildState::Stopping(_)) || !self.wanted.contains_key(place);
         if self.is_stopping || is_retiring || entry.told.as_ref() == Some(fitness) {
             return;
         }
@@ -35,7 +37,7 @@ impl Instances {
         let (Some(wanted), Some(entry)) = (self.wanted.get(place), self.entries.get_mut(place)) else {
             return;
         };
-        entry.child = Child::Renewing { after: wanted.generation };
+        entry.child.wait_for(wanted.generation);
         let renew =
             Renew { plugin: place.0.clone(), allocation: place.1.clone(), generation: wanted.generation };
         self.call(InstancesCall::Renew(renew), effects);
@@ -45,8 +47,8 @@ impl Instances {
     pub(super) fn take_over_generations(&mut self) {
         for (place, wanted) in &self.wanted {
             let entry = Entry::new(wanted, wanted.since);
-            let renewing = Entry { child: Child::Renewing { after: Generation::default() }, ..entry };
-            self.entries.insert(place.clone(), renewing);
+            let child = DynamicChild::new(ChildState::Waiting(Generation::default()));
+            self.entries.insert(place.clone(), Entry { child, ..entry });
         }
     }
 
@@ -63,11 +65,11 @@ impl Instances {
         if self.is_stopping {
             return;
         }
-        match self.entries.get(place).map(|entry| entry.child) {
-            Some(Child::Renewing { .. }) => self.renew(place, effects),
-            Some(Child::Serving { .. }) => self.report_fitness(place, effects),
+        match self.entries.get(place).map(|entry| entry.child.state()) {
+            Some(ChildState::Waiting(_)) => self.renew(place, effects),
+            Some(ChildState::Running(_)) => self.report_fitness(place, effects),
             // Its successor reports.
-            Some(Child::Retiring { .. } | Child::Pausing | Child::GivenUp) | None => {}
+            Some(ChildState::Stopping(_) | ChildState::Pausing | ChildState::GivenUp) | None => {}
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::messages::InstancesNews;
-use super::state::{Child, Instances, Settling};
+use super::state::{Instances, Settling};
 use crate::kernel::Effects;
 use crate::registry::Entry;
+use crate::supervisor::ChildState;
 use crate::vocabulary::{AllocationId, Health, PluginKey};
 
 impl Instances {
@@ -71,16 +72,16 @@ impl Instances {
     }
 
     fn is_known(&self, plugin: &PluginKey) -> bool {
-        self.active_entry(plugin).is_some_and(|entry| match (entry.child, &entry.report.health) {
+        self.active_entry(plugin).is_some_and(|entry| match (entry.child.state(), &entry.report.health) {
             (
-                Child::Serving { .. } | Child::Renewing { .. } | Child::Pausing | Child::GivenUp,
+                ChildState::Running(_) | ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp,
                 Health::Healthy | Health::Unhealthy { .. },
             ) => true,
             (
-                Child::Serving { .. } | Child::Renewing { .. } | Child::Pausing | Child::GivenUp,
+                ChildState::Running(_) | ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp,
                 Health::Starting | Health::Gone,
             )
-            | (Child::Retiring { .. }, _) => false,
+            | (ChildState::Stopping(_), _) => false,
         })
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::messages::{InstanceReport, InstancesNews};
-use super::state::{Child, Entry, Instances, Place};
+use super::state::{Entry, Instances, Place};
 use crate::kernel::Effects;
 use crate::registry::Active;
+use crate::supervisor::ChildState;
 use crate::vocabulary::{Fitness, Generation, Health, Moment, PluginKey, Registration, Timestamp};
 
 impl Instances {
@@ -121,10 +122,10 @@ impl Instances {
             return Some(entry.report.clone()).filter(|report| report.generation == shown.generation);
         };
         let entry = self.active_entry(plugin);
-        let is_of_it = |entry: &&Entry| match entry.child {
+        let is_of_it = |entry: &&Entry| match entry.child.state() {
             // Its successor cannot start before it has ended.
-            Child::Retiring { .. } => true,
-            Child::Serving { .. } | Child::Renewing { .. } | Child::Pausing | Child::GivenUp => {
+            ChildState::Stopping(_) => true,
+            ChildState::Running(_) | ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp => {
                 entry.report.generation == active.generation
             }
         };

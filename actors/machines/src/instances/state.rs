@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::gates::Gate;
-use super::messages::{InstanceReport, InstanceState};
+use super::messages::InstanceReport;
 use super::waiters::Waiters;
 use crate::csi::Limits;
 use crate::instance::{InstanceConfig, InstanceLimits};
 use crate::kernel::{AskId, Ending, Vitals};
 use crate::lease::LeasedCalls;
 use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Renew, ReportFitness};
+use crate::supervisor::DynamicChild;
 use crate::vocabulary::{
-    AllocationId, Attempt, Backoff, BackoffState, CsiFingerprint, Fitness, Generation, PluginKey, Probings,
-    Registration, RegistrationNumber, RestartBudget, RestartHistory,
+    AllocationId, Attempt, Backoff, CsiFingerprint, Fitness, Generation, PluginKey, Probings, Registration,
+    RegistrationNumber, RestartBudget,
 };
 use crate::{AskError, FeedItem};
 
@@ -180,46 +181,14 @@ pub enum InstancesTimer {
     Gate(AskId),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Child {
-    /// It runs.
-    Serving { life: Attempt },
-    /// It was asked to retire.
-    Retiring { life: Attempt },
-    /// Its connection has ended; the registry is asked for the generation after this one.
-    Renewing { after: Generation },
-    /// It crashed, or lost its connection repeatedly; a timer restarts it.
-    Pausing,
-    /// It crashed too often.
-    GivenUp,
-}
-
-impl Child {
-    pub(super) const fn state(self) -> InstanceState {
-        match self {
-            Self::Serving { .. } => InstanceState::Running,
-            Self::Retiring { .. } => InstanceState::Retiring,
-            Self::Renewing { .. } => InstanceState::Renewing,
-            Self::Pausing => InstanceState::Pausing,
-            Self::GivenUp => InstanceState::GivenUp,
-        }
-    }
-
-    pub(super) const fn life(self) -> Option<Attempt> {
-        match self {
-            Self::Serving { life } | Self::Retiring { life } => Some(life),
-            Self::Renewing { .. } | Self::Pausing | Self::GivenUp => None,
-        }
-    }
-}
-
 /// A registration: the plugin, and the allocation that serves it.
 pub(super) type Place = (PluginKey, AllocationId);
 
 /// The instance of one registration.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Entry {
-    pub(super) child: Child,
+    /// While it waits, the registry is asked for the generation after this one.
+    pub(super) child: DynamicChild<Generation>,
     pub(super) number: RegistrationNumber,
     pub(super) registration: Arc<Registration>,
     /// The last report of the present child, not of a pending successor.
@@ -231,8 +200,6 @@ pub(super) struct Entry {
     pub(super) has_crashed: bool,
     /// What the registry was told last; `None` if it must be told again.
     pub(super) told: Option<Fitness>,
-    pub(super) restarts: RestartHistory,
-    pub(super) backoff: BackoffState,
 }
 
 /// Whether the state of the plugins that were registered at the start is known.

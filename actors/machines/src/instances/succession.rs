@@ -3,10 +3,11 @@
 use super::behaviour::HAND_OVER_DEADLINE;
 use super::entry::contradicted;
 use super::messages::{DispenseError, InstanceReport, InstancesAnswer};
-use super::state::{Child, ChildEnded, Entry, Instances, InstancesCall, InstancesTimer, Place};
+use super::state::{ChildEnded, Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::instance::{Half, InstanceConfig};
 use crate::kernel::{CallKey, CallLost, Effects, Ending};
-use crate::vocabulary::{Attempt, BackoffState, Fitness, Health, Moment, PluginKey, RestartHistory};
+use crate::supervisor::{ChildState, Ended};
+use crate::vocabulary::{Attempt, Fitness, Health, Moment, PluginKey};
 
 impl Instances {
     /// Reconciles all instances of a plugin with its registrations, and shows what has become of it.
@@ -32,24 +33,26 @@ impl Instances {
         let wanted = self.wanted.get(place).map(|wanted| wanted.generation);
         let Some(entry) = self.entries.get(place) else { return self.start(moment, place, effects) };
         let used = entry.report.generation;
-        match (entry.child, wanted) {
-            (Child::Serving { .. }, Some(wanted)) if used == wanted && !entry.needs_successor => {}
+        match (entry.child.state(), wanted) {
+            (ChildState::Running(_), Some(wanted)) if used == wanted && !entry.needs_successor => {}
             // The registry says next where it routes instead.
-            (Child::Serving { .. }, None) if self.is_active(entry) => {}
-            (Child::Serving { life }, Some(_) | None) => self.retire(moment, place, life, effects),
+            (ChildState::Running(_), None) if self.is_active(entry) => {}
+            (ChildState::Running(_), Some(_) | None) => self.retire(moment, place, effects),
             // Its end decides about the next step, by the registration that there is then.
-            (Child::Retiring { .. }, Some(_) | None) => {}
-            (Child::Renewing { .. } | Child::Pausing | Child::GivenUp, None) => {
+            (ChildState::Stopping(_), Some(_) | None) => {}
+            (ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp, None) => {
                 self.succeed(moment, place, effects);
             }
-            (Child::Renewing { .. } | Child::Pausing | Child::GivenUp, Some(wanted)) if wanted > used => {
+            (ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp, Some(wanted))
+                if wanted > used =>
+            {
                 self.start(moment, place, effects);
             }
             // It was given up, and has become the active one.
-            (Child::GivenUp, Some(_)) if entry.needs_successor => self.revive(moment, place, effects),
-            (Child::Renewing { after }, Some(wanted)) if after != wanted => self.renew(place, effects),
+            (ChildState::GivenUp, Some(_)) if entry.needs_successor => self.revive(moment, place, effects),
+            (ChildState::Waiting(after), Some(wanted)) if after != wanted => self.renew(place, effects),
             // A timer restarts it, it was given up, or the registry has not answered yet.
-            (Child::Renewing { .. } | Child::Pausing | Child::GivenUp, Some(_)) => {}
+            (ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp, Some(_)) => {}
         }
     }
 
@@ -74,7 +77,7 @@ impl Instances {
             return;
         };
         self.life = self.life.next();
-        entry.child = Child::Serving { life: self.life };
+        entry.child.start(self.life);
         let config = InstanceConfig {
             plugin: plugin.clone(),
             half,
@@ -104,13 +107,8 @@ impl Instances {
         let served = self.known.get(&place.0).filter(|_| !self.is_active_place(&place));
         let report = served.and_then(|served| contradicted(report, served)).unwrap_or_else(|| report.clone());
         let Some(entry) = self.entries.get_mut(&place) else { return };
-        match entry.child {
-            Child::Serving { life: current } if current == life => {}
-            Child::Serving { .. }
-            | Child::Retiring { .. }
-            | Child::Renewing { .. }
-            | Child::Pausing
-            | Child::GivenUp => return,
+        if entry.child.state() != ChildState::Running(life) {
+            return;
         }
         if entry.accept(report) {
             self.changed(moment, &place, effects);
@@ -128,11 +126,12 @@ impl Instances {
     // === The end of one instance ===
 
     /// Asks an instance to retire. From here on it is shown as gone and is not dispensed any more.
-    fn retire(&mut self, moment: Moment, place: &Place, life: Attempt, effects: &mut Effects<Self>) {
+    fn retire(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
-        entry.child = Child::Retiring { life };
-        let deadline = moment.now + self.options.retire_bound();
-        effects.start_timer(InstancesTimer::Retire(place.clone()), deadline);
+        let due = moment.now + self.options.retire_bound();
+        let Some(life) = entry.child.stop(InstancesTimer::Retire(place.clone()), due, effects) else {
+            return;
+        };
         effects.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life });
         if entry.say_goodbye(moment) {
             self.changed(moment, place, effects);
@@ -140,41 +139,29 @@ impl Instances {
     }
 
     pub(super) fn retired_too_slowly(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        match self.entries.get(place).map(|entry| entry.child) {
-            Some(Child::Retiring { life }) => {
-                let again = moment.now + self.options.retire_bound();
-                effects.start_timer(InstancesTimer::Retire(place.clone()), again);
-                self.call(InstancesCall::Kill { life }, effects);
-            }
-            // It ended in time.
-            Some(Child::Serving { .. } | Child::Renewing { .. } | Child::Pausing | Child::GivenUp) | None => {
-            }
+        let Some(entry) = self.entries.get(place) else { return };
+        let again = moment.now + self.options.retire_bound();
+        if let Some(life) = entry.child.overdue(InstancesTimer::Retire(place.clone()), again, effects) {
+            self.call(InstancesCall::Kill { life }, effects);
         }
     }
 
     pub(super) fn ended(&mut self, moment: Moment, ended: &ChildEnded, effects: &mut Effects<Self>) {
         let ChildEnded { plugin, allocation, life, ending } = ended;
         let place = (plugin.clone(), allocation.clone());
-        match self.entries.get(&place).map(|entry| entry.child) {
-            Some(Child::Retiring { life: current }) if current == *life => {
+        match self.entries.get(&place).and_then(|entry| entry.child.ended(*life)) {
+            Some(Ended::OnRequest) => {
                 effects.cancel_timer(InstancesTimer::Retire(place.clone()));
                 self.succeed(moment, &place, effects);
             }
-            Some(Child::Serving { life: current }) if current == *life => match ending {
+            Some(Ended::ByItself) => match ending {
                 Ending::Normal => self.lost(moment, &place, effects),
                 Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed => {
                     self.fell(moment, &place, ending, effects);
                 }
             },
-            // The ending of an earlier life, which has a successor or was swept (REG-08).
-            Some(
-                Child::Retiring { .. }
-                | Child::Serving { .. }
-                | Child::Renewing { .. }
-                | Child::Pausing
-                | Child::GivenUp,
-            )
-            | None => {}
+            // An earlier life (REG-08).
+            None => {}
         }
     }
 
@@ -228,16 +215,15 @@ impl Instances {
         if entry.report.health == Health::Healthy {
             entry.set_health(moment, Health::Starting);
         }
-        let pause = entry.backoff.failed(&self.options.restart_backoff, moment);
-        if entry.backoff.failures() > 1 {
-            entry.child = Child::Pausing;
+        let restart = InstancesTimer::Restart(place.clone());
+        if let Some((times, pause)) =
+            entry.child.lost(restart, &self.options.restart_backoff, moment, effects)
+        {
             // Nothing is known of it during the pause, so a healthy standby is better.
-            let times = entry.backoff.failures();
             let reason = format!(
                 "its connection ended {times} times in a row; it is connected to again after {pause:?}"
             );
             entry.report.fitness = Fitness::Unfit { reason: reason.into() };
-            effects.start_timer(InstancesTimer::Restart(place.clone()), moment.now + pause);
         } else {
             self.start_again(moment, place, effects);
         }
@@ -248,13 +234,10 @@ impl Instances {
 
     fn fell(&mut self, moment: Moment, place: &Place, ending: &Ending, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
-        let next = if entry.restarts.charge(&self.options.restart_budget, moment.now) {
-            let pause = entry.backoff.failed(&self.options.restart_backoff, moment);
-            effects.start_timer(InstancesTimer::Restart(place.clone()), moment.now + pause);
-            entry.child = Child::Pausing;
+        let policy = (&self.options.restart_budget, &self.options.restart_backoff);
+        let next = if entry.child.fell(InstancesTimer::Restart(place.clone()), policy, moment, effects) {
             "it is started again"
         } else {
-            entry.child = Child::GivenUp;
             "that happened too often, so it is started again only when its plugin is registered anew or checked"
         };
         let reason = format!("the instance ended ({ending}); {next}");
@@ -269,24 +252,17 @@ impl Instances {
     }
 
     pub(super) fn restart_due(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        match self.entries.get(place).map(|entry| entry.child) {
-            Some(Child::Pausing) => {
-                self.start_again(moment, place, effects);
-                self.show(moment, &place.0, effects);
-            }
-            // Another generation came meanwhile, or none is left.
-            Some(
-                Child::Serving { .. } | Child::Retiring { .. } | Child::Renewing { .. } | Child::GivenUp,
-            )
-            | None => {}
+        // Otherwise another generation has come meanwhile, or none is left.
+        if self.entries.get(place).is_some_and(|entry| entry.child.state() == ChildState::Pausing) {
+            self.start_again(moment, place, effects);
+            self.show(moment, &place.0, effects);
         }
     }
 
     pub(super) fn revive(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
         if let Some(entry) = self.entries.get_mut(place) {
             entry.needs_successor = false;
-            entry.restarts = RestartHistory::default();
-            entry.backoff = BackoffState::default();
+            entry.child.forgive();
         }
         self.start_again(moment, place, effects);
         self.show(moment, &place.0, effects);
@@ -306,14 +282,14 @@ impl Instances {
             }
         }
         let entries: Vec<_> =
-            self.entries.iter().map(|(place, entry)| (place.clone(), entry.child)).collect();
+            self.entries.iter().map(|(place, entry)| (place.clone(), entry.child.state())).collect();
         for (place, child) in entries {
             match child {
-                Child::Serving { life, .. } => self.retire(moment, &place, life, effects),
-                Child::Renewing { .. } | Child::Pausing | Child::GivenUp => {
+                ChildState::Running(_) => self.retire(moment, &place, effects),
+                ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp => {
                     self.succeed(moment, &place, effects);
                 }
-                Child::Retiring { .. } => {}
+                ChildState::Stopping(_) => {}
             }
             self.answer_checks(&place.0, effects);
         }

@@ -48,6 +48,7 @@ mod state;
 mod behaviour;
 mod closing;
 mod courses;
+mod dynamic;
 mod tree;
 
 #[cfg(test)]
@@ -55,6 +56,7 @@ mod chances;
 #[cfg(test)]
 mod scripts;
 
+pub use dynamic::{ChildState, DynamicChild, Ended};
 pub use messages::*;
 pub use spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
 pub use state::{Call, CourseNumber, Outcome, Standing, Supervisor, Timer};
