@@ -44,6 +44,8 @@ pub mod allocation;
 
 pub mod allocations;
 
+pub mod volume;
+
 pub mod inventory;
 
 pub mod supervisor;

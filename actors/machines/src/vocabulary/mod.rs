@@ -32,7 +32,10 @@ pub use fingerprint::{
 pub use fitness::Fitness;
 pub use health::Health;
 pub use hex::hex;
-pub use names::{AllocationId, DriverName, MalformedName, NAME_BYTES_MAX, PluginName, TaskName};
+pub use names::{
+    AllocationId, DriverName, MalformedName, NAME_BYTES_MAX, PluginName, TaskName, VolumeName,
+    VolumeNamespace,
+};
 pub use number::{Attempt, Generation, RegistrationNumber, RunNumber};
 pub use plugin::{PluginKey, PluginType, Role, UnknownPluginType};
 pub use probing::{ListenerRule, Probing, Probings};

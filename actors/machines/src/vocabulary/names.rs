@@ -127,6 +127,16 @@ name!(
     "task name"
 );
 name!(
+    /// The namespace of a volume: equal names of volumes in two namespaces are two volumes (VOL-04).
+    VolumeNamespace,
+    "volume namespace"
+);
+name!(
+    /// The name by which a host speaks of a volume within its namespace. The id of the volume with its plugin is another one.
+    VolumeName,
+    "volume name"
+);
+name!(
     /// The name by which hosts and their tasks speak of a task driver, for instance `exec`.
     DriverName,
     "driver name"

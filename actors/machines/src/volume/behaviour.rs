@@ -1,0 +1,216 @@
+//! The decisions of a volume.
+
+use std::time::Duration;
+
+use super::messages::{ClaimError, ReleaseError, VolumeAnswer, VolumeAsk, VolumeNews, VolumeStatus};
+use super::outcome::{VolumeCall, VolumeOutcome};
+use super::record::{ClaimRecord, Step, Towards, VolumeChange, VolumeImage, VolumeRecord, Wish};
+use super::state::{Claim, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
+use crate::kernel::{AskId, CallKey, Effects, Input, Machine, StopMode};
+use crate::vocabulary::{Attempt, Moment};
+
+/// The margin between the end of the time for undoing and that which the parent allows.
+const STOP_MARGIN: Duration = Duration::from_secs(1);
+
+impl Machine for Volume {
+    const KIND: &'static str = "volume";
+    type Config = VolumeConfig;
+    type Image = VolumeImage;
+    type Ask = VolumeAsk;
+    type Answer = VolumeAnswer;
+    type Call = VolumeCall;
+    type Outcome = VolumeOutcome;
+    type Timer = VolumeTimer;
+    type Change = VolumeChange;
+    type News = VolumeNews;
+    type View = VolumeStatus;
+
+    fn restore(config: &VolumeConfig, image: VolumeImage, _: Moment) -> Self {
+        let is_kept = image.volume.is_some();
+        let claims = image.claims.into_iter().map(|row| {
+            let claim = restored(config, row);
+            (claim.record.allocation.clone(), claim)
+        });
+        Self {
+            record: restored_volume(config, image.volume),
+            claims: claims.collect(),
+            config: config.clone(),
+            is_kept,
+            route: None,
+            attach_tries: Tries::default(),
+            stage_tries: Tries::default(),
+            is_stage_proven: false,
+            is_stage_stale: false,
+            flight: None,
+            attempt: Attempt::default(),
+            releases: Vec::new(),
+            stopping: None,
+            is_out_of_time: false,
+            has_ended: false,
+            told: None,
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        if self.has_ended {
+            return;
+        }
+        match input {
+            Input::Resumed => {
+                effects.call(CallKey::default(), self.config.options.look_deadline, VolumeCall::ReadRoute);
+            }
+            Input::Asked { id, asked_at, ask } => match ask {
+                VolumeAsk::Claim(asked) => self.claim((*id, *asked_at), asked, effects),
+                VolumeAsk::Release(asked) => self.release((*id, *asked_at), asked, effects),
+                VolumeAsk::ConfirmClaims(asked) => {
+                    let settled = self.confirm(asked, effects);
+                    effects.reply(*id, VolumeAnswer::ConfirmClaims(settled));
+                }
+                VolumeAsk::ForceRelease(asked) => {
+                    let forced = self.force(moment, asked, effects);
+                    effects.reply(*id, VolumeAnswer::ForceRelease(forced));
+                }
+                VolumeAsk::RouteChanged(changed) => {
+                    self.route = Some(changed.route.clone());
+                    self.try_again();
+                    effects.reply(*id, VolumeAnswer::RouteChanged(()));
+                }
+                VolumeAsk::DescribeVolume(_) => {
+                    effects.reply(*id, VolumeAnswer::DescribeVolume(self.status()));
+                }
+            },
+            Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
+            Input::Elapsed(VolumeTimer::Retry) => {}
+            Input::Elapsed(VolumeTimer::Waiter(id)) => self.waited_enough(*id, effects),
+            Input::Elapsed(VolumeTimer::Stop) => self.is_out_of_time = true,
+            Input::StopRequested(mode) => self.stop(moment, *mode, effects),
+        }
+        self.advance(moment, effects);
+    }
+
+    fn view(&self) -> VolumeStatus {
+        self.status()
+    }
+
+    fn is_promise(ask: &VolumeAsk) -> bool {
+        !matches!(ask, VolumeAsk::RouteChanged(_) | VolumeAsk::DescribeVolume(_))
+    }
+
+    fn is_new_promise(&self, ask: &VolumeAsk) -> bool {
+        matches!(ask, VolumeAsk::Claim(_))
+    }
+
+    fn awaits_disk(call: &VolumeCall) -> bool {
+        call.csi().is_some()
+    }
+
+    fn stops_within(&self) -> Option<Duration> {
+        Some(self.config.options.stop_within + STOP_MARGIN)
+    }
+}
+
+impl Volume {
+    /// Goes on as far as it can after any input.
+    fn advance(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        self.forget_released(effects);
+        if self.is_kept && self.claims.is_empty() && self.is_down() {
+            self.is_kept = false;
+            effects.persist(VolumeChange::ForgetVolume);
+        }
+        self.answer_claims(effects);
+        self.answer_releases(effects);
+        if let Some(next) = self.next_move(moment.now) {
+            self.begin(next, effects);
+        }
+        self.schedule(moment, effects);
+        self.tell(effects);
+        self.end_if_done(effects);
+    }
+
+    /// Wakes itself for the next try of what has to wait.
+    fn schedule(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let wanted = self.wanted_moves();
+        let due = wanted.iter().filter_map(|next| {
+            let tries = self.tries_of(next)?;
+            tries.due(next.towards()).filter(|due| !tries.is_held && *due > moment.now)
+        });
+        match due.min() {
+            Some(at) if self.flight.is_none() => effects.start_timer(VolumeTimer::Retry, at),
+            Some(_) | None => effects.cancel_timer(VolumeTimer::Retry),
+        }
+    }
+
+    /// The plugin has changed: what waits is tried at once.
+    fn try_again(&mut self) {
+        self.attach_tries.again();
+        self.stage_tries.again();
+        self.claims.values_mut().for_each(|claim| claim.tries.again());
+    }
+
+    /// The time of a caller is over. What it asked for goes on (V15).
+    fn waited_enough(&mut self, id: AskId, effects: &mut Effects<Self>) {
+        let (volume, doing) = (self.record.spec.key.clone(), self.doing());
+        if let Some(place) = self.releases.iter().position(|waiter| waiter.id == id) {
+            self.releases.remove(place);
+            effects.reply(id, VolumeAnswer::Release(Err(ReleaseError::Pending { volume, doing })));
+            return;
+        }
+        let Some(claim) = self.claims.values_mut().find(|claim| claim.waiters.contains(&id)) else { return };
+        claim.waiters.retain(|waiter| *waiter != id);
+        let allocation = claim.record.allocation.clone();
+        let error = ClaimError::Pending { volume, allocation, doing };
+        effects.reply(id, VolumeAnswer::Claim(Err(error)));
+    }
+
+    // === The end ===
+
+    /// Sets nothing up any more. With [`StopMode::Stop`], what is released is undone for a bounded time (SHD-01, V13).
+    fn stop(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+        self.stopping = Some(mode);
+        effects.start_timer(VolumeTimer::Stop, moment.now + self.config.options.stop_within);
+        let volume = self.record.spec.key.clone();
+        let waiters: Vec<_> =
+            self.claims.values_mut().flat_map(|claim| std::mem::take(&mut claim.waiters)).collect();
+        for waiter in waiters {
+            let error = ClaimError::Stopping { volume: volume.clone() };
+            self.answer(waiter, VolumeAnswer::Claim(Err(error)), effects);
+        }
+    }
+
+    /// Ends when nothing is in flight and nothing more is to be undone, or when the time for that is over. The ledger has the rest.
+    fn end_if_done(&mut self, effects: &mut Effects<Self>) {
+        let is_done = self.flight.is_none() && self.wanted_moves().is_empty();
+        if self.stopping.is_none() || !is_done && !self.is_out_of_time {
+            return;
+        }
+        let volume = self.record.spec.key.clone();
+        for ReleaseWaiter { id, .. } in std::mem::take(&mut self.releases) {
+            let error = ReleaseError::Stopping { volume: volume.clone() };
+            self.answer(id, VolumeAnswer::Release(Err(error)), effects);
+        }
+        self.has_ended = true;
+        effects.stop();
+    }
+}
+
+/// What the ledger says of a volume. The attachment survives a boot of the machine, mounts do not (V14).
+fn restored_volume(config: &VolumeConfig, row: Option<VolumeRecord>) -> VolumeRecord {
+    let Some(row) = row else {
+        return VolumeRecord { spec: config.spec.clone(), attach: Step::Down, stage: Step::Down };
+    };
+    let stage = match row.stage {
+        Step::Up(intent, proof) if proof.boot_id != config.boot_id => Step::Unknown(Towards::Up, intent),
+        other => other.restored(),
+    };
+    VolumeRecord { spec: row.spec, attach: row.attach.restored(), stage }
+}
+
+/// What the ledger says of a claim. One that an earlier run of the host made is provisional (V14).
+fn restored(config: &VolumeConfig, row: ClaimRecord) -> Claim {
+    let publish = match row.publish {
+        Step::Up(intent, proof) if proof.boot_id != config.boot_id => Step::Unknown(Towards::Up, intent),
+        other => other.restored(),
+    };
+    let is_provisional = row.wish == Wish::Held && row.run != config.run;
+    Claim::new(ClaimRecord { publish, ..row }, is_provisional)
+}

@@ -1,0 +1,158 @@
+//! Claims: who is admitted (V12), and who is answered when.
+
+use super::messages::{Claim as ClaimVolume, ClaimError, Claimed, VolumeAnswer};
+use super::record::{ClaimRecord, Step, Usage, VolumeChange, Wish};
+use super::state::{Claim, Volume, VolumeTimer};
+use crate::csi::{AccessMode, AccessType};
+use crate::kernel::{AskId, Effects};
+use crate::vocabulary::Timestamp;
+
+impl Volume {
+    /// Takes a claim, or repeats one.
+    pub(super) fn claim(
+        &mut self,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &ClaimVolume,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Err(error) = self.admit(asked) {
+            effects.reply(id, VolumeAnswer::Claim(Err(error)));
+            return;
+        }
+        // Whatever is used once more is looked at once more (V7).
+        self.is_stage_proven = false;
+        let run = self.config.run;
+        if let Some(claim) = self.claims.get_mut(&asked.allocation) {
+            let is_confirmed = std::mem::replace(&mut claim.is_provisional, false);
+            claim.record.run = run;
+            claim.is_proven = false;
+            claim.tries.is_held = false;
+            claim.waiters.push(id);
+            if is_confirmed {
+                self.keep_claim(&asked.allocation, effects);
+            }
+        } else {
+            let mut claim = Claim::new(self.new_claim(asked), false);
+            claim.waiters.push(id);
+            self.claims.insert(asked.allocation.clone(), claim);
+            // Before any call is made for it, the claim is on disk (V1).
+            if !self.is_kept {
+                self.keep_volume(effects);
+            }
+            self.keep_claim(&asked.allocation, effects);
+        }
+        effects.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
+    }
+
+    fn new_claim(&self, asked: &ClaimVolume) -> ClaimRecord {
+        let key = &self.record.spec.key;
+        ClaimRecord {
+            allocation: asked.allocation.clone(),
+            usage: asked.usage.clone(),
+            target_path: self.config.layout.target(key, &asked.allocation, &asked.usage),
+            wish: Wish::Held,
+            run: self.config.run,
+            number: self.claims.values().map(|claim| claim.record.number + 1).max().unwrap_or(1),
+            publish: Step::Down,
+        }
+    }
+
+    /// Whether a claim can be held beside the others, and by this plugin (V12).
+    fn admit(&self, asked: &ClaimVolume) -> Result<(), ClaimError> {
+        let volume = self.record.spec.key.clone();
+        if self.stopping.is_some() {
+            return Err(ClaimError::Stopping { volume });
+        }
+        let waiting = self.waiting();
+        let is_known = self.claims.contains_key(&asked.allocation);
+        let is_full = !is_known && self.claims.len() >= self.config.options.claims_max;
+        if is_full || waiting >= self.config.options.waiting_max {
+            return Err(ClaimError::Full { volume, held: self.claims.len(), waiting });
+        }
+        self.check_usage(&asked.usage)?;
+        for other in self.in_order() {
+            let is_releasing = other.is_released();
+            let is_own = other.record.allocation == asked.allocation;
+            if is_own && !is_releasing && other.record.usage != asked.usage {
+                return Err(ClaimError::OtherUsage { volume, allocation: asked.allocation.clone() });
+            }
+            let excluded = match is_own {
+                true if is_releasing => Some("it holds it already"),
+                true => None,
+                false => excludes(&other.record.usage, &asked.usage),
+            };
+            if let Some(reason) = excluded {
+                let holder = other.record.allocation.clone();
+                return Err(ClaimError::Held { volume, holder, is_releasing, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_usage(&self, usage: &Usage) -> Result<(), ClaimError> {
+        let invalid = |reason: String| ClaimError::Invalid { volume: self.record.spec.key.clone(), reason };
+        usage.capability.check().map_err(|fault| invalid(fault.to_string()))?;
+        let mode = usage.capability.access_mode;
+        let node = self.route.as_ref().and_then(|route| route.node.as_ref());
+        match node {
+            Some(node) if mode.is_alpha() && !node.knows_alpha_modes => Err(invalid(format!(
+                "its plugin does not report SINGLE_NODE_MULTI_WRITER, which {} needs (C154)",
+                mode.as_str()
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The callers that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.releases.len() + self.claims.values().map(|claim| claim.waiters.len()).sum::<usize>()
+    }
+
+    /// Answers whoever claimed what is proven.
+    pub(super) fn answer_claims(&mut self, effects: &mut Effects<Self>) {
+        let mut answers = Vec::new();
+        for claim in self.claims.values_mut().filter(|claim| claim.is_proven && !claim.is_released()) {
+            let Step::Up(intent, _) = &claim.record.publish else { continue };
+            let claimed = Claimed {
+                path: claim.record.target_path.clone(),
+                is_block: claim.record.usage.capability.access_type == AccessType::Block,
+                read_only: claim.record.usage.read_only,
+                generation: intent.generation,
+            };
+            answers.extend(claim.waiters.drain(..).map(|waiter| (waiter, claimed.clone())));
+        }
+        for (waiter, claimed) in answers {
+            self.answer(waiter, VolumeAnswer::Claim(Ok(claimed)), effects);
+        }
+    }
+
+    /// Forgets the claims that are released and confirmed down.
+    pub(super) fn forget_released(&mut self, effects: &mut Effects<Self>) {
+        let is_over = |claim: &&Claim| claim.is_released() && claim.record.publish.is_down();
+        let over: Vec<_> =
+            self.claims.values().filter(is_over).map(|claim| claim.record.allocation.clone()).collect();
+        for id in over {
+            self.claims.remove(&id);
+            effects.persist(VolumeChange::ForgetClaim(id));
+        }
+    }
+
+    /// Answers a waiting caller, whose timer ends.
+    pub(super) fn answer(&self, id: AskId, answer: VolumeAnswer, effects: &mut Effects<Self>) {
+        effects.cancel_timer(VolumeTimer::Waiter(id));
+        effects.reply(id, answer);
+    }
+}
+
+/// Why a claim cannot be held beside another one, if so (C137, C138, table C.5).
+fn excludes(held: &Usage, asked: &Usage) -> Option<&'static str> {
+    let mode = held.capability.access_mode;
+    if held.capability != asked.capability {
+        return Some("a volume is published with one capability at a time (C138)");
+    }
+    if !mode.allows_several_targets() {
+        return Some("its access mode permits one allocation on a node (C137)");
+    }
+    let is_second_writer = mode == AccessMode::MultiNodeSingleWriter && !held.read_only && !asked.read_only;
+    is_second_writer.then_some("its access mode permits one writer")
+}

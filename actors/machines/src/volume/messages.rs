@@ -1,0 +1,357 @@
+//! The messages and the news of a volume.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::outcome::Route;
+use super::record::{Usage, VolumeKey, Wish};
+use super::state::Volume;
+use crate::conversation;
+use crate::vocabulary::{AllocationId, Generation, PluginName, Timestamp};
+
+/// Claims the volume for an allocation. Answered when its mount is proven; or with an error, which is never a success in
+/// disguise: an operation that was begun goes on, and the same message asks for its result (V15).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// The allocation that will own the claim.
+    pub allocation: AllocationId,
+    /// How it uses the volume.
+    pub usage: Usage,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// A claim that is held, with its proven mount.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Claimed {
+    /// Where the allocation finds the volume.
+    pub path: PathBuf,
+    /// Whether it is a block device.
+    pub is_block: bool,
+    /// Whether it may only be read.
+    pub read_only: bool,
+    /// The generation of the plugin that published it.
+    pub generation: Generation,
+}
+
+/// Why a volume is not claimed. Unless it says otherwise, nothing is held afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum ClaimError {
+    /// Another allocation holds it in a way that excludes this claim (V12).
+    #[error(
+        "volume {volume} is held by allocation {holder}: {reason}; {}",
+        if *is_releasing { "it is being released, try again later" } else { "release that claim first" }
+    )]
+    Held {
+        /// The volume.
+        volume: VolumeKey,
+        /// The holder.
+        holder: AllocationId,
+        /// Whether its claim is being undone.
+        is_releasing: bool,
+        /// What excludes the claim.
+        reason: &'static str,
+    },
+    /// The allocation holds it with another usage.
+    #[error("allocation {allocation} holds volume {volume} with another usage; release that claim first")]
+    OtherUsage {
+        /// The volume.
+        volume: VolumeKey,
+        /// The allocation.
+        allocation: AllocationId,
+    },
+    /// The usage breaks a rule, or the plugin cannot do it.
+    #[error("volume {volume} cannot be claimed like this: {reason}")]
+    Invalid {
+        /// The volume.
+        volume: VolumeKey,
+        /// What is wrong, and the rule.
+        reason: String,
+    },
+    /// The limit of claims or of waiting callers is reached.
+    #[error(
+        "volume {volume} has {held} claims and {waiting} callers waiting, and takes no more; try again later"
+    )]
+    Full {
+        /// The volume.
+        volume: VolumeKey,
+        /// Its claims.
+        held: usize,
+        /// Its waiting callers.
+        waiting: usize,
+    },
+    /// It was not set up in time. The claim is held and the operation goes on: ask again, or release it (V15).
+    #[error(
+        "volume {volume} is not ready for allocation {allocation} in time, {doing}; ask again, or release the claim"
+    )]
+    Pending {
+        /// The volume.
+        volume: VolumeKey,
+        /// The allocation.
+        allocation: AllocationId,
+        /// What it waits for.
+        doing: String,
+    },
+    /// It is published and the kernel does not prove it (V7). The claim is held: ask again, or release it.
+    #[error(
+        "volume {volume} is published at {path} and cannot be proven: {reason}; ask again, or release the claim"
+    )]
+    Unproven {
+        /// The volume.
+        volume: VolumeKey,
+        /// The path.
+        path: PathBuf,
+        /// What the look found.
+        reason: String,
+    },
+    /// It cannot be set up. What was begun is undone.
+    #[error("volume {volume} cannot be set up for allocation {allocation}: {reason}")]
+    Failed {
+        /// The volume.
+        volume: VolumeKey,
+        /// The allocation.
+        allocation: AllocationId,
+        /// The step that failed, and why.
+        reason: String,
+    },
+    /// It was released while it was set up.
+    #[error("the claim of allocation {allocation} to volume {volume} was released while it was set up")]
+    Released {
+        /// The volume.
+        volume: VolumeKey,
+        /// The allocation.
+        allocation: AllocationId,
+    },
+    /// The host stops. A claim that was taken stays in the ledger.
+    #[error("volume {volume} is not set up any more, since the host stops")]
+    Stopping {
+        /// The volume.
+        volume: VolumeKey,
+    },
+}
+
+impl ClaimError {
+    /// Whether the same claim may succeed later.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::Held { is_releasing, .. } => *is_releasing,
+            Self::Full { .. } | Self::Pending { .. } | Self::Unproven { .. } | Self::Stopping { .. } => true,
+            Self::OtherUsage { .. } | Self::Invalid { .. } | Self::Failed { .. } | Self::Released { .. } => {
+                false
+            }
+        }
+    }
+}
+
+/// What was observed of the processes of an allocation. That it is to stop is no observation (V8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ObservedEnd {
+    /// Its last process has exited.
+    Exited,
+    /// It never had a process.
+    NeverStarted,
+}
+
+/// Releases the claim of an allocation. Answered when its target is confirmed down and, if no other claim is left, the whole volume
+/// on this node. The release itself is durable and goes on whatever becomes of the caller (V9, V15). Repeating it is harmless.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Release {
+    /// The allocation.
+    pub allocation: AllocationId,
+    /// Why no process uses the volume (V8).
+    pub observed: ObservedEnd,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// A claim is undone, as confirmed by plugin and kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Released {
+    /// Whether there was a claim.
+    pub was_held: bool,
+    /// Who still has claims. If none, nothing of the volume is left on this node, and it may be used elsewhere (SHD-05).
+    pub others: Vec<AllocationId>,
+}
+
+/// Why a release is not confirmed. It goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum ReleaseError {
+    /// It takes longer.
+    #[error("volume {volume} is not released yet, {doing}; it goes on, ask again or force it")]
+    Pending {
+        /// The volume.
+        volume: VolumeKey,
+        /// What it waits for.
+        doing: String,
+    },
+    /// The host stops. The release is in the ledger, and the next start resumes it.
+    #[error("volume {volume} is not released yet, since the host stops; the next start resumes it")]
+    Stopping {
+        /// The volume.
+        volume: VolumeKey,
+    },
+}
+
+/// Says which allocations may have processes, after a restart of the host: their claims are confirmed, and other claims of an earlier
+/// run are released (V14). Claims that were made in this run are not touched.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ConfirmClaims {
+    /// The allocations.
+    pub living: BTreeSet<AllocationId>,
+}
+
+/// What became of the claims of an earlier run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct ClaimsConfirmed {
+    /// These are held.
+    pub confirmed: Vec<AllocationId>,
+    /// These are being undone.
+    pub released: Vec<AllocationId>,
+}
+
+/// Gives up waiting for a confirmation, and forgets what may still be set up (V9). No call is cancelled and no directory removed; the
+/// audit says what may be left. Only what is released can be forced.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ForceRelease {
+    /// The claim to forget; `None` for all of them, the staging and the attachment.
+    pub allocation: Option<AllocationId>,
+    /// Who wants it and why, for the audit.
+    pub reason: String,
+}
+
+/// What a forced release may have left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Forced {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// Who wanted it and why.
+    pub reason: String,
+    /// When.
+    pub at: Timestamp,
+    /// Each step that was not confirmed down: the step, its state and its path.
+    pub left: Vec<String>,
+}
+
+/// Why nothing is forced.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum ForceError {
+    /// An allocation holds the volume. Force does not replace the end of its processes (V8).
+    #[error("allocation {holder} holds volume {volume}; release that claim first, then force what remains")]
+    Held {
+        /// The volume.
+        volume: VolumeKey,
+        /// The holder.
+        holder: AllocationId,
+    },
+    /// Nothing waits to be undone.
+    #[error("nothing of volume {volume} waits to be undone; there is nothing to force")]
+    Nothing {
+        /// The volume.
+        volume: VolumeKey,
+    },
+}
+
+/// The owner says where calls go from now on: a new generation, or none (RES-05).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RouteChanged {
+    /// The route.
+    pub route: Route,
+}
+
+/// Queries the volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DescribeVolume;
+
+conversation! {
+    /// The messages of a volume.
+    #[derive(Clone, Hash)]
+    pub enum VolumeAsk -> #[derive(Hash)] VolumeAnswer for Volume {
+        Claim => Result<Claimed, ClaimError>,
+        Release => Result<Released, ReleaseError>,
+        ConfirmClaims => ClaimsConfirmed,
+        ForceRelease => Result<Forced, ForceError>,
+        RouteChanged => (),
+        DescribeVolume => VolumeStatus,
+    }
+}
+
+/// The status of a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ClaimStatus {
+    /// The allocation.
+    pub allocation: AllocationId,
+    /// Whether it is held.
+    pub wish: Wish,
+    /// Whether it comes from an earlier run and was not confirmed (V14).
+    pub is_provisional: bool,
+    /// Whether its mount was proven in this run (V7).
+    pub is_proven: bool,
+    /// The state of its publication, as a word.
+    pub publish: &'static str,
+    /// Its target path.
+    pub path: PathBuf,
+    /// The last error of its publication.
+    pub error: Option<String>,
+}
+
+/// The status of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeStatus {
+    /// The volume.
+    pub key: VolumeKey,
+    /// Its plugin.
+    pub plugin: PluginName,
+    /// The state of the attachment, as a word.
+    pub attach: &'static str,
+    /// The state of the staging, as a word.
+    pub stage: &'static str,
+    /// Its claims, in the order in which they were made.
+    pub claims: Vec<ClaimStatus>,
+    /// What it does or waits for.
+    pub doing: String,
+    /// The last error of attachment or staging.
+    pub error: Option<String>,
+}
+
+impl VolumeStatus {
+    /// Whether there is no claim, and nothing is set up.
+    #[must_use]
+    pub fn is_vacant(&self) -> bool {
+        self.claims.is_empty() && self.attach == "down" && self.stage == "down"
+    }
+}
+
+impl fmt::Display for VolumeStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "attach {}, stage {}", self.attach, self.stage)?;
+        for claim in &self.claims {
+            let marks = [
+                (claim.wish == Wish::Released, " released"),
+                (claim.is_provisional, " provisional"),
+                (claim.is_proven, " proven"),
+            ];
+            write!(f, "; {} {}", claim.allocation, claim.publish)?;
+            marks.iter().filter(|(is, _)| *is).try_for_each(|(_, mark)| f.write_str(mark))?;
+        }
+        write!(f, " ({})", self.doing)
+    }
+}
+
+/// The news of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum VolumeNews {
+    /// It has changed.
+    Changed(VolumeStatus),
+    /// A claim that was held could not be set up again, or for the first time; it is undone.
+    ClaimFailed {
+        /// The allocation.
+        allocation: AllocationId,
+        /// Why.
+        reason: String,
+    },
+    /// The audit of a forced release (V9).
+    Forced(Forced),
+}

@@ -1,0 +1,72 @@
+//! One volume on this node: its claims, its steps at the plugin, and the ledger from which it goes on after any interruption.
+//!
+//! ```text
+//!   Claim ──► ledger: claim ──► attach ──► stage ──► publish ──► look ──► Claimed { path }
+//!                               (once for all claims)  (for each claim)
+//!
+//!   a step:   down ──► going-up ──► up ──► going-down ──► down
+//!              ▲          │                    │
+//!              │          ▼                    ▼
+//!              └────── unknown (up) ◄───► unknown (down)       the same call again, or its inverse
+//!
+//!   Release ──► ledger: released ──► unpublish ──► claim forgotten
+//!                                       │ no claim is left
+//!                                       ▼
+//!                                    unstage ──► detach ──► volume forgotten
+//! ```
+//!
+//! Attach, stage and publish are `ControllerPublishVolume`, `NodeStageVolume` and `NodePublishVolume`; a plugin that does not have a
+//! step skips it. One operation is in flight at a time (V2), and each begins from what is known after the one before: after every
+//! input `planning.rs` says what is to be done next. So a restart, a takeover of the plugin and a lost answer need no path of their own.
+//!
+//! Invariants:
+//!
+//! - V1, V5: a claim, and the intent of each step with its exact arguments, are on disk before the call; what a call brought is on disk
+//!   before anybody hears of it. An unknown outcome needs no write: an intent on disk means unknown after a restart.
+//! - V3, C079, C121 to C132: `targets > 0` implies staged implies attached, as far as the plugin has these steps; undoing goes in
+//!   reverse, each step only after the one before is confirmed down. What may be set up with other arguments is undone first (C138).
+//! - V4: an unclear outcome leaves a step unknown. Unknown is as good as up for undoing and as good as down for setting up. A refusal
+//!   after an unclear try proves nothing about that try.
+//! - V7: what is handed out was just seen in the kernel's mount table, and is what was recorded. What is gone or replaced is undone and
+//!   set up again; what cannot be looked at is not handed out, and not undone under whoever uses it.
+//! - V8: a held claim is undone only when a caller has observed the end of its processes, when the host says after a restart that it does
+//!   not live, when it could not be set up, or when the kernel says that nothing of it is left.
+//! - V9: undoing is never given up; what is refused for good waits until the plugin changes or somebody asks again, or until it is
+//!   forced, which is audited.
+//! - V12: claims share a volume only with the same capability, and as far as its access mode permits.
+//! - V14: claims of an earlier run are neither set up nor undone before they are confirmed.
+//! - V16: which steps there are is read from the present generation when a step begins; its arguments are repeated until it is resolved.
+
+mod messages;
+
+mod record;
+
+mod outcome;
+
+mod paths;
+
+mod state;
+
+mod behaviour;
+
+mod claiming;
+mod releasing;
+
+mod planning;
+mod steps;
+
+mod returning;
+
+mod shown;
+
+#[cfg(test)]
+mod scripts;
+
+pub use messages::*;
+pub use outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};
+pub use paths::VolumeLayout;
+pub use record::{
+    AttachArgs, ClaimRecord, Intent, MountMark, Proof, PublishArgs, StageArgs, Step, Towards, Usage,
+    VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
+};
+pub use state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};

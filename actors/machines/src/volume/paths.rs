@@ -1,0 +1,103 @@
+//! Where a volume is staged and published: one function from the whole identity to a path (VOL-04).
+
+use std::path::{Path, PathBuf};
+
+use super::record::{Usage, VolumeKey};
+use crate::csi::AccessType;
+use crate::vocabulary::{AllocationId, PluginName};
+
+/// The directories of the volumes of one plugin. Two volumes, allocations or usages never share a path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeLayout {
+    base: PathBuf,
+}
+
+impl VolumeLayout {
+    /// Below the data directory of the host: `csi/node/PLUGIN`.
+    #[must_use]
+    pub fn new(data_dir: &Path, plugin: &PluginName) -> Self {
+        Self { base: data_dir.join("csi/node").join(plugin.as_str()) }
+    }
+
+    /// Where a volume is staged: `staging/NAMESPACE/VOLUME/USAGE`, shared by all allocations that use it.
+    #[must_use]
+    pub fn staging(&self, volume: &VolumeKey, usage: &Usage) -> PathBuf {
+        self.below(self.base.join("staging"), volume, &shared(usage))
+    }
+
+    /// Where an allocation finds a volume: `per-alloc/ALLOCATION/NAMESPACE/VOLUME/USAGE`.
+    #[must_use]
+    pub fn target(&self, volume: &VolumeKey, allocation: &AllocationId, usage: &Usage) -> PathBuf {
+        let access = if usage.read_only { "ro" } else { "rw" };
+        let usage = format!("{access}-{}", shared(usage));
+        self.below(self.base.join("per-alloc").join(allocation.as_str()), volume, &usage)
+    }
+
+    fn below(&self, parent: PathBuf, volume: &VolumeKey, usage: &str) -> PathBuf {
+        parent.join(volume.namespace.as_str()).join(volume.name.as_str()).join(usage)
+    }
+}
+
+/// The part of a usage that all claims of a volume share, as a file name.
+fn shared(usage: &Usage) -> String {
+    let access = match usage.capability.access_type {
+        AccessType::Block => "block-device",
+        AccessType::Mount(_) => "file-system",
+    };
+    let mode = usage.capability.access_mode.as_str().to_ascii_lowercase().replace('_', "-");
+    format!("{access}-{mode}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::csi::{AccessMode, MountVolume, VolumeCapability};
+    use crate::vocabulary::{VolumeName, VolumeNamespace};
+
+    fn usages() -> Vec<Usage> {
+        let types = [AccessType::Block, AccessType::Mount(MountVolume::default())];
+        let all = types.iter().flat_map(|access_type| {
+            AccessMode::ALL
+                .map(|access_mode| VolumeCapability { access_type: access_type.clone(), access_mode })
+        });
+        all.flat_map(|capability| {
+            [true, false].map(|read_only| Usage { capability: capability.clone(), read_only })
+        })
+        .collect()
+    }
+
+    #[test]
+    fn different_identities_never_share_a_path_vol_04() {
+        let names = ["a", "b", "a-b", "staging", "per-alloc", "rw-file-system", "..."];
+        let (mut targets, mut staged, mut count) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for plugin in ["zfs", "nfs"] {
+            let layout = VolumeLayout::new(Path::new("/data"), &PluginName::new(plugin).unwrap());
+            for namespace in names {
+                for name in names {
+                    let key = VolumeKey {
+                        namespace: VolumeNamespace::new(namespace).unwrap(),
+                        name: VolumeName::new(name).unwrap(),
+                    };
+                    for usage in usages() {
+                        staged.insert(layout.staging(&key, &usage));
+                        for allocation in names {
+                            let allocation = AllocationId::new(allocation).unwrap();
+                            targets.insert(layout.target(&key, &allocation, &usage));
+                            count += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert_eq!(targets.len(), count);
+        assert_eq!(staged.len(), count / names.len() / 2, "read-only claims share the staging");
+        assert!(targets.is_disjoint(&staged));
+        let is_outside = |path: &&PathBuf| !path.starts_with("/data/csi/node");
+        assert_eq!(targets.iter().find(is_outside), None);
+        // No path is below another one: what is removed for one is never a parent of another.
+        let paths: Vec<_> = targets.iter().chain(&staged).collect();
+        assert!(paths.windows(2).all(|pair| !pair[1].starts_with(pair[0])));
+    }
+}

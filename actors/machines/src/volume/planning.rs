@@ -1,0 +1,182 @@
+//! What a volume does next: one operation at a time, by the order of V3.
+
+use std::path::PathBuf;
+
+use super::record::{PublishArgs, StageArgs, Step, Usage};
+use super::state::{Claim, Move, Volume};
+use crate::csi::Context;
+use crate::kernel::StopMode;
+use crate::vocabulary::Timestamp;
+
+/// What a claim still needs of a step.
+pub(super) enum Need<T> {
+    /// Nothing: this is its result.
+    Met(T),
+    /// This operation comes first.
+    Move(Move),
+    /// Something else has to happen.
+    Waits(&'static str),
+}
+
+const NO_NODE: &str = "the plugin has no healthy node instance here";
+const NO_CONTROLLER: &str = "the plugin has no healthy controller instance here";
+const NO_NODE_ID: &str = "the plugin has not told the id of this node (C146)";
+const IN_FLIGHT: &str = "a call is in flight";
+const OTHERS_HOLD: &str = "it has to be set up anew, and other claims hold it";
+
+impl Volume {
+    /// The operation that can begin now.
+    pub(super) fn next_move(&self, now: Timestamp) -> Option<Move> {
+        if self.flight.is_some() {
+            return None;
+        }
+        self.wanted_moves().into_iter().find(|wanted| self.may_begin(wanted, now))
+    }
+
+    /// Every operation that is to be done, the most urgent one first. What makes room comes before what takes it.
+    pub(super) fn wanted_moves(&self) -> Vec<Move> {
+        if self.stopping == Some(StopMode::Detach) || self.is_out_of_time {
+            return Vec::new();
+        }
+        let claims = self.in_order();
+        let is_undone = |claim: &&&Claim| {
+            !claim.record.publish.is_down() && (claim.is_released() || claim.is_stale && claim.is_wanted())
+        };
+        let undone = claims.iter().filter(is_undone);
+        let mut moves: Vec<_> =
+            undone.map(|claim| Move::Unpublish(claim.record.allocation.clone())).collect();
+        if self.claims.is_empty() {
+            moves.extend(self.down_move());
+        }
+        if self.stopping.is_none() {
+            let wanted = claims.iter().filter(|claim| claim.is_wanted() && !claim.is_stale);
+            moves.extend(wanted.filter_map(|claim| match self.need(claim) {
+                Need::Move(next) => Some(next),
+                Need::Met(()) | Need::Waits(_) => None,
+            }));
+        }
+        moves
+    }
+
+    /// What is undone next, of what the claims share (V3).
+    fn down_move(&self) -> Option<Move> {
+        match (self.record.stage.is_down(), self.record.attach.is_down()) {
+            (false, _) => Some(Move::Unstage),
+            (true, false) => Some(Move::Detach),
+            (true, true) => None,
+        }
+    }
+
+    /// Whether its half of the plugin is there, and it has not to wait for its next try.
+    fn may_begin(&self, wanted: &Move, now: Timestamp) -> bool {
+        let is_reachable = match wanted {
+            Move::Attach | Move::Detach => {
+                self.route.as_ref().is_some_and(|route| route.controller.is_some())
+            }
+            Move::Stage | Move::Unstage | Move::Publish(_) | Move::Unpublish(_) => {
+                self.route.as_ref().is_some_and(|route| route.node.is_some())
+            }
+            Move::LookAtStage | Move::LookAt(_) => true,
+        };
+        let tries = self.tries_of(wanted);
+        is_reachable && !tries.is_some_and(|tries| tries.waits(wanted.towards(), now))
+    }
+
+    /// What a claim needs next, until its mount is proven.
+    pub(super) fn need(&self, claim: &Claim) -> Need<()> {
+        let id = &claim.record.allocation;
+        match &claim.record.publish {
+            Step::Up(..) if claim.is_proven => Need::Met(()),
+            Step::Up(..) => Need::Move(Move::LookAt(id.clone())),
+            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
+            Step::Down | Step::Unknown(..) => match self.publish_args(claim) {
+                Need::Waits(why) => Need::Waits(why),
+                Need::Move(first) => Need::Move(first),
+                Need::Met(args) => match &claim.record.publish {
+                    // What may be set up with other arguments is undone first (C138).
+                    Step::Unknown(_, intent) if intent.args != args => {
+                        Need::Move(Move::Unpublish(id.clone()))
+                    }
+                    _ => Need::Move(Move::Publish(id.clone())),
+                },
+            },
+        }
+    }
+
+    /// The arguments with which a claim is published, once everything before that is up.
+    pub(super) fn publish_args(&self, claim: &Claim) -> Need<PublishArgs> {
+        let usage = &claim.record.usage;
+        let publish_context = match self.attachment(usage) {
+            Need::Met(context) => context,
+            Need::Move(first) => return Need::Move(first),
+            Need::Waits(why) => return Need::Waits(why),
+        };
+        let staging_path = match self.staging(usage, &publish_context) {
+            Need::Met(path) => path,
+            Need::Move(first) => return Need::Move(first),
+            Need::Waits(why) => return Need::Waits(why),
+        };
+        Need::Met(PublishArgs {
+            target_path: claim.record.target_path.clone(),
+            staging_path,
+            publish_context,
+            usage: usage.clone(),
+        })
+    }
+
+    /// The publish context of the attachment; an empty one if the plugin attaches nothing (C121, C127).
+    pub(super) fn attachment(&self, usage: &Usage) -> Need<Context> {
+        match &self.record.attach {
+            Step::Up(intent, context) if intent.args.capability == usage.capability => {
+                Need::Met(context.clone())
+            }
+            Step::Unknown(_, intent) if intent.args.capability == usage.capability => {
+                Need::Move(Move::Attach)
+            }
+            Step::Up(..) | Step::Unknown(..) => self.undo_first(),
+            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
+            Step::Down => {
+                let Some(route) = &self.route else { return Need::Waits(NO_NODE) };
+                match (&route.node, &route.controller) {
+                    (None, _) => Need::Waits(NO_NODE),
+                    (Some(node), _) if !node.requires_controller => Need::Met(Context::new()),
+                    (Some(_), None) => Need::Waits(NO_CONTROLLER),
+                    (Some(_), Some(controller)) if !controller.attaches => Need::Met(Context::new()),
+                    (Some(node), Some(_)) if node.node_id.is_none() => Need::Waits(NO_NODE_ID),
+                    (Some(_), Some(_)) => Need::Move(Move::Attach),
+                }
+            }
+        }
+    }
+
+    /// The staging path for a publication; `None` if the plugin does not stage (C122, C135).
+    fn staging(&self, usage: &Usage, context: &Context) -> Need<Option<PathBuf>> {
+        let node = self.route.as_ref().and_then(|route| route.node.as_ref());
+        let Some(node) = node else { return Need::Waits(NO_NODE) };
+        let fits = |args: &StageArgs| {
+            args.capability == usage.capability && args.publish_context == *context && !self.is_stage_stale
+        };
+        match &self.record.stage {
+            Step::Up(intent, proof) if fits(&intent.args) => {
+                if proof.mount.is_some() && !self.is_stage_proven {
+                    return Need::Move(Move::LookAtStage);
+                }
+                // Whether it is passed on is up to the generation that publishes (V16).
+                Need::Met(node.stages.then(|| intent.args.staging_path.clone()))
+            }
+            Step::Unknown(_, intent) if fits(&intent.args) => Need::Move(Move::Stage),
+            Step::Up(..) | Step::Unknown(..) => self.undo_first(),
+            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
+            Step::Down if node.stages => Need::Move(Move::Stage),
+            Step::Down => Need::Met(None),
+        }
+    }
+
+    /// What the claims share is undone before it is set up with other arguments, unless somebody uses it (V3, C138).
+    fn undo_first<T>(&self) -> Need<T> {
+        match self.down_move() {
+            Some(undo) if self.are_unpublished() => Need::Move(undo),
+            Some(_) | None => Need::Waits(OTHERS_HOLD),
+        }
+    }
+}

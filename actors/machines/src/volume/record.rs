@@ -1,0 +1,245 @@
+//! What the ledger holds of a volume (V5): its spec, its steps with their exact arguments, and its claims.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::csi::{Context, VolumeCapability};
+use crate::vocabulary::{AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace};
+
+/// The identity of a volume on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VolumeKey {
+    /// Its namespace.
+    pub namespace: VolumeNamespace,
+    /// Its name within the namespace.
+    pub name: VolumeName,
+}
+
+impl fmt::Display for VolumeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// What a host says of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeSpec {
+    /// Its identity on this host.
+    pub key: VolumeKey,
+    /// The plugin that it belongs to.
+    pub plugin: PluginName,
+    /// Its id with the plugin; every call has exactly this one (C059).
+    pub volume_id: String,
+    /// Its context, passed on unchanged to every call that takes one (C060, C073).
+    pub volume_context: Context,
+}
+
+/// How an allocation uses a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Usage {
+    /// As block device or file system, and by whom at the same time. All claims of a volume have the same one (C138).
+    pub capability: VolumeCapability,
+    /// Whether this allocation only reads.
+    pub read_only: bool,
+}
+
+/// In which direction a step goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Towards {
+    /// It is set up.
+    Up,
+    /// It is undone.
+    Down,
+}
+
+/// The arguments of a step, and the generation whose capabilities it was begun with (V16).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Intent<A> {
+    /// The exact arguments. A retry repeats them (C013).
+    pub args: A,
+    /// The generation of the plugin when the step was begun.
+    pub generation: Generation,
+}
+
+/// The state of a step, as observed at the plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Step<A, P> {
+    /// Nothing is set up.
+    Down,
+    /// The call that sets it up is in flight. A ledger that says so after a restart means [`Step::Unknown`].
+    GoingUp(Intent<A>),
+    /// It is set up, with what is known of the result.
+    Up(Intent<A>, P),
+    /// The call that undoes it is in flight. A ledger that says so after a restart means [`Step::Unknown`].
+    GoingDown(Intent<A>),
+    /// The outcome of a call is unknown: only a retry of it, or its inverse, resolves that (V4).
+    Unknown(Towards, Intent<A>),
+}
+
+impl<A, P> Step<A, P> {
+    /// The arguments of what is set up, or may be.
+    pub const fn intent(&self) -> Option<&Intent<A>> {
+        match self {
+            Self::Down => None,
+            Self::GoingUp(intent)
+            | Self::Up(intent, _)
+            | Self::GoingDown(intent)
+            | Self::Unknown(_, intent) => Some(intent),
+        }
+    }
+
+    /// Whether nothing is set up for certain.
+    pub const fn is_down(&self) -> bool {
+        matches!(self, Self::Down)
+    }
+
+    /// Whether it is set up for certain.
+    pub const fn is_up(&self) -> bool {
+        matches!(self, Self::Up(..))
+    }
+
+    /// The state as a word.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::GoingUp(_) => "going-up",
+            Self::Up(..) => "up",
+            Self::GoingDown(_) => "going-down",
+            Self::Unknown(Towards::Up, _) => "unknown-up",
+            Self::Unknown(Towards::Down, _) => "unknown-down",
+        }
+    }
+
+    /// What a restart makes of it: the outcome of a call in flight is lost (V4).
+    pub(super) fn restored(self) -> Self {
+        match self {
+            Self::GoingUp(intent) => Self::Unknown(Towards::Up, intent),
+            Self::GoingDown(intent) => Self::Unknown(Towards::Down, intent),
+            Self::Down | Self::Up(..) | Self::Unknown(..) => self,
+        }
+    }
+}
+
+/// The arguments of `ControllerPublishVolume` and its inverse.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AttachArgs {
+    /// The id of this node with the plugin (C071).
+    pub node_id: String,
+    /// How the volume is used.
+    pub capability: VolumeCapability,
+}
+
+/// The arguments of `NodeStageVolume`; its inverse needs the path alone (C133).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct StageArgs {
+    /// Where it is staged.
+    pub staging_path: PathBuf,
+    /// The answer of the attachment (C074); empty without one (C127).
+    pub publish_context: Context,
+    /// How the volume is used.
+    pub capability: VolumeCapability,
+}
+
+/// The arguments of `NodePublishVolume`; its inverse needs the target path alone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PublishArgs {
+    /// Where the allocation finds it.
+    pub target_path: PathBuf,
+    /// Where it is staged; `None` for a plugin that does not stage (C135).
+    pub staging_path: Option<PathBuf>,
+    /// The answer of the attachment (C074); empty without one (C127).
+    pub publish_context: Context,
+    /// How the volume is used.
+    pub usage: Usage,
+}
+
+/// What the kernel has at a path, in the fields by which a mount is recognised (V7).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MountMark {
+    /// The id of the mount.
+    pub mount_id: u64,
+    /// The device, as `major:minor`; of a block volume that of the device itself.
+    pub device: String,
+    /// The root of the mount within its file system.
+    pub root: String,
+    /// The type of the file system.
+    pub fs_type: String,
+}
+
+impl fmt::Display for MountMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mount_id, device, root, fs_type } = self;
+        write!(f, "mount {mount_id}, {fs_type} {device}:{root}")
+    }
+}
+
+/// What was seen in the kernel right after a step.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Proof {
+    /// The boot of the machine: mounts do not survive it.
+    pub boot_id: Arc<str>,
+    /// What is mounted; `None` for a staging path that the plugin mounts nothing at.
+    pub mount: Option<MountMark>,
+}
+
+/// The row of a volume: everything that its claims share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeRecord {
+    /// The volume.
+    pub spec: Arc<VolumeSpec>,
+    /// The attachment to this node by the controller, with its publish context.
+    pub attach: Step<AttachArgs, Context>,
+    /// The staging.
+    pub stage: Step<StageArgs, Proof>,
+}
+
+/// Whether a claim is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Wish {
+    /// An allocation holds it.
+    Held,
+    /// No process uses it any more: it is undone and then forgotten (V8).
+    Released,
+}
+
+/// The row of a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ClaimRecord {
+    /// The allocation that owns it.
+    pub allocation: AllocationId,
+    /// How it uses the volume.
+    pub usage: Usage,
+    /// Where it finds the volume. Stored, never computed again (V5).
+    pub target_path: PathBuf,
+    /// Whether it is held.
+    pub wish: Wish,
+    /// The run of the host in which it was made or last confirmed (V14).
+    pub run: RunNumber,
+    /// Its place in the order of all claims of the volume.
+    pub number: u64,
+    /// The publication at its target path.
+    pub publish: Step<PublishArgs, Proof>,
+}
+
+/// One write to the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum VolumeChange {
+    /// Insert or replace the row of the volume.
+    KeepVolume(VolumeRecord),
+    /// Insert or replace the row of a claim.
+    KeepClaim(ClaimRecord),
+    /// Remove the row of a claim.
+    ForgetClaim(AllocationId),
+    /// Remove the row of the volume.
+    ForgetVolume,
+}
+
+/// Everything that the ledger holds of one volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct VolumeImage {
+    /// The row of the volume.
+    pub volume: Option<VolumeRecord>,
+    /// The rows of its claims.
+    pub claims: Vec<ClaimRecord>,
+}

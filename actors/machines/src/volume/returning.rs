@@ -1,0 +1,348 @@
+//! What a volume learns from the outcome of its operation (V4, V7, table C.6).
+
+use super::messages::{ClaimError, VolumeAnswer, VolumeNews};
+use super::outcome::{Failure, Known, Seen, VolumeOutcome};
+use super::record::{Proof, Step, Towards, Wish};
+use super::state::{Flight, Move, Volume};
+use super::steps::after_failure;
+use crate::csi::Context;
+use crate::kernel::{CallKey, CallLost, Effects};
+use crate::vocabulary::{AllocationId, Moment};
+
+/// The outcome of an operation, whatever it was.
+struct Came {
+    result: Result<Context, Failure>,
+    seen: Seen,
+}
+
+impl Volume {
+    /// A call has come back. The outcome of any but the one in flight is stale.
+    pub(super) fn returned(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        outcome: &Result<VolumeOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Ok(VolumeOutcome::Route(route)) = outcome {
+            // A message of the owner is newer than what was read.
+            self.route.get_or_insert_with(|| route.clone());
+            return;
+        }
+        let Some(flight) = self.flight.take_if(|flight| flight.attempt == key.attempt) else { return };
+        let came = came(&flight.what, outcome);
+        match &flight.what {
+            Move::LookAtStage => self.stage_seen(moment, came.seen, effects),
+            Move::LookAt(id) => self.target_seen(&id.clone(), came.seen, effects),
+            Move::Attach | Move::Stage | Move::Publish(_) => self.went_up(moment, &flight, came, effects),
+            Move::Detach | Move::Unstage | Move::Unpublish(_) => {
+                self.went_down(moment, &flight, came, effects);
+            }
+        }
+    }
+
+    // === Up ===
+
+    fn went_up(&mut self, moment: Moment, flight: &Flight, came: Came, effects: &mut Effects<Self>) {
+        let failure = match came.result {
+            Ok(context) => match self.is_up_now((moment, flight), context, came.seen, effects) {
+                Ok(()) => {
+                    if let Some(tries) = self.tries(&flight.what) {
+                        *tries = Default::default();
+                    }
+                    return;
+                }
+                Err(failure) => failure,
+            },
+            Err(failure) => failure,
+        };
+        let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
+        self.leave_step(&flight.what, is_certain, effects);
+        let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
+        if self.try_failed(moment, &flight.what, &failure) || is_final {
+            self.give_up(&flight.what, &failure.reason, effects);
+        }
+    }
+
+    /// The plugin has confirmed a step, and the kernel was looked at.
+    fn is_up_now(
+        &mut self,
+        (moment, flight): (Moment, &Flight),
+        context: Context,
+        seen: Seen,
+        effects: &mut Effects<Self>,
+    ) -> Result<(), Failure> {
+        let unclear = |reason| Failure { known: Known::Unclear, reason };
+        match &flight.what {
+            Move::Attach => {
+                if let Step::GoingUp(intent) = &self.record.attach {
+                    self.record.attach = Step::Up(intent.clone(), context);
+                    self.keep_volume(effects);
+                }
+            }
+            Move::Stage => {
+                let Step::GoingUp(intent) = &self.record.stage else { return Ok(()) };
+                let mount = match seen {
+                    Seen::Mounted(mark) => Some(mark),
+                    Seen::Nothing => None,
+                    Seen::Unclear(reason) => {
+                        return Err(unclear(format!("it is staged and cannot be looked at: {reason}")));
+                    }
+                };
+                let proof = Proof { boot_id: self.config.boot_id.clone(), mount };
+                self.record.stage = Step::Up(intent.clone(), proof);
+                (self.is_stage_proven, self.is_stage_stale) = (true, false);
+                self.keep_volume(effects);
+            }
+            Move::Publish(id) => {
+                let Some(claim) = self.claims.get_mut(id) else { return Ok(()) };
+                let Step::GoingUp(intent) = &claim.record.publish else { return Ok(()) };
+                let mount = match seen {
+                    Seen::Mounted(mark) => Some(mark),
+                    Seen::Nothing => {
+                        claim.is_stale = true;
+                        claim.tries.in_vain(&self.config.options.backoff, moment);
+                        let path = claim.record.target_path.display();
+                        return Err(unclear(format!(
+                            "the plugin answered OK, and nothing is mounted at {path} (V7)"
+                        )));
+                    }
+                    Seen::Unclear(reason) => {
+                        return Err(unclear(format!("it is published and cannot be looked at: {reason}")));
+                    }
+                };
+                let proof = Proof { boot_id: self.config.boot_id.clone(), mount };
+                let up = Step::Up(intent.clone(), proof);
+                claim.is_proven = true;
+                self.go(id, up, effects);
+            }
+            Move::Detach | Move::Unstage | Move::Unpublish(_) | Move::LookAtStage | Move::LookAt(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Nothing more is tried for the claims that need this step: they fail, and what was begun is undone.
+    fn give_up(&mut self, what: &Move, reason: &str, effects: &mut Effects<Self>) {
+        let reason = format!("{}: {reason}", what.name());
+        match what {
+            Move::Publish(id) | Move::LookAt(id) => self.fail_claim(&id.clone(), &reason, effects),
+            _ => {
+                let is_open = |id: &&AllocationId| {
+                    self.claims
+                        .get(*id)
+                        .is_some_and(|claim| claim.is_wanted() && !claim.record.publish.is_up())
+                };
+                let open: Vec<_> = self.claims.keys().filter(is_open).cloned().collect();
+                open.iter().for_each(|id| self.fail_claim(id, &reason, effects));
+            }
+        }
+        // The next claim begins with tries of its own.
+        if let Some(tries) = self.tries(what) {
+            let error = tries.error.take();
+            *tries = Default::default();
+            tries.error = error;
+        }
+    }
+
+    fn fail_claim(&mut self, id: &AllocationId, reason: &str, effects: &mut Effects<Self>) {
+        let Some(claim) = self.claims.get_mut(id) else { return };
+        claim.record.wish = Wish::Released;
+        claim.is_proven = false;
+        let waiters = std::mem::take(&mut claim.waiters);
+        let is_down = claim.record.publish.is_down();
+        if !is_down {
+            self.keep_claim(id, effects);
+        }
+        let volume = self.record.spec.key.clone();
+        let error = ClaimError::Failed { volume, allocation: id.clone(), reason: reason.to_owned() };
+        for waiter in waiters {
+            self.answer(waiter, VolumeAnswer::Claim(Err(error.clone())), effects);
+        }
+        effects.publish(VolumeNews::ClaimFailed { allocation: id.clone(), reason: reason.to_owned() });
+    }
+
+    // === Down ===
+
+    fn went_down(&mut self, moment: Moment, flight: &Flight, came: Came, effects: &mut Effects<Self>) {
+        let failure = match (came.result, came.seen) {
+            (Ok(_), Seen::Nothing) => None,
+            (Ok(_), Seen::Mounted(mark)) => Some(Failure {
+                known: Known::Unclear,
+                reason: format!("it is confirmed, and the kernel still has {mark}"),
+            }),
+            (Ok(_), Seen::Unclear(reason)) => Some(Failure {
+                known: Known::Unclear,
+                reason: format!("it is confirmed and cannot be looked at: {reason}"),
+            }),
+            (Err(failure), Seen::Nothing) if matches!(failure.known, Known::Absent | Known::Unsupported) => {
+                None
+            }
+            (Err(failure), _) => Some(failure),
+        };
+        match failure {
+            None => self.is_down_now(&flight.what, effects),
+            Some(failure) => {
+                self.leave_step(&flight.what, false, effects);
+                self.try_failed(moment, &flight.what, &failure);
+                if let Some(tries) = self.tries(&flight.what) {
+                    tries.is_held = matches!(failure.known, Known::Refused | Known::Unsupported);
+                }
+            }
+        }
+    }
+
+    fn is_down_now(&mut self, what: &Move, effects: &mut Effects<Self>) {
+        match what {
+            Move::Unpublish(id) => {
+                let id = id.clone();
+                let Some(claim) = self.claims.get_mut(&id) else { return };
+                if !matches!(claim.record.publish, Step::GoingDown(_)) {
+                    return;
+                }
+                claim.is_stale = false;
+                claim.record.publish = Step::Down;
+                // A released claim is forgotten instead.
+                if !claim.is_released() {
+                    self.keep_claim(&id, effects);
+                }
+            }
+            Move::Unstage if matches!(self.record.stage, Step::GoingDown(_)) => {
+                self.record.stage = Step::Down;
+                self.is_stage_stale = false;
+                self.keep_volume(effects);
+            }
+            Move::Detach if matches!(self.record.attach, Step::GoingDown(_)) => {
+                self.record.attach = Step::Down;
+                self.keep_volume(effects);
+            }
+            _ => return,
+        }
+        if let Some(tries) = self.tries(what) {
+            *tries = tries.after_down();
+        }
+    }
+
+    // === Looks ===
+
+    /// A staging path was looked at before it is used once more.
+    fn stage_seen(&mut self, moment: Moment, seen: Seen, effects: &mut Effects<Self>) {
+        let Step::Up(intent, proof) = &self.record.stage else { return };
+        match agrees(proof, &seen) {
+            Ok(true) => self.is_stage_proven = true,
+            Ok(false) => {
+                // What is missing is unknown (V14); the ledger learns of it when it is undone.
+                self.record.stage = Step::Unknown(Towards::Up, intent.clone());
+                self.is_stage_stale = true;
+            }
+            Err(reason) => {
+                let failure = Failure { known: Known::Unclear, reason };
+                if self.try_failed(moment, &Move::LookAtStage, &failure) {
+                    self.give_up(&Move::LookAtStage, &failure.reason, effects);
+                }
+            }
+        }
+    }
+
+    /// A target path was looked at before it is handed out once more.
+    fn target_seen(&mut self, id: &AllocationId, seen: Seen, effects: &mut Effects<Self>) {
+        let Some(claim) = self.claims.get_mut(id) else { return };
+        let Step::Up(intent, proof) = &claim.record.publish else { return };
+        match agrees(proof, &seen) {
+            Ok(true) => {
+                claim.is_proven = true;
+                claim.tries = Default::default();
+            }
+            Ok(false) => {
+                claim.record.publish = Step::Unknown(Towards::Up, intent.clone());
+                claim.is_stale = true;
+            }
+            // Whoever uses it is not disturbed: it stays, and whoever asks hears that it is not proven.
+            Err(reason) => {
+                let path = claim.record.target_path.clone();
+                claim.tries.hold(&reason);
+                let waiters = std::mem::take(&mut claim.waiters);
+                let volume = self.record.spec.key.clone();
+                let error = ClaimError::Unproven { volume, path, reason };
+                for waiter in waiters {
+                    self.answer(waiter, VolumeAnswer::Claim(Err(error.clone())), effects);
+                }
+            }
+        }
+    }
+
+    // === Both ===
+
+    /// Notes a failed try. True if so many failed in a row that nothing more is to be tried upwards.
+    fn try_failed(&mut self, moment: Moment, what: &Move, failure: &Failure) -> bool {
+        let options = self.config.options;
+        let Some(tries) = self.tries(what) else { return false };
+        let reason = format!("{}: {}", what.name(), failure.reason);
+        tries.failed(&options.backoff, moment, &reason, failure.known != Known::NotMade);
+        tries.count.max(tries.rounds.failures()) >= options.tries_max
+    }
+
+    /// What a failed call leaves of its step. Unknown needs no write: an intent on disk means the same after a restart.
+    fn leave_step(&mut self, what: &Move, is_certain: bool, effects: &mut Effects<Self>) {
+        match what {
+            Move::Attach | Move::Detach => {
+                if let Some(left) = after_failure(&self.record.attach, is_certain) {
+                    self.record.attach = left;
+                }
+            }
+            Move::Stage | Move::Unstage => {
+                if let Some(left) = after_failure(&self.record.stage, is_certain) {
+                    self.record.stage = left;
+                }
+            }
+            Move::Publish(id) | Move::Unpublish(id) => {
+                if let Some(claim) = self.claims.get_mut(id)
+                    && let Some(left) = after_failure(&claim.record.publish, is_certain)
+                {
+                    claim.record.publish = left;
+                }
+                if is_certain {
+                    self.keep_claim(&id.clone(), effects);
+                }
+                return;
+            }
+            Move::LookAtStage | Move::LookAt(_) => return,
+        }
+        if is_certain {
+            self.keep_volume(effects);
+        }
+    }
+}
+
+/// Whether what is seen is what was recorded; why it cannot be told, if so.
+fn agrees(proof: &Proof, seen: &Seen) -> Result<bool, String> {
+    match (seen, &proof.mount) {
+        (Seen::Unclear(reason), _) => Err(reason.clone()),
+        (Seen::Mounted(mark), Some(recorded)) => Ok(mark == recorded),
+        (Seen::Nothing, None) => Ok(true),
+        (Seen::Mounted(_), None) | (Seen::Nothing, Some(_)) => Ok(false),
+    }
+}
+
+fn came(what: &Move, outcome: &Result<VolumeOutcome, CallLost>) -> Came {
+    let unclear = |reason: String| {
+        let known = Known::Unclear;
+        Came { result: Err(Failure { known, reason: reason.clone() }), seen: Seen::Unclear(reason) }
+    };
+    let is_controller = matches!(what, Move::Attach | Move::Detach);
+    let is_look = matches!(what, Move::LookAtStage | Move::LookAt(_));
+    match outcome {
+        Ok(VolumeOutcome::Controller(result)) if is_controller => {
+            Came { result: result.clone(), seen: Seen::Nothing }
+        }
+        Ok(VolumeOutcome::Node(result, seen)) if !is_controller && !is_look => {
+            Came { result: result.clone().map(|()| Context::new()), seen: seen.clone() }
+        }
+        Ok(VolumeOutcome::Looked(seen)) if is_look => Came { result: Ok(Context::new()), seen: seen.clone() },
+        Ok(_) => unclear("another call was answered than was made".to_owned()),
+        Err(lost @ CallLost::Busy(_)) => {
+            let failure = Failure { known: Known::NotMade, reason: lost.to_string() };
+            Came { result: Err(failure), seen: Seen::Unclear(lost.to_string()) }
+        }
+        Err(lost) => unclear(lost.to_string()),
+    }
+}

@@ -1,0 +1,330 @@
+//! Message scripts of a volume: the pure machine under virtual time, with its ledger.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use goldenscript::ArgumentConsumer;
+
+use super::VolumeLayout;
+use super::messages::*;
+use super::outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};
+use super::record::{MountMark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
+use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
+use crate::csi::{AccessMode, AccessType, MountVolume, VolumeCapability};
+use crate::kernel::{CallLost, Effect};
+use crate::stage::{Fault, Player, Stage, number, play_all, word};
+use crate::vocabulary::{
+    AllocationId, Backoff, Generation, PluginName, RunNumber, Timestamp, VolumeName, VolumeNamespace,
+};
+
+thread_local! {
+    /// The ledger of the present story.
+    static LEDGER: RefCell<VolumeImage> = RefCell::default();
+}
+
+#[test]
+fn every_story_of_a_volume_goes_as_it_is_told() {
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volume/scripts"), 18, || Player::new(begin, say));
+}
+
+fn begin(_: &mut ArgumentConsumer<'_>) -> Result<Stage<Volume>, Fault> {
+    LEDGER.set(VolumeImage::default());
+    Ok(started(1, "boot-1"))
+}
+
+fn started(run: u64, boot_id: &str) -> Stage<Volume> {
+    let spec = VolumeSpec {
+        key: VolumeKey {
+            namespace: VolumeNamespace::new("default").unwrap(),
+            name: VolumeName::new("data").unwrap(),
+        },
+        plugin: PluginName::new("zfs").unwrap(),
+        volume_id: "pool/data".to_owned(),
+        volume_context: BTreeMap::from([("pool".to_owned(), "tank".to_owned())]),
+    };
+    let options = VolumeOptions::default();
+    let config = VolumeConfig {
+        layout: VolumeLayout::new(Path::new("/d"), &spec.plugin),
+        spec: Arc::new(spec),
+        boot_id: boot_id.into(),
+        run: RunNumber::new(run),
+        options: VolumeOptions {
+            backoff: Backoff { jitter_percent: 0, ..options.backoff },
+            tries_max: 3,
+            claims_max: 4,
+            ..options
+        },
+    };
+    Stage::begin_from(config, LEDGER.with_borrow(Clone::clone), tell)
+        .keeping(|| LEDGER.with_borrow(Clone::clone))
+}
+
+fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    match verb {
+        // The host has ended, and another one starts on the ledger.
+        "restart" => {
+            let (run, boot) =
+                (args.take_key("run").unwrap_or("2"), args.take_key("boot").unwrap_or("boot-1"));
+            *stage = started(run.parse()?, boot);
+        }
+        "route" => {
+            let route = route(args)?;
+            match stage.take_call(|call| *call == VolumeCall::ReadRoute) {
+                Ok(call) => stage.give(call, Ok(VolumeOutcome::Route(route))),
+                Err(_) => stage.ask(VolumeAsk::RouteChanged(RouteChanged { route })),
+            }
+        }
+        "claim" => {
+            let (allocation, usage) = (allocation(args)?, usage(args)?);
+            let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
+            stage.ask(VolumeAsk::Claim(Claim { allocation, usage, within }));
+        }
+        "release" => {
+            let allocation = allocation(args)?;
+            let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
+            let observed = ObservedEnd::Exited;
+            stage.ask(VolumeAsk::Release(Release { allocation, observed, within }));
+        }
+        "confirm" => {
+            let mut living = BTreeSet::new();
+            while let Some(id) = args.next_pos() {
+                living.insert(AllocationId::new(id)?);
+            }
+            stage.ask(VolumeAsk::ConfirmClaims(ConfirmClaims { living }));
+        }
+        "force" => {
+            let allocation = args.next_pos().map(AllocationId::new).transpose()?;
+            let reason = "operator kim, the server is gone".to_owned();
+            stage.ask(VolumeAsk::ForceRelease(ForceRelease { allocation, reason }));
+        }
+        "describe" => stage.ask(VolumeAsk::DescribeVolume(DescribeVolume)),
+        // The call in flight succeeds; of an attachment with a context.
+        "ok" => {
+            let context = args.take_key("context").map(|value| ("device".to_owned(), value.to_owned()));
+            let call = stage.take_call(|call| call.csi().is_some())?;
+            let seen = match args.next_pos() {
+                Some(seen) => self::seen(seen)?,
+                None if matches!(call.1, VolumeCall::Stage(..) | VolumeCall::Publish(..)) => seen("same")?,
+                None => Seen::Nothing,
+            };
+            let outcome = match call.1 {
+                VolumeCall::Attach(..) | VolumeCall::Detach(..) => {
+                    VolumeOutcome::Controller(Ok(context.into_iter().collect()))
+                }
+                _ => VolumeOutcome::Node(Ok(()), seen),
+            };
+            stage.give(call, Ok(outcome));
+        }
+        "fails" => {
+            let known = known(&word(args, "what is known")?)?;
+            let seen = seen(args.next_pos().unwrap_or("nothing"))?;
+            let call = stage.take_call(|call| call.csi().is_some())?;
+            let failure = Failure { known, reason: format!("the plugin said {known:?}") };
+            let outcome = match call.1 {
+                VolumeCall::Attach(..) | VolumeCall::Detach(..) => VolumeOutcome::Controller(Err(failure)),
+                _ => VolumeOutcome::Node(Err(failure), seen),
+            };
+            stage.give(call, Ok(outcome));
+        }
+        "lost" => {
+            let call = stage.take_call(|call| call.csi().is_some())?;
+            stage.give(call, Err(CallLost::DeadlineExceeded(Duration::from_secs(120))));
+        }
+        "seen" => {
+            let seen = seen(&word(args, "what is seen")?)?;
+            let call = stage.take_call(|call| matches!(call, VolumeCall::Look { .. }))?;
+            stage.give(call, Ok(VolumeOutcome::Looked(seen)));
+        }
+        other => return Err(format!("unknown verb {other}").into()),
+    }
+    Ok(())
+}
+
+fn allocation(args: &mut ArgumentConsumer<'_>) -> Result<AllocationId, Fault> {
+    Ok(AllocationId::new(word(args, "allocation")?)?)
+}
+
+fn seconds(text: &str) -> Result<Duration, Fault> {
+    Ok(Duration::from_secs(text.trim_end_matches('s').parse()?))
+}
+
+/// Without more words: a file system for several writers.
+fn usage(args: &mut ArgumentConsumer<'_>) -> Result<Usage, Fault> {
+    let access_mode = match args.take_key("mode") {
+        None | Some("multi") => AccessMode::MultiNodeMultiWriter,
+        Some("single") => AccessMode::SingleNodeWriter,
+        Some("one-writer") => AccessMode::MultiNodeSingleWriter,
+        Some("alpha") => AccessMode::SingleNodeMultiWriter,
+        Some(other) => return Err(format!("no such mode: {other}").into()),
+    };
+    let access_type = match args.take_key("fs") {
+        Some("block") => AccessType::Block,
+        fs => AccessType::Mount(MountVolume {
+            fs_type: fs.unwrap_or("ext4").to_owned(),
+            ..MountVolume::default()
+        }),
+    };
+    let read_only = args.take_key("read-only").is_some();
+    Ok(Usage { capability: VolumeCapability { access_type, access_mode }, read_only })
+}
+
+fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
+    let generation = |text: &str| -> Result<Generation, Fault> { Ok(Generation::new(text.parse()?)) };
+    let stages = args.take_key("stages") != Some("no");
+    let controller = args.take_key("controller").map(generation).transpose()?;
+    let requires_controller = controller.is_some() || args.take_key("requires-controller").is_some();
+    let node = args.take_key("node").map(generation).transpose()?.map(|generation| NodeRoute {
+        generation,
+        node_id: Some("n1".to_owned()),
+        requires_controller,
+        stages,
+        knows_alpha_modes: false,
+    });
+    let controller = controller.map(|generation| ControllerRoute { generation, attaches: true });
+    Ok(Route { node, controller })
+}
+
+fn known(text: &str) -> Result<Known, Fault> {
+    Ok(match text {
+        "not-made" => Known::NotMade,
+        "refused" => Known::Refused,
+        "not-now" => Known::NotNow,
+        "unclear" => Known::Unclear,
+        "absent" => Known::Absent,
+        "unsupported" => Known::Unsupported,
+        other => return Err(format!("nothing is known as {other}").into()),
+    })
+}
+
+fn seen(text: &str) -> Result<Seen, Fault> {
+    let mark = |mount_id| MountMark {
+        mount_id,
+        device: "0:41".to_owned(),
+        root: "/".to_owned(),
+        fs_type: "ext4".to_owned(),
+    };
+    Ok(match text {
+        "same" => Seen::Mounted(mark(70)),
+        "other" => Seen::Mounted(mark(71)),
+        "nothing" => Seen::Nothing,
+        "hung" => Seen::Unclear("no answer within 10s".to_owned()),
+        other => return Err(format!("{other} cannot be seen").into()),
+    })
+}
+
+fn tell(effect: &Effect<Volume>, now: Timestamp) -> String {
+    match effect {
+        Effect::Persist(_, change) => {
+            LEDGER.with_borrow_mut(|ledger| apply(ledger, change));
+            tell_change(change)
+        }
+        Effect::Reply(id, answer) => match tell_answer(answer) {
+            told if told.is_empty() => told,
+            told => format!("answer {}: {told}", number(*id)),
+        },
+        Effect::Publish(VolumeNews::Changed(status)) => format!("news: {status}"),
+        Effect::Publish(VolumeNews::ClaimFailed { allocation, reason }) => {
+            format!("news: the claim of {allocation} failed: {reason}")
+        }
+        Effect::Publish(VolumeNews::Forced(forced)) => {
+            format!("news: forced by {}: left {:?}", forced.reason, forced.left)
+        }
+        Effect::Call { key, call, deadline } => {
+            format!("call: {} to generation {} within {deadline:?}", tell_call(call), key.generation)
+        }
+        Effect::StartTimer(VolumeTimer::Retry, at) => format!("again in {:?}", at.since(now)),
+        Effect::StartTimer(..) | Effect::CancelTimer(_) => String::new(),
+        Effect::Stop(ending) => format!("{ending}"),
+    }
+}
+
+fn apply(ledger: &mut VolumeImage, change: &VolumeChange) {
+    match change {
+        VolumeChange::KeepVolume(row) => ledger.volume = Some(row.clone()),
+        VolumeChange::ForgetVolume => ledger.volume = None,
+        VolumeChange::KeepClaim(row) => {
+            ledger.claims.retain(|claim| claim.allocation != row.allocation);
+            ledger.claims.push(row.clone());
+        }
+        VolumeChange::ForgetClaim(id) => ledger.claims.retain(|claim| claim.allocation != *id),
+    }
+}
+
+fn tell_change(change: &VolumeChange) -> String {
+    match change {
+        VolumeChange::KeepVolume(row) => {
+            format!("ledger: attach {}, stage {}", row.attach.as_str(), row.stage.as_str())
+        }
+        VolumeChange::KeepClaim(row) => {
+            let wish = if row.wish == Wish::Held { "held" } else { "released" };
+            let proof = match &row.publish {
+                Step::Up(_, proof) => {
+                    proof.mount.as_ref().map(|mark| format!(", {mark}")).unwrap_or_default()
+                }
+                _ => String::new(),
+            };
+            format!("ledger: {} {wish}, publish {}{proof}", row.allocation, row.publish.as_str())
+        }
+        VolumeChange::ForgetClaim(id) => format!("ledger: {id} forgotten"),
+        VolumeChange::ForgetVolume => "ledger: volume forgotten".to_owned(),
+    }
+}
+
+fn tell_call(call: &VolumeCall) -> String {
+    let name = call.csi().map_or("", |call| call.as_str());
+    match call {
+        VolumeCall::ReadRoute => "read route".to_owned(),
+        VolumeCall::Attach(_, args) | VolumeCall::Detach(_, args) => format!("{name} node={}", args.node_id),
+        VolumeCall::Stage(_, args) => {
+            let (path, fs) = (args.staging_path.display(), fs(&args.capability));
+            format!("{name} {path} as {fs} with {:?}", args.publish_context)
+        }
+        VolumeCall::Unstage(_, args) => format!("{name} {}", args.staging_path.display()),
+        VolumeCall::Publish(_, args) => {
+            let from = if args.staging_path.is_some() { "staged" } else { "unstaged" };
+            let mode = if args.usage.read_only { " read-only" } else { "" };
+            format!("{name} {}{mode}, {from}, with {:?}", args.target_path.display(), args.publish_context)
+        }
+        VolumeCall::Unpublish(_, args) => format!("{name} {}", args.target_path.display()),
+        VolumeCall::Look { path } => format!("look at {}", path.display()),
+    }
+}
+
+fn fs(capability: &VolumeCapability) -> &str {
+    match &capability.access_type {
+        AccessType::Block => "block",
+        AccessType::Mount(mount) => &mount.fs_type,
+    }
+}
+
+fn tell_answer(answer: &VolumeAnswer) -> String {
+    match answer {
+        VolumeAnswer::Claim(Ok(claimed)) => {
+            let Claimed { path, is_block, read_only, generation } = claimed;
+            let kind = if *is_block { "block device" } else { "file system" };
+            let mode = if *read_only { "read-only" } else { "read-write" };
+            format!("{kind} at {}, {mode}, by generation {generation}", path.display())
+        }
+        VolumeAnswer::Claim(Err(error)) => {
+            format!("{error}{}", if error.is_transient() { " (transient)" } else { "" })
+        }
+        VolumeAnswer::Release(Ok(Released { was_held, others })) => {
+            format!("released, was held: {was_held}, others: {others:?}")
+        }
+        VolumeAnswer::Release(Err(error)) => error.to_string(),
+        VolumeAnswer::ConfirmClaims(ClaimsConfirmed { confirmed, released }) => {
+            format!("confirmed {confirmed:?}, released {released:?}")
+        }
+        VolumeAnswer::ForceRelease(Ok(forced)) => format!("forced, left {:?}", forced.left),
+        VolumeAnswer::ForceRelease(Err(error)) => error.to_string(),
+        VolumeAnswer::RouteChanged(()) => String::new(),
+        VolumeAnswer::DescribeVolume(status) => {
+            let errors = status.claims.iter().filter_map(|claim| claim.error.as_deref());
+            let errors: Vec<_> = status.error.as_deref().into_iter().chain(errors).collect();
+            format!("{status}, errors {errors:?}")
+        }
+    }
+}

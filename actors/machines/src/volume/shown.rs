@@ -1,0 +1,87 @@
+//! What a volume tells of itself.
+
+use super::messages::{ClaimStatus, VolumeNews, VolumeStatus};
+use super::planning::Need;
+use super::state::{Claim, Move, Volume};
+use crate::kernel::Effects;
+
+impl Volume {
+    /// The present status.
+    pub(super) fn status(&self) -> VolumeStatus {
+        let errors = [&self.stage_tries, &self.attach_tries];
+        VolumeStatus {
+            key: self.record.spec.key.clone(),
+            plugin: self.record.spec.plugin.clone(),
+            attach: self.record.attach.as_str(),
+            stage: self.record.stage.as_str(),
+            claims: self.in_order().into_iter().map(claim_status).collect(),
+            doing: self.doing(),
+            error: errors.iter().find_map(|tries| tries.error.as_deref()).map(str::to_owned),
+        }
+    }
+
+    /// Publishes the status if it differs from the last one.
+    pub(super) fn tell(&mut self, effects: &mut Effects<Self>) {
+        let status = self.status();
+        if self.told.as_ref() != Some(&status) {
+            effects.publish(VolumeNews::Changed(status.clone()));
+            self.told = Some(status);
+        }
+    }
+
+    /// What it does or waits for, in words.
+    pub(super) fn doing(&self) -> String {
+        if let Some(flight) = &self.flight {
+            return format!("{} is in flight", describe(&flight.what));
+        }
+        if let Some(next) = self.wanted_moves().first() {
+            return self.why_not(next);
+        }
+        let waits = |claim: &&Claim| match self.need(claim) {
+            Need::Waits(why) if claim.is_wanted() => Some(why),
+            Need::Waits(_) | Need::Met(()) | Need::Move(_) => None,
+        };
+        match self.in_order().iter().find_map(waits) {
+            Some(why) => format!("waits: {why}"),
+            None if self.claims.values().any(|claim| claim.is_provisional) => {
+                "waits for its claims to be confirmed".to_owned()
+            }
+            None if !self.claims.is_empty() => "in use".to_owned(),
+            None => "vacant".to_owned(),
+        }
+    }
+
+    /// Why the next operation has not begun.
+    fn why_not(&self, next: &Move) -> String {
+        let tries = self.tries_of(next);
+        let what = describe(next);
+        match tries.and_then(|tries| Some((tries, tries.error.as_deref()?))) {
+            Some((tries, error)) if tries.is_held => {
+                format!("{what} is held until the plugin changes or somebody asks again; {error}")
+            }
+            Some((_, error)) => format!("{what} is tried again; {error}"),
+            None => format!("{what} waits for a healthy instance of the plugin"),
+        }
+    }
+}
+
+fn describe(what: &Move) -> String {
+    match what {
+        Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => format!("{} for {id}", what.name()),
+        Move::Attach | Move::Detach | Move::Stage | Move::Unstage | Move::LookAtStage => {
+            what.name().to_owned()
+        }
+    }
+}
+
+fn claim_status(claim: &Claim) -> ClaimStatus {
+    ClaimStatus {
+        allocation: claim.record.allocation.clone(),
+        wish: claim.record.wish,
+        is_provisional: claim.is_provisional,
+        is_proven: claim.is_proven,
+        publish: claim.record.publish.as_str(),
+        path: claim.record.target_path.clone(),
+        error: claim.tries.error.as_deref().map(str::to_owned),
+    }
+}

@@ -1,0 +1,299 @@
+//! The options and the state of a volume.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::messages::VolumeStatus;
+use super::outcome::Route;
+use super::paths::VolumeLayout;
+use super::record::{ClaimRecord, Towards, VolumeRecord, VolumeSpec, Wish};
+use crate::kernel::{AskId, StopMode};
+use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
+
+/// The options of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VolumeOptions {
+    /// The timeout of each call to the plugin, with the look after it. 2 min by default.
+    pub call_deadline: Duration,
+    /// The timeout of a look of its own. 10 s by default.
+    pub look_deadline: Duration,
+    /// The backoff between tries of one step. 500 ms to 1 min by default.
+    pub backoff: Backoff,
+    /// How often a step towards up is tried in a row before the claims that need it fail. 10 by default. Undoing is never given up.
+    pub tries_max: u32,
+    /// The limit of claims. 256 by default.
+    pub claims_max: usize,
+    /// The limit of waiting callers. 1024 by default.
+    pub waiting_max: usize,
+    /// How long undoing may go on when the host stops. 20 s by default.
+    pub stop_within: Duration,
+}
+
+impl Default for VolumeOptions {
+    fn default() -> Self {
+        Self {
+            call_deadline: Duration::from_secs(120),
+            look_deadline: Duration::from_secs(10),
+            backoff: Backoff {
+                first: Duration::from_millis(500),
+                longest: Duration::from_secs(60),
+                ..Backoff::default()
+            },
+            tries_max: 10,
+            claims_max: 256,
+            waiting_max: 1_024,
+            stop_within: Duration::from_secs(20),
+        }
+    }
+}
+
+/// The configuration of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeConfig {
+    /// The volume; what its ledger says wins.
+    pub spec: Arc<VolumeSpec>,
+    /// Where it is staged and published.
+    pub layout: VolumeLayout,
+    /// The boot of the machine.
+    pub boot_id: Arc<str>,
+    /// The run of the host.
+    pub run: RunNumber,
+    /// Its options.
+    pub options: VolumeOptions,
+}
+
+/// The timers of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum VolumeTimer {
+    /// A step is tried again.
+    Retry,
+    /// The time of a waiting caller is over.
+    Waiter(AskId),
+    /// The time for undoing is over, since the host stops.
+    Stop,
+}
+
+/// One operation of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Move {
+    Attach,
+    Detach,
+    Stage,
+    Unstage,
+    Publish(AllocationId),
+    Unpublish(AllocationId),
+    LookAtStage,
+    LookAt(AllocationId),
+}
+
+impl Move {
+    /// Whether it sets something up. A look is part of that.
+    pub(super) const fn is_up(&self) -> bool {
+        match self {
+            Self::Attach | Self::Stage | Self::Publish(_) | Self::LookAtStage | Self::LookAt(_) => true,
+            Self::Detach | Self::Unstage | Self::Unpublish(_) => false,
+        }
+    }
+
+    pub(super) const fn towards(&self) -> Towards {
+        if self.is_up() { Towards::Up } else { Towards::Down }
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Attach => "ControllerPublishVolume",
+            Self::Detach => "ControllerUnpublishVolume",
+            Self::Stage => "NodeStageVolume",
+            Self::Unstage => "NodeUnstageVolume",
+            Self::Publish(_) => "NodePublishVolume",
+            Self::Unpublish(_) => "NodeUnpublishVolume",
+            Self::LookAtStage => "the look at the staging path",
+            Self::LookAt(_) => "the look at the target path",
+        }
+    }
+}
+
+/// The tries of one step.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Tries {
+    towards: Option<Towards>,
+    backoff: BackoffState,
+    pub(super) count: u32,
+    pub(super) until: Option<Timestamp>,
+    /// It is not tried again before the plugin changes, or somebody asks for it (C017).
+    pub(super) is_held: bool,
+    pub(super) error: Option<Arc<str>>,
+    /// How often in a row it was undone only to be set up again.
+    pub(super) rounds: BackoffState,
+    /// It is not set up again before.
+    up_from: Option<Timestamp>,
+}
+
+impl Tries {
+    /// A step begins in a direction: tries in the other one do not count.
+    pub(super) fn begin(&mut self, towards: Towards) {
+        if self.towards != Some(towards) {
+            *self = Self { towards: Some(towards), ..self.after_down() };
+        }
+        self.until = None;
+    }
+
+    /// What is remembered when it is down: how often it was set up in vain.
+    pub(super) fn after_down(&self) -> Self {
+        Self { rounds: self.rounds, up_from: self.up_from, ..Self::default() }
+    }
+
+    /// A try has failed. One that never reached the plugin does not count.
+    pub(super) fn failed(&mut self, policy: &Backoff, moment: Moment, reason: &str, counts: bool) {
+        self.count = self.count.saturating_add(u32::from(counts));
+        self.until = Some(moment.now + self.backoff.failed(policy, moment));
+        self.error = Some(reason.into());
+    }
+
+    /// It is not tried again of itself.
+    pub(super) fn hold(&mut self, reason: &str) {
+        self.is_held = true;
+        self.error = Some(reason.into());
+    }
+
+    /// It was set up in vain: it is undone at once, and set up again after a pause that grows.
+    pub(super) fn in_vain(&mut self, policy: &Backoff, moment: Moment) {
+        self.up_from = Some(moment.now + self.rounds.failed(policy, moment));
+    }
+
+    /// When a step in this direction may be tried next, if it has to wait.
+    pub(super) fn due(&self, towards: Towards) -> Option<Timestamp> {
+        let until = self.until.filter(|_| self.towards == Some(towards));
+        until.max(self.up_from.filter(|_| towards == Towards::Up))
+    }
+
+    /// Whether a step in this direction has to wait.
+    pub(super) fn waits(&self, towards: Towards, now: Timestamp) -> bool {
+        let is_held = self.is_held && self.towards == Some(towards);
+        is_held || self.due(towards).is_some_and(|due| due > now)
+    }
+
+    /// Another plugin answers: it is tried at once.
+    pub(super) const fn again(&mut self) {
+        (self.until, self.up_from) = (None, None);
+        self.is_held = false;
+    }
+}
+
+/// A claim.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Claim {
+    pub(super) record: ClaimRecord,
+    pub(super) is_provisional: bool,
+    /// Whether the kernel proved its mount in this life of the machine, and nobody has asked since.
+    pub(super) is_proven: bool,
+    /// What is published is not what it should be: it is undone before it is published again.
+    pub(super) is_stale: bool,
+    pub(super) tries: Tries,
+    pub(super) waiters: Vec<AskId>,
+}
+
+impl Claim {
+    pub(super) fn new(record: ClaimRecord, is_provisional: bool) -> Self {
+        Self {
+            record,
+            is_provisional,
+            is_proven: false,
+            is_stale: false,
+            tries: Tries::default(),
+            waiters: Vec::new(),
+        }
+    }
+
+    pub(super) const fn is_released(&self) -> bool {
+        matches!(self.record.wish, Wish::Released)
+    }
+
+    /// Whether it is to be set up now.
+    pub(super) const fn is_wanted(&self) -> bool {
+        !self.is_released() && !self.is_provisional
+    }
+}
+
+/// A caller that waits for the end of a release.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct ReleaseWaiter {
+    pub(super) id: AskId,
+    pub(super) allocation: AllocationId,
+    pub(super) was_held: bool,
+}
+
+/// The one operation in flight (V2).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Flight {
+    pub(super) attempt: Attempt,
+    pub(super) what: Move,
+    /// Whether the step was unknown when the call was made: then a refusal does not prove that nothing is set up.
+    pub(super) was_unknown: bool,
+}
+
+/// The machine: see the [module](super).
+#[derive(Debug, Clone, Hash)]
+pub struct Volume {
+    pub(super) config: VolumeConfig,
+    pub(super) record: VolumeRecord,
+    /// Whether the ledger has a row of the volume.
+    pub(super) is_kept: bool,
+    pub(super) claims: BTreeMap<AllocationId, Claim>,
+    pub(super) route: Option<Route>,
+    pub(super) attach_tries: Tries,
+    pub(super) stage_tries: Tries,
+    /// Whether the kernel agrees about the staging, since a claim came last.
+    pub(super) is_stage_proven: bool,
+    /// What is staged is not what it should be: it is undone before it is staged again.
+    pub(super) is_stage_stale: bool,
+    pub(super) flight: Option<Flight>,
+    pub(super) attempt: Attempt,
+    pub(super) releases: Vec<ReleaseWaiter>,
+    pub(super) stopping: Option<StopMode>,
+    /// Whether the time for undoing is over.
+    pub(super) is_out_of_time: bool,
+    pub(super) has_ended: bool,
+    pub(super) told: Option<VolumeStatus>,
+}
+
+impl Volume {
+    /// Whether nothing is set up on this node or for it, for certain.
+    pub(super) fn is_down(&self) -> bool {
+        self.record.attach.is_down() && self.record.stage.is_down() && self.are_unpublished()
+    }
+
+    pub(super) fn are_unpublished(&self) -> bool {
+        self.claims.values().all(|claim| claim.record.publish.is_down())
+    }
+
+    /// The claims in the order in which they were made.
+    pub(super) fn in_order(&self) -> Vec<&Claim> {
+        let mut claims: Vec<_> = self.claims.values().collect();
+        claims.sort_by_key(|claim| claim.record.number);
+        claims
+    }
+
+    /// The tries of an operation; `None` for a claim that was forgotten.
+    pub(super) fn tries_of(&self, of: &Move) -> Option<&Tries> {
+        match of {
+            Move::Attach | Move::Detach => Some(&self.attach_tries),
+            Move::Stage | Move::Unstage | Move::LookAtStage => Some(&self.stage_tries),
+            Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
+                self.claims.get(id).map(|claim| &claim.tries)
+            }
+        }
+    }
+
+    /// The same, to change them.
+    pub(super) fn tries(&mut self, of: &Move) -> Option<&mut Tries> {
+        match of {
+            Move::Attach | Move::Detach => Some(&mut self.attach_tries),
+            Move::Stage | Move::Unstage | Move::LookAtStage => Some(&mut self.stage_tries),
+            Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
+                self.claims.get_mut(id).map(|claim| &mut claim.tries)
+            }
+        }
+    }
+}

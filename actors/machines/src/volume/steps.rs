@@ -1,0 +1,173 @@
+//! How an operation begins: its intent is written down with the exact arguments, and then the call is made (V1, V5).
+
+use super::outcome::VolumeCall;
+use super::planning::Need;
+use super::record::{AttachArgs, Intent, Proof, PublishArgs, StageArgs, Step, Towards, VolumeChange};
+use super::state::{Claim, Flight, Move, Volume};
+use crate::kernel::{CallKey, Effects};
+use crate::vocabulary::{AllocationId, Generation};
+
+/// What an operation calls, and whether its step was unknown before.
+type Begun = (VolumeCall, bool);
+
+impl Volume {
+    /// Begins an operation that [`next_move`](Self::next_move) has found.
+    pub(super) fn begin(&mut self, what: Move, effects: &mut Effects<Self>) {
+        let generation = self.generation(&what);
+        let begun = match &what {
+            Move::Attach => self.begin_attach(generation, effects),
+            Move::Stage => self.begin_stage(generation, effects),
+            Move::Publish(id) => self.begin_publish(id, generation, effects),
+            Move::Detach | Move::Unstage => self.begin_undo(&what, effects),
+            Move::Unpublish(id) => self.begin_unpublish(id, effects),
+            Move::LookAtStage => {
+                let path = self.record.stage.intent().map(|intent| intent.args.staging_path.clone());
+                path.map(|path| (VolumeCall::Look { path }, false))
+            }
+            Move::LookAt(id) => {
+                let path = self.claims.get(id).map(|claim| claim.record.target_path.clone());
+                path.map(|path| (VolumeCall::Look { path }, false))
+            }
+        };
+        let Some((call, was_unknown)) = begun else { return };
+        if let Some(tries) = self.tries(&what) {
+            tries.begin(what.towards());
+        }
+        self.attempt = self.attempt.next();
+        let options = &self.config.options;
+        let deadline = if call.csi().is_some() { options.call_deadline } else { options.look_deadline };
+        effects.call(CallKey { generation, attempt: self.attempt }, deadline, call);
+        self.flight = Some(Flight { attempt: self.attempt, what, was_unknown });
+    }
+
+    /// The present generation of the half that an operation calls.
+    fn generation(&self, what: &Move) -> Generation {
+        let Some(route) = &self.route else { return Generation::default() };
+        let half = match what {
+            Move::Attach | Move::Detach => route.controller.as_ref().map(|half| half.generation),
+            Move::Stage
+            | Move::Unstage
+            | Move::Publish(_)
+            | Move::Unpublish(_)
+            | Move::LookAtStage
+            | Move::LookAt(_) => route.node.as_ref().map(|half| half.generation),
+        };
+        half.unwrap_or_default()
+    }
+
+    /// The first claim that is not set up: its capability is that of all.
+    fn first_wanted(&self) -> Option<&Claim> {
+        let is_open = |claim: &&Claim| claim.is_wanted() && !claim.record.publish.is_up();
+        self.in_order().into_iter().find(is_open)
+    }
+
+    fn begin_attach(&mut self, generation: Generation, effects: &mut Effects<Self>) -> Option<Begun> {
+        let was_unknown = !self.record.attach.is_down();
+        let intent = match self.record.attach.intent() {
+            // A retry repeats the same arguments (C013).
+            Some(intent) => intent.clone(),
+            None => {
+                let capability = self.first_wanted()?.record.usage.capability.clone();
+                let node_id = self.route.as_ref()?.node.as_ref()?.node_id.clone()?;
+                Intent { args: AttachArgs { node_id, capability }, generation }
+            }
+        };
+        self.record.attach = Step::GoingUp(intent.clone());
+        self.keep_volume(effects);
+        Some((VolumeCall::Attach(self.record.spec.clone(), intent.args), was_unknown))
+    }
+
+    fn begin_stage(&mut self, generation: Generation, effects: &mut Effects<Self>) -> Option<Begun> {
+        let was_unknown = !self.record.stage.is_down();
+        let intent = match self.record.stage.intent() {
+            Some(intent) => intent.clone(),
+            None => {
+                let usage = &self.first_wanted()?.record.usage;
+                let Need::Met(publish_context) = self.attachment(usage) else { return None };
+                let staging_path = self.config.layout.staging(&self.record.spec.key, usage);
+                let capability = usage.capability.clone();
+                Intent { args: StageArgs { staging_path, publish_context, capability }, generation }
+            }
+        };
+        self.record.stage = Step::GoingUp(intent.clone());
+        self.keep_volume(effects);
+        Some((VolumeCall::Stage(self.record.spec.clone(), intent.args), was_unknown))
+    }
+
+    fn begin_publish(
+        &mut self,
+        id: &AllocationId,
+        generation: Generation,
+        effects: &mut Effects<Self>,
+    ) -> Option<Begun> {
+        let claim = self.claims.get(id)?;
+        let was_unknown = !claim.record.publish.is_down();
+        let intent = match (claim.record.publish.intent(), self.publish_args(claim)) {
+            (Some(intent), _) => intent.clone(),
+            (None, Need::Met(args)) => Intent { args, generation },
+            (None, Need::Move(_) | Need::Waits(_)) => return None,
+        };
+        self.go(id, Step::GoingUp(intent.clone()), effects);
+        Some((VolumeCall::Publish(self.record.spec.clone(), intent.args), was_unknown))
+    }
+
+    fn begin_unpublish(&mut self, id: &AllocationId, effects: &mut Effects<Self>) -> Option<Begun> {
+        let intent = self.claims.get(id)?.record.publish.intent()?.clone();
+        self.go(id, Step::GoingDown(intent.clone()), effects);
+        Some((VolumeCall::Unpublish(self.record.spec.clone(), intent.args), true))
+    }
+
+    fn begin_undo(&mut self, what: &Move, effects: &mut Effects<Self>) -> Option<Begun> {
+        let spec = self.record.spec.clone();
+        let call = if *what == Move::Unstage {
+            let intent = self.record.stage.intent()?.clone();
+            self.record.stage = Step::GoingDown(intent.clone());
+            VolumeCall::Unstage(spec, intent.args)
+        } else {
+            let intent = self.record.attach.intent()?.clone();
+            self.record.attach = Step::GoingDown(intent.clone());
+            VolumeCall::Detach(spec, intent.args)
+        };
+        self.keep_volume(effects);
+        Some((call, true))
+    }
+
+    // === The ledger ===
+
+    /// Writes the row of the volume.
+    pub(super) fn keep_volume(&mut self, effects: &mut Effects<Self>) {
+        self.is_kept = true;
+        effects.persist(VolumeChange::KeepVolume(self.record.clone()));
+    }
+
+    /// Writes the row of a claim.
+    pub(super) fn keep_claim(&self, id: &AllocationId, effects: &mut Effects<Self>) {
+        if let Some(claim) = self.claims.get(id) {
+            effects.persist(VolumeChange::KeepClaim(claim.record.clone()));
+        }
+    }
+
+    /// The publication of a claim is in this state from now on, and the ledger says so.
+    pub(super) fn go(
+        &mut self,
+        id: &AllocationId,
+        state: Step<PublishArgs, Proof>,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Some(claim) = self.claims.get_mut(id) {
+            claim.record.publish = state;
+        }
+        self.keep_claim(id, effects);
+    }
+}
+
+/// What a failed call leaves of a step (V4).
+pub(super) fn after_failure<A: Clone, P>(step: &Step<A, P>, is_certain: bool) -> Option<Step<A, P>> {
+    match step {
+        Step::GoingUp(_) if is_certain => Some(Step::Down),
+        Step::GoingUp(intent) => Some(Step::Unknown(Towards::Up, intent.clone())),
+        Step::GoingDown(intent) => Some(Step::Unknown(Towards::Down, intent.clone())),
+        // It was forgotten by force while the call was in flight.
+        Step::Down | Step::Up(..) | Step::Unknown(..) => None,
+    }
+}
