@@ -29,7 +29,7 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("inventory", &["vocabulary", "kernel", "instances", "drivers", "allocations"]),
     ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
     ("allocations", &["vocabulary", "kernel", "allocation"]),
-    ("volume", &["vocabulary", "kernel", "csi"]),
+    ("volume", &["vocabulary", "kernel", "csi", "mounts"]),
 ];
 
 /// Within `actors/src`: each folder, and the folders it may import. The folder of a shell includes that of its machine, which has the

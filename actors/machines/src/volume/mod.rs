@@ -27,7 +27,7 @@
 //!   reverse, each step only after the one before is confirmed down. What may be set up with other arguments is undone first (C138).
 //! - V4: an unclear outcome leaves a step unknown. Unknown is as good as up for undoing and as good as down for setting up. A refusal
 //!   after an unclear try proves nothing about that try.
-//! - V7: what is handed out was just seen in the kernel's mount table, and is what was recorded. What is gone or replaced is undone and
+//! - V7: what is handed out was just seen in the kernel's mount table, and is what was recorded. What is gone, replaced or dead is undone and
 //!   set up again; what cannot be looked at is not handed out, and not undone under whoever uses it.
 //! - V8: a held claim is undone only when a caller has observed the end of its processes, when the host says after a restart that it does
 //!   not live, when it could not be set up, or when the kernel says that nothing of it is left.
@@ -66,7 +66,7 @@ pub use messages::*;
 pub use outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};
 pub use paths::VolumeLayout;
 pub use record::{
-    AttachArgs, ClaimRecord, Intent, MountMark, Proof, PublishArgs, StageArgs, Step, Towards, Usage,
-    VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
+    AttachArgs, ClaimRecord, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards, Usage, VolumeChange,
+    VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
 };
 pub use state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};

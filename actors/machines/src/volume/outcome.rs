@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::record::{AttachArgs, MountMark, PublishArgs, StageArgs, VolumeSpec};
-use crate::csi::{Call, Context};
+use super::record::{AttachArgs, Mark, PublishArgs, StageArgs, VolumeSpec};
+use crate::csi::{self, Call, Context, Effect, FailedCall, Reaction};
+use crate::mounts::{LookError, PathKind, PathLook};
 use crate::vocabulary::{ControllerCapability, CsiFingerprint, Generation, NodeCapability};
 
 /// The calls of a volume. One at a time (V2).
@@ -53,12 +54,30 @@ impl VolumeCall {
 /// What the kernel has at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Seen {
-    /// Nothing is mounted there.
+    /// Nothing is mounted there, and it is no device.
     Nothing,
-    /// This is, and it answers.
-    Mounted(MountMark),
-    /// It cannot be told: the look failed or hung (VOL-07).
+    /// This is there, and it answers.
+    Present(Mark),
+    /// Something is mounted there, and it says that it is dead (VOL-07).
+    Dead(String),
+    /// It cannot be told: the look failed or hung.
     Unclear(String),
+}
+
+impl Seen {
+    /// What a look has found.
+    #[must_use]
+    pub fn of(look: &Result<PathLook, LookError>) -> Self {
+        match look {
+            Ok(look) => match (look.mounted(), look.kind) {
+                (Some(mount), _) => Self::Present(Mark::Mount(mount.identity())),
+                (None, PathKind::BlockDevice(device)) => Self::Present(Mark::Device(device)),
+                (None, _) => Self::Nothing,
+            },
+            Err(dead @ LookError::Dead { .. }) => Self::Dead(dead.to_string()),
+            Err(other) => Self::Unclear(other.to_string()),
+        }
+    }
 }
 
 /// What is known after a call that did not succeed (V4, table C.6).
@@ -78,6 +97,30 @@ pub enum Known {
     Unsupported,
 }
 
+impl Known {
+    /// What the classification of a failed call means for a step.
+    #[must_use]
+    pub const fn of(outcome: csi::Outcome) -> Self {
+        match (outcome.effect, outcome.reaction) {
+            // An undo of what the plugin does not know.
+            (Effect::Unknown, Reaction::Verify) => Self::Absent,
+            (Effect::Unknown | Effect::InProgress, _) => Self::Unclear,
+            // It did not leave this host.
+            (Effect::NotDone, Reaction::Retry | Reaction::NewLease) => Self::NotMade,
+            (Effect::NotDone, Reaction::GiveUp) => Self::Unsupported,
+            (Effect::NotDone, Reaction::ChangeRequest | Reaction::Report) => Self::Refused,
+            (
+                Effect::NotDone,
+                Reaction::RestartList
+                | Reaction::MakeRoom
+                | Reaction::MeetPrecondition
+                | Reaction::Verify
+                | Reaction::Authorize,
+            ) => Self::NotNow,
+        }
+    }
+}
+
 /// A call that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Failure {
@@ -85,6 +128,12 @@ pub struct Failure {
     pub known: Known,
     /// What went wrong, and what to do.
     pub reason: String,
+}
+
+impl From<&FailedCall> for Failure {
+    fn from(failed: &FailedCall) -> Self {
+        Self { known: Known::of(failed.outcome()), reason: failed.to_string() }
+    }
 }
 
 /// The outcome of a [`VolumeCall`].
@@ -155,5 +204,56 @@ impl ControllerRoute {
         let needed = ControllerCapability::PublishUnpublishVolume;
         let attaches = fingerprint.controller.as_ref().is_some_and(|can| can.contains(&needed));
         Self { generation, attaches }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::csi::Code;
+
+    fn known(call: Call) -> BTreeMap<&'static str, Known> {
+        let of = |code| {
+            let failure = csi::Failure::Status { code, message: String::new() };
+            Known::of(csi::Outcome::of(call, &failure))
+        };
+        Code::ALL.into_iter().map(|code| (code.as_str(), of(code))).collect()
+    }
+
+    const STEPS: [Call; 3] = [Call::ControllerPublishVolume, Call::NodeStageVolume, Call::NodePublishVolume];
+
+    #[test]
+    fn every_code_of_every_step_leaves_it_known_or_unknown_c016_v4() {
+        for step in STEPS {
+            let up = known(step);
+            let of = |wanted| up.iter().filter(move |(_, known)| **known == wanted).map(|(code, _)| *code);
+            assert_eq!(of(Known::Unsupported).collect::<Vec<_>>(), ["UNIMPLEMENTED"], "{step}");
+            let refused: Vec<_> = of(Known::Refused).collect();
+            assert_eq!(refused, ["ALREADY_EXISTS", "INVALID_ARGUMENT"], "{step}");
+            let later = ["FAILED_PRECONDITION", "NOT_FOUND", "PERMISSION_DENIED", "UNAUTHENTICATED"];
+            assert_eq!(of(Known::NotNow).collect::<Vec<_>>(), later, "{step}");
+            assert_eq!(of(Known::Unclear).count(), 17 - 7, "{step}");
+        }
+    }
+
+    #[test]
+    fn an_undo_of_what_is_not_found_is_left_to_the_kernel_c064_c_6() {
+        for undo in STEPS.map(|step| step.inverse().expect("every step has one")) {
+            let down = known(undo);
+            assert_eq!(down["NOT_FOUND"], Known::Absent, "{undo}");
+            assert_eq!(down["UNIMPLEMENTED"], Known::Unsupported, "{undo}");
+            assert_eq!(down["ABORTED"], Known::Unclear, "{undo}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_sent_has_changed_nothing_v4() {
+        let of = |failure| Known::of(csi::Outcome::of(Call::NodeStageVolume, &failure));
+        let detail = String::new;
+        assert_eq!(of(csi::Failure::LeaseEnded { detail: detail() }), Known::NotMade);
+        assert_eq!(of(csi::Failure::TooMany { detail: detail() }), Known::NotMade);
+        assert_eq!(of(csi::Failure::Lost { detail: detail() }), Known::Unclear);
     }
 }

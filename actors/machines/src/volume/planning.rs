@@ -158,7 +158,7 @@ impl Volume {
         };
         match &self.record.stage {
             Step::Up(intent, proof) if fits(&intent.args) => {
-                if proof.mount.is_some() && !self.is_stage_proven {
+                if proof.mark.is_some() && !self.is_stage_proven {
                     return Need::Move(Move::LookAtStage);
                 }
                 // Whether it is passed on is up to the generation that publishes (V16).

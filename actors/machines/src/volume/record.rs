@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::csi::{Context, VolumeCapability};
+use crate::mounts::{DeviceNumber, MountIdentity};
 use crate::vocabulary::{AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace};
 
 /// The identity of a volume on this host.
@@ -154,23 +155,33 @@ pub struct PublishArgs {
     pub usage: Usage,
 }
 
-/// What the kernel has at a path, in the fields by which a mount is recognised (V7).
+/// By what is recognised what the kernel has at a path (V7).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct MountMark {
-    /// The id of the mount.
-    pub mount_id: u64,
-    /// The device, as `major:minor`; of a block volume that of the device itself.
-    pub device: String,
-    /// The root of the mount within its file system.
-    pub root: String,
-    /// The type of the file system.
-    pub fs_type: String,
+pub enum Mark {
+    /// A mount.
+    Mount(MountIdentity),
+    /// A block device that is no mount.
+    Device(DeviceNumber),
 }
 
-impl fmt::Display for MountMark {
+impl Mark {
+    /// Whether both are the same thing.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Mount(one), Self::Mount(two)) => one.differences(two).is_empty(),
+            (Self::Device(one), Self::Device(two)) => one == two,
+            (Self::Mount(_), Self::Device(_)) | (Self::Device(_), Self::Mount(_)) => false,
+        }
+    }
+}
+
+impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mount_id, device, root, fs_type } = self;
-        write!(f, "mount {mount_id}, {fs_type} {device}:{root}")
+        match self {
+            Self::Mount(mount) => mount.fmt(f),
+            Self::Device(device) => write!(f, "block device {device}"),
+        }
     }
 }
 
@@ -179,8 +190,8 @@ impl fmt::Display for MountMark {
 pub struct Proof {
     /// The boot of the machine: mounts do not survive it.
     pub boot_id: Arc<str>,
-    /// What is mounted; `None` for a staging path that the plugin mounts nothing at.
-    pub mount: Option<MountMark>,
+    /// What is there; `None` for a staging path that the plugin mounts nothing at.
+    pub mark: Option<Mark>,
 }
 
 /// The row of a volume: everything that its claims share.

@@ -82,14 +82,14 @@ impl Volume {
             }
             Move::Stage => {
                 let Step::GoingUp(intent) = &self.record.stage else { return Ok(()) };
-                let mount = match seen {
-                    Seen::Mounted(mark) => Some(mark),
+                let mark = match seen {
+                    Seen::Present(mark) => Some(mark),
                     Seen::Nothing => None,
-                    Seen::Unclear(reason) => {
+                    Seen::Dead(reason) | Seen::Unclear(reason) => {
                         return Err(unclear(format!("it is staged and cannot be looked at: {reason}")));
                     }
                 };
-                let proof = Proof { boot_id: self.config.boot_id.clone(), mount };
+                let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
                 self.record.stage = Step::Up(intent.clone(), proof);
                 (self.is_stage_proven, self.is_stage_stale) = (true, false);
                 self.keep_volume(effects);
@@ -97,8 +97,8 @@ impl Volume {
             Move::Publish(id) => {
                 let Some(claim) = self.claims.get_mut(id) else { return Ok(()) };
                 let Step::GoingUp(intent) = &claim.record.publish else { return Ok(()) };
-                let mount = match seen {
-                    Seen::Mounted(mark) => Some(mark),
+                let mark = match seen {
+                    Seen::Present(mark) => Some(mark),
                     Seen::Nothing => {
                         claim.is_stale = true;
                         claim.tries.in_vain(&self.config.options.backoff, moment);
@@ -107,11 +107,11 @@ impl Volume {
                             "the plugin answered OK, and nothing is mounted at {path} (V7)"
                         )));
                     }
-                    Seen::Unclear(reason) => {
+                    Seen::Dead(reason) | Seen::Unclear(reason) => {
                         return Err(unclear(format!("it is published and cannot be looked at: {reason}")));
                     }
                 };
-                let proof = Proof { boot_id: self.config.boot_id.clone(), mount };
+                let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
                 let up = Step::Up(intent.clone(), proof);
                 claim.is_proven = true;
                 self.go(id, up, effects);
@@ -166,11 +166,11 @@ impl Volume {
     fn went_down(&mut self, moment: Moment, flight: &Flight, came: Came, effects: &mut Effects<Self>) {
         let failure = match (came.result, came.seen) {
             (Ok(_), Seen::Nothing) => None,
-            (Ok(_), Seen::Mounted(mark)) => Some(Failure {
+            (Ok(_), Seen::Present(mark)) => Some(Failure {
                 known: Known::Unclear,
                 reason: format!("it is confirmed, and the kernel still has {mark}"),
             }),
-            (Ok(_), Seen::Unclear(reason)) => Some(Failure {
+            (Ok(_), Seen::Dead(reason) | Seen::Unclear(reason)) => Some(Failure {
                 known: Known::Unclear,
                 reason: format!("it is confirmed and cannot be looked at: {reason}"),
             }),
@@ -315,11 +315,11 @@ impl Volume {
 
 /// Whether what is seen is what was recorded; why it cannot be told, if so.
 fn agrees(proof: &Proof, seen: &Seen) -> Result<bool, String> {
-    match (seen, &proof.mount) {
+    match (seen, &proof.mark) {
         (Seen::Unclear(reason), _) => Err(reason.clone()),
-        (Seen::Mounted(mark), Some(recorded)) => Ok(mark == recorded),
+        (Seen::Present(mark), Some(recorded)) => Ok(recorded.is(mark)),
         (Seen::Nothing, None) => Ok(true),
-        (Seen::Mounted(_), None) | (Seen::Nothing, Some(_)) => Ok(false),
+        (Seen::Present(_), None) | (Seen::Nothing, Some(_)) | (Seen::Dead(_), _) => Ok(false),
     }
 }
 

@@ -11,10 +11,11 @@ use goldenscript::ArgumentConsumer;
 use super::VolumeLayout;
 use super::messages::*;
 use super::outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};
-use super::record::{MountMark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
+use super::record::{Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
 use crate::csi::{AccessMode, AccessType, MountVolume, VolumeCapability};
 use crate::kernel::{CallLost, Effect};
+use crate::mounts::{DeviceNumber, MountId, MountIdentity};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::{
     AllocationId, Backoff, Generation, PluginName, RunNumber, Timestamp, VolumeName, VolumeNamespace,
@@ -200,16 +201,17 @@ fn known(text: &str) -> Result<Known, Fault> {
 }
 
 fn seen(text: &str) -> Result<Seen, Fault> {
-    let mark = |mount_id| MountMark {
-        mount_id,
-        device: "0:41".to_owned(),
-        root: "/".to_owned(),
-        fs_type: "ext4".to_owned(),
+    let mount = |id| {
+        let device = DeviceNumber { major: 0, minor: 41 };
+        let (root, fs_type) = ("/".into(), "ext4".to_owned());
+        Mark::Mount(MountIdentity { id: MountId(id), unique_id: None, device, root, fs_type })
     };
     Ok(match text {
-        "same" => Seen::Mounted(mark(70)),
-        "other" => Seen::Mounted(mark(71)),
+        "same" => Seen::Present(mount(70)),
+        "other" => Seen::Present(mount(71)),
+        "device" => Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 3 })),
         "nothing" => Seen::Nothing,
+        "dead" => Seen::Dead("transport endpoint is not connected".to_owned()),
         "hung" => Seen::Unclear("no answer within 10s".to_owned()),
         other => return Err(format!("{other} cannot be seen").into()),
     })
@@ -261,9 +263,7 @@ fn tell_change(change: &VolumeChange) -> String {
         VolumeChange::KeepClaim(row) => {
             let wish = if row.wish == Wish::Held { "held" } else { "released" };
             let proof = match &row.publish {
-                Step::Up(_, proof) => {
-                    proof.mount.as_ref().map(|mark| format!(", {mark}")).unwrap_or_default()
-                }
+                Step::Up(_, proof) => proof.mark.as_ref().map(|mark| format!(", {mark}")).unwrap_or_default(),
                 _ => String::new(),
             };
             format!("ledger: {} {wish}, publish {}{proof}", row.allocation, row.publish.as_str())
