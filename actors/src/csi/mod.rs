@@ -26,6 +26,7 @@ mod listener_check;
 
 mod check;
 mod convert;
+mod wire;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -36,3 +37,4 @@ pub use crate::rpc::{Listener, socket_file};
 
 pub use connection::Connection;
 pub use listener_check::ListenerCheck;
+pub use wire::WireRequest;
