@@ -39,7 +39,7 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("persister", &["vocabulary"]),
     ("shell", &["pauses", "vocabulary", "persister", "kernel"]),
     ("rpc", &["vocabulary"]),
-    ("csi", &["pauses", "vocabulary", "rpc"]),
+    ("csi", &["pauses", "vocabulary", "rpc", "lease"]),
     ("goplugin", &["pauses", "vocabulary", "rpc"]),
     ("hclspec", &["vocabulary"]),
     ("machine", &[]),

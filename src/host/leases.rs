@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use callboard_actors::csi;
 use callboard_actors::driver::client::DriverClient;
 use callboard_actors::drivers::{DriverLeases, DriverNotLeased, Wanted};
 use callboard_actors::instances::{self, LeaseRefused};
@@ -45,6 +46,14 @@ impl Leases {
     /// As [`instances::Leases::lease`].
     pub async fn lease(&self, plugin: &PluginKey, within: Duration) -> Result<Lease, LeaseRefused> {
         self.plugins.lease(plugin, within).await
+    }
+
+    /// A typed client of a CSI plugin over a lease of it, as soon as it is healthy. Zero returns the present state.
+    ///
+    /// # Errors
+    /// As [`Self::lease`].
+    pub async fn csi(&self, plugin: &PluginKey, within: Duration) -> Result<csi::Client, LeaseRefused> {
+        self.lease(plugin, within).await.map(csi::Client::new)
     }
 
     /// A lease of a driver, as soon as it is what is wanted. Zero returns the present state.

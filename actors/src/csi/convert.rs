@@ -8,7 +8,8 @@ use super::Readiness;
 use super::check::{self, Leeway};
 use crate::rpc::Fault;
 use crate::vocabulary::{
-    ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, Topology,
+    ControllerCapability, Expansion, GroupControllerCapability, Identity, NodeCapability, NodeInfo,
+    PluginCapability, Topology,
 };
 
 /// The numbers of capabilities that this version does not know.
@@ -130,6 +131,25 @@ pub(super) fn controller_capabilities(
         )
     }));
     leeway.unknown("controller", &unknown);
+    Ok(capabilities)
+}
+
+pub(super) fn group_controller_capabilities(
+    answer: wire::GroupControllerGetCapabilitiesResponse,
+    leeway: &mut Leeway,
+) -> Result<Vec<GroupControllerCapability>, Fault> {
+    use wire::group_controller_service_capability::Type;
+    let mut unknown = Unknown::new();
+    let capabilities = sorted(answer.capabilities.into_iter().filter_map(|capability| {
+        let Type::Rpc(rpc) = capability.r#type?;
+        known!(
+            rpc.r#type,
+            &mut unknown,
+            wire::group_controller_service_capability::rpc::Type,
+            GroupControllerCapability { CreateDeleteGetVolumeGroupSnapshot }
+        )
+    }));
+    leeway.unknown("group controller", &unknown);
     Ok(capabilities)
 }
 

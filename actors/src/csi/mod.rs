@@ -1,4 +1,4 @@
-//! The client of one CSI plugin's socket: dial, call with a deadline, check and convert the answer, classify the error.
+//! The clients of one CSI plugin's socket: dial, call with a deadline, check and convert the answer, classify the error.
 //!
 //! A module, not an actor: the owner of a [`Connection`] decides when to dial and what to call. Everything but the
 //! connection itself is plain data, so that pure machines can express calls and outcomes.
@@ -17,6 +17,13 @@
 //!                        +---- Fault ------+   an answer that breaks a rule is an error, never a crash (C011)
 //! ```
 //!
+//! An instance dials and asks about the plugin itself. What concerns volumes and snapshots goes through [`Client`], over a lease of
+//! the connection of that instance:
+//!
+//! ```text
+//!  Lease --Client::new--> Client --create_volume(request, deadline)--> Volume | FailedCall -> Outcome (table C.6)
+//! ```
+//!
 //! A connection belongs to one process. It never reconnects by itself, since another process with another identity may
 //! listen on the same path later: after [`Class::Disconnected`] the owner dials again and reads identity and capabilities
 //! again (I3).
@@ -28,6 +35,8 @@ mod check;
 mod convert;
 mod wire;
 
+mod client;
+
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 
@@ -35,6 +44,7 @@ pub use callboard_machines::csi::*;
 
 pub use crate::rpc::{Listener, socket_file};
 
+pub use client::{BlockReader, Client, StreamRequest, UnaryRequest};
 pub use connection::Connection;
 pub use listener_check::ListenerCheck;
 pub use wire::WireRequest;

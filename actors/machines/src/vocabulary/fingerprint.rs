@@ -114,6 +114,14 @@ capability!(
     }
 );
 
+capability!(
+    /// What a group controller can do (`GroupControllerServiceCapability.RPC`).
+    GroupControllerCapability {
+        /// Creates, deletes and describes snapshots of several volumes at once.
+        CreateDeleteGetVolumeGroupSnapshot = "CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT",
+    }
+);
+
 /// Who a plugin says it is (`GetPluginInfo`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {

@@ -26,8 +26,8 @@ pub use backoff::{Backoff, BackoffState, RestartBudget, RestartHistory};
 pub use endpoint::{MalformedEndpoint, SOCKET_PATH_BYTES_MAX, SocketPath};
 pub use failover::{FailoverPolicy, MalformedPolicy};
 pub use fingerprint::{
-    ControllerCapability, CsiFingerprint, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability,
-    Topology,
+    ControllerCapability, CsiFingerprint, Expansion, GroupControllerCapability, Identity, NodeCapability,
+    NodeInfo, PluginCapability, Topology,
 };
 pub use fitness::Fitness;
 pub use health::Health;
