@@ -44,6 +44,8 @@ mod demo;
 pub mod command_line;
 pub mod duration;
 #[cfg(feature = "cli")]
+pub mod examiner;
+#[cfg(feature = "cli")]
 pub mod exec;
 #[cfg(feature = "cli")]
 pub mod hostpath;

@@ -6,7 +6,7 @@
 //!   demo                                           plays the life of a plugin on real processes
 //!   script FILE...                                 plays message scripts
 //!   simulate                                       plays many lives by chance, and checks the laws
-//!   plugin hostpath, plugin exec                   is a plugin
+//!   plugin hostpath, plugin examiner, plugin exec  is a plugin
 //!   plugin exec-task, plugin exec-enter            are beside a task of `plugin exec`, and on the way into it (hidden)
 //!   logs                                           reads logs, with a host or without
 //!   log-writer                                     reads the pipes of tasks for `run` (hidden)
@@ -51,6 +51,7 @@ use self::run::RunArgs;
 use self::script::ScriptArgs;
 use self::simulate::SimulateArgs;
 use crate::demo::{self, DemoArgs};
+use crate::examiner::{self, ExaminerArgs};
 use crate::exec::{self, EnterArgs, ExecArgs};
 use crate::hostpath::{self, HostpathArgs};
 use crate::logging::{LogArgs, log_to_stderr};
@@ -150,6 +151,8 @@ struct PluginArgs {
 enum Plugin {
     /// The reference CSI plugin, with faults on request
     Hostpath(HostpathCommand),
+    /// A CSI plugin that examines its orchestrator: it judges every call by the rules of CSI, and writes a report
+    Examiner(ExaminerCommand),
     /// The reference task driver, which runs commands, with faults on request
     Exec(ExecArgs),
     /// Run one task and know how it ends; `plugin exec` starts this itself
@@ -167,6 +170,15 @@ struct HostpathCommand {
 
     #[command(flatten)]
     plugin: HostpathArgs,
+}
+
+#[derive(Debug, Args)]
+struct ExaminerCommand {
+    #[command(flatten)]
+    log: LogArgs,
+
+    #[command(flatten)]
+    examiner: ExaminerArgs,
 }
 
 #[derive(Debug, Args)]
@@ -195,6 +207,7 @@ pub fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(&args),
         Command::Plugin(args) => match args.plugin {
             Plugin::Hostpath(args) => be_hostpath(args),
+            Plugin::Examiner(args) => be_examiner(args),
             Plugin::Exec(args) => be_exec(args),
             Plugin::ExecTask(args) => match exec::supervise(&args.place) {
                 Ok(()) => ExitCode::SUCCESS,
@@ -230,19 +243,29 @@ fn play_demo(args: &DemoArgs) -> ExitCode {
     }
 }
 
-/// Runs the reference plugin. It logs to standard error, and never writes to standard output.
+/// Runs the reference plugin.
 fn be_hostpath(args: HostpathCommand) -> ExitCode {
-    if let Err(error) = log_to_stderr(args.log) {
-        return told(&error, 2);
+    match be_csi_plugin(args.log, hostpath::serve(args.plugin)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) => told(&error, error.exit_code()),
+        Err(code) => code,
     }
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return told(&error, 1),
-    };
-    match runtime.block_on(hostpath::serve(args.plugin)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => told(&error, error.exit_code()),
+}
+
+/// Runs the examiner.
+fn be_examiner(args: ExaminerCommand) -> ExitCode {
+    match be_csi_plugin(args.log, examiner::serve(args.examiner)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) => told(&error, error.exit_code()),
+        Err(code) => code,
     }
+}
+
+/// Runs a CSI plugin. It logs to standard error, and never writes to standard output.
+fn be_csi_plugin<T>(log: LogArgs, served: impl Future<Output = T>) -> Result<T, ExitCode> {
+    log_to_stderr(log).map_err(|error| told(&error, 2))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    Ok(runtime.map_err(|error| told(&error, 1))?.block_on(served))
 }
 
 /// Runs the reference driver. It logs for its host, and prints nothing but the handshake line.

@@ -47,3 +47,4 @@ pub use error::HostpathError;
 pub use fault::{Action, Fault, Moment, When};
 pub use faults::{FaultArgs, Garbage};
 pub use serve::serve;
+pub(crate) use serve::{Plugin, serve_as};

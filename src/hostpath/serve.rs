@@ -30,17 +30,21 @@ use crate::plugin::accepted;
 const STOP_GRACE: Duration = Duration::from_secs(1);
 
 /// The plugin, on which all services are implemented, one per file.
-pub(super) struct Plugin {
-    pub(super) args: HostpathArgs,
+pub(crate) struct Plugin {
+    pub(crate) args: HostpathArgs,
     pub(super) faults: Faults,
-    pub(super) controller_claims: Vec<ControllerClaim>,
-    pub(super) node_claims: Vec<NodeClaim>,
+    pub(crate) controller_claims: Vec<ControllerClaim>,
+    pub(crate) node_claims: Vec<NodeClaim>,
     pub(super) volumes: Option<Arc<Volumes>>,
     pub(super) in_flight: InFlight,
 }
 
 impl Plugin {
-    fn begin(args: HostpathArgs) -> Result<Self, HostpathError> {
+    /// The plugin of these arguments, with the volumes of its directory.
+    ///
+    /// # Errors
+    /// The directory of the volumes, or the mark of an earlier run, cannot be used.
+    pub(crate) fn begin(args: HostpathArgs) -> Result<Self, HostpathError> {
         let has_volumes = args.volumes.is_some();
         let controller_claims = controller::claimed(&args.controller_capability, has_volumes);
         let node_claims = node::claimed(&args.node_capability, has_volumes);
@@ -71,7 +75,7 @@ impl Plugin {
     }
 
     /// Whether it takes snapshots of groups of volumes.
-    pub(super) fn offers_groups(&self) -> bool {
+    pub(crate) fn offers_groups(&self) -> bool {
         self.has_volumes() && self.controller_claims.contains(&ControllerClaim::CreateDeleteSnapshot)
     }
 }
@@ -81,15 +85,27 @@ impl Plugin {
 /// # Errors
 /// It cannot listen, the server fails, or it crashes as requested. The socket then stays; the next start removes it.
 pub async fn serve(args: HostpathArgs) -> Result<(), HostpathError> {
-    let told_to_stop = told_to_stop(args.faults.ignore_sigterm)?;
     let plugin = Arc::new(Plugin::begin(args)?);
+    serve_as(&plugin, services(&plugin)).await
+}
+
+/// Runs the plugin as [`serve`] does, with these services in front of it.
+///
+/// # Errors
+/// As those of [`serve`].
+pub(crate) async fn serve_as(plugin: &Arc<Plugin>, services: Router) -> Result<(), HostpathError> {
+    let told_to_stop = told_to_stop(plugin.args.faults.ignore_sigterm)?;
     tokio::select! {
-        lived = live(&plugin, told_to_stop) => lived,
+        lived = live(plugin, services, told_to_stop) => lived,
         code = plugin.faults.crash() => Err(HostpathError::Crash { code }),
     }
 }
 
-async fn live(plugin: &Arc<Plugin>, told_to_stop: impl Future<Output = ()>) -> Result<(), HostpathError> {
+async fn live(
+    plugin: &Arc<Plugin>,
+    services: Router,
+    told_to_stop: impl Future<Output = ()>,
+) -> Result<(), HostpathError> {
     let mut told_to_stop = std::pin::pin!(told_to_stop);
     let pause = plugin.args.faults.listen_after.unwrap_or_default();
     if !pause.is_zero() {
@@ -102,7 +118,7 @@ async fn live(plugin: &Arc<Plugin>, told_to_stop: impl Future<Output = ()>) -> R
     let path = &plugin.args.endpoint;
     let (socket, listener) = Socket::listen(path)?;
     tracing::info!(endpoint = %path, role = %plugin.args.role, name = plugin.args.name, "serving");
-    serve_until(services(plugin), listener, told_to_stop, path).await?;
+    serve_until(services, listener, told_to_stop, path).await?;
     socket.remove();
     tracing::info!(endpoint = %path, "stopped");
     Ok(())

@@ -15,6 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 use wire::controller_client::ControllerClient;
 use wire::group_controller_client::GroupControllerClient;
+use wire::identity_client::IdentityClient;
 use wire::node_client::NodeClient;
 use wire::volume_capability::access_mode::Mode;
 use wire::volume_capability::{AccessMode, AccessType, MountVolume};
@@ -73,15 +74,25 @@ impl Namespace {
 
     /// Starts the plugin, and gives its clients as soon as it listens.
     pub(crate) async fn start(&mut self, arguments: &str) -> Clients {
+        self.start_plugin("hostpath", |command| format!("{command} {arguments} &")).await
+    }
+
+    /// Starts a plugin by a command of the shell that is made from its command, and gives its clients as soon as it listens.
+    pub(crate) async fn start_plugin(
+        &mut self,
+        plugin: &str,
+        started_by: impl Fn(&str) -> String,
+    ) -> Clients {
         self.started += 1;
         // One that is about to end may still listen at the socket before.
         let socket = self.path(&format!("{}.sock", self.started));
         let command = format!(
-            "wait\n{} plugin hostpath --endpoint {} --volumes {} --node-id {NODE} {arguments} &\n",
+            "{} plugin {plugin} --endpoint {} --volumes {} --node-id {NODE}",
             env!("CARGO_BIN_EXE_callboard"),
             socket.display(),
             self.path("volumes").display()
         );
+        let command = format!("wait\n{}\n", started_by(&command));
         self.shell.stdin.as_mut().expect("a pipe").write_all(command.as_bytes()).expect("it reads");
         let endpoint = Endpoint::try_from(format!("unix://{}", socket.display())).expect("a good path");
         let began = Instant::now();
@@ -96,6 +107,7 @@ impl Namespace {
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
         Clients {
+            identity: IdentityClient::new(channel.clone()),
             controller: ControllerClient::new(channel.clone()),
             groups: GroupControllerClient::new(channel.clone()),
             node: NodeClient::new(channel),
@@ -120,6 +132,8 @@ impl Drop for Namespace {
 
 #[derive(Clone)]
 pub(crate) struct Clients {
+    #[allow(dead_code, reason = "not every test asks who the plugin is")]
+    pub(crate) identity: IdentityClient<Channel>,
     pub(crate) controller: ControllerClient<Channel>,
     pub(crate) groups: GroupControllerClient<Channel>,
     pub(crate) node: NodeClient<Channel>,

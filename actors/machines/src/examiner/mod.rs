@@ -10,6 +10,7 @@
 //!   surface   what the plugin claims to its callers
 //!   judge/    the state machine of table C.4 for each volume, and the rules
 //!   report    each rule: how often it was tried and broken, with the calls; and what is still up
+//!   render    the report as text and as JSON
 //! ```
 //!
 //! The judge reasons from what the orchestrator can know. A step whose answer was unclear, or whose caller left, is *unknown*: it counts
@@ -27,11 +28,14 @@ mod judge;
 
 mod report;
 
+mod render;
+
 pub use event::{Answer, Event, Outcome};
 pub use judge::Judge;
 pub use report::{Breach, Open, Report, RuleReport};
 pub use request::{
-    AccessMode, Capability, CapacityRange, Map, Request, SecretDigests, Source, TopologyWish, Withheld,
+    AccessMode, Capability, CapacityRange, Map, Request, SecretDigests, SeenPaths, Source, TopologyWish,
+    Withheld,
 };
 pub use rule::{Coverage, Rule, Strength};
 pub use surface::Surface;

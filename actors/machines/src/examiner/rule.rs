@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::rpc::Code;
+
 /// How strictly the specification demands a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strength {
@@ -251,6 +253,32 @@ rules! {
 }
 
 impl Rule {
+    /// The code with which a strict plugin refuses a request whose form breaks this rule. `None`: the rule is not about the form of one
+    /// request, and what becomes of the call depends on the state of the volume.
+    #[must_use]
+    pub const fn refusal(self) -> Option<Code> {
+        match self {
+            Self::C004
+            | Self::C005
+            | Self::C006
+            | Self::C007
+            | Self::C009
+            | Self::C023
+            | Self::C050
+            | Self::C051
+            | Self::C052
+            | Self::C053
+            | Self::C054
+            | Self::C055
+            | Self::C056
+            | Self::C057
+            | Self::C058
+            | Self::C091 => Some(Code::InvalidArgument),
+            Self::C024 => Some(Code::Unauthenticated),
+            _ => None,
+        }
+    }
+
     /// Whether the examiner judges it, at least in part by its own checks.
     #[must_use]
     pub const fn is_judged(self) -> bool {

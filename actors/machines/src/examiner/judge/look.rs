@@ -28,7 +28,7 @@ impl Tally {
 
     /// Looks at the rules for one call.
     pub(super) const fn look(&mut self, at: u64, number: u64, call: Call) -> Look<'_> {
-        Look { tally: self, at, number, call }
+        Look { tally: self, at, number, call, broken: Vec::new() }
     }
 }
 
@@ -38,6 +38,7 @@ pub(super) struct Look<'a> {
     at: u64,
     number: u64,
     call: Call,
+    broken: Vec<(Rule, String)>,
 }
 
 impl Look<'_> {
@@ -49,6 +50,11 @@ impl Look<'_> {
         }
     }
 
+    /// The rules that the call broke, each with what was wrong.
+    pub(super) fn into_broken(self) -> Vec<(Rule, String)> {
+        self.broken
+    }
+
     /// There is an opportunity to break a rule, also by a later call.
     pub(super) fn tried(&mut self, rule: Rule) {
         self.tally.0.entry(rule).or_default().tried += 1;
@@ -58,6 +64,7 @@ impl Look<'_> {
     pub(super) fn broken(&mut self, rule: Rule, problem: String) {
         let findings = self.tally.0.entry(rule).or_default();
         findings.broken += 1;
+        self.broken.push((rule, problem.clone()));
         if findings.breaches.len() < BREACHES_MAX {
             let breach =
                 Breach { number: self.number, at_millis: self.at, call: self.call.as_str(), problem };

@@ -91,16 +91,17 @@ impl Judge {
         Self { surface, known, flights: BTreeMap::new(), attempts, tally, calls: BTreeMap::new(), starts: 0 }
     }
 
-    /// Takes an observation.
-    pub fn observe(&mut self, event: &Event) {
+    /// Takes an observation. Returns the rules that a call which begins breaks, each with what is wrong.
+    pub fn observe(&mut self, event: &Event) -> Vec<(Rule, String)> {
         match event {
-            Event::Starts { at } => self.start(*at),
             Event::Begins { at, number, call, request } => {
-                self.begin(*number, Asked { at: *at, call: *call, request });
+                return self.begin(*number, Asked { at: *at, call: *call, request });
             }
+            Event::Starts { at } => self.start(*at),
             Event::Ends { at, number, outcome } => self.end(*at, *number, outcome),
             Event::Leaves { at, number } => self.lose(*at, *number),
         }
+        Vec::new()
     }
 
     /// What was found so far. `is_over` says that the orchestrator has undone everything, as far as it knows: what is still up then
@@ -135,7 +136,7 @@ impl Judge {
         self.attempts.capabilities_may_have_changed();
     }
 
-    fn begin(&mut self, number: u64, asked: Asked<'_>) {
+    fn begin(&mut self, number: u64, asked: Asked<'_>) -> Vec<(Rule, String)> {
         let Asked { at, call, request } = asked;
         *self.calls.entry(call).or_default() += 1;
         let mut look = self.tally.look(at, number, call);
@@ -146,10 +147,12 @@ impl Judge {
         order::judge(&self.surface, &self.known, asked, &mut look);
         paths::judge(&self.surface, &self.known, asked, &mut look);
         retries::judge(&self.surface, &self.known, &self.attempts, asked, &mut look);
+        let broken = look.into_broken();
         self.known.meet(&asked);
         self.attempts.begin(at, call, request);
         let change = self.known.steps.begin(number, call, request);
         self.flights.insert(number, Flight { call, request: request.clone(), change });
+        broken
     }
 
     fn end(&mut self, at: u64, number: u64, outcome: &Outcome) {

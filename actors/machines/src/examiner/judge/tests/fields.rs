@@ -89,6 +89,16 @@ fn c024_needed_secrets_are_there() {
 }
 
 #[test]
+fn a_request_of_a_wrong_form_is_refused_with_what_is_wrong_c004_c024() {
+    let mut it = Orchestrator::new();
+    let request = Box::new(named(&long(129)));
+    let broken = it.judge.observe(&Event::Begins { at: 1, number: 1, call: Call::CreateVolume, request });
+    let refusals: Vec<_> = broken.iter().map(|(rule, problem)| (rule.refusal(), problem.as_str())).collect();
+    assert_eq!(refusals, [(Some(Code::InvalidArgument), "name has 129 bytes, at most 128 are allowed")]);
+    assert_eq!((Rule::C024.refusal(), Rule::C079.refusal()), (Some(Code::Unauthenticated), None));
+}
+
+#[test]
 fn c033_c034_c070_c120_c_1_calls_need_their_capabilities() {
     let bare = || Surface { plugin: vec![], controller: vec![], node: vec![], ..surface() };
     for (call, request, rules) in [

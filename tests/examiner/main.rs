@@ -1,0 +1,15 @@
+//! The examiner: orchestrators that heed the rules pass under faults, and those that break them are found.
+
+#[path = "../hostpath_volumes/stage.rs"]
+#[allow(dead_code, reason = "only what starts plugins is used here")]
+mod stage;
+
+mod exam;
+mod orchestrator;
+
+mod broken;
+mod heeded;
+
+mod arguments;
+
+mod page;
