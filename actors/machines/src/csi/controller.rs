@@ -1,6 +1,7 @@
 //! Requests to the controller about one volume, and their answers.
 
 use std::collections::BTreeMap;
+use std::slice;
 
 use super::call::Call;
 use super::request::Request;
@@ -8,7 +9,7 @@ use super::rules::{self, inconsistent};
 use super::secrets::Secrets;
 use super::volume::{
     CapacityRange, Context, TopologyRequirement, Volume, VolumeCapability, VolumeContentSource, VolumeStatus,
-    check_capabilities, check_mode, check_secrets, supported,
+    check_capabilities, check_mode, check_secrets, supported, withheld,
 };
 use crate::rpc::Fault;
 use crate::vocabulary::{ControllerCapability, CsiFingerprint, PluginCapability};
@@ -54,6 +55,10 @@ pub struct CreateVolumeRequest {
 impl Request for CreateVolumeRequest {
     type Answer = Volume;
     const CALL: Call = Call::CreateVolume;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &self.volume_capabilities)
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::given_name("name", &self.name)?;
@@ -104,6 +109,10 @@ impl Request for DeleteVolumeRequest {
     type Answer = ();
     const CALL: Call = Call::DeleteVolume;
 
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
+
     fn check(&self) -> Result<(), Fault> {
         rules::id("volume_id", &self.volume_id)?;
         check_secrets(&self.secrets)
@@ -131,6 +140,10 @@ impl Request for ControllerPublishVolumeRequest {
     type Answer = Context;
     const CALL: Call = Call::ControllerPublishVolume;
 
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, slice::from_ref(&self.volume_capability))
+    }
+
     fn check(&self) -> Result<(), Fault> {
         rules::id("volume_id", &self.volume_id)?;
         rules::filled("C006", "node_id", &self.node_id, rules::NODE_ID_BYTES_MAX)?;
@@ -142,7 +155,7 @@ impl Request for ControllerPublishVolumeRequest {
     fn check_capabilities(&self, plugin: &CsiFingerprint) -> Result<(), Fault> {
         let needed = ControllerCapability::PublishReadonly;
         supported("C072", "readonly", needed.as_str(), !self.readonly || can(plugin, needed))?;
-        check_modes(std::slice::from_ref(&self.volume_capability), plugin)
+        check_modes(slice::from_ref(&self.volume_capability), plugin)
     }
 
     fn check_answer(&self, publish_context: &Context) -> Result<(), Fault> {
@@ -173,6 +186,10 @@ pub struct ControllerUnpublishVolumeRequest {
 impl Request for ControllerUnpublishVolumeRequest {
     type Answer = ();
     const CALL: Call = Call::ControllerUnpublishVolume;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::id("volume_id", &self.volume_id)?;
@@ -244,6 +261,10 @@ impl Request for ValidateVolumeCapabilitiesRequest {
     type Answer = ValidateVolumeCapabilitiesResponse;
     const CALL: Call = Call::ValidateVolumeCapabilities;
 
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &self.volume_capabilities)
+    }
+
     fn check(&self) -> Result<(), Fault> {
         rules::id("volume_id", &self.volume_id)?;
         rules::map("volume_context", &self.volume_context)?;
@@ -285,6 +306,10 @@ impl Request for ControllerExpandVolumeRequest {
     type Answer = ControllerExpandVolumeResponse;
     const CALL: Call = Call::ControllerExpandVolume;
 
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, self.volume_capability.as_slice())
+    }
+
     fn check(&self) -> Result<(), Fault> {
         rules::id("volume_id", &self.volume_id)?;
         self.capacity_range.check()?;
@@ -315,6 +340,10 @@ pub struct ControllerModifyVolumeRequest {
 impl Request for ControllerModifyVolumeRequest {
     type Answer = ();
     const CALL: Call = Call::ControllerModifyVolume;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::id("volume_id", &self.volume_id)?;

@@ -7,7 +7,7 @@ use super::request::Request;
 use super::rules::{self, inconsistent};
 use super::secrets::Secrets;
 use super::snapshots::Snapshot;
-use super::volume::check_secrets;
+use super::volume::{check_secrets, withheld};
 use crate::rpc::Fault;
 use crate::vocabulary::Timestamp;
 
@@ -67,6 +67,10 @@ impl Request for CreateVolumeGroupSnapshotRequest {
     type Answer = VolumeGroupSnapshot;
     const CALL: Call = Call::CreateVolumeGroupSnapshot;
 
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
+
     fn check(&self) -> Result<(), Fault> {
         rules::given_name("name", &self.name)?;
         check_ids("source_volume_ids", &self.source_volume_ids)?;
@@ -94,6 +98,10 @@ impl Request for DeleteVolumeGroupSnapshotRequest {
     type Answer = ();
     const CALL: Call = Call::DeleteVolumeGroupSnapshot;
 
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
+
     fn check(&self) -> Result<(), Fault> {
         rules::id("group_snapshot_id", &self.group_snapshot_id)?;
         check_ids("snapshot_ids", &self.snapshot_ids)?;
@@ -115,6 +123,10 @@ pub struct GetVolumeGroupSnapshotRequest {
 impl Request for GetVolumeGroupSnapshotRequest {
     type Answer = VolumeGroupSnapshot;
     const CALL: Call = Call::GetVolumeGroupSnapshot;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::id("group_snapshot_id", &self.group_snapshot_id)?;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::call::Call;
 use super::request::Request;
 use super::rules::{self, fault, inconsistent};
-use super::volume::{Volume, VolumeCapability, VolumeStatus, supported};
+use super::secrets::Secrets;
+use super::volume::{Volume, VolumeCapability, VolumeStatus, supported, withheld};
 use crate::rpc::{Fault, Problem};
 use crate::vocabulary::{CsiFingerprint, PluginCapability, Topology};
 
@@ -98,6 +99,10 @@ pub struct GetCapacityResponse {
 impl Request for GetCapacityRequest {
     type Answer = GetCapacityResponse;
     const CALL: Call = Call::GetCapacity;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(const { &Secrets::none() }, &self.volume_capabilities)
+    }
 
     fn check(&self) -> Result<(), Fault> {
         self.volume_capabilities.iter().try_for_each(VolumeCapability::check)?;

@@ -4,7 +4,7 @@ use super::call::Call;
 use super::request::Request;
 use super::rules::{self, inconsistent};
 use super::secrets::Secrets;
-use super::volume::check_secrets;
+use super::volume::{check_secrets, withheld};
 use crate::rpc::Fault;
 
 /// Streams the blocks of a snapshot that hold data. Answered with a stream of [`BlockMetadataBatch`].
@@ -23,6 +23,10 @@ pub struct GetMetadataAllocatedRequest {
 impl Request for GetMetadataAllocatedRequest {
     type Answer = BlockMetadataBatch;
     const CALL: Call = Call::GetMetadataAllocated;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::id("snapshot_id", &self.snapshot_id)?;
@@ -50,6 +54,10 @@ pub struct GetMetadataDeltaRequest {
 impl Request for GetMetadataDeltaRequest {
     type Answer = BlockMetadataBatch;
     const CALL: Call = Call::GetMetadataDelta;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::id("base_snapshot_id", &self.base_snapshot_id)?;

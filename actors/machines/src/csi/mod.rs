@@ -82,7 +82,7 @@ pub use node::{
 pub use outcome::{Effect, Outcome, Reaction};
 pub use request::{Request, RequestError};
 pub use rpc::{Answer, Readiness, Rpc};
-pub use secrets::{MountFlags, Secrets};
+pub use secrets::{MountFlags, Secrets, redacted};
 pub use snapshots::{
     CreateSnapshotRequest, DeleteSnapshotRequest, GetSnapshotRequest, ListSnapshotsRequest,
     ListSnapshotsResponse, Snapshot,

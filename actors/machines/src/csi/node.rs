@@ -1,10 +1,12 @@
 //! Requests to the node service about one volume, and their answers.
 
+use std::slice;
+
 use super::call::Call;
 use super::request::Request;
 use super::rules::{self, inconsistent};
 use super::secrets::Secrets;
-use super::volume::{CapacityRange, Context, VolumeCapability, VolumeCondition, check_secrets};
+use super::volume::{CapacityRange, Context, VolumeCapability, VolumeCondition, check_secrets, withheld};
 use crate::rpc::Fault;
 use crate::vocabulary::{ControllerCapability, CsiFingerprint, NodeCapability};
 
@@ -54,6 +56,10 @@ pub struct NodeStageVolumeRequest {
 impl Request for NodeStageVolumeRequest {
     type Answer = ();
     const CALL: Call = Call::NodeStageVolume;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, slice::from_ref(&self.volume_capability))
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::id("volume_id", &self.volume_id)?;
@@ -113,6 +119,10 @@ pub struct NodePublishVolumeRequest {
 impl Request for NodePublishVolumeRequest {
     type Answer = ();
     const CALL: Call = Call::NodePublishVolume;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, slice::from_ref(&self.volume_capability))
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::id("volume_id", &self.volume_id)?;
@@ -236,6 +246,10 @@ pub struct NodeExpandVolumeResponse {
 impl Request for NodeExpandVolumeRequest {
     type Answer = NodeExpandVolumeResponse;
     const CALL: Call = Call::NodeExpandVolume;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, self.volume_capability.as_slice())
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::id("volume_id", &self.volume_id)?;

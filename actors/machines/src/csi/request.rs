@@ -35,6 +35,11 @@ pub trait Request {
         Ok(())
     }
 
+    /// The values of its secrets and mount flags, for [`redacted`](super::redacted) (C025).
+    fn withheld(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// Checks everything that can be known before the call.
     ///
     /// # Errors

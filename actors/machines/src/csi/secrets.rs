@@ -77,9 +77,35 @@ impl fmt::Debug for MountFlags {
     }
 }
 
+/// What stands in a text for what is withheld from it.
+const WITHHELD: &str = "<withheld>";
+/// The shortest secret that is looked for in a text, in bytes: shorter ones are in every text.
+const SECRET_BYTES_MIN: usize = 4;
+
+/// Takes a text of a plugin, for instance the message of an error, without the secrets and mount flags that it was given: plugins repeat
+/// them, as in the command of a mount that failed. Those of less than four bytes are not looked for.
+#[must_use]
+pub fn redacted(text: &str, withheld: &[&str]) -> String {
+    let mut withheld: Vec<&str> =
+        withheld.iter().copied().filter(|secret| secret.len() >= SECRET_BYTES_MIN).collect();
+    // One may be a part of another.
+    withheld.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.len()));
+    withheld.into_iter().fold(text.to_owned(), |text, secret| text.replace(secret, WITHHELD))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_plugin_repeats_of_its_secrets_is_taken_out_of_its_words_c025_v11() {
+        let withheld = ["pass", "password=hunter2", "hunter2", "ro", ""];
+        assert_eq!(
+            redacted("mount -o ro,password=hunter2 failed: hunter2 is wrong, pass", &withheld),
+            "mount -o ro,<withheld> failed: <withheld> is wrong, <withheld>"
+        );
+        assert_eq!(redacted("no room", &withheld), "no room");
+    }
 
     #[test]
     fn secrets_and_mount_flags_show_their_number_only_c025_v11() {

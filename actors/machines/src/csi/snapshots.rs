@@ -7,7 +7,7 @@ use super::listing::check_page;
 use super::request::Request;
 use super::rules::{self, inconsistent};
 use super::secrets::Secrets;
-use super::volume::check_secrets;
+use super::volume::{check_secrets, withheld};
 use crate::rpc::Fault;
 use crate::vocabulary::Timestamp;
 
@@ -62,6 +62,10 @@ impl Request for CreateSnapshotRequest {
     type Answer = Snapshot;
     const CALL: Call = Call::CreateSnapshot;
 
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
+
     fn check(&self) -> Result<(), Fault> {
         rules::id("source_volume_id", &self.source_volume_id)?;
         rules::given_name("name", &self.name)?;
@@ -86,6 +90,10 @@ pub struct DeleteSnapshotRequest {
 impl Request for DeleteSnapshotRequest {
     type Answer = ();
     const CALL: Call = Call::DeleteSnapshot;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::id("snapshot_id", &self.snapshot_id)?;
@@ -121,6 +129,10 @@ impl Request for ListSnapshotsRequest {
     type Answer = ListSnapshotsResponse;
     const CALL: Call = Call::ListSnapshots;
 
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
+
     fn check(&self) -> Result<(), Fault> {
         rules::entries_max("C091", "max_entries", self.max_entries)?;
         rules::string("starting_token", &self.starting_token)?;
@@ -147,6 +159,10 @@ pub struct GetSnapshotRequest {
 impl Request for GetSnapshotRequest {
     type Answer = Snapshot;
     const CALL: Call = Call::GetSnapshot;
+
+    fn withheld(&self) -> Vec<&str> {
+        withheld(&self.secrets, &[])
+    }
 
     fn check(&self) -> Result<(), Fault> {
         rules::id("snapshot_id", &self.snapshot_id)?;

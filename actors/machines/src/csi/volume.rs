@@ -144,6 +144,15 @@ impl VolumeCapability {
     }
 }
 
+/// The values of secrets, and the mount flags of capabilities.
+pub(super) fn withheld<'r>(secrets: &'r Secrets, capabilities: &'r [VolumeCapability]) -> Vec<&'r str> {
+    let flags = capabilities.iter().flat_map(|capability| match &capability.access_type {
+        AccessType::Mount(mount) => mount.mount_flags.expose(),
+        AccessType::Block => &[],
+    });
+    secrets.expose().values().chain(flags).map(String::as_str).collect()
+}
+
 /// Checks that a plugin that knows the alpha modes or not knows this one (C154).
 pub(super) fn check_mode(mode: AccessMode, knows_alpha: bool) -> Result<(), Fault> {
     supported("C154", "access_mode", "SINGLE_NODE_MULTI_WRITER", knows_alpha || !mode.is_alpha())

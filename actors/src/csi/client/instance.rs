@@ -108,7 +108,7 @@ impl Client {
     ) -> Result<T, FailedCall> {
         let outcome = async {
             call.check_offered(self.lease.fingerprint()).map_err(Failure::Request)?;
-            let message = answered(deadline, answer).await?;
+            let message = answered(deadline, answer, &[]).await?;
             convert(message, &mut Leeway::default()).map_err(Failure::Answer)
         };
         self.noted(call, outcome).await

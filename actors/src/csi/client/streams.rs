@@ -85,10 +85,12 @@ impl Client {
         let outcome = async {
             let refused = request.validate(self.lease.fingerprint());
             refused.map_err(|error| Failure::Request(error.fault))?;
-            answered(deadline, R::send(&self.lease, Request::new(request.to_wire()))).await
+            let sent = R::send(&self.lease, Request::new(request.to_wire()));
+            answered(deadline, sent, &request.withheld()).await
         };
         let answers = self.noted(R::CALL, outcome).await?;
-        Ok(BlockReader { client: self, answers, stream: request.stream(), deadline, failed: None })
+        let withheld = request.withheld().into_iter().map(str::to_owned).collect();
+        Ok(BlockReader { client: self, answers, stream: request.stream(), deadline, withheld, failed: None })
     }
 }
 
@@ -98,6 +100,8 @@ pub struct BlockReader<'c, R: StreamRequest> {
     answers: Streaming<R::AnswerMessage>,
     stream: MetadataStream,
     deadline: Duration,
+    /// The secrets of the request, which the plugin may repeat. Not shown.
+    withheld: Vec<String>,
     failed: Option<FailedCall>,
 }
 
@@ -129,7 +133,10 @@ impl<R: StreamRequest> BlockReader<'_, R> {
         let message = match pauses::within(self.deadline, self.answers.message()).await {
             Ok(Ok(Some(message))) => message,
             Ok(Ok(None)) => return Ok(None),
-            Ok(Err(status)) => return Err(failure(&status)),
+            Ok(Err(status)) => {
+                let withheld: Vec<&str> = self.withheld.iter().map(String::as_str).collect();
+                return Err(failure(&status, &withheld));
+            }
             Err(_) => return Err(Failure::DeadlineExceeded { after: self.deadline }),
         };
         let batch = R::answer_from_wire(message).map_err(Failure::Answer)?;

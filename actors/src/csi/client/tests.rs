@@ -66,8 +66,14 @@ impl Controller for Plugin {
         &self,
         request: Request<wire::DeleteVolumeRequest>,
     ) -> Result<Response<wire::DeleteVolumeResponse>, Status> {
-        self.play(&request.into_inner().volume_id).await?;
-        Ok(Response::new(wire::DeleteVolumeResponse {}))
+        let request = request.into_inner();
+        self.play(&request.volume_id).await?;
+        match request.secrets.get("password") {
+            Some(password) => {
+                Err(Status::unauthenticated(format!("{} cannot log in: {password}", "x".repeat(470))))
+            }
+            None => Ok(Response::new(wire::DeleteVolumeResponse {})),
+        }
     }
 }
 
@@ -306,6 +312,17 @@ async fn a_stream_that_fails_says_so_for_ever_and_where_to_go_on_c161_c162() {
         assert_eq!(blocks.next().await, Err(failed));
         assert_eq!(blocks.resume_at(), 24);
     }
+}
+
+#[tokio::test]
+async fn secrets_that_a_plugin_repeats_are_not_in_the_error_c020_c025_v11() {
+    let leased = Leased::open().await;
+    let secrets = Secrets::new(BTreeMap::from([("password".to_owned(), "canary-\u{1b}-canary".repeat(9))]));
+    let request = DeleteVolumeRequest { volume_id: "v".to_owned(), secrets };
+    let failed = leased.client.delete_volume(&request, LONG).await.expect_err("it cannot log in");
+    let shown = format!("{failed} {failed:?}");
+    assert!(shown.contains("cannot log in: <withheld>") && !shown.contains("canary"), "{shown}");
+    assert_eq!(failed.outcome().reaction, Reaction::Authorize);
 }
 
 /// A host makes calls from tasks of any runtime.

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::LazyLock;
 
-use callboard_proto::FILE_DESCRIPTOR_SET;
 use callboard_proto::csi::v1 as wire;
+use callboard_proto::{FILE_DESCRIPTOR_SET, marks};
 use fastrand::Rng;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value};
@@ -123,7 +123,42 @@ macro_rules! survive {
                 });
             )*
         }
+
+        #[test]
+        fn every_secret_and_mount_flag_of_a_request_is_withheld_from_the_words_of_a_plugin_c025_v11() {
+            $(
+                let mut filler = Filler { random: Rng::with_seed(7), leaves_out: false };
+                let sent = filler.message(dynamic(stringify!($request), &[]));
+                let message = wire::$request::decode(&*sent.encode_to_vec()).expect("it is of this very kind");
+                let request = $request::from_wire(message).expect("it is a request");
+                let withheld: BTreeSet<String> = request.withheld().into_iter().map(str::to_owned).collect();
+                assert_eq!(withheld, secrets_of(&sent), stringify!($request));
+            )*
+        }
     };
+}
+
+/// The values of the marked fields of a message and of those in it, and its mount flags.
+fn secrets_of(message: &DynamicMessage) -> BTreeSet<String> {
+    let descriptor = message.descriptor();
+    let marked = marks::secret_fields(descriptor.full_name()).unwrap_or_default();
+    let mut found = BTreeSet::new();
+    for (field, value) in message.fields() {
+        let is_secret = marked.iter().any(|name| name == field.name()) || field.name() == "mount_flags";
+        let within: Vec<&Value> = match value {
+            Value::Map(entries) => entries.values().collect(),
+            Value::List(items) => items.iter().collect(),
+            value => vec![value],
+        };
+        for value in within {
+            match value {
+                Value::String(secret) if is_secret => drop(found.insert(secret.clone())),
+                Value::Message(inner) => found.extend(secrets_of(inner)),
+                _ => {}
+            }
+        }
+    }
+    found
 }
 
 survive! {
