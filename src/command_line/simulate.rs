@@ -63,8 +63,8 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "T")]
     task_steps: Option<u64>,
 
-    /// What goes wrong: all, none, or some of slow, hang, lie, die, not-ready, fail, disk, full-disk, crash, exit, stream,
-    /// kill-host, shutdown with commas between them
+    /// What goes wrong: all, none, or some of slow, hang, lie, die, not-ready, fail, disk, full-disk, read-only-disk, slow-disk,
+    /// hanging-disk, crash, exit, stream, kill-host, shutdown with commas between them
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = read_faults)]
     faults: Faults,
 

@@ -100,6 +100,8 @@ fn every_order_with_a_sick_disk_starts_no_task_and_stops_every_task_shell_1a() {
     holds_with(ALL, "a task is stopped on a sick disk", sick, TasksBounds { starts: 1, pauses: 1, ..sick });
     let exits = TasksBounds { sicknesses: 1, exits: 1, kills: 1, ..NONE };
     holds("a task ends on a sick disk", exits, TasksBounds { deaths: 1, ..exits });
+    let crashes = TasksBounds { sicknesses: 1, crashes: 1, stops: 1, ..NONE };
+    holds("the tasks crash on a sick disk", crashes, TasksBounds { exits: 1, failures: 1, ..crashes });
     let ends = TasksBounds { sicknesses: 1, ends: EITHER, ..NONE };
     holds_with(ALL, "a host of tasks ends on a sick disk", ends, TasksBounds { exits: 1, ..ends });
 }

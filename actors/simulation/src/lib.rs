@@ -67,8 +67,8 @@ pub use search::{
     search, shorten,
 };
 pub use simulator::{
-    Chance, DatabaseDoing, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening, ProcessDoing,
-    ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch,
+    Chance, DatabaseDoing, DiskTrouble, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening,
+    ProcessDoing, ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch,
     WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, replay_watched, simulate, simulate_tampered,
 };
 pub use stand_in::{Disk, Left, Refusal, Rules, Settlement, StandIn};

@@ -39,6 +39,11 @@ impl<C> Writes<C> {
         self.waiting.len()
     }
 
+    /// What waits, in its order: read as if it were on disk by whoever is built while the disk is sick.
+    pub fn changes(&self) -> impl Iterator<Item = &C> + '_ {
+        self.waiting.iter().map(|(_, change)| change)
+    }
+
     /// One more of the next writes is refused at once.
     pub const fn refuse_next(&mut self) {
         self.refused += 1;

@@ -70,6 +70,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
             ending,
             random: settings.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
             calls: HashMap::new(),
+            loading: None,
             readers: Vec::new(),
             readers_ever: 0,
             settings,

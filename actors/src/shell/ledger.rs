@@ -63,7 +63,14 @@ impl Database {
     /// Opens the ledger of an owner. Each owner has one at a time, and its tables are its own.
     #[must_use]
     pub fn ledger(&self, owner: Owner) -> Ledger {
-        Ledger { owner, database: self.clone(), used: Rc::default(), handed_in: Rc::default(), settled: None }
+        Ledger {
+            owner,
+            database: self.clone(),
+            used: Rc::default(),
+            handed_in: Rc::default(),
+            settled: None,
+            listens: Rc::default(),
+        }
     }
 }
 
@@ -110,12 +117,15 @@ pub struct Ledger {
     /// The epoch of the last write.
     handed_in: Rc<Cell<u64>>,
     settled: Option<Recipient<Settled>>,
+    /// The opening of the database whose results that recipient gets.
+    listens: Rc<Cell<Option<RunNumber>>>,
 }
 
 impl Ledger {
     /// Sets the recipient of its write results; for [`Store::open`](super::Store::open).
     pub fn open(&mut self, settled: Recipient<Settled>) {
         self.settled = Some(settled);
+        self.listens = Rc::default();
     }
 
     /// The disk that it writes to; for [`Store::disk`](super::Store::disk).
@@ -160,6 +170,7 @@ impl Ledger {
     fn listen(&self, persister: &Persister) {
         if let Some(settled) = self.settled.clone() {
             persister.open_ledger(OpenLedger { owner: self.owner, settled });
+            self.listens.set(Some(persister.run()));
         }
     }
 
@@ -175,8 +186,11 @@ impl Ledger {
             Err(_) => None,
         };
         let persister = persister.ok_or("the database is closed and will not be opened again")?;
-        self.listen(&persister);
         let opening = persister.run();
+        // Who listens already goes on hearing of what is on its way to a sick disk.
+        if self.listens.get() != Some(opening) {
+            self.listen(&persister);
+        }
         self.used.replace(Some(persister));
         Ok(opening)
     }

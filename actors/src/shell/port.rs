@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actix::fut::wrap_future;
-use actix::{ActorContext, ActorFutureExt, AsyncContext, Context};
+use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, SpawnHandle};
 use callboard_machines::AskError;
 use futures_util::FutureExt;
 use tokio::task::AbortHandle;
@@ -48,6 +48,8 @@ pub(super) struct Environment<M: Machine, D, S> {
     pub(super) ending: EndingCell,
     pub(super) random: fastrand::Rng,
     pub(super) calls: HashMap<u64, AbortHandle>,
+    /// The load that is under way, or was the last one.
+    pub(super) loading: Option<SpawnHandle>,
     /// The subscribers by number, in the order in which they came.
     pub(super) readers: Readers<M>,
     pub(super) readers_ever: u64,
@@ -98,9 +100,13 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
             let crashed = |panic: Box<_>| Err(format!("the store crashed: {}", panic_message(&*panic)));
             loaded.unwrap_or_else(crashed)
         });
-        self.context.spawn(wrap_future(load).map(|loaded, shell: &mut Shell<M, D, S>, context| {
-            shell.handle_event(Event::Loaded(loaded), context);
-        }));
+        let loading =
+            self.context.spawn(wrap_future(load).map(|loaded, shell: &mut Shell<M, D, S>, context| {
+                shell.handle_event(Event::Loaded(loaded), context);
+            }));
+        if let Some(former) = self.environment.loading.replace(loading) {
+            self.context.cancel_future(former);
+        }
     }
 
     fn pause(&mut self, pause: Duration) {

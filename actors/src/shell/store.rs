@@ -7,7 +7,7 @@ use futures_util::future::LocalBoxFuture;
 use crate::kernel::{Machine, Never, Ticket, Written};
 use crate::persister::{Disk, Settled};
 
-/// The number of epochs reserved for each actor: one each time writes are lost or it is rebuilt.
+/// The number of epochs reserved for each actor: one each time its writes are lost or refused.
 const EPOCHS_EACH: u64 = 1 << 32;
 
 static ACTORS: AtomicU64 = AtomicU64::new(0);

@@ -335,3 +335,31 @@ fn a_write_of_the_last_life_that_a_sick_disk_holds_is_read_by_the_next_life() {
         assert_eq!(run.fixture.listed().await, listed);
     });
 }
+
+#[test]
+fn a_registry_that_crashes_on_a_full_disk_answers_at_once_with_all_that_it_knew_shell_1a() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        let disk = Disk::default();
+        let run = Run::on(disk.open(directory.path()).await.unwrap());
+        for id in ["a", "b", "c"] {
+            run.fixture.register(id, &[ZFS]).await;
+        }
+        disk.fail(Fault::Writes(Errno::NOSPC));
+        for id in ["c", "b"] {
+            run.fixture.deregister(id, &[ZFS]).await;
+            run.fixture.registry.drill(Drill::Crash).expect("it runs");
+            let listed = tokio::time::timeout(Duration::from_secs(60), run.fixture.listed());
+            let listed = listed.await.expect("it waits for no disk");
+            assert!(!listed.contains(&id.to_owned()), "{id} has left: {listed:?}");
+        }
+        assert_eq!(run.persister.depth(), 2, "nothing of it is on disk");
+        disk.mend();
+        sound(&run.persister).await;
+        run.fixture.register("d", &[ZFS]).await;
+        assert_eq!(run.persister.depth(), 0, "who listens has heard of all writes");
+        run.end().await;
+        let run = Run::on(disk.open(directory.path()).await.unwrap());
+        assert_eq!(run.fixture.listed().await, ["a", "d"]);
+    });
+}

@@ -189,6 +189,7 @@ fn shown(what: Happening) -> Shown {
         Happening::TakeInventory => Shown::Said("inventory"),
         Happening::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
         | Happening::DiskFull
+        | Happening::Disk(Some(_))
         | Happening::Load(false) => trouble("disk"),
         Happening::Checked(_) => Shown::Befalls("registry".to_owned(), Sign::News),
         Happening::Answer(_, behaviour) if behaviour != Behaviour::Well => trouble("instances"),
@@ -205,6 +206,8 @@ fn shown(what: Happening) -> Shown {
         // A crash shows when it comes; what arrives or is due, by what its actor does then.
         Happening::Settle(_, Outcome::Written)
         | Happening::Load(true)
+        | Happening::Disk(None)
+        | Happening::DiskLate
         | Happening::Wake
         | Happening::Feed
         | Happening::InventoryFeed
@@ -424,7 +427,7 @@ mod tests {
         run.happened(&at(1, Happening::DiskFull), &[]);
         let expected = [
             "the host is told to stop",
-            "disk Trouble: disk-full",
+            "disk Trouble: refuse-next-write",
             "the host is killed",
             "the host starts",
             "host → registry: list",

@@ -27,11 +27,13 @@ impl TasksDisk {
         self.writes.waiting()
     }
 
-    /// The image from which a machine is built.
+    /// The image from which a machine is built: what is on disk, and what waits for it as if it were there.
     pub(super) fn read(&mut self) -> TasksImage {
         let is_of_earlier_run = !std::mem::replace(&mut self.is_read, true);
         let returning = std::mem::take(&mut self.image.returning);
-        TasksImage { is_of_earlier_run, returning, ..self.image.clone() }
+        let mut image = TasksImage { is_of_earlier_run, returning, ..self.image.clone() };
+        self.writes.changes().for_each(|change| apply(&mut image, change.clone()));
+        image
     }
 
     /// The run of a task on disk.
@@ -42,12 +44,6 @@ impl TasksDisk {
     /// Whether it holds that this run has ended, or nothing of the run any more.
     pub(super) fn holds_end_of(&self, name: &AllocationId, run: &TaskId) -> bool {
         self.run(name).is_none_or(|held| held.id != *run || matches!(held.state, RunState::Over { .. }))
-    }
-
-    /// Whether the disk says that a task must not run.
-    pub(super) fn is_to_rest(&self, name: &AllocationId) -> bool {
-        let wanted = self.image.courses.get(name).and_then(|course| course.wanted);
-        matches!(wanted, Some(Wanted::Stopped | Wanted::Failed))
     }
 
     pub(super) fn has_held(&self, run: &TaskId) -> bool {
@@ -76,29 +72,41 @@ impl TasksDisk {
     }
 
     fn apply(&mut self, change: TasksChange) {
-        match change {
-            TasksChange::Course(name, course) => {
-                if let Some(Run { id, state: RunState::Started(_), .. }) = &course.run {
-                    self.held.insert(id.clone());
-                }
-                self.image.courses.insert(name, *course);
-            }
-            TasksChange::Log(name, log) => {
-                self.image.logs.insert(name, *log);
-            }
-            TasksChange::Returns(name) => {
-                self.image.returning.insert(name);
-            }
-            TasksChange::Forget(name) => {
-                self.image.courses.remove(&name);
-                self.image.logs.remove(&name);
-            }
-            TasksChange::KeepDriver(driver, kept) => {
-                self.image.drivers.insert(driver, *kept);
-            }
-            TasksChange::ForgetDriver(driver) => {
-                self.image.drivers.remove(&driver);
-            }
+        if let TasksChange::Course(_, course) = &change
+            && let Some(Run { id, state: RunState::Started(_), .. }) = &course.run
+        {
+            self.held.insert(id.clone());
+        }
+        apply(&mut self.image, change);
+    }
+}
+
+/// Whether it says that a task must not run.
+pub(super) fn is_to_rest(image: &TasksImage, name: &AllocationId) -> bool {
+    let wanted = image.courses.get(name).and_then(|course| course.wanted);
+    matches!(wanted, Some(Wanted::Stopped | Wanted::Failed))
+}
+
+fn apply(image: &mut TasksImage, change: TasksChange) {
+    match change {
+        TasksChange::Course(name, course) => {
+            image.courses.insert(name, *course);
+        }
+        TasksChange::Log(name, log) => {
+            image.logs.insert(name, *log);
+        }
+        TasksChange::Returns(name) => {
+            image.returning.insert(name);
+        }
+        TasksChange::Forget(name) => {
+            image.courses.remove(&name);
+            image.logs.remove(&name);
+        }
+        TasksChange::KeepDriver(driver, kept) => {
+            image.drivers.insert(driver, *kept);
+        }
+        TasksChange::ForgetDriver(driver) => {
+            image.drivers.remove(&driver);
         }
     }
 }

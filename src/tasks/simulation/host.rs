@@ -12,11 +12,11 @@ use callboard_simulation::{Law, Left, Outcome, Tamper, Verdict, Violation};
 
 use super::super::answers::Asked;
 use super::super::behaviour::TasksAnswer;
-use super::super::calls::{RunKey, Started, TasksCall, TasksOutcome, Trouble};
+use super::super::calls::{RunKey, Started, TasksCall, TasksImage, TasksOutcome, Trouble};
 use super::super::messages::*;
 use super::super::state::{RunState, Tasks, TasksOptions};
 use super::born::{Actor, actor, numbered, options};
-use super::disk::TasksDisk;
+use super::disk::{TasksDisk, is_to_rest};
 use super::event::TasksBounds;
 use super::ground::{Ground, Work};
 use super::laws::TasksLaws;
@@ -119,7 +119,7 @@ impl Host {
         if self.actor.is_loading() {
             let image = self.actor.books.read();
             if !image.is_of_earlier_run {
-                self.forget_second_chances();
+                self.forget_second_chances(&image);
             }
             self.actor.loaded(self.moment(now), image);
             self.carry(now);
@@ -128,9 +128,8 @@ impl Host {
 
     /// That a task stopped by an earlier run of the host starts again is only in the machine's memory until the start has
     /// begun: a machine that is rebuilt before leaves the task stopped.
-    fn forget_second_chances(&mut self) {
-        let books = &self.actor.books;
-        let names = self.names.iter().filter(|name| books.is_to_rest(name));
+    fn forget_second_chances(&mut self, image: &TasksImage) {
+        let names = self.names.iter().filter(|name| is_to_rest(image, name));
         self.wants.extend(names.map(|name| (name.clone(), None)).collect::<Vec<_>>());
     }
 

@@ -34,6 +34,10 @@ impl Machine for Writer {
         }
     }
 
+    fn reads_ahead() -> bool {
+        true
+    }
+
     fn view(&self) {}
 }
 
@@ -51,6 +55,7 @@ impl Terms<Writer> for Plain {
 #[derive(Default)]
 struct Paper {
     calls: Vec<&'static str>,
+    loads: usize,
     handed: Vec<(Ticket, &'static str)>,
 }
 
@@ -68,7 +73,9 @@ impl Port<Writer, Plain> for Paper {
         if change.starts_with("memory") { Written::Now } else { Written::Later }
     }
 
-    fn load(&mut self) {}
+    fn load(&mut self) {
+        self.loads += 1;
+    }
 
     fn pause(&mut self, _: Duration) {}
 
@@ -91,8 +98,8 @@ impl Port<Writer, Plain> for Paper {
     fn end(&mut self, _: Ending) {}
 }
 
-/// Two changes that need the disk are lost; the second of three that come after that needs none.
-fn lost() -> (Kernel<Writer, Plain>, Paper) {
+/// A machine that has just been built.
+fn begun() -> (Kernel<Writer, Plain>, Paper) {
     let limits = Limits {
         budget: RestartBudget::default(),
         rebuild_backoff: Backoff::default(),
@@ -102,6 +109,12 @@ fn lost() -> (Kernel<Writer, Plain>, Paper) {
     let (mut kernel, mut paper) = (Kernel::new((), limits, 0), Paper::default());
     kernel.begin(&mut paper);
     kernel.handle(Event::Loaded(Ok(())), &mut paper);
+    (kernel, paper)
+}
+
+/// Two changes that need the disk are lost; the second of three that come after that needs none.
+fn lost() -> (Kernel<Writer, Plain>, Paper) {
+    let (mut kernel, mut paper) = begun();
     kernel.handle(Event::Asked { ask: "first", asker: () }, &mut paper);
     let (Ticket { epoch, sequence: through }, _) = paper.handed.pop().expect("it was handed over");
     kernel.handle(Event::Settled { epoch, through, outcome: Err("the disk is full".to_owned()) }, &mut paper);
@@ -128,4 +141,30 @@ fn a_change_that_needs_no_disk_says_nothing_of_those_before_it_shell_1() {
         calls.push(std::mem::take(&mut paper.calls));
     }
     assert_eq!(calls, [vec!["first"], vec!["second", "memory"], vec!["third"]], "each behind its own");
+}
+
+#[test]
+fn an_actor_that_crashes_on_a_sick_disk_is_built_again_at_once_and_keeps_its_order_shell_1a() {
+    let (mut kernel, mut paper) = begun();
+    kernel.handle(Event::Asked { ask: "first", asker: () }, &mut paper);
+    kernel.handle(Event::Crash("a drill"), &mut paper);
+    assert_eq!(paper.loads, 1, "the disk is expected to answer soon");
+    kernel.handle(Event::Disk(Some("it hangs".to_owned())), &mut paper);
+    assert_eq!(paper.loads, 2, "what it has not taken is read as if it were there");
+    kernel.handle(Event::Loaded(Ok(())), &mut paper);
+    kernel.handle(Event::Asked { ask: "second", asker: () }, &mut paper);
+    kernel.handle(Event::Crash("a drill"), &mut paper);
+    assert_eq!(paper.loads, 3, "the disk is known to be sick");
+
+    // All of it is lost before it is read, as when the database ends: it is read again when it was handed over again.
+    let Ticket { epoch, sequence: through } = paper.handed.last().expect("it was handed over").0;
+    kernel.handle(Event::Settled { epoch, through, outcome: Err("the end".to_owned()) }, &mut paper);
+    kernel.handle(Event::Loaded(Ok(())), &mut paper);
+    assert!(kernel.machine().is_none(), "what was read may be without what was lost");
+    paper.handed.clear();
+    kernel.handle(Event::Woken, &mut paper);
+    let handed: Vec<_> = paper.handed.iter().map(|(_, change)| *change).collect();
+    assert_eq!((handed.as_slice(), paper.loads), (&["first", "second"][..], 4));
+    kernel.handle(Event::Loaded(Ok(())), &mut paper);
+    assert!(kernel.machine().is_some() && kernel.is_waiting());
 }

@@ -44,23 +44,26 @@ pub trait Machine: Sized + Debug + 'static {
 
     /// Whether the answer to this is a promise, which a crash must not take back: it leaves when everything that was persisted before
     /// is on disk. An answer that only tells what is known, or that something has ended, waits for no disk.
-    fn is_promise(ask: &Self::Ask) -> bool {
-        let _ = ask;
+    fn is_promise(_ask: &Self::Ask) -> bool {
         true
     }
 
     /// Whether a sick disk refuses this promise before the machine hears of it. Of other promises the machine hears, and their answer
     /// is refused if it would have to wait.
-    fn is_new_promise(&self, ask: &Self::Ask) -> bool {
-        let _ = ask;
+    fn is_new_promise(&self, _ask: &Self::Ask) -> bool {
         false
     }
 
     /// Whether this call is made only when everything that was persisted before is on disk. One that ends something, or that a crash
     /// takes back to nobody's harm, waits for no disk.
-    fn awaits_disk(call: &Self::Call) -> bool {
-        let _ = call;
+    fn awaits_disk(_call: &Self::Call) -> bool {
         true
+    }
+
+    /// Whether it may be built from what a sick disk has not taken yet, so that it lives on after a crash (SHELL-1A). One that acts on
+    /// what it reads as on something that is on disk waits until it is.
+    fn reads_ahead() -> bool {
+        false
     }
 
     /// How long it takes at most from now until it has ended, all its own limits included. Asked right after each step that took

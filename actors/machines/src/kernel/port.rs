@@ -260,7 +260,7 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// Hands a change to the store. Order is kept.
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written;
 
-    /// Has the store read; [`Event::Loaded`] follows. A panic in a store that is read is the port's to catch, and is a load that failed.
+    /// Has the store read, behind all that was handed to it; [`Event::Loaded`] follows, once for the last time that this was asked. A panic in a store that is read is the port's to catch, and is a load that failed.
     fn load(&mut self);
 
     /// Has the store left alone for so long; [`Event::Woken`] follows.

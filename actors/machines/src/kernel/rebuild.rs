@@ -61,6 +61,10 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Everything that is not on disk is lost, and will be handed over again in its order: what has left already, as that something
     /// has ended, is not taken back by a lost write. Whoever waits for a promise is answered.
     fn write_lost(&mut self, error: &str, port: &mut impl Port<M, T>) {
+        if self.is_loading() {
+            // What is being read may be without what was lost.
+            self.phase = Phase::Settling(AfterSettling::Load);
+        }
         self.failed_epoch = Some(self.ticket.epoch);
         self.ticket.epoch += 1;
         self.handed_through = self.promises.durable_through();
@@ -98,6 +102,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         let through = self.on_disk_through();
         if through > self.promises.durable_through() {
             self.settled(epoch, through, Ok(()), port);
+        } else {
+            self.go_on_if_settled(port);
         }
     }
 
@@ -111,6 +117,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         let mut behind = self.told.take_behind(self.ticket.sequence);
         behind.extend(self.promises.take_behind(self.ticket.sequence));
         self.abandon_life(AfterSettling::Pause, port);
+        self.ticket.epoch += 1;
         self.refuse(behind, error, port);
         self.flush(port);
         self.go_on_if_settled(port);
@@ -134,10 +141,12 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    /// Goes back to the store as soon as nothing is on its way there any more.
-    fn go_on_if_settled(&mut self, port: &mut impl Port<M, T>) {
+    /// Goes back to the store as soon as nothing is on its way there any more. A machine that reads ahead does not wait for a sick
+    /// disk: what was handed over is read as if it were there, and is on its way as before.
+    pub(super) fn go_on_if_settled(&mut self, port: &mut impl Port<M, T>) {
         let Phase::Settling(next) = self.phase else { return };
-        if self.is_waiting() {
+        let may_read_ahead = M::reads_ahead() && self.sick.is_some() && self.hands_again_at.is_none();
+        if self.is_waiting() && !may_read_ahead {
             return;
         }
         match next {
@@ -177,7 +186,6 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.calls.abandon();
         port.abandon_calls();
         self.timers.clear();
-        self.ticket.epoch += 1;
     }
 
     /// The store was read: the machine is built, resumes, and hears what waits.

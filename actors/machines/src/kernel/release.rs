@@ -57,6 +57,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         if !self.has_ended() {
             self.sick = sick;
             self.flush(port);
+            self.go_on_if_settled(port);
         }
     }
 

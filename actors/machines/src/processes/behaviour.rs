@@ -83,6 +83,11 @@ impl Machine for Processes {
         matches!(ask, ProcessesAsk::LaunchProcess(_))
     }
 
+    /// It looks at each process that it reads of, and a launch goes on when its record is on disk.
+    fn reads_ahead() -> bool {
+        true
+    }
+
     fn awaits_disk(call: &ProcessesCall) -> bool {
         matches!(call, ProcessesCall::AwaitDisk { .. })
     }

@@ -92,6 +92,11 @@ impl Machine for Registry {
         matches!(ask, RegistryAsk::Register(register) if !self.holds(register))
     }
 
+    /// What it restores is provisional, on disk or not.
+    fn reads_ahead() -> bool {
+        true
+    }
+
     fn awaits_disk(_: &CheckIdentity) -> bool {
         false
     }

@@ -43,11 +43,22 @@ impl ProcessesDisk {
         self.writes.waiting()
     }
 
-    /// What a machine is built from.
+    /// What a machine is built from: what is on disk, and what waits for it as if it were there.
     pub(super) fn read(&mut self) -> Vec<ProcessRecord> {
-        let rows = &self.rows;
-        self.stages.retain(|tag, _| rows.values().any(|record| record.tag == *tag));
-        self.records().cloned().collect()
+        let mut rows = self.rows.clone();
+        for change in self.writes.changes().cloned() {
+            match change {
+                ProcessesChange::Keep(records) => {
+                    rows.extend(records.into_iter().map(|record| (record.name.clone(), record)));
+                }
+                ProcessesChange::Forget(name) => {
+                    rows.remove(&name);
+                }
+            }
+        }
+        let on_disk = &self.rows;
+        self.stages.retain(|tag, _| on_disk.values().any(|record| record.tag == *tag));
+        rows.into_values().collect()
     }
 
     /// The records, by name.

@@ -24,6 +24,9 @@ impl ProcessesModel {
         let unanswered = self.unanswered().find(|asker| !self.launching.contains(asker));
         let left = self.ground.running().count();
         let what = match self.stopped {
+            None if self.owner.machine().is_none() => {
+                "the owner of the processes waits for it to be built again".to_owned()
+            }
             Some(_) if !self.owner.has_ended() => {
                 "told to stop, the owner of the processes goes on".to_owned()
             }

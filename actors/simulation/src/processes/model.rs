@@ -262,9 +262,11 @@ impl ProcessesModel {
     }
 
     /// The disk becomes sick, or is sound again.
-    pub(super) fn disk(&mut self, now: Timestamp, is_sick: bool) {
-        self.owner.disk(self.moment(now), is_sick);
-        self.carry(now);
+    pub(in super::super) fn disk(&mut self, now: Timestamp, is_sick: bool) {
+        if self.owner.is_sick() != is_sick && !self.owner.has_ended() {
+            self.owner.disk(self.moment(now), is_sick);
+            self.carry(now);
+        }
     }
 
     /// The next write is refused at once.

@@ -105,10 +105,18 @@ impl RegistryDisk {
         doubtful.into_iter().filter(|_| took_effect).for_each(|change| apply(&mut self.rows, change));
     }
 
+    /// What lies on it, and what waits for it as if it were there.
+    #[must_use]
+    pub fn rows_with_waiting(&self) -> Rows {
+        let mut rows = self.rows.clone();
+        self.writes.changes().for_each(|change| apply(&mut rows, change.clone()));
+        rows
+    }
+
     /// What a machine is built from.
     #[must_use]
     pub fn read(&self, now: Timestamp) -> Image {
-        let stored = self.rows.values().cloned().collect();
+        let stored = self.rows_with_waiting().into_values().collect();
         Image::of(stored, self.ceiling, self.run, now.since(self.begun))
     }
 

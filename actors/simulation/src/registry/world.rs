@@ -113,7 +113,7 @@ impl RegistryWorld {
         let now = self.now;
         let books = &mut self.registry.books;
         let image = books.read(now);
-        let (rows, run, begun) = (books.rows().clone(), books.run(), books.begun());
+        let (rows, run, begun) = (books.rows_with_waiting(), books.run(), books.begun());
         self.registry.witness.expect(rows, run, begun);
         self.registry.loaded(self.moment(), image);
     }
@@ -172,7 +172,15 @@ impl RegistryWorld {
     /// While its disk is sick nobody waits for a promise, and the registry ends when it is told to.
     fn look_at_the_sick_disk(&mut self) {
         self.promises.retain(|asker| self.unanswered.contains(asker));
-        if !self.registry.is_sick() || self.registry.machine().is_none() {
+        if !self.registry.is_sick() {
+            return;
+        }
+        if self.registry.machine().is_none() {
+            let is_on_its_way = self.registry.is_loading() || self.registry.pauses_until().is_some();
+            if !is_on_its_way && !self.registry.has_ended() {
+                let waits = || "the disk is sick, and the registry waits for it to be built again".to_owned();
+                self.verdict.violation(Law::Shell1a, waits);
+            }
             return;
         }
         if let Some(asker) = self.promises.first() {
@@ -242,8 +250,8 @@ impl World for RegistryWorld {
             if self.left.stops {
                 events.push(RegistryEvent::Stop);
             }
-            // Nothing can be read while a write is under way.
-            if self.registry.is_loading() && self.registry.books.waiting() == 0 {
+            // Nothing can be read while a write is under way, unless that is held for a sick disk.
+            if self.registry.is_loading() && (self.registry.books.waiting() == 0 || self.registry.is_sick()) {
                 events.push(RegistryEvent::Load);
             }
             if self.left.pauses > 0 && self.registry.next_timer().is_some()

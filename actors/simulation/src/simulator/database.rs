@@ -134,6 +134,10 @@ impl HostModel {
         if count == 0 || !database_model.may_go_on() || !database_model.is_write_next() {
             return;
         }
+        if !self.disk_takes() {
+            return;
+        }
+        let Some(database_model) = self.database_model() else { return };
         if let Some(Trouble { after, fault }) = trouble {
             database_model.fails_after(after, fault);
         }
@@ -204,7 +208,7 @@ impl HostModel {
 
     /// The registry reads its store, behind everything that it has written.
     fn load_database(&mut self, trouble: Option<Trouble>) {
-        if !self.registry.is_loading() {
+        if !self.registry.is_loading() || !self.disk_takes() {
             return;
         }
         self.finish_writes();
@@ -265,6 +269,9 @@ impl HostModel {
 
     /// The host stops in order: the database is closed behind everything that waits.
     pub(super) fn close_database(&mut self) {
+        if self.database.is_some() {
+            self.disk_becomes(None);
+        }
         self.open_database();
         self.finish_writes();
         if let Some(database_model) = self.database_model() {
@@ -274,6 +281,9 @@ impl HostModel {
     }
 
     fn kill_database(&mut self, count: usize, before: u64, reached: Reached) {
+        if self.database.is_some() {
+            self.disk_becomes(None);
+        }
         self.open_database();
         self.commit(count, Some(Trouble { after: before, fault: DiskFault::Broken }));
         if let Some(database) = &mut self.database {

@@ -8,6 +8,7 @@ use super::super::drivers::{Conduct, Order};
 use super::super::instances::Behaviour;
 use super::super::writes::Outcome;
 use super::database::DatabaseDoing;
+use super::disk::DiskTrouble;
 use super::processes::ProcessesDoing;
 use super::supervision::{FamilyDoing, write_family};
 use super::workloads::{WorkloadDoing, WorkloadsDoing, write_workload, write_workloads};
@@ -49,6 +50,10 @@ pub enum Happening {
     Settle(u32, Outcome),
     /// The next write will be refused at once.
     DiskFull,
+    /// The disk goes wrong for a while, or nothing is wrong with it any more.
+    Disk(Option<DiskTrouble>),
+    /// A commit has been under way for as long as one may be.
+    DiskLate,
     /// The registry's store is read; true if that works.
     Load(bool),
     /// The registry's pause is over.
@@ -184,7 +189,10 @@ impl fmt::Display for Happening {
             Self::Settle(count, Outcome::Written) => write!(f, "settle {count}"),
             Self::Settle(count, Outcome::Failed) => write!(f, "write-fails {count}"),
             Self::Settle(count, Outcome::FailedButWritten) => write!(f, "write-fails-but-is-there {count}"),
-            Self::DiskFull => f.write_str("disk-full"),
+            Self::DiskFull => f.write_str("refuse-next-write"),
+            Self::Disk(Some(trouble)) => write!(f, "disk {trouble}"),
+            Self::Disk(None) => f.write_str("disk sound"),
+            Self::DiskLate => f.write_str("disk late"),
             Self::Load(true) => f.write_str("load"),
             Self::Load(false) => f.write_str("load-fails"),
             Self::Wake => f.write_str("wake"),

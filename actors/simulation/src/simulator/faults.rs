@@ -22,6 +22,12 @@ pub enum Fault {
     Disk,
     /// The disk is full for a while.
     FullDisk,
+    /// The file system is read-only for a while.
+    ReadOnlyDisk,
+    /// The disk takes commits late for a while.
+    SlowDisk,
+    /// The disk does not answer for a while.
+    HangingDisk,
     /// Steps of machines crash, and instances fall.
     Crash,
     /// Processes end by themselves.
@@ -36,7 +42,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Slow,
         Self::Hang,
         Self::Lie,
@@ -45,6 +51,9 @@ impl Fault {
         Self::Fail,
         Self::Disk,
         Self::FullDisk,
+        Self::ReadOnlyDisk,
+        Self::SlowDisk,
+        Self::HangingDisk,
         Self::Crash,
         Self::Exit,
         Self::Stream,
@@ -64,6 +73,9 @@ impl Fault {
             Self::Fail => "fail",
             Self::Disk => "disk",
             Self::FullDisk => "full-disk",
+            Self::ReadOnlyDisk => "read-only-disk",
+            Self::SlowDisk => "slow-disk",
+            Self::HangingDisk => "hanging-disk",
             Self::Crash => "crash",
             Self::Exit => "exit",
             Self::Stream => "stream",
@@ -82,7 +94,7 @@ impl fmt::Display for Fault {
 /// A text that names no faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no fault; name some of slow, hang, lie, die, not-ready, fail, disk, full-disk, crash, exit, stream, kill-host, shutdown with commas between them, or all, or none"
+    "{0:?} is no fault; name some of slow, hang, lie, die, not-ready, fail, disk, full-disk, read-only-disk, slow-disk, hanging-disk, crash, exit, stream, kill-host, shutdown with commas between them, or all, or none"
 )]
 pub struct UnknownFault(
     /// What was given.

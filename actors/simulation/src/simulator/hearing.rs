@@ -52,6 +52,7 @@ impl HostModel {
                 Left::News(..) => {}
             }
         }
+        self.look_at_the_sick_disk();
     }
 
     /// The supervisor of the instances hears whether the registry took what it was told. False if somebody else asked.

@@ -26,6 +26,7 @@ use super::super::witness::Verdict;
 use super::Simulation;
 use super::chance::mixed;
 use super::database::Database;
+use super::disk::DiskTrouble;
 use super::drivers::{Wishes, drivers_model};
 use super::event::Happening;
 use super::inventory::new_inventory;
@@ -74,6 +75,8 @@ pub(super) struct HostModel {
     pub(super) wishes: Wishes,
     pub(super) owned: OwnedProcesses,
     pub(super) database: Option<Database>,
+    /// What is wrong with the disk.
+    pub(super) disk: Option<DiskTrouble>,
     pub(super) family: Family,
     pub(super) workloads: Workloads,
     pub(super) inventory_follow: Option<u64>,
@@ -87,6 +90,8 @@ pub(super) struct HostModel {
     pub(super) now: Timestamp,
     askers: u64,
     pub(super) unanswered: BTreeSet<u64>,
+    /// Who asked the registry what no disk may hold up.
+    pub(super) prompt: BTreeSet<u64>,
     steps_before: u64,
     pub(super) signals: Vec<Signal>,
     /// What came of the present event, if it is traced.
@@ -119,6 +124,7 @@ impl HostModel {
             wishes: Wishes::new(drivers),
             owned: OwnedProcesses::new(processes, tampers.processes),
             database: has_database.then(|| Database::new(tampers.database)),
+            disk: None,
             family: family(tampers.supervisors),
             inventory_follow: None,
             inventory_inbox: VecDeque::new(),
@@ -130,6 +136,7 @@ impl HostModel {
             now,
             askers: 0,
             unanswered: BTreeSet::new(),
+            prompt: BTreeSet::new(),
             steps_before: 0,
             signals: Vec::new(),
             trace: None,
@@ -195,6 +202,8 @@ impl HostModel {
         (self.inbox, self.is_owed) = (0, false);
         self.registry_calls.clear();
         self.unanswered.clear();
+        self.prompt.clear();
+        self.disk = None;
         self.signals.clear();
         self.curtain = Curtain::Down;
     }
@@ -234,8 +243,12 @@ impl HostModel {
                 self.violation(Law::S4, what);
             }
             self.close_database();
-            let written = self.registry.books.waiting();
-            self.fall(written, self.owned.model.waiting());
+            // What a sick disk has not taken by now is lost.
+            let [written, of_processes] = match self.disk {
+                None => [self.registry.books.waiting(), self.owned.model.waiting()],
+                Some(_) => [0, 0],
+            };
+            self.fall(written, of_processes);
             self.signals.push(Signal::Ready(Happening::Start));
         }
     }
@@ -260,18 +273,23 @@ impl HostModel {
 
     /// Asks the registry whatever becomes of the host, and gives the number under which it is answered.
     pub(super) fn question_registry<Q: Message<Registry>>(&mut self, message: Q) -> u64 {
-        self.askers += 2;
-        self.unanswered.insert(self.askers);
-        self.registry.ask(self.moment(), self.askers, message.into_ask());
-        self.askers
+        self.tell_registry_this(message.into_ask())
     }
 
     /// What the supervisor of the instances tells the registry.
     pub(super) fn instances_tell(&mut self, call: u64, ask: RegistryAsk) {
+        self.registry_calls.insert(self.askers + 2, call);
+        self.tell_registry_this(ask);
+    }
+
+    fn tell_registry_this(&mut self, ask: RegistryAsk) -> u64 {
         self.askers += 2;
         self.unanswered.insert(self.askers);
-        self.registry_calls.insert(self.askers, call);
+        if !Self::may_wait(&ask) {
+            self.prompt.insert(self.askers);
+        }
         self.registry.ask(self.moment(), self.askers, ask);
+        self.askers
     }
 
     pub(super) fn ask_instances<Q: Message<callboard_actors::instances::Instances>>(&mut self, message: Q) {

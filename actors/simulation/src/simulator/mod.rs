@@ -11,6 +11,7 @@
 
 mod chance;
 mod database;
+mod disk;
 mod drivers;
 mod event;
 mod faults;
@@ -28,6 +29,7 @@ mod workloads;
 
 pub use chance::Chance;
 pub use database::DatabaseDoing;
+pub use disk::DiskTrouble;
 pub use event::{DriverDoing, Event, Happening};
 pub use faults::{Fault, Faults, UnknownFault};
 pub use processes::{ProcessDoing, ProcessesDoing};

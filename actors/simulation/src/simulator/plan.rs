@@ -7,6 +7,7 @@ mod agenda;
 
 mod breakage;
 mod database;
+mod disk;
 mod drivers;
 mod processes;
 mod questions;
@@ -24,9 +25,11 @@ use self::drivers::DriverTurn;
 use super::super::writes::Outcome;
 use super::chance::Chance;
 use super::database::DatabaseDoing;
+use super::disk::DiskTrouble;
 use super::event::{DriverDoing, Event, Happening};
 use super::faults::{Fault, Faults};
 use super::host_model::{HostModel, Signal};
+use super::processes::ProcessesDoing;
 
 const fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
@@ -42,8 +45,8 @@ pub(super) struct Plan {
     latest_taken: u64,
     /// What is planned only once at a time, with its instant.
     once: BTreeMap<Once, Timestamp>,
-    /// Until when the disk is full.
-    full_until: Timestamp,
+    /// What is wrong with the disk, and until when.
+    disk: Option<(DiskTrouble, Timestamp)>,
     /// How often each fault was done, by its place.
     pub(super) done: [u64; Fault::ALL.len()],
     /// How often something came before what had set out earlier.
@@ -59,7 +62,7 @@ impl Plan {
             planned: 0,
             latest_taken: 0,
             once: BTreeMap::new(),
-            full_until: Timestamp::default(),
+            disk: None,
             done: [0; Fault::ALL.len()],
             overtaken: 0,
         };
@@ -103,7 +106,7 @@ impl Plan {
                 self.once.remove(&once);
             }
             if let Some(what) = self.decide(at, what, host_model) {
-                let what = if host_model.database.is_some() { self.in_database(at, what) } else { what };
+                let what = if host_model.database.is_some() { self.in_database(what) } else { what };
                 return Some(Event { at, what });
             }
         }
@@ -127,13 +130,16 @@ impl Plan {
 
     fn ready(&mut self, now: Timestamp, what: Happening) {
         let pause = match what {
-            Happening::Settle(..) => 500 + self.chance.below(4_000),
+            Happening::Settle(..) => 500 + self.chance.below(4_000) + self.commit_waits(),
             Happening::Load(_) => 100 + self.chance.below(2_000),
             Happening::Start => 100_000 + self.chance.below(3_000_000),
             Happening::Processes(doing) => self.pause_among_processes(doing),
             _ => 1 + self.chance.below(1_500),
         };
-        let at = now + micros(pause);
+        let mut at = now + micros(pause);
+        if matches!(what, Happening::Load(_) | Happening::Processes(ProcessesDoing::Load(_))) {
+            at = self.read_at(at);
+        }
         match what {
             Happening::Report(plugin) => self.add(at, Planned::Report(plugin)),
             Happening::Driver(driver, mail @ (DriverDoing::Mail | DriverDoing::EventorMail)) => {
@@ -187,6 +193,8 @@ impl Plan {
                 self.add(at + pause, Planned::Question);
                 Some(self.question(host_model))
             }
+            Planned::DiskSound => Some(self.disk_is_sound()),
+            Planned::DiskLate => Some(Happening::DiskLate),
             Planned::Break => {
                 let pause = micros(self.chance.below(2_000_000));
                 self.add(at + pause, Planned::Break);
@@ -198,13 +206,13 @@ impl Plan {
             Planned::Driver(driver, turn) => Some(self.turn_of_driver(at, driver, turn)),
             Planned::ProcessTurn(process) => Some(self.process_turn(at, process)),
             Planned::Family(turn) => self.turn_of_family(at, turn, host_model),
-            Planned::Of(once) => self.of_itself(at, once, host_model),
+            Planned::Of(once) => self.of_itself(once, host_model),
         }
     }
 
-    fn of_itself(&mut self, at: Timestamp, once: Once, host_model: &HostModel) -> Option<Happening> {
+    fn of_itself(&mut self, once: Once, host_model: &HostModel) -> Option<Happening> {
         match once {
-            Once::Settle => self.settle(at, host_model),
+            Once::Settle => self.settle(host_model),
             Once::Load => Some(Happening::Load(!self.does(Fault::Disk, 8))),
             Once::Feed => Some(Happening::Feed),
             Once::Endings => Some(Happening::Endings),
@@ -221,27 +229,26 @@ impl Plan {
             Once::Workloads(doing) => Some(Happening::Workloads(doing)),
             Once::DriversEndings => Some(Happening::DriversEndings),
             Once::Drivers => Some(Happening::DriversTimers),
-            Once::Processes(doing) => self.comes_of(at, doing, host_model),
+            Once::Processes(doing) => self.comes_of(doing, host_model),
             Once::Family(number, doing) => self.family_goes_on(number, doing, host_model),
             Once::Start => Some(Happening::Start),
             Once::Tell => Some(Happening::Database(DatabaseDoing::Tell)),
         }
     }
 
-    fn settle(&mut self, at: Timestamp, host_model: &HostModel) -> Option<Happening> {
-        let (count, outcome) = self.commit(at, host_model.registry.books.waiting())?;
+    fn settle(&mut self, host_model: &HostModel) -> Option<Happening> {
+        let (count, outcome) = self.commit(host_model.registry.books.waiting())?;
         Some(Happening::Settle(count, outcome))
     }
 
     /// How many of the writes that wait settle as one commit, and how.
-    fn commit(&mut self, at: Timestamp, waiting: usize) -> Option<(u32, Outcome)> {
+    fn commit(&mut self, waiting: usize) -> Option<(u32, Outcome)> {
         let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
         if waiting == 0 {
             return None;
         }
-        let is_full = at < self.full_until;
-        let outcome = if is_full || self.does(Fault::Disk, 60) {
-            if !is_full && self.chance.once_in(3) { Outcome::FailedButWritten } else { Outcome::Failed }
+        let outcome = if self.does(Fault::Disk, 60) {
+            if self.chance.once_in(3) { Outcome::FailedButWritten } else { Outcome::Failed }
         } else {
             Outcome::Written
         };
@@ -252,5 +259,6 @@ impl Plan {
     /// The host is gone: what was planned of its actors will find nobody.
     pub(super) fn forget_the_host(&mut self) {
         self.once.clear();
+        self.disk = None;
     }
 }

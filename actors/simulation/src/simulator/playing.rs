@@ -15,6 +15,7 @@ use super::super::search::Play;
 use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
 use super::database::DatabaseDoing;
+use super::disk::DiskTrouble;
 use super::event::{Event, Happening};
 use super::host_model::{Curtain, HostModel, Signal};
 
@@ -59,6 +60,8 @@ impl HostModel {
                 self.registry.books.refuse_next();
                 self.owned.model.refuse_next();
             }
+            Happening::Disk(trouble) => self.disk_becomes(trouble),
+            Happening::DiskLate => self.disk_is_late(),
             Happening::Load(is_read) => self.load(is_read),
             Happening::Wake => self.wake(),
             Happening::Checked(is_proven) => self.checked(is_proven),
@@ -148,7 +151,14 @@ impl HostModel {
             self.database_does(DatabaseDoing::Tell);
             return;
         }
-        self.registry_disk(outcome != Outcome::Written);
+        if !self.disk_takes() {
+            return;
+        }
+        if outcome == Outcome::Written {
+            self.disk_has_taken();
+        } else {
+            self.registry_disk(true);
+        }
         let moment = self.moment();
         if let Some(settled) = self.registry.books.settle(count as usize, outcome) {
             self.registry.settled(moment, settled);
@@ -172,9 +182,12 @@ impl HostModel {
             self.database_does(DatabaseDoing::Load(None));
             return;
         }
+        if self.disk == Some(DiskTrouble::Hangs) {
+            return;
+        }
         let moment = self.moment();
         let waiting = u32::try_from(self.registry.books.waiting()).unwrap_or(u32::MAX);
-        if waiting > 0 {
+        if waiting > 0 && !self.registry.is_sick() {
             self.settle_writes(waiting, Outcome::Written);
         }
         if !is_read {
@@ -183,7 +196,7 @@ impl HostModel {
         }
         let books = &mut self.registry.books;
         let image = books.read(moment.now);
-        let (rows, run, begun) = (books.rows().clone(), books.run(), books.begun());
+        let (rows, run, begun) = (books.rows_with_waiting(), books.run(), books.begun());
         self.registry.witness.expect(rows, run, begun);
         self.registry.loaded(moment, image);
     }
@@ -319,8 +332,8 @@ impl HostModel {
     /// A second in which all is well.
     fn calm_down(&mut self) -> Result<(), Violation> {
         let at = self.now + Duration::from_secs(1);
-        let mut events =
-            vec![Happening::Load(true), Happening::Wake, Happening::Settle(u32::MAX, Outcome::Written)];
+        let mut events = vec![Happening::Disk(None), Happening::Load(true), Happening::Wake];
+        events.push(Happening::Settle(u32::MAX, Outcome::Written));
         events.extend([Happening::RegistryTimers, Happening::InstancesTimers, Happening::InventoryTimers]);
         events.extend([Happening::Feed, Happening::Endings, Happening::InventoryFeed]);
         for what in events {

@@ -15,6 +15,7 @@ use callboard_actors::shell::StopMode;
 use super::super::processes::ProcessesModel;
 use super::super::tamper::Tamper;
 use super::super::writes::Outcome;
+use super::disk::DiskTrouble;
 use super::event::Happening;
 use super::host_model::{Curtain, HostModel, Signal};
 
@@ -78,13 +79,23 @@ impl HostModel {
             ProcessesDoing::Process(number, doing) => self.process_does(number, doing),
             ProcessesDoing::Endings => model.deliver_endings(now),
             ProcessesDoing::Sweep(is_done) => model.sweep(now, is_done),
-            ProcessesDoing::Settle(count, outcome) => model.settle(now, count as usize, outcome),
+            ProcessesDoing::Settle(count, outcome) => self.settle_processes(count, outcome),
+            ProcessesDoing::Load(true) if self.disk == Some(DiskTrouble::Hangs) => {}
             ProcessesDoing::Load(true) => model.load(now),
             ProcessesDoing::Load(false) => model.load_fails(now),
             ProcessesDoing::Timers => model.time_passes(now),
             ProcessesDoing::Crash => model.crash(),
         }
         self.plan_processes();
+    }
+
+    fn settle_processes(&mut self, count: u32, outcome: Outcome) {
+        if self.disk_takes() {
+            self.owned.model.settle(self.now, count as usize, outcome);
+            if outcome == Outcome::Written {
+                self.disk_has_taken();
+            }
+        }
     }
 
     fn process_does(&mut self, number: u32, doing: ProcessDoing) {

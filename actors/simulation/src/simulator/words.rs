@@ -9,6 +9,7 @@ use super::super::drivers::{Conduct, Order};
 use super::super::writes::Outcome;
 use super::Simulation;
 use super::database::DatabaseDoing;
+use super::disk::DiskTrouble;
 use super::drivers::is_unnumbered;
 use super::event::{DriverDoing, Event, Happening, plugin_text};
 use super::processes::{ProcessDoing, ProcessesDoing};
@@ -138,8 +139,10 @@ impl Teller {
             Happening::Check(plugin) => line(format!("check {}", plugin_text(plugin))),
             Happening::AwaitRetired(who) => line(format!("retired a{who}")),
             Happening::TakeInventory => line("inventory".to_owned()),
-            Happening::DiskFull => line("disk full".to_owned()),
-            Happening::Wake => line("disk mended".to_owned()),
+            Happening::Disk(Some(trouble @ (DiskTrouble::Full | DiskTrouble::ReadOnly))) => {
+                line(format!("disk {trouble}"))
+            }
+            Happening::Disk(None) => line("disk mended".to_owned()),
             Happening::CrashRegistry => line("crash registry".to_owned()),
             Happening::CrashInstances => line("crash instances".to_owned()),
             Happening::CrashInventory => line("crash inventory".to_owned()),
@@ -164,7 +167,8 @@ impl Teller {
             Happening::Workload(who, doing) => self.say_of_workload(who, doing),
             Happening::Workloads(WorkloadsDoing::Crash) => line("crash allocations".to_owned()),
             Happening::Workloads(WorkloadsDoing::Fall) => line("end allocations".to_owned()),
-            Happening::Settle(_, Outcome::Written)
+            Happening::Wake
+            | Happening::Settle(_, Outcome::Written)
             | Happening::Load(true)
             | Happening::Checked(true)
             | Happening::Feed
@@ -179,7 +183,10 @@ impl Teller {
             | Happening::Workloads(WorkloadsDoing::Endings | WorkloadsDoing::Due)
             | Happening::DriversEndings
             | Happening::DriversTimers => Saying::OfItself,
-            Happening::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
+            Happening::DiskFull
+            | Happening::Disk(Some(DiskTrouble::Slow | DiskTrouble::Hangs))
+            | Happening::DiskLate
+            | Happening::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
             | Happening::Load(false)
             | Happening::Checked(false)
             | Happening::Answer(..)

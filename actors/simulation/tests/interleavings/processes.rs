@@ -49,6 +49,8 @@ fn every_order_of_crashes_failed_writes_and_a_stop_keeps_records_and_processes_t
 fn every_order_with_a_sick_disk_holds_up_launches_and_ends_processes_shell_1a() {
     let sick = ProcessesBounds { sicknesses: 1, orders: 1, exits: 1, ..LAUNCHED };
     holds("processes on a sick disk", sick, ProcessesBounds { launches: 2, ..sick });
+    let crashes = ProcessesBounds { sicknesses: 1, crashes: 1, orders: 1, ..LAUNCHED };
+    holds("the owner crashes on a sick disk", crashes, ProcessesBounds { exits: 1, failures: 1, ..crashes });
     let stops = ProcessesBounds { sicknesses: 1, stops: EITHER, ..LAUNCHED };
     holds("a host of processes stops on a sick disk", stops, ProcessesBounds { exits: 1, falls: 1, ..stops });
     let killed = ProcessesBounds { sicknesses: 1, kills: 1, ..LAUNCHED };

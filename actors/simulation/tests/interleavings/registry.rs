@@ -121,6 +121,9 @@ fn every_order_with_a_sick_disk_refuses_promises_and_holds_up_nothing_else_shell
     holds("a sick disk", small, RegistryBounds { sicknesses: 2, reports: 2, renewals: 1, ..BRIEF });
     let small = RegistryBounds { sicknesses: 1, stops: true, waits: 1, ..BRIEF };
     holds("a sick disk at a stop", small, RegistryBounds { failures: 1, crashes: 1, ..small });
+    let small = RegistryBounds { sicknesses: 1, crashes: 1, ..BRIEF };
+    let whole = RegistryBounds { failures: 1, waits: 1, reports: 1, ..small };
+    holds("a crash on a sick disk", small, whole);
     let small = RegistryBounds { sicknesses: 1, restarts: 1, ..BRIEF };
     holds("a sick disk and a killed host", small, RegistryBounds { reports: 1, pauses: 1, ..small });
 }

@@ -19,6 +19,10 @@ pub(super) enum Planned {
     Question,
     /// Something breaks.
     Break,
+    /// Nothing is wrong with the disk any more.
+    DiskSound,
+    /// A commit that was under way when something became wrong with the disk has had its time.
+    DiskLate,
     /// What is planned only once at a time.
     Of(Once),
     /// A report of a plugin's instance arrives.

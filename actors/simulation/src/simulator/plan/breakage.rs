@@ -7,7 +7,7 @@ use super::super::event::{DriverDoing, Happening};
 use super::super::faults::Fault;
 use super::super::host_model::{Curtain, HostModel};
 use super::super::supervision::FamilyDoing;
-use super::{Plan, micros};
+use super::Plan;
 
 impl Plan {
     /// How a plugin meets a call. Each way of meeting it badly is a fault of its own.
@@ -45,8 +45,10 @@ impl Plan {
         if let Some(death) = self.workload_dies(host_model) {
             return Some(death);
         }
-        if self.does(Fault::FullDisk, 20) {
-            self.full_until = at + micros(self.chance.below(3_000_000));
+        if let Some(breaks) = self.disk_breaks(at) {
+            return Some(breaks);
+        }
+        if self.does(Fault::Disk, 20) {
             return Some(Happening::DiskFull);
         }
         if self.does(Fault::Crash, 3) {

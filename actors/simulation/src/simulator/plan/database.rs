@@ -1,7 +1,6 @@
 //! What happens to a database, where there is one, in the place of what happens to rows.
 
 use callboard_actors::persister::{DiskFault, Reached};
-use callboard_actors::vocabulary::Timestamp;
 
 use super::super::super::database::Trouble;
 use super::super::super::writes::Outcome;
@@ -14,14 +13,14 @@ const CHANGES: u64 = 14;
 
 impl Plan {
     /// The same, as it happens to a real database: a failure has a cause, and a host is killed at some change of the disk.
-    pub(super) fn in_database(&mut self, at: Timestamp, what: Happening) -> Happening {
+    pub(super) fn in_database(&mut self, what: Happening) -> Happening {
         Happening::Database(match what {
             Happening::Settle(count, Outcome::Written) => DatabaseDoing::Commit(count, None),
             Happening::Settle(count, Outcome::Failed | Outcome::FailedButWritten) => {
-                DatabaseDoing::Commit(count, Some(self.trouble(at)))
+                DatabaseDoing::Commit(count, Some(self.trouble()))
             }
             Happening::Load(true) => DatabaseDoing::Load(None),
-            Happening::Load(false) => DatabaseDoing::Load(Some(self.trouble(at))),
+            Happening::Load(false) => DatabaseDoing::Load(Some(self.trouble())),
             Happening::KillHost(committing, of_processes) => {
                 let change = self.chance.below(CHANGES);
                 DatabaseDoing::Kill { committing, of_processes, change, reached: self.reached() }
@@ -30,15 +29,10 @@ impl Plan {
         })
     }
 
-    fn trouble(&mut self, at: Timestamp) -> Trouble {
+    fn trouble(&mut self) -> Trouble {
         let fault =
             self.chance.one_of(&[DiskFault::Full, DiskFault::ReadOnly, DiskFault::Broken, DiskFault::Syncs]);
-        let after = self.chance.below(CHANGES);
-        if at < self.full_until {
-            Trouble { after: 0, fault: DiskFault::Full }
-        } else {
-            Trouble { after, fault }
-        }
+        Trouble { after: self.chance.below(CHANGES), fault }
     }
 
     /// A host is killed alone as often as its machine falls.

@@ -37,7 +37,7 @@ impl Plan {
                 1_000_000 + self.chance.below(9_000_000)
             }
             ProcessesDoing::Process(_, ProcessDoing::Act) => 500 + self.chance.below(40_000),
-            ProcessesDoing::Settle(..) => 500 + self.chance.below(4_000),
+            ProcessesDoing::Settle(..) => 500 + self.chance.below(4_000) + self.commit_waits(),
             ProcessesDoing::Sweep(_) => 1_000 + self.chance.below(50_000),
             ProcessesDoing::Process(..)
             | ProcessesDoing::Endings
@@ -48,18 +48,13 @@ impl Plan {
     }
 
     /// What comes of what happens of itself.
-    pub(super) fn comes_of(
-        &mut self,
-        at: Timestamp,
-        doing: ProcessesDoing,
-        host_model: &HostModel,
-    ) -> Option<Happening> {
+    pub(super) fn comes_of(&mut self, doing: ProcessesDoing, host_model: &HostModel) -> Option<Happening> {
         let doing = match doing {
             ProcessesDoing::Process(number, ProcessDoing::Act) if self.does(Fault::Fail, 40) => {
                 ProcessesDoing::Process(number, ProcessDoing::Fail)
             }
             ProcessesDoing::Settle(..) => {
-                let (count, outcome) = self.commit(at, host_model.owned.model.waiting())?;
+                let (count, outcome) = self.commit(host_model.owned.model.waiting())?;
                 ProcessesDoing::Settle(count, outcome)
             }
             ProcessesDoing::Sweep(_) => ProcessesDoing::Sweep(!self.does(Fault::Fail, 8)),

@@ -1,0 +1,105 @@
+//! The disk below a simulated host, as it goes wrong for a while: it takes no commit, or late, or does not answer.
+//!
+//! The registry and the owner of the processes share it. Whatever it does, only promises wait for it (SHELL-1A): questions have their
+//! answers, what crashes is built again, and who is told to stop ends.
+
+use std::fmt;
+
+use callboard_actors::registry::RegistryAsk;
+
+use super::super::law::Law;
+use super::host_model::{Curtain, HostModel};
+
+/// What is wrong with a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DiskTrouble {
+    /// It refuses each commit at once, for want of room.
+    Full,
+    /// It refuses each commit at once, since its file system became read-only.
+    ReadOnly,
+    /// It takes commits late.
+    Slow,
+    /// No commit and no read comes back.
+    Hangs,
+}
+
+impl fmt::Display for DiskTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "full",
+            Self::ReadOnly => "read-only",
+            Self::Slow => "slow",
+            Self::Hangs => "hanging",
+        })
+    }
+}
+
+impl HostModel {
+    /// Something becomes wrong with the disk, or nothing is wrong with it any more.
+    pub(super) fn disk_becomes(&mut self, trouble: Option<DiskTrouble>) {
+        self.disk = trouble;
+        if trouble.is_none() {
+            self.tell_of_disk(false);
+        }
+    }
+
+    /// A commit has been under way for as long as one may be.
+    pub(super) fn disk_is_late(&mut self) {
+        let is_under_way = self.registry.books.waiting() > 0 || self.owned.model.waiting() > 0;
+        if is_under_way && matches!(self.disk, Some(DiskTrouble::Slow | DiskTrouble::Hangs)) {
+            self.tell_of_disk(true);
+        }
+    }
+
+    /// Whether the disk takes a commit now. If it refuses, everyone hears of it.
+    pub(super) fn disk_takes(&mut self) -> bool {
+        match self.disk {
+            None | Some(DiskTrouble::Slow) => true,
+            Some(DiskTrouble::Hangs) => false,
+            Some(DiskTrouble::Full | DiskTrouble::ReadOnly) => {
+                self.tell_of_disk(true);
+                false
+            }
+        }
+    }
+
+    /// A commit is on disk.
+    pub(super) fn disk_has_taken(&mut self) {
+        self.tell_of_disk(false);
+    }
+
+    fn tell_of_disk(&mut self, is_sick: bool) {
+        self.registry_disk(is_sick);
+        self.owned.model.disk(self.now, is_sick);
+    }
+
+    /// Whether a sick disk may hold up the answer to this.
+    pub(super) const fn may_wait(ask: &RegistryAsk) -> bool {
+        matches!(ask, RegistryAsk::WaitForPlugin(_))
+    }
+
+    /// While its disk is sick the registry lives, answers whoever asks, and ends when it is told to. With a database in the place of
+    /// rows it is read when the disk is sound.
+    pub(super) fn look_at_the_sick_disk(&mut self) {
+        if !self.registry.is_sick() || self.registry.has_ended() || self.database.is_some() {
+            return;
+        }
+        if self.registry.machine().is_none() {
+            if !self.registry.is_loading() && self.registry.pauses_until().is_none() {
+                let waits = "the disk is sick, and the registry waits for it to be built again";
+                self.violation(Law::Shell1a, waits.to_owned());
+            }
+            return;
+        }
+        let waits = |asker: &&u64| self.unanswered.contains(asker);
+        if let Some(asker) = self.prompt.iter().find(waits) {
+            let waits = format!("the disk is sick, and question {asker} waits for it");
+            self.violation(Law::Shell1a, waits);
+        }
+        if self.curtain == Curtain::Fallen {
+            self.violation(Law::Shell1a, "the disk is sick, and the registry does not end".to_owned());
+        }
+        let unanswered = &self.unanswered;
+        self.prompt.retain(|asker| unanswered.contains(asker));
+    }
+}

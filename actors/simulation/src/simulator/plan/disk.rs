@@ -1,0 +1,63 @@
+//! What goes wrong with the disk for a while, and how long things take on it meanwhile.
+
+use std::time::Duration;
+
+use callboard_actors::persister::WRITE_DEADLINE;
+use callboard_actors::vocabulary::Timestamp;
+
+use super::super::disk::DiskTrouble;
+use super::super::event::Happening;
+use super::super::faults::Fault;
+use super::agenda::Planned;
+use super::{Plan, micros};
+
+/// The ways in which it goes wrong.
+const WAYS: [(Fault, DiskTrouble); 4] = [
+    (Fault::FullDisk, DiskTrouble::Full),
+    (Fault::ReadOnlyDisk, DiskTrouble::ReadOnly),
+    (Fault::SlowDisk, DiskTrouble::Slow),
+    (Fault::HangingDisk, DiskTrouble::Hangs),
+];
+/// How often it goes wrong in each way: once in so many times that something breaks.
+const ONCE_IN: u64 = 30;
+/// How long it stays so at most, in microseconds.
+const LONGEST: u64 = 15_000_000;
+/// How long a disk that refuses is left alone, in microseconds.
+const LEFT_ALONE: u64 = 100_000;
+
+impl Plan {
+    /// The disk goes wrong, if nothing is wrong with it.
+    pub(super) fn disk_breaks(&mut self, at: Timestamp) -> Option<Happening> {
+        if self.disk.is_some() {
+            return None;
+        }
+        let (_, trouble) = WAYS.into_iter().find(|(fault, _)| self.does(*fault, ONCE_IN))?;
+        let until = at + micros(1 + self.chance.below(LONGEST));
+        self.disk = Some((trouble, until));
+        self.add(until, Planned::DiskSound);
+        self.add(at + WRITE_DEADLINE, Planned::DiskLate);
+        Some(Happening::Disk(Some(trouble)))
+    }
+
+    pub(super) const fn disk_is_sound(&mut self) -> Happening {
+        self.disk = None;
+        Happening::Disk(None)
+    }
+
+    /// How much longer a commit takes than on a sound disk, in microseconds.
+    pub(super) fn commit_waits(&mut self) -> u64 {
+        match self.disk {
+            None => 0,
+            Some((DiskTrouble::Slow, _)) => self.chance.below(2 * LONGEST / 5),
+            Some(_) => LEFT_ALONE,
+        }
+    }
+
+    /// When a read comes back that would on a sound disk.
+    pub(super) fn read_at(&self, at: Timestamp) -> Timestamp {
+        match self.disk {
+            Some((DiskTrouble::Hangs, until)) => at.max(until + Duration::from_micros(1)),
+            _ => at,
+        }
+    }
+}
