@@ -4,11 +4,15 @@
 #[allow(dead_code, reason = "only what starts plugins is used here")]
 mod stage;
 
+#[path = "../program/mod.rs"]
+mod program;
+
 mod exam;
 mod orchestrator;
 
 mod broken;
 mod heeded;
+mod host;
 
 mod arguments;
 

@@ -10,6 +10,7 @@ use crate::vocabulary::{ControllerCapability, Expansion, NodeCapability, PluginC
 
 mod endings;
 mod fields;
+mod lives;
 mod orders;
 mod repeats;
 
