@@ -56,9 +56,6 @@ mod output;
 #[cfg(feature = "plugin")]
 pub mod plugin;
 
-#[cfg(all(test, feature = "cli"))]
-mod stage;
-
 #[cfg(all(feature = "cli", any(test, fuzzing)))]
 pub mod fuzzing;
 

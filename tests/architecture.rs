@@ -30,6 +30,7 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
     ("allocations", &["vocabulary", "kernel", "allocation"]),
     ("volume", &["vocabulary", "kernel", "csi", "mounts"]),
+    ("agent", &["vocabulary", "kernel", "process", "instances", "allocation", "allocations"]),
 ];
 
 /// Within `actors/src`: each folder, and the folders it may import. The folder of a shell includes that of its machine, which has the
@@ -177,11 +178,6 @@ const PURE: &[&str] = &[
     "src/plugin/events/journal.rs",
     "src/plugin/events/position.rs",
     "src/plugin/schema.rs",
-    "src/agent/messages.rs",
-    "src/agent/state.rs",
-    "src/agent/behaviour.rs",
-    "src/agent/task.rs",
-    "src/agent/stopping.rs",
     "src/tasks/messages.rs",
     "src/tasks/answers.rs",
     "src/tasks/state.rs",
@@ -265,7 +261,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("actors/machines", &[]),
     ("actors", &["callboard-machines", "callboard-proto"]),
     ("actors/simulation", &["callboard-actors", "callboard-machines"]),
-    ("", &["callboard-proto", "callboard-actors", "callboard-simulation"]),
+    ("", &["callboard-proto", "callboard-machines", "callboard-actors", "callboard-simulation"]),
 ];
 
 /// The production code of all crates.

@@ -4,7 +4,7 @@
 
 mod unwinding;
 
-pub use callboard_machines::{conversation, examiner, kernel, vocabulary};
+pub use callboard_machines::{agent, conversation, examiner, kernel, vocabulary};
 
 #[cfg(test)]
 use callboard_machines::stage;

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use callboard_actors::agent::{
+    Agent, AgentCall, AgentNews, AgentOptions, AgentOutcome, Answered, LaunchOrder, TaskPhase, TaskReport,
+};
 use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
@@ -16,8 +19,6 @@ use futures_util::future::LocalBoxFuture;
 
 use super::held::{self, Held};
 use super::memory::{AgentMemory, Endings};
-use super::messages::{AgentNews, TaskPhase, TaskReport};
-use super::state::{Agent, AgentCall, AgentOptions, AgentOutcome, Answered, LaunchOrder};
 use crate::config::process_name;
 use crate::process::{Binder, LogSpec, ProcessSpec, launch};
 

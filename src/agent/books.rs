@@ -1,5 +1,6 @@
 //! The books as they are kept in production: by the allocations of the host.
 
+use callboard_actors::agent::Answered;
 use callboard_actors::allocations::{
     AdoptAllocation, AllocationSpec, AllocationStopped, Allocations, AllocationsNews, AllocationsView,
     PrepareAllocation, PrepareError, StopAllocation, TaskContext, TaskExited, TaskStarted, UnknownAllocation,
@@ -10,7 +11,6 @@ use callboard_actors::vocabulary::AllocationId;
 use futures_util::future::LocalBoxFuture;
 
 use super::actor::Books;
-use super::state::Answered;
 
 /// Speaks to the allocations and the instances of a host.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::rc::Weak;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_actors::agent::{LaunchOrder, RETRY_PAUSE};
 use callboard_actors::process::{
     EndedBy, Executable, Exit, LaunchError, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag,
     STOP_GRACE,
@@ -17,8 +18,6 @@ use callboard_actors::vocabulary::AllocationId;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::behaviour::RETRY_PAUSE;
-use super::state::LaunchOrder;
 use crate::config::{PROCESS_PREFIX, process_name};
 use crate::process::{Process, ProcessEnding, ProcessExit};
 

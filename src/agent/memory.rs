@@ -7,6 +7,9 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use actix::Recipient;
+use callboard_actors::agent::{
+    AFTER_KILL, Agent, AllocationConfig, Ended, Living, Memory, left_running, not_ended,
+};
 use callboard_actors::persister::Settled;
 use callboard_actors::process::{EndedBy, Launched, ProcessName, TaskProcesses};
 use callboard_actors::processes::Processes as ProcessOwner;
@@ -17,9 +20,6 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::held::{End, Held, Surviving, recall};
-use super::state::{Agent, Ended, Living, Memory, Wanted};
-use super::stopping::{AFTER_KILL, left_running, not_ended};
-use crate::config::AllocationConfig;
 use crate::process::ProcessExit;
 
 type Processes = RefCell<BTreeMap<AllocationId, (Attempt, Held)>>;
@@ -58,7 +58,7 @@ impl AgentMemory {
 
     /// The store of the next life.
     pub(super) fn remembered(&self) -> Remembered {
-        begin_life(&mut self.decided.borrow_mut());
+        self.decided.borrow_mut().values_mut().for_each(Memory::begin_life);
         Remembered(Rc::clone(&self.decided))
     }
 
@@ -181,13 +181,6 @@ fn forget(processes: &Weak<Processes>, allocation: &AllocationId, attempt: Attem
         if processes.get(allocation).is_some_and(|(held, _)| *held == attempt) {
             processes.remove(allocation);
         }
-    }
-}
-
-/// What the last life left is to run again.
-pub(super) fn begin_life(decided: &mut BTreeMap<AllocationId, Memory>) {
-    for memory in decided.values_mut().filter(|memory| memory.wanted == Some(Wanted::Left)) {
-        memory.wanted = Some(Wanted::Returning);
     }
 }
 

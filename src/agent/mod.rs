@@ -1,44 +1,5 @@
-//! The agent of `callboard run`: a host's own actor, which runs the plugin processes of its configuration as tasks.
-//!
-//! It is a machine on the shell like all others, and an example of a host that follows the rules: prepare, launch, say that it
-//! runs, say that it ended, deregister first and end the process then (A1 to A4, SHD-04).
-//!
-//! A task's life:
-//!
-//! ```text
-//!             StartTask                 prepared              born
-//!   stopped ────────────► preparing ────────────► launching ───────► running ◄── picked up after a crash of the agent
-//!     ▲                      ▲  │ refused             │ not born      │  │  │
-//!     │                      │  ▼                     ▼    its process │  │  │ StopTask
-//!     │            after a   │ ┌────────────────────────────┐  ended   │  │  ▼
-//!     │            pause     └─┤ waiting  ◄── reporting ◄───────────────┘  │ withdrawing: deregistered, directories removed
-//!     │                        └──────┬────────── ▲ ────────┘             │  │
-//!     │                    budget     │           └── ending ◄────────────┘  ▼ restart requested (A2)
-//!     │                    spent      ▼                         ending: SIGTERM, grace, SIGKILL
-//!     │                    failed ◄── withdrawing                        │
-//!     └──────────────────────────────────────────────────────────────────┘
-//! ```
-//!
-//! What holds:
-//!
-//! - A task has at most one process, and a new one is born only after the old one was reaped.
-//! - A process that survives the host goes on when the host detaches or is killed. The next run surveys it, once it is proven
-//!   (PRC-01), and its allocation is adopted (A2).
-//! - Whoever stops a task has the last word: what is under way comes back, sees what is wanted now, and goes down.
-//! - A restart is charged to the budget whatever its cause; when it is spent the task has failed, and says why.
-//! - A replacement stops the old allocation only after the new one was healthy for the whole time that was asked for, and stops the
-//!   new one only while the old one runs and is healthy (F16). After a crash of the machine it begins anew; then the new one runs
-//!   already, so it is kept if it is not healthy.
-//! - After a crash of its machine the agent surveys its processes and goes on with them; what was decided is remembered.
-
-mod messages;
-
-mod behaviour;
-mod replace;
-mod stopping;
-mod task;
-
-mod state;
+//! Runs the [machine of the agent](callboard_actors::agent) of `callboard run`: launches the plugin processes of the configuration,
+//! holds them from one life of the agent to the next, and talks to the allocations.
 
 mod actor;
 mod books;
@@ -46,18 +7,11 @@ mod held;
 mod memory;
 mod part;
 
-#[cfg(test)]
-mod scripts;
-
 pub mod simulation;
 
 pub use actor::{Books, ProcessHome, start};
-pub use behaviour::{AgentAnswer, AgentAsk};
 pub use books::HostBooks;
+pub use callboard_actors::agent::*;
 pub use held::end_departed;
 pub use memory::AgentMemory;
-pub use messages::*;
 pub use part::part;
-pub use state::{
-    Agent, AgentCall, AgentOptions, AgentOutcome, AgentTimer, Answered, Ended, LaunchOrder, Living, Memory,
-};

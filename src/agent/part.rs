@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use callboard_actors::agent::{Agent, AgentOptions, ListTasks, TaskReport};
 use callboard_actors::shell::{Address, Running, StopMode};
 use callboard_actors::supervisor::TreeNode;
 
 use super::actor::{ProcessHome, start};
 use super::books::HostBooks;
 use super::memory::AgentMemory;
-use super::messages::{ListTasks, TaskReport};
-use super::state::{Agent, AgentOptions};
 use crate::host::{EndingRest, Lives, Part, PartContext};
 
 /// How long the agent may take to end at least. It says itself how long it takes with the graces of its processes.

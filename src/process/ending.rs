@@ -4,46 +4,15 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use callboard_actors::process::{EndedBy, is_from_outside, signal_name};
+use callboard_actors::process::{EndedBy, ProcessExit};
 
-/// The exit status of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProcessExit {
-    /// It exited with this code.
-    Code(i32),
-    /// It was killed by this signal.
-    Signal(i32),
-}
-
-impl ProcessExit {
-    /// Converts a status from `wait`.
-    pub(super) fn of(status: ExitStatus) -> Self {
-        match (status.code(), status.signal()) {
-            (Some(code), _) => Self::Code(code),
-            (None, Some(signal)) => Self::Signal(signal),
-            // Any other status means a stopped process, which `wait` was not asked for.
-            (None, None) => Self::Code(status.into_raw()),
-        }
-    }
-}
-
-impl ProcessExit {
-    /// Whether somebody else probably ended it: then nothing that it wrote is the cause.
-    #[must_use]
-    pub const fn is_from_outside(self) -> bool {
-        matches!(self, Self::Signal(number) if is_from_outside(number))
-    }
-}
-
-impl fmt::Display for ProcessExit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(code) => write!(f, "exit code {code}"),
-            Self::Signal(number) => match signal_name(*number) {
-                Some(name) => write!(f, "signal {number} ({name})"),
-                None => write!(f, "signal {number}"),
-            },
-        }
+/// Converts a status from `wait`.
+pub(super) fn exit_of(status: ExitStatus) -> ProcessExit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => ProcessExit::Code(code),
+        (None, Some(signal)) => ProcessExit::Signal(signal),
+        // Any other status means a stopped process, which `wait` was not asked for.
+        (None, None) => ProcessExit::Code(status.into_raw()),
     }
 }
 

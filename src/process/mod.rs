@@ -29,9 +29,10 @@ mod owner;
 mod tail;
 
 pub use callboard_actors::process::{
-    Binder, BoundError, EndedBy, IgnoredSignals, Keeper, be_bound, catch_ignored_signals, guard, keep,
+    Binder, BoundError, EndedBy, IgnoredSignals, Keeper, ProcessExit, be_bound, catch_ignored_signals, guard,
+    keep,
 };
-pub use ending::{ProcessEnding, ProcessExit};
+pub use ending::ProcessEnding;
 pub use launch::{LaunchError, launch};
 pub use log::LogSpec;
 pub use owner::Process;

@@ -5,13 +5,13 @@ use std::io;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
-use callboard_actors::process::EndedBy;
+use callboard_actors::process::{EndedBy, ProcessExit};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::ending::{ProcessEnding, ProcessExit};
+use super::ending::{ProcessEnding, exit_of};
 use super::tail::Tail;
 
 /// The timeout for an ended process's output; its children may keep the pipe open for longer.
@@ -105,7 +105,7 @@ impl Process {
             // All its output is in the pipe by now; the reading thread may be behind.
             let _ = timeout(OUTPUT_TIMEOUT, log_ended).await;
             let exit = match status {
-                Ok(status) => ProcessExit::of(status),
+                Ok(status) => exit_of(status),
                 Err(error) => {
                     tracing::error!(pid, error = %error, "a process ended without a status");
                     ProcessExit::Code(-1)

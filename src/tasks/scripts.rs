@@ -24,7 +24,8 @@ use super::kept::KeptDriver;
 use super::messages::*;
 use super::state::*;
 use crate::config::{DriverProgram, RestartPolicy, TaskConfig, TaskRestart};
-use crate::stage::{Surroundings, begun, play_all};
+use callboard_machines::stage::play_all;
+use callboard_machines::surroundings::{Surroundings, begun};
 
 #[test]
 fn every_story_of_the_tasks_goes_as_it_is_told() {
@@ -116,7 +117,7 @@ fn handle(id: &str) -> TaskHandle {
 
 impl Stage {
     fn new() -> Self {
-        let surroundings = Surroundings::new();
+        let surroundings = Surroundings::default();
         let tasks = Tasks::restore(&options(), TasksImage::default(), surroundings.moment());
         Self { tasks, disk: TasksImage::default(), surroundings, is_sick: false, sequence: 0 }
     }

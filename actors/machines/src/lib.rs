@@ -50,9 +50,14 @@ pub mod inventory;
 
 pub mod supervisor;
 
+pub mod agent;
+
 mod conversation;
 
 #[cfg(any(test, feature = "stage"))]
 pub mod stage;
+
+#[cfg(any(test, feature = "stage"))]
+pub mod surroundings;
 
 pub use conversation::{AskError, FeedItem, Message};

@@ -249,13 +249,18 @@ pub fn word(args: &mut ArgumentConsumer<'_>, what: &str) -> Result<String, Fault
 
 /// The next argument as a span of time: `500ms`, `30s`, `10min`.
 pub fn span(args: &mut ArgumentConsumer<'_>) -> Result<Duration, Fault> {
-    let text = word(args, "span of time")?;
+    parse_span(&word(args, "span of time")?)
+}
+
+/// Parses a span of time, as in `500ms`, `30s`, `2m` (also `2min`) or `1h`.
+pub fn parse_span(text: &str) -> Result<Duration, Fault> {
     let digits = text.trim_end_matches(char::is_alphabetic);
     let number: u64 = digits.parse()?;
     match &text[digits.len()..] {
         "ms" => Ok(Duration::from_millis(number)),
         "s" => Ok(Duration::from_secs(number)),
-        "min" => Ok(Duration::from_secs(number * 60)),
+        "min" | "m" => Ok(Duration::from_secs(number * 60)),
+        "h" => Ok(Duration::from_secs(number * 3_600)),
         unit => Err(format!("no such unit of time: {unit}").into()),
     }
 }

@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use callboard_actors::agent::{Agent, AgentAsk, AgentCall, AgentOutcome};
 use callboard_actors::shell::{AskId, Effect, Input, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 use callboard_simulation::{Law, Left, Verdict, Witness};
 
-use super::super::behaviour::AgentAsk;
-use super::super::state::{Agent, AgentCall, AgentOutcome};
 use super::event::Who;
 
 /// Sees everything that the agent does.

@@ -4,20 +4,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use callboard_actors::agent::{
+    Agent, AgentCall, AgentOptions, AgentOutcome, AllocationConfig, Ended, Living, Memory, Replace,
+    RestartPolicy, StartTask, StopTask, TaskPhase,
+};
 use callboard_actors::allocations::{AllocationStopped, RestartWhen, TaskContext};
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
+use callboard_actors::process::ProcessExit;
 use callboard_actors::shell::{AskError, Machine, Message, StopMode, Ticket, Written};
 use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Probing, Role, SocketPath, Timestamp};
 use callboard_simulation::{
     Actor, Disk, Law, Rules, Scene, SceneEvent as Event, Stage, StandIn, Verdict, Violation,
 };
 
-use super::super::messages::{Replace, StartTask, StopTask, TaskPhase};
-use super::super::state::{Agent, AgentCall, AgentOptions, AgentOutcome, Ended, Living, Memory};
 use super::event::{AgentBounds, AgentEvent, Who};
 use super::laws::AgentLaws;
-use crate::config::{AllocationConfig, RestartPolicy};
-use crate::process::ProcessExit;
 
 /// How long `new` must have been healthy.
 const HEALTHY_FOR: Duration = Duration::from_secs(1);

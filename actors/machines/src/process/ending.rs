@@ -31,12 +31,38 @@ impl Exit {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Code(code) => ProcessExit::Code(*code).fmt(f),
+            Self::Signal(number) => ProcessExit::Signal(*number).fmt(f),
+            Self::Unknown { reason } => write!(f, "exit unknown: {reason}"),
+        }
+    }
+}
+
+/// The exit status of a process, as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProcessExit {
+    /// It exited with this code.
+    Code(i32),
+    /// It was killed by this signal.
+    Signal(i32),
+}
+
+impl ProcessExit {
+    /// Whether another process probably ended it: then nothing that it wrote is the cause.
+    #[must_use]
+    pub const fn is_from_outside(self) -> bool {
+        matches!(self, Self::Signal(number) if is_from_outside(number))
+    }
+}
+
+impl fmt::Display for ProcessExit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::Code(code) => write!(f, "exit code {code}"),
             Self::Signal(number) => match signal_name(*number) {
                 Some(name) => write!(f, "signal {number} ({name})"),
                 None => write!(f, "signal {number}"),
             },
-            Self::Unknown { reason } => write!(f, "exit unknown: {reason}"),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use callboard_actors::allocations::{AllocationStopped, UnknownAllocation};
-use callboard_actors::shell::{AskId, CallLost, Effects, StopStep};
-use callboard_actors::vocabulary::Moment;
+use crate::allocations::{AllocationStopped, UnknownAllocation};
+use crate::kernel::{AskId, CallLost, Effects, StopStep};
+use crate::vocabulary::Moment;
 
 use super::behaviour::AgentAnswer;
 use super::messages::{LastExit, TaskError, TaskStopped};
@@ -16,7 +16,7 @@ const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(60);
 /// Telling a process to end takes no time.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long after SIGKILL a process may be there; one that is there longer hangs in the kernel.
-pub(super) const AFTER_KILL: Duration = Duration::from_secs(5);
+pub const AFTER_KILL: Duration = Duration::from_secs(5);
 
 impl Task {
     /// Stops for somebody who waits for it.
@@ -214,12 +214,14 @@ impl Task {
 }
 
 /// The words for a process that survives the host.
-pub(super) fn left_running(pid: u32) -> String {
+#[must_use]
+pub fn left_running(pid: u32) -> String {
     format!("left running as process {pid}")
 }
 
 /// The words for a process that hangs in the kernel.
-pub(super) fn not_ended(pid: u32) -> String {
+#[must_use]
+pub fn not_ended(pid: u32) -> String {
     format!("process {pid} does not end, not even by SIGKILL")
 }
 

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
-use callboard_actors::shell::{AskError, AskId, CallKey, CallLost, Effects};
-use callboard_actors::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
+use crate::AskError;
+use crate::instances::{AwaitHealthy, AwaitHealthyError};
+use crate::kernel::{AskId, CallKey, CallLost, Effects};
+use crate::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
 
 use super::behaviour::{AgentAnswer, RETRY_PAUSE};
 use super::messages::{Replace, ReplaceError, TaskError, TaskPhase, TaskStopped};

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use callboard_actors::allocations::{AllocationSpec, PrepareError, TaskContext, UnknownAllocation};
-use callboard_actors::shell::{CallKey, CallLost, Effects};
-use callboard_actors::vocabulary::{Moment, RestartHistory, TaskName};
+use crate::allocations::{AllocationSpec, PrepareError, TaskContext, UnknownAllocation};
+use crate::kernel::{CallKey, CallLost, Effects};
+use crate::vocabulary::{Moment, RestartHistory, TaskName};
 
 use super::behaviour::RETRY_PAUSE;
+use super::config::AllocationConfig;
 use super::messages::{AgentNews, LastExit, TaskError};
 use super::state::*;
-use crate::config::AllocationConfig;
 
 /// What is under way when a task is to stop has come back by then.
 pub(super) const UNDER_WAY_TIMEOUT: Duration = Duration::from_secs(30);

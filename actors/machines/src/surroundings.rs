@@ -3,68 +3,68 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use callboard_actors::shell::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine};
-use callboard_actors::vocabulary::{Moment, Timestamp};
-use goldenscript::Runner;
-
-/// Runs every script of a folder, each on a stage of its own, and checks that none is missing.
-pub(crate) fn play_all<R: Runner>(folder: &str, at_least: usize, open: impl Fn() -> R) {
-    let mut stories: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    stories.sort();
-    assert!(stories.len() >= at_least, "stories are gone from {folder}: {} are left", stories.len());
-    for story in stories {
-        println!("{}", story.display());
-        goldenscript::run(&mut open(), &story).unwrap();
-    }
-}
+use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine};
+use crate::vocabulary::{Moment, Timestamp};
 
 /// The start time of every script.
-pub(crate) fn begun() -> Timestamp {
+#[must_use]
+pub fn begun() -> Timestamp {
     Timestamp::from_epoch(Duration::from_secs(1_000))
 }
 
-pub(crate) struct Surroundings<M: Machine> {
-    pub(crate) now: Timestamp,
-    pub(crate) calls: Vec<(CallKey, M::Call)>,
+/// The environment of one machine.
+#[derive(Debug)]
+pub struct Surroundings<M: Machine> {
+    /// The present time.
+    pub now: Timestamp,
+    /// The calls that have not returned, in their order.
+    pub calls: Vec<(CallKey, M::Call)>,
     timers: Vec<(Timestamp, M::Timer)>,
     unanswered: BTreeMap<AskId, M::Ask>,
     asked: u64,
 }
 
-impl<M: Machine<Ask: Clone>> Surroundings<M> {
-    pub(crate) fn new() -> Self {
+/// No time has passed, and nothing is open.
+impl<M: Machine> Default for Surroundings<M> {
+    fn default() -> Self {
         Self { now: begun(), calls: vec![], timers: vec![], unanswered: BTreeMap::new(), asked: 0 }
     }
+}
 
-    pub(crate) fn moment(&self) -> Moment {
+impl<M: Machine<Ask: Clone>> Surroundings<M> {
+    /// The present moment, without randomness.
+    #[must_use]
+    pub fn moment(&self) -> Moment {
         Moment { now: self.now, random: 0 }
     }
 
-    pub(crate) fn step(&self, machine: &mut M, input: &Input<M>) -> Vec<Effect<M>> {
+    /// Steps the machine. Returns its effects.
+    pub fn step(&self, machine: &mut M, input: &Input<M>) -> Vec<Effect<M>> {
         let mut effects = Effects::default();
         machine.step(self.moment(), input, &mut effects);
         effects.drain().collect()
     }
 
     /// Asks a question, which is repeated after a rebuild of the machine until it is answered.
-    pub(crate) fn ask(&mut self, ask: M::Ask) -> Input<M> {
+    pub fn ask(&mut self, ask: M::Ask) -> Input<M> {
         self.asked += 1;
         let id = AskId::new(self.asked);
         self.unanswered.insert(id, ask.clone());
         Input::Asked { id, asked_at: self.now, ask }
     }
 
-    pub(crate) fn answered(&mut self, id: AskId) {
+    /// A question was answered: it is not repeated.
+    pub fn answered(&mut self, id: AskId) {
         self.unanswered.remove(&id);
     }
 
     /// Drops all open questions.
-    pub(crate) fn forget_questions(&mut self) {
+    pub fn forget_questions(&mut self) {
         self.unanswered.clear();
     }
 
     /// Prepares a rebuild of the machine. Returns the questions to repeat.
-    pub(crate) fn begin_anew(&mut self) -> Vec<Input<M>> {
+    pub fn begin_anew(&mut self) -> Vec<Input<M>> {
         self.timers.clear();
         self.calls.clear();
         let asked =
@@ -72,17 +72,19 @@ impl<M: Machine<Ask: Clone>> Surroundings<M> {
         self.unanswered.iter().map(asked).collect()
     }
 
-    pub(crate) fn start_timer(&mut self, timer: M::Timer, at: Timestamp) {
+    /// Starts a timer, or sets it anew.
+    pub fn start_timer(&mut self, timer: M::Timer, at: Timestamp) {
         self.cancel_timer(&timer);
         self.timers.push((at, timer));
     }
 
-    pub(crate) fn cancel_timer(&mut self, timer: &M::Timer) {
+    /// Cancels a timer, if it was started.
+    pub fn cancel_timer(&mut self, timer: &M::Timer) {
         self.timers.retain(|(_, other)| other != timer);
     }
 
     /// Advances the time to the next timer that fires before `until`, if there is one.
-    pub(crate) fn next_timer(&mut self, until: Timestamp) -> Option<M::Timer> {
+    pub fn next_timer(&mut self, until: Timestamp) -> Option<M::Timer> {
         self.timers.sort();
         self.timers.first().filter(|(at, _)| *at <= until)?;
         let (at, timer) = self.timers.remove(0);
@@ -91,7 +93,11 @@ impl<M: Machine<Ask: Clone>> Surroundings<M> {
     }
 
     /// Completes the earliest such call.
-    pub(crate) fn returned(
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn returned(
         &mut self,
         is_meant: impl Fn(&M::Call) -> bool,
         outcome: Result<M::Outcome, CallLost>,

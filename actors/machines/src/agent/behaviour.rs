@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use callboard_actors::allocations::{AllocationsNews, AllocationsView};
-use callboard_actors::conversation;
-use callboard_actors::shell::{
-    AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, StopMode, StopStep,
-};
-use callboard_actors::vocabulary::{AllocationId, Attempt, Moment};
+use crate::FeedItem;
+use crate::allocations::{AllocationsNews, AllocationsView};
+use crate::conversation;
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode, StopStep};
+use crate::vocabulary::{AllocationId, Attempt, Moment};
 
+use super::config::AllocationConfig;
 use super::messages::*;
 use super::state::*;
 
@@ -29,7 +29,7 @@ const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Looking at our own processes takes no time.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How soon to ask again where nobody answered.
-pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
+pub const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 impl Machine for Agent {
     const KIND: &'static str = "agent";
@@ -45,7 +45,7 @@ impl Machine for Agent {
     type View = Vec<TaskReport>;
 
     fn restore(options: &AgentOptions, mut image: Self::Image, moment: Moment) -> Self {
-        let task = |config: &crate::config::AllocationConfig| Task {
+        let task = |config: &AllocationConfig| Task {
             config: config.clone(),
             phase: Phase::Stopped,
             since: moment.now,

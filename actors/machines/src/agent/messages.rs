@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use callboard_actors::allocations::RestartWhen;
-use callboard_actors::shell::StopStep;
-use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Probing, Role, Timestamp};
+use crate::allocations::RestartWhen;
+use crate::kernel::StopStep;
+use crate::vocabulary::{AllocationId, Attempt, PluginName, Probing, Role, Timestamp};
 
 use crate::process::ProcessExit;
 

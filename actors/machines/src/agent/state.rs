@@ -5,18 +5,19 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_actors::allocations::{
+use crate::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
 };
-use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
-use callboard_actors::shell::{AskError, AskId, FeedItem, StopMode, StopStep};
-use callboard_actors::vocabulary::{AllocationId, Attempt, BackoffState, RestartHistory, Timestamp};
+use crate::instances::{AwaitHealthy, AwaitHealthyError};
+use crate::kernel::{AskId, StopMode, StopStep};
+use crate::vocabulary::{AllocationId, Attempt, BackoffState, RestartHistory, Timestamp};
+use crate::{AskError, FeedItem};
 
 use super::behaviour::AgentAsk;
+use super::config::{AllocationConfig, RestartPolicy};
 use super::messages::{LastExit, TaskPhase, TaskReport};
 use super::replace::Replacement;
-use crate::config::{AllocationConfig, RestartPolicy};
 use crate::process::ProcessExit;
 
 /// What the agent is born with.
@@ -87,6 +88,15 @@ pub struct Memory {
     pub(super) exit: Option<LastExit>,
     pub(super) history: RestartHistory,
     pub(super) backoff: BackoffState,
+}
+
+impl Memory {
+    /// Begins the next life of the agent: what the last one left runs again.
+    pub fn begin_life(&mut self) {
+        if self.wanted == Some(Wanted::Left) {
+            self.wanted = Some(Wanted::Returning);
+        }
+    }
 }
 
 /// What is to become of a task.

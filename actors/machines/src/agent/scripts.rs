@@ -9,18 +9,20 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_actors::allocations::*;
-use callboard_actors::instances::AwaitHealthyError;
-use callboard_actors::shell::{AskError, CallLost, Effect, FeedItem, Input, Machine, StopMode, StopStep};
-use callboard_actors::vocabulary::*;
+use crate::allocations::*;
+use crate::instances::AwaitHealthyError;
+use crate::kernel::{CallLost, Effect, Input, Machine, StopMode, StopStep};
+use crate::vocabulary::*;
+use crate::{AskError, FeedItem};
 use goldenscript::{Command, Context, Runner};
 
 use super::behaviour::{AgentAnswer, AgentAsk};
+use super::config::{AllocationConfig, RestartPolicy};
 use super::messages::*;
 use super::state::*;
-use crate::config::{AllocationConfig, RestartPolicy};
 use crate::process::ProcessExit;
-use crate::stage::{Surroundings, begun, play_all};
+use crate::stage::{parse_span, play_all};
+use crate::surroundings::{Surroundings, begun};
 
 #[test]
 fn every_story_of_the_agent_goes_as_it_is_told() {
@@ -89,7 +91,7 @@ fn options(names: &[(String, bool)]) -> AgentOptions {
 
 impl Stage {
     fn new() -> Self {
-        let surroundings = Surroundings::new();
+        let surroundings = Surroundings::default();
         let agent = Agent::restore(&options(&[]), BTreeMap::new(), surroundings.moment());
         Self { agent, memory: BTreeMap::new(), processes: BTreeMap::new(), surroundings, born: 100 }
     }
@@ -350,11 +352,11 @@ impl Stage {
             }
             "next-life" => {
                 self.surroundings.forget_questions();
-                super::memory::begin_life(&mut self.memory);
+                self.memory.values_mut().for_each(Memory::begin_life);
                 self.rebuild(told);
             }
             "bound" => writeln!(told, "stops within {:?}", self.agent.stops_within())?,
-            "wait" => self.wait(crate::duration::parse_duration(first)?, told),
+            "wait" => self.wait(parse_span(first)?, told),
             "prepared" => {
                 let outcome = AgentOutcome::Prepared(Ok(Ok(context(name)?)));
                 self.come_back(|call| is_of(call, "prepare"), outcome, told);
