@@ -28,7 +28,7 @@ conversation! {
 const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Looking at our own processes takes no time.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How soon to ask again where nobody answered.
+/// The pause before a retry of a message that was not answered.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 impl Machine for Agent {
@@ -302,7 +302,7 @@ impl Agent {
                     task.note(&event.message, effects);
                 }
             }
-            // The books' own view of an allocation is shown beside ours, and what was missed comes as a snapshot.
+            // The allocations' own view of an allocation is shown beside ours, and what was missed comes as a snapshot.
             FeedItem::Change {
                 news: AllocationsNews::Changed(_) | AllocationsNews::Gone(_) | AllocationsNews::Refused { .. },
                 ..

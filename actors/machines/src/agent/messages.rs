@@ -154,7 +154,7 @@ pub enum TaskError {
 pub enum TaskPhase {
     /// It does not run and is not meant to.
     Stopped,
-    /// Its directories are being made or its process is being born.
+    /// Its directories are being made or its process is being started.
     Starting,
     /// Its process runs.
     Running,
@@ -167,7 +167,7 @@ pub enum TaskPhase {
 }
 
 impl TaskPhase {
-    /// The word for it.
+    /// Its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -206,7 +206,7 @@ pub struct TaskReport {
     pub restarts: u64,
     /// The last thing that happened to it, in words.
     pub last_event: String,
-    /// Whether it is meant to run: it was started, and nobody has stopped it. One that was given up still is.
+    /// Whether it is meant to run: it was started, and not stopped. One that was given up still is.
     pub is_wanted: bool,
     /// The number of its latest start.
     pub attempt: Attempt,
@@ -223,7 +223,7 @@ pub struct TaskReport {
 /// How the last process of a task ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LastExit {
-    /// Its exit status; `None` if nobody saw it.
+    /// Its exit status; `None` if it was not observed.
     pub exit: Option<ProcessExit>,
     /// How it ended, in words.
     pub how: String,
@@ -231,7 +231,7 @@ pub struct LastExit {
     pub at: Timestamp,
 }
 
-/// What subscribers are told.
+/// A notification for subscribers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AgentNews {
     /// Something about a task is not as it was.

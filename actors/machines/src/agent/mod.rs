@@ -6,9 +6,9 @@
 //! A task's life:
 //!
 //! ```text
-//!             StartTask                 prepared              born
+//!             StartTask                 prepared              started
 //!   stopped ────────────► preparing ────────────► launching ───────► running ◄── picked up after a crash of the agent
-//!     ▲                      ▲  │ refused             │ not born      │  │  │
+//!     ▲                      ▲  │ refused             │ not started   │  │  │
 //!     │                      │  ▼                     ▼    its process │  │  │ StopTask
 //!     │            after a   │ ┌────────────────────────────┐  ended   │  │  ▼
 //!     │            pause     └─┤ waiting  ◄── reporting ◄───────────────┘  │ withdrawing: deregistered, directories removed
@@ -21,10 +21,10 @@
 //!
 //! What holds:
 //!
-//! - A task has at most one process, and a new one is born only after the old one was reaped.
+//! - A task has at most one process, and a new one is started only after the old one was reaped.
 //! - A process that survives the host goes on when the host detaches or is killed. The next run surveys it, once it is proven
 //!   (PRC-01), and its allocation is adopted (A2).
-//! - Whoever stops a task has the last word: what is under way comes back, sees what is wanted now, and goes down.
+//! - A stop takes precedence: an operation in flight completes, then the task is stopped.
 //! - A restart is charged to the budget whatever its cause; when it is spent the task has failed, and says why.
 //! - A replacement stops the old allocation only after the new one was healthy for the whole time that was asked for, and stops the
 //!   new one only while the old one runs and is healthy (F16). After a crash of the machine it begins anew; then the new one runs

@@ -20,7 +20,7 @@ use super::messages::{LastExit, TaskPhase, TaskReport};
 use super::replace::Replacement;
 use crate::process::ProcessExit;
 
-/// What the agent is born with.
+/// The options of the agent.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
     /// The allocations that it runs.
@@ -78,7 +78,7 @@ pub(super) struct Task {
 /// What must not be forgotten when the machine is rebuilt after a crash.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Memory {
-    /// What somebody has decided; `None` as long as nobody has.
+    /// The last decision; `None` if there was none.
     pub(super) wanted: Option<Wanted>,
     /// The number of its latest start.
     pub(super) attempt: Attempt,
@@ -123,7 +123,7 @@ pub(super) enum Phase {
     Waiting,
     /// Until its directories are made.
     Preparing,
-    /// Until its process is born.
+    /// Until its process is started.
     Launching,
     Running {
         pid: u32,
@@ -138,7 +138,7 @@ pub(super) enum Phase {
         pid: u32,
         then: Goal,
     },
-    /// Until the books know that its process has ended.
+    /// Until the allocations know that its process has ended.
     Reporting {
         how: String,
     },
@@ -172,7 +172,7 @@ impl Hash for Task {
 }
 
 impl Phase {
-    /// What others are told of it.
+    /// The phase as it is published.
     pub(super) const fn told(&self) -> TaskPhase {
         match self {
             Self::Stopped => TaskPhase::Stopped,
@@ -205,7 +205,7 @@ impl Phase {
 }
 
 impl Task {
-    /// Whether it is meant to run; one that nobody has decided about is when its configuration starts it.
+    /// Whether it is meant to run; without a decision it is if its configuration starts it.
     fn is_wanted(&self) -> bool {
         match self.memory.wanted {
             Some(Wanted::Running | Wanted::Returning | Wanted::Failed) => true,
@@ -267,7 +267,7 @@ pub enum AgentCall {
     },
     /// Has an allocation prepared.
     Prepare(AllocationSpec),
-    /// Has the books of an allocation opened anew, whose process runs.
+    /// Has an allocation adopted whose process runs.
     Adopt(AllocationSpec),
     /// Starts a process.
     Launch(LaunchOrder),
@@ -311,13 +311,13 @@ pub struct Ended {
     pub allocation: AllocationId,
     /// Which start of it this was.
     pub attempt: Attempt,
-    /// Its exit status; `None` if nobody saw it.
+    /// Its exit status; `None` if it was not observed.
     pub exit: Option<ProcessExit>,
     /// How it ended, in words.
     pub how: String,
 }
 
-/// What comes back from a question to the allocations: an answer, or that there was nobody to answer.
+/// The answer of the allocations, or why there is none.
 pub type Answered<T> = Result<T, AskError>;
 
 /// What came of a call.
@@ -331,11 +331,11 @@ pub enum AgentOutcome {
     Followed(Answered<Vec<FeedItem<AllocationsNews, AllocationsView>>>),
     /// The allocation is prepared, or cannot be.
     Prepared(Answered<Result<TaskContext, PrepareError>>),
-    /// The books of the allocation are open again, or cannot be.
+    /// The allocation is adopted, or cannot be.
     Adopted(Answered<Result<TaskContext, PrepareError>>),
-    /// The process was born with this number, or was not, for this reason.
+    /// The process was started with this PID, or was not, for this reason.
     Launched(Result<u32, String>),
-    /// The books know that the process runs.
+    /// The allocations know that the process runs.
     Announced(Answered<Result<(), UnknownAllocation>>),
     /// The allocation is deregistered.
     Withdrawn(Answered<Result<AllocationStopped, UnknownAllocation>>),
@@ -343,7 +343,7 @@ pub enum AgentOutcome {
     AwaitedHealthy(Answered<Result<(), AwaitHealthyError>>),
     /// The process was asked to end.
     EndAsked,
-    /// The books know that the process has ended.
+    /// The allocations know that the process has ended.
     Reported(Answered<Result<(), UnknownAllocation>>),
 }
 
@@ -352,7 +352,7 @@ pub enum AgentOutcome {
 pub enum AgentTimer {
     /// The time to start a task again.
     Start(AllocationId),
-    /// The time to say something again that nobody heard.
+    /// The retry of a message that was not answered.
     Retry(AllocationId),
     /// The time at which a process that was killed must have ended.
     GiveUp(AllocationId),

@@ -19,7 +19,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 pub const AFTER_KILL: Duration = Duration::from_secs(5);
 
 impl Task {
-    /// Stops for somebody who waits for it.
+    /// Stops for a caller that waits for it.
     pub(super) fn stop_for(
         &mut self,
         moment: Moment,
@@ -46,7 +46,7 @@ impl Task {
         if self.phase.is_quiet() {
             return;
         }
-        // What somebody has stopped, or was given up, is not expected back because the agent leaves.
+        // What was stopped or given up is not expected back because the agent leaves.
         let is_decided = matches!(self.memory.wanted, Some(Wanted::Stopped | Wanted::Failed));
         if wanted != Wanted::Left || !is_decided {
             self.memory.wanted = Some(wanted);
@@ -103,7 +103,7 @@ impl Task {
         let ending = match answer {
             Ok(Ok(Ok(stopped))) => told(stopped),
             Ok(Ok(Err(_unknown))) => "was not registered".to_owned(),
-            // Waiting longer would keep the process running without its books, which helps nobody.
+            // Waiting longer would keep the process running without any benefit.
             Ok(Err(error)) => format!("may still be registered: {error}"),
             Err(lost) => format!("may still be registered: {lost}"),
         };
@@ -184,7 +184,7 @@ impl Task {
         }
     }
 
-    /// Nothing of it is left; whoever waited for that is told.
+    /// Nothing of it is left; the callers that waited for that are answered.
     fn arrive(&mut self, moment: Moment, then: Goal, effects: &mut Effects<Agent>) {
         let (phase, event) = match then {
             Goal::Fail(reason) => (Phase::Failed, reason),
@@ -213,13 +213,13 @@ impl Task {
     }
 }
 
-/// The words for a process that survives the host.
+/// The report of a process that survives the host.
 #[must_use]
 pub fn left_running(pid: u32) -> String {
     format!("left running as process {pid}")
 }
 
-/// The words for a process that hangs in the kernel.
+/// The report of a process that hangs in the kernel.
 #[must_use]
 pub fn not_ended(pid: u32) -> String {
     format!("process {pid} does not end, not even by SIGKILL")

@@ -16,7 +16,7 @@ use super::state::*;
 pub(super) const UNDER_WAY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Making directories and looking at a socket takes no longer.
 const PREPARE_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
-/// A process is born while its call is made; the rest is reserve.
+/// A process is started while its call is made; the rest is reserve.
 const LAUNCH_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
 /// Saying something to an actor next door takes no longer.
 const SAY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -121,7 +121,7 @@ impl Task {
         self.call(PREPARE_TIMEOUT, AgentCall::Prepare(self.spec()), effects);
     }
 
-    /// What the allocations are told of it.
+    /// Its specification for the allocations.
     fn spec(&self) -> AllocationSpec {
         let AllocationConfig {
             name, plugin, role, environment, health_timeout, restart_when, failover, ..
@@ -274,7 +274,7 @@ impl Task {
     ) {
         match answer {
             Ok(Ok(())) => {}
-            // Its books were lost with their keeper; it goes on beside new ones.
+            // The allocations have lost it in a crash; it goes on and is adopted.
             Ok(Err(_unknown)) => {
                 if matches!(self.phase, Phase::Running { .. }) {
                     self.call(PREPARE_TIMEOUT, AgentCall::Adopt(self.spec()), effects);
@@ -301,7 +301,7 @@ impl Task {
         effects.start_timer(AgentTimer::Retry(self.config.name.clone()), moment.now + RETRY_PAUSE);
     }
 
-    /// Says again what nobody heard.
+    /// Retries a message that was not answered.
     pub(super) fn say_again(&self, effects: &mut Effects<Agent>) {
         match &self.phase {
             Phase::Running { .. } => self.announce_again(effects),

@@ -193,7 +193,7 @@ impl Drivers {
             (DriversCall::StartDriver(life, config), Err(lost)) => {
                 self.not_started(moment, &config.spec.name, *life, lost, effects);
             }
-            // Their effect is heard of as an ending or as news of the child. A timer ends by force whoever does not end.
+            // Their effect is reported by an ending or by news of the child. A timer kills a child that does not end.
             (
                 DriversCall::StartDriver(..)
                 | DriversCall::StartEventor(..)

@@ -47,7 +47,7 @@ impl Drivers {
         }
     }
 
-    /// Serves everyone who waits for a driver and can have it now.
+    /// Answers all callers that wait for a driver and can have it now.
     pub(super) fn serve_waiting(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         let Some(waiting) = self.dispensing.get(driver) else { return };
         let ready: Vec<_> = waiting
@@ -64,7 +64,7 @@ impl Drivers {
         }
     }
 
-    /// Tells everyone who waits for a driver that it does not come.
+    /// Answers all callers that wait for a driver which does not come.
     pub(super) fn refuse_waiting(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         for (id, _) in self.dispensing.remove(driver).into_iter().flatten() {
             effects.cancel_timer(DriversTimer::Dispense(driver.clone(), id));
@@ -95,7 +95,7 @@ impl Drivers {
         found
     }
 
-    /// The present answer to whoever wants a driver (RES-01).
+    /// The present answer to a caller that wants a driver (RES-01).
     fn present(
         &self,
         driver: &DriverName,

@@ -75,7 +75,7 @@ impl Drivers {
         self.steps.push(StopStep { what, ending, took, is_left: false });
     }
 
-    /// Says the last word for a driver.
+    /// Publishes the last report of a driver.
     fn depart(&mut self, moment: Moment, mut entry: Entry, effects: &mut Effects<Self>) {
         let driver = entry.config.spec.name.clone();
         if entry.report.health != DriverHealth::Gone {
@@ -110,7 +110,7 @@ impl Drivers {
         self.fell(moment, driver, ending, effects);
     }
 
-    /// A driver's actor ended although nobody told it to.
+    /// A driver's actor ended without a request.
     fn fell(&mut self, moment: Moment, driver: &DriverName, ending: &Ending, effects: &mut Effects<Self>) {
         if self.stop.is_some() {
             self.entries.remove(driver);
@@ -132,7 +132,7 @@ impl Drivers {
         entry.report.health = DriverHealth::Unhealthy;
         entry.report.reason = format!("its actor ended ({ending}); {next}");
         if entry.child.state() == ChildState::GivenUp && !entry.serves() {
-            // Nobody can say more about it; who waits is told that.
+            // No more will be known of it, so the waiting callers are answered.
             let removed = Removed::Ended { ending: entry.report.reason.clone() };
             self.left(moment, driver, &removed, effects);
             return;

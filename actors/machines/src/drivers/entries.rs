@@ -112,7 +112,7 @@ impl Drivers {
         Ok(())
     }
 
-    /// Sees to it that nothing of a driver runs that this run was not told of: it is proven, then ended.
+    /// Ends what an earlier run has left of a driver that is unknown in this run: it is proven, then ended.
     pub(super) fn retire_unknown(
         &mut self,
         moment: Moment,
@@ -140,7 +140,7 @@ impl Drivers {
 
     fn open(&mut self, moment: Moment, spec: DriverSpec, mode: DriverMode, effects: &mut Effects<Self>) {
         let driver = spec.name.clone();
-        // Whoever came here has been asked for its name.
+        // The caller has checked its name.
         let Ok(process) = process_name(&driver) else { return };
         let report = DriverReport::of_nothing_yet(driver.clone(), moment.now);
         let config = DriverConfig { spec, process, mode, limits: self.options.limits };
@@ -223,7 +223,7 @@ impl Drivers {
         if !entry.serves() {
             return;
         }
-        // That it is gone is told when nothing of it is left.
+        // Its end is published when nothing of it is left.
         if is_new && report.health != DriverHealth::Gone {
             effects.publish(DriversNews::Reported(report.clone()));
         }

@@ -20,7 +20,7 @@ pub struct AddDriver {
     pub spec: DriverSpec,
 }
 
-/// What became of an [`AddDriver`]. How the driver does is told by its reports.
+/// What became of an [`AddDriver`]. The state of the driver is in its reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Added {
     /// It is new.
@@ -63,7 +63,7 @@ pub enum AddDriverError {
 }
 
 impl AddDriverError {
-    /// Whether the same may succeed later, with nobody changing anything by hand.
+    /// Whether a retry may succeed, without a change by an operator.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -73,16 +73,15 @@ impl AddDriverError {
     }
 }
 
-/// Ends a driver: politely, then its process by force. Answered when it is over. One that this run was never told of, and that
-/// still runs from an earlier run, is proven, then ended. Its tasks are forgotten, and their handlers hear that nothing comes any
-/// more.
+/// Ends a driver: in order, then its process by force. Answered when it is over. One that is unknown in this run, and still runs
+/// from an earlier run, is proven, then ended. Its tasks are forgotten, and the event streams of their handlers end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RemoveDriver {
     /// Which driver.
     pub name: DriverName,
 }
 
-/// Says that a driver which is expected does not come, and why. Nobody waits for it then; one that was added is not touched.
+/// Says that a driver which is expected does not come, and why. No caller waits for it then; one that was added is not affected.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GiveUpDriver {
     /// Which driver.
@@ -96,12 +95,12 @@ pub struct GiveUpDriver {
 pub enum Removed {
     /// A process of it ran, or may have run, and this became of it.
     Ended {
-        /// How it ended, or why nobody can say.
+        /// How it ended, or why that is unknown.
         ending: String,
     },
     /// No process of it ran.
     NothingRan,
-    /// Its actor ended and has not told. What may still run is ended by the owner of the processes when the host stops.
+    /// Its actor ended without a report. What may still run is ended by the owner of the processes when the host stops.
     Untold,
 }
 
@@ -171,7 +170,7 @@ pub struct DriverStatus {
     pub calls: LeasedCalls,
 }
 
-/// Asks for what a task's driver told of it lately, with repeats folded (EVT-04).
+/// Asks for the latest events of a task, with repeats folded (EVT-04).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecentTaskEvents {
     /// Which driver.
@@ -181,7 +180,7 @@ pub struct RecentTaskEvents {
 }
 
 /// Waits until it is known of every driver that was added before this, or is expected, whether it serves, or until a time is over; then gives
-/// them grouped by state (N2, HLT-04). A driver that fails is known: nobody waits until it succeeds.
+/// them grouped by state (N2, HLT-04). A driver that fails is known, so its success is not waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AwaitDrivers {
     /// How long at most.
@@ -268,7 +267,7 @@ pub enum NotDispensed {
 }
 
 impl NotDispensed {
-    /// Whether the same may succeed later, with nobody changing anything by hand.
+    /// Whether a retry may succeed, without a change by an operator.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -301,7 +300,7 @@ pub struct RegisterTaskHandler {
     pub sink: JournalId,
 }
 
-/// Forgets a task: its handler hears that nothing comes any more. Harmless when there is none.
+/// Forgets a task: the event stream of its handler ends. Idempotent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForgetTaskHandler {
     /// Which driver.

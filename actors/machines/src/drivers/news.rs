@@ -1,16 +1,16 @@
-//! What the owner of the drivers tells its subscribers.
+//! The notifications of the owner of the drivers.
 
 use crate::driver::{DriverReport, TaskKey};
 use crate::vocabulary::{DriverName, Generation};
 
-/// What subscribers are told.
+/// A notification for subscribers.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum DriversNews {
     /// A driver came, or something about it changed.
     Reported(DriverReport),
     /// A driver was removed; this is its last report, with health `Gone`.
     Left(DriverReport),
-    /// Events came for a task that nobody announced in time; they are dead letters (EVT-02).
+    /// Events came for a task that was not announced in time; they are dead letters (EVT-02).
     DeadLetters {
         /// Of which driver.
         driver: DriverName,

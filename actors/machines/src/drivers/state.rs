@@ -23,8 +23,8 @@ pub struct DriversOptions {
     pub allowed: Option<BTreeSet<DriverName>>,
     /// These drivers are not allowed. One that still runs from an earlier run is proven, then ended.
     pub blocked: BTreeSet<DriverName>,
-    /// These drivers are to come: who waits for what is known of the drivers waits for them too, until they are added or given
-    /// up. None by default.
+    /// These drivers are expected: [`AwaitDrivers`](super::AwaitDrivers) waits for them too, until they are added or given up. None by
+    /// default.
     pub expected: BTreeSet<DriverName>,
     /// How many drivers there may be. 256 by default.
     pub drivers_max: usize,
@@ -139,7 +139,7 @@ pub enum DriversCall {
     StartDriver(Attempt, Box<DriverConfig>),
     /// Start an eventor.
     StartEventor(Attempt, DriverName),
-    /// Tell a child to end.
+    /// Ask a child to stop.
     Stop(Attempt, StopMode),
     /// End a child by force.
     Kill(Attempt),
@@ -147,17 +147,17 @@ pub enum DriversCall {
     RestartNow(Attempt),
     /// Ask a driver what went wrong lately.
     AskTroubles(Attempt, DriverName, AskId),
-    /// Ask an eventor what was told of a task lately.
+    /// Ask an eventor for the latest events of a task.
     AskRecent(Attempt, TaskKey, AskId),
-    /// Tell an eventor of which generation events are to be had.
+    /// Tell an eventor which generation to read events of.
     Attend(Attempt, Generation),
     /// Tell an eventor which tasks are watched, and whether they were before.
     Watch(Attempt, Vec<(TaskKey, JournalId)>, bool),
-    /// Tell an eventor that a task is watched no more.
+    /// Tell an eventor that a task is not watched any more.
     Forget(Attempt, TaskKey),
     /// Give what waits in the first journal to the second, and all that comes for it later.
     HandOver(JournalId, JournalId),
-    /// Say to who reads a journal that nothing comes any more.
+    /// End a journal: its reader gets no more events.
     End(JournalId),
 }
 
@@ -196,9 +196,9 @@ pub enum DriversTimer {
     Restart(DriverName),
     /// The eventor of this driver is to be started again.
     RestartEventor(DriverName),
-    /// Whoever waits for this driver has waited long enough.
+    /// The timeout of a caller that waits for this driver.
     Dispense(DriverName, AskId),
-    /// Whoever waits for what is known of the drivers has waited long enough.
+    /// The timeout of a caller that waits for the state of the drivers.
     AwaitDrivers(AskId),
 }
 
@@ -212,7 +212,7 @@ pub(super) struct Entry {
     pub(super) lendable: Option<Generation>,
     /// What comes after its end, if anything.
     pub(super) next: Option<DriverSpec>,
-    /// Who wants to know of its end.
+    /// The callers that wait for its end.
     pub(super) leaving: Vec<AskId>,
 }
 
@@ -234,20 +234,20 @@ pub(super) struct EventorEntry {
     pub(super) attends: Option<Generation>,
     /// Whether it is not to come again when it has ended.
     pub(super) is_closing: bool,
-    /// Whether its driver was told to have left.
+    /// Whether the end of its driver was published.
     pub(super) has_left: bool,
-    /// Who is told that nothing comes any more, when it has ended and so has handed on all it had.
+    /// The journals to end when it has ended, and so has delivered everything.
     pub(super) parting: Vec<JournalId>,
 }
 
-/// Who waits for a driver.
+/// A caller that waits for a driver.
 #[derive(Debug, Clone, Copy, Hash)]
 pub(super) struct Waiting {
     pub(super) since: Timestamp,
     pub(super) wanted: Wanted,
 }
 
-/// Who waits until these drivers are known.
+/// A caller that waits until these drivers are known.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Curious {
     pub(super) awaited: BTreeSet<DriverName>,
@@ -267,7 +267,7 @@ pub struct Drivers {
     /// Expected drivers that do not come, and why.
     pub(super) given_up: BTreeMap<DriverName, String>,
     pub(super) stop: Option<StopMode>,
-    /// When it was told to stop.
+    /// When it was asked to stop.
     pub(super) stop_began: Timestamp,
     /// What became of each driver since.
     pub(super) steps: Vec<StopStep>,

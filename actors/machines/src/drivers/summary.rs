@@ -12,7 +12,7 @@ pub struct DriverSummary {
     pub unhealthy: Vec<(DriverName, String)>,
     /// These run and found nothing to drive.
     pub undetected: Vec<DriverName>,
-    /// These have not told yet.
+    /// These have not reported yet.
     pub no_answer: Vec<DriverName>,
 }
 

@@ -1,4 +1,4 @@
-//! Who hears of which task, and the eventors that tell them.
+//! The handlers of task events, and the eventors that deliver to them.
 
 use super::messages::{DriversAnswer, WatchError};
 use super::news::DriversNews;
@@ -102,7 +102,7 @@ impl Drivers {
 
     // === Eventors ===
 
-    /// Sees to it that there is an eventor, now or when the one that is ending has ended.
+    /// Ensures that there is an eventor, now or when the one that is ending has ended.
     pub(super) fn open_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         let eventor = EventorEntry {
             child: DynamicChild::new(ChildState::Pausing),
@@ -130,7 +130,7 @@ impl Drivers {
         self.call(call, effects);
     }
 
-    /// The driver is no more: nothing of it is watched any longer, and whoever handled its events is told so.
+    /// The driver is gone: nothing of it is watched any more, and the event streams of its handlers end.
     pub(super) fn close_eventor(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         self.served.remove(driver);
         let mut parting = Vec::new();
@@ -202,7 +202,7 @@ impl Drivers {
         }
     }
 
-    /// An eventor has ended: on request, or else it comes again, and is told again what is watched (EVT-03).
+    /// An eventor has ended. Without a request it is restarted, and gets the watched tasks again (EVT-03).
     pub(super) fn eventor_ended(
         &mut self,
         moment: Moment,

@@ -84,9 +84,9 @@ impl Machine for Eventor {
                     EventorCall::Open { .. } | EventorCall::Read if *key == self.key() => {
                         self.heard(moment, outcome, effects);
                     }
-                    // Everything is closed, and everybody has been told.
+                    // Everything is closed, and all handlers are notified.
                     EventorCall::Finish(_) => effects.stop(),
-                    // Another stream is read by now, or there was nothing to hear.
+                    // Another stream is read by now, or there was no event.
                     EventorCall::Open { .. }
                     | EventorCall::Read
                     | EventorCall::Close

@@ -44,7 +44,7 @@ impl Journal {
         Self { items: VecDeque::new(), limit: limit.max(1), fallen: 0, last: after, is_gap_told: false }
     }
 
-    /// Puts in what comes next: an event unless it has been had, a gap unless the same was just told. An event of another
+    /// Puts in what comes next: an event unless it has been had, a gap unless the last entry is the same. An event of another
     /// stream never follows without a gap, wherever it waited before (EVT-02).
     pub fn put(&mut self, item: TaskEventItem) -> Taken {
         match &item {
@@ -60,7 +60,7 @@ impl Journal {
                 self.is_gap_told = false;
             }
             TaskEventItem::Event { position: None, .. } => {}
-            // Two gaps in a row whose size nobody knows say no more than one.
+            // Two gaps of unknown size in a row say no more than one.
             TaskEventItem::Gap { missed: None, .. } if self.items.back() == Some(&item) => return Taken::Had,
             TaskEventItem::Gap { .. } => self.is_gap_told = true,
         }

@@ -26,14 +26,14 @@ pub struct Watch {
     pub is_renewal: bool,
 }
 
-/// Says that a task is watched no more: its handler hears that nothing comes any more.
+/// Says that a task is not watched any more: the event stream of its handler ends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Forget {
     /// Which task.
     pub task: TaskKey,
 }
 
-/// Asks what was told of a task lately, with repeats folded (EVT-04).
+/// Asks for the latest events of a task, with repeats folded (EVT-04).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecentOf {
     /// Which task.
@@ -63,7 +63,7 @@ pub enum EventorNews {
         /// The text of the error.
         error: String,
     },
-    /// Events came for a task that nobody announced in time, or that name no task.
+    /// Events came for a task that was not announced in time, or that name no task.
     DeadLetters {
         /// Which task; `None` when they name none properly.
         task: Option<TaskKey>,

@@ -6,7 +6,7 @@
 //!                        │                                     │ the handler comes
 //!                        ├── announced, no handler yet ──► journal of the eventor's own
 //!                        │                                     ▲
-//!                        └── nobody has heard of it ───────► waits ── too long ──► dead letter, with news
+//!                        └── not announced ────────────────► waits ── too long ──► dead letter, with news
 //!
 //!  stream:  Absent ── Attend ────► Reading ── error or end ──► Pausing ── 1 s to 30 s ──► Reading
 //!              ▲                      │
@@ -15,16 +15,16 @@
 //!
 //! What holds:
 //!
-//! - A slow handler delays nobody: each has a bounded journal, and who falls behind finds a gap with the exact count in it
+//! - A slow handler delays no other: each has a bounded journal, and one that falls behind finds a gap with the exact count in it
 //!   (EVT-01).
 //! - Where the plugin keeps positions, a stream is opened after the last event that was read, and each event is in a journal
-//!   once, however often it is repeated. What a plugin can't repeat is told as a gap, with its reason: by numbers that leap, by
+//!   once, however often it is repeated. What a plugin can't repeat is reported as a gap, with its reason: by numbers that leap, by
 //!   a stream with another name, and for plugins that know nothing of positions after every interruption (EVT-02).
 //! - A handler that comes late gets what it missed: the stream is opened again further back.
 //! - An error is an error, with its text, and never an event of default values.
 //! - It serves all generations of its driver, so that handlers are registered once and renewed together (EVT-03). When it is
-//!   rebuilt after a crash it says so, and is told anew what is watched.
-//! - Nothing of it is left after its end: the stream is closed, and every handler hears that nothing comes any more.
+//!   rebuilt after a crash it says so, and gets the watched tasks again.
+//! - Nothing of it is left after its end: the stream from the plugin is closed, and those of the handlers end.
 
 mod journal;
 

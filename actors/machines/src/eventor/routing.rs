@@ -17,7 +17,7 @@ impl Eventor {
     // === Tasks ===
 
     /// Takes in that a task is watched. What waited for it goes to it; what it missed is had again where the plugin can
-    /// repeat it, and told as a gap where it can't (EVT-02).
+    /// repeat it, and reported as a gap where it can't (EVT-02).
     pub(super) fn watch(&mut self, moment: Moment, watch: &Watch, effects: &mut Effects<Self>) {
         let Watch { task, sink, after, is_renewal } = watch;
         let recent = match self.routes.remove(task) {
@@ -89,7 +89,7 @@ impl Eventor {
         earliest.cloned()
     }
 
-    /// Notes before a stream is opened that all who were there have had what was read.
+    /// Notes before a stream is opened that all present handlers have had what was read.
     pub(super) fn note_progress(&mut self) {
         for route in self.routes.values_mut() {
             if !std::mem::take(&mut route.is_behind) && self.cursor.is_some() {
@@ -98,8 +98,8 @@ impl Eventor {
         }
     }
 
-    /// How far back the stream would have to be opened for one who has had everything up to `after`. `None` if it is far
-    /// enough as it is. Whoever says nothing has had nothing, and wants what comes.
+    /// How far back the stream would have to be opened for a handler that has had everything up to `after`. `None` if
+    /// it is far enough as it is. Without a position a handler has had nothing, and wants what comes.
     fn missed_before(&self, after: Option<&EventPosition>) -> Option<Option<EventPosition>> {
         let (after, resume) = (after?, self.resume.as_ref()?);
         let has_missed = self.was_open && after.stream == resume.stream && after.sequence < resume.sequence;
@@ -149,7 +149,7 @@ impl Eventor {
         }
     }
 
-    /// Notes where the stream has got to, and tells everybody what is missing before it.
+    /// Notes where the stream has got to, and reports to all handlers what is missing before it.
     fn moved_to(&mut self, position: &EventPosition) {
         self.stream_known(&position.stream);
         match &self.cursor {
@@ -208,7 +208,7 @@ impl Eventor {
     pub(super) fn gap_for_all(&mut self, reason: GapReason) {
         let sinks: Vec<_> = self.routes.values().map(|route| route.sink).collect();
         sinks.into_iter().for_each(|sink| self.gap(sink, None, reason));
-        // Whoever comes for what waits has to know as well.
+        // A handler that comes for what waits has to know as well.
         for stranger in self.strangers.values_mut() {
             stranger.waiting.put(TaskEventItem::Gap { missed: None, reason });
         }
@@ -218,7 +218,7 @@ impl Eventor {
         self.handed.push((sink, TaskEventItem::Gap { missed, reason }));
     }
 
-    // === Tasks of which nobody has heard ===
+    // === Tasks that were not announced ===
 
     fn strange(&mut self, moment: Moment, task: &TaskKey, item: TaskEventItem, effects: &mut Effects<Self>) {
         let has_died = |dead: &Dead, position: &EventPosition| {

@@ -12,13 +12,13 @@ use crate::vocabulary::{Attempt, Backoff, BackoffState, Generation};
 /// How an eventor is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventorOptions {
-    /// How many events wait for a task that nobody handles yet. 1,000 by default (EVT-01).
+    /// How many events wait for a task without a handler yet. 1,000 by default (EVT-01).
     pub journal_items: usize,
-    /// How long events wait for a task that nobody has announced; then they are dead letters (EVT-02). 10 s by default.
+    /// How long events wait for a task that was not announced; then they are dead letters (EVT-02). 10 s by default.
     pub timeout: Duration,
-    /// How many tasks may be waited for that nobody has announced. 1,024 by default.
+    /// How many tasks that were not announced may be waited for. 1,024 by default.
     pub strangers_max: usize,
-    /// How many entries there are in the list of what was told of a task lately (EVT-04). 10 by default.
+    /// How many entries there are in the list of the latest events of a task (EVT-04). 10 by default.
     pub recent_entries: usize,
     /// How soon a stream that ended is opened again. 1 s doubling to 30 s by default.
     pub backoff: Backoff,
@@ -79,7 +79,7 @@ pub enum EventorTimer {
     Reopen,
     /// The stream is to be opened again further back, for tasks that came late.
     Rewind,
-    /// The events of this task, which nobody has announced, have waited long enough.
+    /// The timeout of the events of this task, which was not announced.
     HandlerDeadline(TaskKey),
 }
 
@@ -101,7 +101,7 @@ pub(super) enum Stream {
 pub(super) enum Marks {
     /// Nothing.
     Unknown,
-    /// It marks none: what comes while nobody reads is lost.
+    /// It marks none: events without a reader are lost.
     None,
     /// It marks them, and this is its stream.
     Of(Arc<str>),
@@ -118,7 +118,7 @@ pub(super) struct Route {
     pub(super) recent: Recent,
 }
 
-/// A task of which nobody has heard yet.
+/// A task that was not announced yet.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Stranger {
     pub(super) waiting: Journal,
@@ -128,7 +128,7 @@ pub(super) struct Stranger {
     pub(super) first: Option<EventPosition>,
 }
 
-/// What became of the events of a task that nobody announced in time.
+/// What became of the events of a task that was not announced in time.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Dead {
     pub(super) count: u64,
