@@ -381,7 +381,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
         max_volumes topology requires_controller requires_topology active standby provisional restarting expected \
         registered healthy remarks policy active_reason registrations events";
     assert_eq!(keys(&node), set(plugin_keys));
-    assert_eq!(keys(&node["capabilities"]), set("plugin controller node expansion"));
+    assert_eq!(keys(&node["capabilities"]), set("plugin controller group_controller node expansion"));
     let allocation_keys = "name plugin type task pid restarts state health reason since_unix_ms exit \
         last_event socket watching survives events";
     assert_eq!(keys(task(&status, "a")), set(allocation_keys));

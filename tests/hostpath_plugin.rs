@@ -7,10 +7,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use callboard_actors::csi::{
-    CallError, Class, Code, Connection, Limits, Readiness, Rpc, check_same_provider,
+    Answer, CallError, Class, Code, Connection, Limits, Readiness, Rpc, check_same_provider,
 };
 use callboard_actors::vocabulary::{
-    ControllerCapability, NodeCapability, NodeInfo, PluginCapability, SocketPath,
+    ControllerCapability, GroupControllerCapability, NodeCapability, NodeInfo, PluginCapability, SocketPath,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -144,6 +144,8 @@ async fn capabilities_that_nobody_knows_are_left_out_with_a_remark_c026() {
     let (offers, _) = connection.plugin_capabilities(LONG).await.expect("it answers");
     assert_eq!(offers, [PluginCapability::ControllerService]);
     assert_eq!(connection.controller_capabilities(LONG).await, Ok(vec![]));
+    let groups = connection.group_controller_capabilities(LONG).await;
+    assert_eq!(groups.map_err(|error| error.class()), Err(Class::Unimplemented), "it has no volumes");
     assert_eq!(connection.node_capabilities(LONG).await, Ok(vec![NodeCapability::ExpandVolume]));
     for (rpc, kind) in [
         (Rpc::PluginCapabilities, "service"),
@@ -154,6 +156,22 @@ async fn capabilities_that_nobody_knows_are_left_out_with_a_remark_c026() {
         let unknown = "capability of the plugin is unknown to this version and left out: 4711 (rule C026)";
         assert_eq!(remarks, [format!("a {kind} {unknown}")]);
     }
+}
+
+#[tokio::test]
+async fn a_plugin_with_volumes_says_what_it_can_do_with_groups_of_them_c026_c034() {
+    let (place, volumes) = (Place::new(), tempfile::tempdir().expect("a directory"));
+    let volumes = volumes.path().to_str().expect("a readable path");
+    let plugin = place.start(&["--volumes", volumes, "--garbage=unknown-capabilities"]);
+    let connection = plugin.connection().await;
+    let (offers, _) = connection.plugin_capabilities(LONG).await.expect("it answers");
+    assert!(offers.contains(&PluginCapability::GroupControllerService), "{offers:?}");
+    let (answer, remarks) =
+        connection.call(Rpc::GroupControllerCapabilities, LONG).await.expect("it answers");
+    let groups = vec![GroupControllerCapability::CreateDeleteGetVolumeGroupSnapshot];
+    assert_eq!(answer, Answer::GroupControllerCapabilities(groups));
+    let unknown = "a group controller capability of the plugin is unknown to this version and left out: 4711 (rule C026)";
+    assert_eq!(remarks, [unknown]);
 }
 
 #[tokio::test]

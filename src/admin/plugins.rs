@@ -282,6 +282,8 @@ fn describe(fingerprint: &CsiFingerprint, status: &mut wire::PluginStatus) {
     status.manifest = fingerprint.identity.manifest.clone().into_iter().collect();
     status.plugin_capabilities = names(&fingerprint.plugin);
     status.controller_capabilities = names(fingerprint.controller.as_deref().unwrap_or_default());
+    let groups = fingerprint.group_controller.as_deref().unwrap_or_default();
+    status.group_controller_capabilities = names(groups);
     status.node_capabilities = names(fingerprint.node.as_deref().unwrap_or_default());
     status.expansion = names(&fingerprint.expansion);
     status.requires_controller = fingerprint.requires_controller();
@@ -436,6 +438,7 @@ mod tests {
             },
             plugin: vec![PluginCapability::ControllerService],
             controller: None,
+            group_controller: None,
             node: None,
             expansion: vec![],
             node_info: Some(NodeInfo { node_id: "n1".to_owned(), max_volumes: Some(8), topology: None }),

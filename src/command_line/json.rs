@@ -91,6 +91,7 @@ fn plugin(plugin: &wire::PluginStatus) -> Value {
         "capabilities": {
             "plugin": plugin.plugin_capabilities,
             "controller": plugin.controller_capabilities,
+            "group_controller": plugin.group_controller_capabilities,
             "node": plugin.node_capabilities,
             "expansion": plugin.expansion,
         },

@@ -8,6 +8,7 @@ use wire::group_controller_service_capability::rpc::Type as Claim;
 use wire::group_controller_service_capability::{Rpc as Capability, Type};
 
 use super::calls::service;
+use super::faults::{Garbage, UNKNOWN_CAPABILITY};
 use super::serve::Plugin;
 use super::volumes::{id_of_group, snapshots};
 
@@ -29,8 +30,13 @@ service! {
         _: Request<wire::GroupControllerGetCapabilitiesRequest>,
     ) -> Result<Response<wire::GroupControllerGetCapabilitiesResponse>, Status> {
         self.faults.before(Call::GroupControllerGetCapabilities).await?;
-        let number = Claim::CreateDeleteGetVolumeGroupSnapshot as i32;
-        let claimed = wire::GroupControllerServiceCapability { r#type: Some(Type::Rpc(Capability { r#type: number })) };
-        Ok(Response::new(wire::GroupControllerGetCapabilitiesResponse { capabilities: vec![claimed] }))
+        let claimed = Claim::CreateDeleteGetVolumeGroupSnapshot as i32;
+        let unknown = self.faults.garbage(Garbage::UnknownCapabilities).then_some(UNKNOWN_CAPABILITY);
+        let capabilities = std::iter::once(claimed).chain(unknown).map(capability).collect();
+        Ok(Response::new(wire::GroupControllerGetCapabilitiesResponse { capabilities }))
     }
+}
+
+fn capability(number: i32) -> wire::GroupControllerServiceCapability {
+    wire::GroupControllerServiceCapability { r#type: Some(Type::Rpc(Capability { r#type: number })) }
 }

@@ -14,17 +14,19 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 use wire::controller_server::{Controller, ControllerServer};
+use wire::group_controller_server::{GroupController, GroupControllerServer};
 use wire::identity_server::{Identity, IdentityServer};
 use wire::node_server::{Node, NodeServer};
 
 use super::acting::{Act, Acting, Acts, answered};
 
 /// The calls that a plugin can be told how to answer, by their names in the specification.
-pub(super) const CALLS: [&str; 6] = [
+pub(super) const CALLS: [&str; 7] = [
     "GetPluginInfo",
     "GetPluginCapabilities",
     "Probe",
     "ControllerGetCapabilities",
+    "GroupControllerGetCapabilities",
     "NodeGetCapabilities",
     "NodeGetInfo",
 ];
@@ -35,6 +37,7 @@ pub(super) struct Part {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) has_controller: bool,
+    pub(super) has_groups: bool,
     pub(super) node_id: String,
     pub(super) stages: bool,
 }
@@ -45,6 +48,7 @@ impl Default for Part {
             name: "zfs.example".to_owned(),
             version: "1.0.0".to_owned(),
             has_controller: true,
+            has_groups: false,
             node_id: "node-1".to_owned(),
             stages: false,
         }
@@ -104,6 +108,7 @@ impl Plugin {
         let server = Server::builder()
             .add_service(IdentityServer::new(self.clone()))
             .add_service(ControllerServer::new(self.clone()))
+            .add_service(GroupControllerServer::new(self.clone()))
             .add_service(NodeServer::new(self.clone()))
             .serve_with_incoming(incoming);
         let task = tokio::spawn(async move {
@@ -173,9 +178,14 @@ impl Identity for Plugin {
     ) -> Result<Response<wire::GetPluginCapabilitiesResponse>, Status> {
         use wire::plugin_capability::{Service, Type, service};
         let act = self.play("GetPluginCapabilities").await?;
-        let service = Service { r#type: service::Type::ControllerService.into() };
-        let controller = wire::PluginCapability { r#type: Some(Type::Service(service)) };
-        let capabilities = self.part().has_controller.then_some(controller).into_iter().collect();
+        let named = |service: service::Type| {
+            let service = Service { r#type: service.into() };
+            wire::PluginCapability { r#type: Some(Type::Service(service)) }
+        };
+        let part = self.part();
+        let controller = part.has_controller.then(|| named(service::Type::ControllerService));
+        let groups = part.has_groups.then(|| named(service::Type::GroupControllerService));
+        let capabilities = controller.into_iter().chain(groups).collect();
         answered(act, wire::GetPluginCapabilitiesResponse { capabilities })
     }
 
@@ -196,6 +206,20 @@ impl Controller for Plugin {
         let rpc = Rpc { r#type: rpc::Type::PublishUnpublishVolume.into() };
         let capabilities = vec![wire::ControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }];
         answered(act, wire::ControllerGetCapabilitiesResponse { capabilities })
+    }
+}
+
+#[tonic::async_trait]
+impl GroupController for Plugin {
+    async fn group_controller_get_capabilities(
+        &self,
+        _: Request<wire::GroupControllerGetCapabilitiesRequest>,
+    ) -> Result<Response<wire::GroupControllerGetCapabilitiesResponse>, Status> {
+        use wire::group_controller_service_capability::{Rpc, Type, rpc};
+        let act = self.play("GroupControllerGetCapabilities").await?;
+        let rpc = Rpc { r#type: rpc::Type::CreateDeleteGetVolumeGroupSnapshot.into() };
+        let capabilities = vec![wire::GroupControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }];
+        answered(act, wire::GroupControllerGetCapabilitiesResponse { capabilities })
     }
 }
 

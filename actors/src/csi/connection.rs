@@ -6,6 +6,7 @@ use std::time::Duration;
 use callboard_proto::csi::v1 as wire;
 use tonic::{Response, Status};
 use wire::controller_client::ControllerClient;
+use wire::group_controller_client::GroupControllerClient;
 use wire::identity_client::IdentityClient;
 use wire::node_client::NodeClient;
 
@@ -15,7 +16,8 @@ use super::{Answer, CallError, Limits, Readiness, Rpc, Step};
 use crate::pauses;
 use crate::rpc::{Cause, Channel, Fault, Listener, SocketFile, asked, cause, connect_to_socket, socket_file};
 use crate::vocabulary::{
-    ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, SocketPath,
+    ControllerCapability, Expansion, GroupControllerCapability, Identity, NodeCapability, NodeInfo,
+    PluginCapability, SocketPath,
 };
 
 /// An answer, with remarks about it.
@@ -123,6 +125,10 @@ impl Connection {
             Rpc::ControllerCapabilities => {
                 self.ask_controller_capabilities(deadline).await.map(with(Answer::ControllerCapabilities))
             }
+            Rpc::GroupControllerCapabilities => {
+                let answer = self.ask_group_controller_capabilities(deadline).await;
+                answer.map(with(Answer::GroupControllerCapabilities))
+            }
             Rpc::NodeCapabilities => {
                 self.ask_node_capabilities(deadline).await.map(with(Answer::NodeCapabilities))
             }
@@ -166,6 +172,17 @@ impl Connection {
         deadline: Duration,
     ) -> Result<Vec<ControllerCapability>, CallError> {
         self.ask_controller_capabilities(deadline).await.map(without_remarks)
+    }
+
+    /// Calls `GroupControllerGetCapabilities`. Only for plugins with a group controller service (C034).
+    ///
+    /// # Errors
+    /// As [`Self::plugin_info`].
+    pub async fn group_controller_capabilities(
+        &self,
+        deadline: Duration,
+    ) -> Result<Vec<GroupControllerCapability>, CallError> {
+        self.ask_group_controller_capabilities(deadline).await.map(without_remarks)
     }
 
     /// Calls `NodeGetCapabilities`.
@@ -212,6 +229,18 @@ impl Connection {
         let request = asked(wire::ControllerGetCapabilitiesRequest {}, deadline);
         let answer = client.controller_get_capabilities(request);
         self.within(Rpc::ControllerCapabilities, deadline, answer, convert::controller_capabilities).await
+    }
+
+    async fn ask_group_controller_capabilities(
+        &self,
+        deadline: Duration,
+    ) -> Heard<Vec<GroupControllerCapability>> {
+        let mut client = GroupControllerClient::new(self.channel.clone())
+            .max_decoding_message_size(self.limits.answer_bytes_max);
+        let request = asked(wire::GroupControllerGetCapabilitiesRequest {}, deadline);
+        let answer = client.group_controller_get_capabilities(request);
+        let convert = convert::group_controller_capabilities;
+        self.within(Rpc::GroupControllerCapabilities, deadline, answer, convert).await
     }
 
     async fn ask_node_capabilities(&self, deadline: Duration) -> Heard<Vec<NodeCapability>> {

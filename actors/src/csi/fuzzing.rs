@@ -16,7 +16,7 @@ const MAP_BYTES: usize = super::rules::MAP_BYTES_MAX;
 /// When it is not.
 pub(crate) fn answers(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
-    match which % 6 {
+    match which % 7 {
         0 => read(bytes, convert::identity, |identity| {
             assert!((1..=63).contains(&identity.provider.len()), "the name of a plugin");
             assert!(identity.version.len() <= check::STRING_BYTES_MAX, "the version of a plugin");
@@ -28,6 +28,11 @@ pub(crate) fn answers(data: &[u8]) {
         2 => read(bytes, convert::readiness, |_| ()),
         3 => read(bytes, convert::controller_capabilities, |offers| assert!(is_set(&offers), "{offers:?}")),
         4 => read(bytes, convert::node_capabilities, |offers| assert!(is_set(&offers), "{offers:?}")),
+        5 => {
+            read(bytes, convert::group_controller_capabilities, |offers| {
+                assert!(is_set(&offers), "{offers:?}")
+            });
+        }
         _ => read(bytes, convert::node_info, |info| {
             assert!((1..=check::NODE_ID_BYTES_MAX).contains(&info.node_id.len()), "a node id");
             assert!(info.max_volumes != Some(0), "no limit is none");

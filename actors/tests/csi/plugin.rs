@@ -19,6 +19,7 @@ use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 use wire::controller_server::{Controller, ControllerServer};
+use wire::group_controller_server::{GroupController, GroupControllerServer};
 use wire::identity_server::{Identity, IdentityServer};
 use wire::node_server::{Node, NodeServer};
 
@@ -52,6 +53,7 @@ pub(crate) struct Plugin {
     pub(crate) offers: Reply<wire::GetPluginCapabilitiesResponse>,
     pub(crate) probe: Reply<wire::ProbeResponse>,
     pub(crate) controller: Reply<wire::ControllerGetCapabilitiesResponse>,
+    pub(crate) groups: Reply<wire::GroupControllerGetCapabilitiesResponse>,
     pub(crate) node: Reply<wire::NodeGetCapabilitiesResponse>,
     pub(crate) node_info: Reply<wire::NodeGetInfoResponse>,
 }
@@ -63,6 +65,7 @@ impl Default for Plugin {
             offers: Reply::Answer(wire::GetPluginCapabilitiesResponse::default()),
             probe: Reply::Answer(wire::ProbeResponse { ready: Some(true) }),
             controller: Reply::Answer(wire::ControllerGetCapabilitiesResponse::default()),
+            groups: Reply::Answer(wire::GroupControllerGetCapabilitiesResponse::default()),
             node: Reply::Answer(wire::NodeGetCapabilitiesResponse::default()),
             node_info: Reply::Answer(wire::NodeGetInfoResponse {
                 node_id: "node-1".to_owned(),
@@ -108,6 +111,16 @@ impl Controller for Plugin {
         _: Request<wire::ControllerGetCapabilitiesRequest>,
     ) -> Result<Response<wire::ControllerGetCapabilitiesResponse>, Status> {
         self.controller.give().await
+    }
+}
+
+#[tonic::async_trait]
+impl GroupController for Plugin {
+    async fn group_controller_get_capabilities(
+        &self,
+        _: Request<wire::GroupControllerGetCapabilitiesRequest>,
+    ) -> Result<Response<wire::GroupControllerGetCapabilitiesResponse>, Status> {
+        self.groups.give().await
     }
 }
 
@@ -198,6 +211,7 @@ async fn serve(listener: UnixListener, plugin: Plugin, witness: Witness) {
     Server::builder()
         .add_service(seen(IdentityServer::new(plugin.clone())))
         .add_service(ControllerServer::new(plugin.clone()))
+        .add_service(GroupControllerServer::new(plugin.clone()))
         .add_service(NodeServer::new(plugin))
         .serve_with_incoming(UnixListenerStream::new(listener))
         .await

@@ -80,15 +80,13 @@ mod tests {
 
     const SMALL: Simulation = Simulation { messages: 20_000, ..Simulation::SMALL };
 
-    fn script_of(tampers: &Tampers) -> String {
-        // A fault that is rare shows in some histories only.
-        let seeded = |seed| Simulation { seed, ..SMALL };
-        let found = (1..=20).find_map(|seed| {
-            let found = simulate_tampered(&seeded(seed), tampers.clone(), &mut Unwatched).err()?;
-            Some((seed, found))
-        });
-        let (seed, found) = found.expect("it was not found out");
-        write(&seeded(seed), &format!("callboard simulate --seed {seed}"), &found)
+    /// The scripts of the histories that are found. A fault that is rare shows in some of them only.
+    fn scripts_of(tampers: &Tampers) -> impl Iterator<Item = String> {
+        (1..=20).filter_map(|seed| {
+            let simulation = Simulation { seed, ..SMALL };
+            let found = simulate_tampered(&simulation, tampers.clone(), &mut Unwatched).err()?;
+            Some(write(&simulation, &format!("callboard simulate --seed {seed}"), &found))
+        })
     }
 
     fn outcome(script: &str) -> String {
@@ -99,8 +97,12 @@ mod tests {
 
     #[test]
     fn a_history_that_loses_an_update_becomes_a_script_that_shows_what_should_have_been_told_r3() {
-        let script = script_of(&Tampers::drop_updates());
-        assert!(script.starts_with("# callboard simulate --seed 1\n# R3 is broken"), "{script}");
+        // What a supervised allocation registers by itself depends on the moment, so that another run of it may update nothing.
+        let is_said = |script: &String| script.contains("\nregister ");
+        let script = scripts_of(&Tampers::drop_updates()).find(is_said).expect("it was not found out");
+        let (command, law) = script.split_once('\n').expect("it has lines");
+        assert!(command.starts_with("# callboard simulate --seed "), "{script}");
+        assert!(law.starts_with("# R3 is broken"), "{script}");
         assert!(script.contains("\n---\nR3 must hold: "), "{script}");
         let played = outcome(&script);
         assert!(played.contains(" updated its registration as "), "{played}");
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_history_that_hides_a_gap_becomes_a_script_in_which_its_handler_has_the_events_evt_02() {
-        let script = script_of(&Tampers::hide_gaps());
+        let script = scripts_of(&Tampers::hide_gaps()).next().expect("it was not found out");
         assert!(script.contains("\nadd-driver d") && script.contains("\nevent d"), "{script}");
         let played = outcome(&script);
         assert!(played.contains("happened"), "{played}");

@@ -12,7 +12,7 @@ use super::{Entry, Mistake, Stage, Words};
 
 pub(super) const VERBS: &[Entry] = &[
     (
-        "plugin ALLOCATION [name=TEXT] [version=TEXT] [controller=yes|no] [stages=yes|no] [node-id=TEXT]",
+        "plugin ALLOCATION [name=TEXT] [version=TEXT] [controller=yes|no] [groups=yes|no] [stages=yes|no] [node-id=TEXT]",
         plugin,
     ),
     (
@@ -55,6 +55,7 @@ fn read_part(words: &mut Words<'_>, part: &mut Part) -> Result<(), Mistake> {
         }
     }
     part.has_controller = words.yes_or_no("controller")?.unwrap_or(part.has_controller);
+    part.has_groups = words.yes_or_no("groups")?.unwrap_or(part.has_groups);
     part.stages = words.yes_or_no("stages")?.unwrap_or(part.stages);
     Ok(())
 }

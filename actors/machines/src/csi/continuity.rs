@@ -52,6 +52,7 @@ mod tests {
             plugin: plugin.to_vec(),
             expansion: Vec::new(),
             controller: None,
+            group_controller: None,
             node: None,
             node_info: None,
         }

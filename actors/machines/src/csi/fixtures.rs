@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{AccessMode, AccessType, MountFlags, MountVolume, VolumeCapability};
 use crate::vocabulary::{
-    ControllerCapability, CsiFingerprint, Expansion, Identity, NodeCapability, PluginCapability,
+    ControllerCapability, CsiFingerprint, Expansion, GroupControllerCapability, Identity, NodeCapability,
+    PluginCapability,
 };
 
 /// A plugin with every capability.
@@ -14,6 +15,7 @@ pub(super) fn fingerprint() -> CsiFingerprint {
         plugin: PluginCapability::ALL.to_vec(),
         expansion: Expansion::ALL.to_vec(),
         controller: Some(ControllerCapability::ALL.to_vec()),
+        group_controller: Some(GroupControllerCapability::ALL.to_vec()),
         node: Some(NodeCapability::ALL.to_vec()),
         node_info: None,
     }

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::vocabulary::{
-    ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability,
+    ControllerCapability, Expansion, GroupControllerCapability, Identity, NodeCapability, NodeInfo,
+    PluginCapability,
 };
 
 /// A call to a plugin.
@@ -17,6 +18,8 @@ pub enum Rpc {
     Probe,
     /// The capabilities of its controller. Answered with [`Answer::ControllerCapabilities`].
     ControllerCapabilities,
+    /// The capabilities of its group controller. Answered with [`Answer::GroupControllerCapabilities`].
+    GroupControllerCapabilities,
     /// The capabilities of its node service. Answered with [`Answer::NodeCapabilities`].
     NodeCapabilities,
     /// The node as the plugin sees it. Answered with [`Answer::NodeInfo`]. Not every plugin must answer (C146).
@@ -25,11 +28,12 @@ pub enum Rpc {
 
 impl Rpc {
     /// All calls.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::PluginInfo,
         Self::PluginCapabilities,
         Self::Probe,
         Self::ControllerCapabilities,
+        Self::GroupControllerCapabilities,
         Self::NodeCapabilities,
         Self::NodeInfo,
     ];
@@ -42,16 +46,18 @@ impl Rpc {
             Self::PluginCapabilities => "GetPluginCapabilities",
             Self::Probe => "Probe",
             Self::ControllerCapabilities => "ControllerGetCapabilities",
+            Self::GroupControllerCapabilities => "GroupControllerGetCapabilities",
             Self::NodeCapabilities => "NodeGetCapabilities",
             Self::NodeInfo => "NodeGetInfo",
         }
     }
 
-    /// The capability that it requires (C033). `None`: the identity and node services require none.
+    /// The capability that it requires (C033, C034). `None`: the identity and node services require none.
     #[must_use]
     pub const fn needs(self) -> Option<PluginCapability> {
         match self {
             Self::ControllerCapabilities => Some(PluginCapability::ControllerService),
+            Self::GroupControllerCapabilities => Some(PluginCapability::GroupControllerService),
             Self::PluginInfo
             | Self::PluginCapabilities
             | Self::Probe
@@ -92,6 +98,8 @@ pub enum Answer {
     Probe(Readiness),
     /// To [`Rpc::ControllerCapabilities`].
     ControllerCapabilities(Vec<ControllerCapability>),
+    /// To [`Rpc::GroupControllerCapabilities`].
+    GroupControllerCapabilities(Vec<GroupControllerCapability>),
     /// To [`Rpc::NodeCapabilities`].
     NodeCapabilities(Vec<NodeCapability>),
     /// To [`Rpc::NodeInfo`].
@@ -107,6 +115,7 @@ impl Answer {
             Self::PluginCapabilities { .. } => Rpc::PluginCapabilities,
             Self::Probe(_) => Rpc::Probe,
             Self::ControllerCapabilities(_) => Rpc::ControllerCapabilities,
+            Self::GroupControllerCapabilities(_) => Rpc::GroupControllerCapabilities,
             Self::NodeCapabilities(_) => Rpc::NodeCapabilities,
             Self::NodeInfo(_) => Rpc::NodeInfo,
         }
@@ -118,9 +127,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_controller_is_asked_by_permission_c033_c183() {
+    fn only_the_controllers_are_asked_by_permission_c033_c034_c183() {
         for rpc in Rpc::ALL {
-            let needed = (rpc == Rpc::ControllerCapabilities).then_some(PluginCapability::ControllerService);
+            let needed = match rpc {
+                Rpc::ControllerCapabilities => Some(PluginCapability::ControllerService),
+                Rpc::GroupControllerCapabilities => Some(PluginCapability::GroupControllerService),
+                _ => None,
+            };
             assert_eq!(rpc.needs(), needed, "{rpc}");
         }
     }

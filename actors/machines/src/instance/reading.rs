@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::state::{Half, InstanceConfig};
 use crate::csi::{Answer, Fault, Readiness, Rpc, check_same_plugin, check_same_provider, quoted};
 use crate::vocabulary::{
-    ControllerCapability, CsiFingerprint, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability,
+    ControllerCapability, CsiFingerprint, Expansion, GroupControllerCapability, Identity, NodeCapability,
+    NodeInfo, PluginCapability,
 };
 
 /// An answer that a plugin may decline (C019).
@@ -26,6 +27,10 @@ impl Offers {
     fn has_controller(&self) -> bool {
         self.capabilities.contains(&PluginCapability::ControllerService)
     }
+
+    fn has_group_controller(&self) -> bool {
+        self.capabilities.contains(&PluginCapability::GroupControllerService)
+    }
 }
 
 #[derive(Debug, Clone, Hash, Default)]
@@ -34,6 +39,7 @@ pub(super) struct Reading {
     offers: Option<Offers>,
     is_ready: bool,
     controller: Option<Answered<Vec<ControllerCapability>>>,
+    group_controller: Option<Answered<Vec<GroupControllerCapability>>>,
     node: Option<Vec<NodeCapability>>,
     node_info: Option<Answered<NodeInfo>>,
     /// What was remarked about these answers.
@@ -77,21 +83,30 @@ impl Reading {
             plugin: offers.capabilities.clone(),
             expansion: offers.expansion.clone(),
             controller: None,
+            group_controller: None,
             node: None,
             node_info: None,
         };
         match half {
-            Half::Controller => self.next_of_controller(fingerprint),
+            Half::Controller => self.next_of_controller(fingerprint, offers),
             Half::Node => self.next_of_node(fingerprint, offers),
         }
     }
 
-    fn next_of_controller(&self, fingerprint: CsiFingerprint) -> Next {
-        match &self.controller {
-            Some(Answered::With(controller)) => {
-                self.complete(CsiFingerprint { controller: Some(controller.clone()), ..fingerprint }, None)
+    fn next_of_controller(&self, fingerprint: CsiFingerprint, offers: &Offers) -> Next {
+        let Some(Answered::With(controller)) = &self.controller else {
+            return Next::Ask(Rpc::ControllerCapabilities);
+        };
+        let fingerprint = CsiFingerprint { controller: Some(controller.clone()), ..fingerprint };
+        if !offers.has_group_controller() {
+            return self.complete(fingerprint, None);
+        }
+        match &self.group_controller {
+            None => Next::Ask(Rpc::GroupControllerCapabilities),
+            Some(Answered::With(groups)) => {
+                self.complete(CsiFingerprint { group_controller: Some(groups.clone()), ..fingerprint }, None)
             }
-            Some(Answered::Declined) | None => Next::Ask(Rpc::ControllerCapabilities),
+            Some(Answered::Declined) => self.complete(fingerprint, Some(NO_GROUPS)),
         }
     }
 
@@ -134,6 +149,9 @@ impl Reading {
             Answer::Probe(Readiness::Ready) => self.is_ready = true,
             Answer::Probe(Readiness::NotReady) => return Err(Refusal::NotReady),
             Answer::ControllerCapabilities(controller) => self.take_controller(controller, config.half)?,
+            Answer::GroupControllerCapabilities(groups) => {
+                self.group_controller = Some(Answered::With(groups));
+            }
             Answer::NodeCapabilities(node) => self.node = Some(node),
             Answer::NodeInfo(info) => self.node_info = Some(Answered::With(info)),
         }
@@ -156,7 +174,11 @@ impl Reading {
         match (half, rpc) {
             (Half::Node, Rpc::NodeInfo) => self.node_info = Some(Answered::Declined),
             (Half::Node, Rpc::ControllerCapabilities) => self.controller = Some(Answered::Declined),
-            (Half::Controller, Rpc::NodeInfo | Rpc::ControllerCapabilities)
+            (Half::Controller, Rpc::GroupControllerCapabilities) => {
+                self.group_controller = Some(Answered::Declined);
+            }
+            (Half::Node, Rpc::GroupControllerCapabilities)
+            | (Half::Controller, Rpc::NodeInfo | Rpc::ControllerCapabilities)
             | (
                 Half::Controller | Half::Node,
                 Rpc::PluginInfo | Rpc::PluginCapabilities | Rpc::Probe | Rpc::NodeCapabilities,
@@ -189,6 +211,8 @@ const UNDECIDED: &str = "NodeGetInfo is not implemented, and whether the control
                          if it does, its volumes cannot be published on this node (rule C146)";
 const NO_CONTROLLER: &str = "CONTROLLER_SERVICE is not named, so no call of a controller may be made \
                              (rule C033); register it as a node plugin, or look into its configuration";
+const NO_GROUPS: &str = "GROUP_CONTROLLER_SERVICE is named and GroupControllerGetCapabilities is not implemented, so no call of a \
+                         group controller may be made (rule C034); report it to the plugin's vendor";
 const NODE_UNNAMED: &str = "NodeGetInfo is not implemented although the controller has PUBLISH_UNPUBLISH_VOLUME and needs a \
                             node id (rule C146); report it to the plugin's vendor";
 

@@ -13,7 +13,7 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_instance_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instance/scripts"), 15, || {
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instance/scripts"), 17, || {
         // The key of the first call that returned.
         let mut first = None;
         Player::new(begin, move |stage, verb, args| say(stage, verb, args, &mut first))
@@ -133,6 +133,7 @@ fn fingerprint(name: &str, version: &str) -> CsiFingerprint {
         plugin: vec![],
         expansion: vec![],
         controller: None,
+        group_controller: None,
         node: Some(vec![]),
         node_info: None,
     }
@@ -151,6 +152,11 @@ fn offers(has_controller: bool) -> Answer {
     Answer::PluginCapabilities { capabilities, expansion: vec![] }
 }
 
+fn offers_groups() -> Answer {
+    let capabilities = vec![PluginCapability::ControllerService, PluginCapability::GroupControllerService];
+    Answer::PluginCapabilities { capabilities, expansion: vec![] }
+}
+
 fn whole(call: InstanceCall, name: &str, version: &str) -> Reached {
     let rpc = match call {
         InstanceCall::Dial => return Reached::Connected { connection: Attempt::new(1) },
@@ -162,6 +168,7 @@ fn whole(call: InstanceCall, name: &str, version: &str) -> Reached {
         Rpc::PluginCapabilities => offers(true),
         Rpc::Probe => Answer::Probe(Readiness::Ready),
         Rpc::ControllerCapabilities => Answer::ControllerCapabilities(vec![]),
+        Rpc::GroupControllerCapabilities => Answer::GroupControllerCapabilities(vec![]),
         Rpc::NodeCapabilities => Answer::NodeCapabilities(vec![]),
         Rpc::NodeInfo => node_info(),
     };
@@ -190,12 +197,16 @@ fn read_outcome(call: InstanceCall, args: &mut ArgumentConsumer<'_>) -> Result<O
             answered(Answer::PluginInfo(identity(&name, version)))
         }
         "controller" => answered(offers(true)),
+        "controller-and-groups" => answered(offers_groups()),
         "no-controller" => answered(offers(false)),
         "ready" => answered(Answer::Probe(Readiness::Ready)),
         "not-ready" => answered(Answer::Probe(Readiness::NotReady)),
         "publishes" => {
             answered(Answer::ControllerCapabilities(vec![ControllerCapability::PublishUnpublishVolume]))
         }
+        "groups" => answered(Answer::GroupControllerCapabilities(vec![
+            GroupControllerCapability::CreateDeleteGetVolumeGroupSnapshot,
+        ])),
         "nothing" => answered(match call {
             InstanceCall::Ask(Rpc::ControllerCapabilities) => Answer::ControllerCapabilities(vec![]),
             _ => Answer::NodeCapabilities(vec![]),
@@ -248,7 +259,8 @@ fn tell_report(report: &InstanceReport, now: Timestamp) -> String {
         let node = fingerprint.node_info.as_ref().map_or("no node id", |info| &info.node_id);
         let stages = if fingerprint.node.iter().flatten().next().is_some() { ", stages" } else { "" };
         let controller = if fingerprint.controller.is_some() { ", controller" } else { "" };
-        told.push_str(&format!(" {provider} {version}, {node}{stages}{controller}"));
+        let groups = if fingerprint.group_controller.is_some() { ", group controller" } else { "" };
+        told.push_str(&format!(" {provider} {version}, {node}{stages}{controller}{groups}"));
     }
     for remark in &report.remarks {
         told.push_str(&format!("; remark: {remark}"));

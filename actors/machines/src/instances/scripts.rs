@@ -225,6 +225,7 @@ fn read_report(stage: &Stage<Instances>, args: &mut ArgumentConsumer<'_>) -> Res
         plugin: vec![],
         expansion: vec![],
         controller: None,
+        group_controller: None,
         node: Some(vec![]),
         node_info: None,
     };

@@ -195,6 +195,7 @@ fn read_report(plugin: &str, text: &str, now: Timestamp) -> Result<InstanceRepor
         plugin: vec![],
         expansion: vec![],
         controller: None,
+        group_controller: None,
         node: Some(vec![]),
         node_info: None,
     };

@@ -158,6 +158,8 @@ pub struct CsiFingerprint {
     pub expansion: Vec<Expansion>,
     /// What the controller can do; `None` for an instance of the node half.
     pub controller: Option<Vec<ControllerCapability>>,
+    /// What the group controller can do; `None` for an instance of the node half, and for a plugin without the service (C034).
+    pub group_controller: Option<Vec<GroupControllerCapability>>,
     /// What the node plugin can do; `None` for an instance of the controller half.
     pub node: Option<Vec<NodeCapability>>,
     /// What it says of its node; `None` for a controller, and for a node plugin that need not answer and did not (C146, I7).
@@ -198,6 +200,7 @@ mod tests {
             plugin: plugin.to_vec(),
             expansion: Default::default(),
             controller: None,
+            group_controller: None,
             node: node.map(<[NodeCapability]>::to_vec),
             node_info: None,
         }

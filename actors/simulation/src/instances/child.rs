@@ -8,7 +8,7 @@ use callboard_actors::instance::{
     Half, Instance, InstanceAsk, InstanceCall, InstanceConfig, InstanceReport, InstanceTimer, Reached,
 };
 use callboard_actors::shell::{CallKey, CallLost, Effect, Input, Machine};
-use callboard_actors::vocabulary::{Fitness, Health, Moment, Timestamp};
+use callboard_actors::vocabulary::{Fitness, Health, Moment, PluginCapability, Timestamp};
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
@@ -22,6 +22,8 @@ pub struct InstanceLaws {
     flying: Option<(CallKey, InstanceCall)>,
     /// What was read over the present connection; `None` without one.
     read: Option<BTreeSet<Rpc>>,
+    /// What the plugin as a whole offers, as it was last read.
+    offers: Vec<PluginCapability>,
     is_ready: bool,
     is_retired: bool,
     is_gone: bool,
@@ -47,6 +49,7 @@ impl InstanceLaws {
             config,
             flying: None,
             read: None,
+            offers: Vec::new(),
             is_ready: false,
             is_retired: false,
             is_gone: false,
@@ -116,6 +119,9 @@ impl InstanceLaws {
             (InstanceCall::Dial, Ok(Ok(Reached::Connected { .. }))) => self.read = Some(BTreeSet::new()),
             (InstanceCall::Ask(rpc), Ok(Ok(Reached::Answered(answer, _)))) if answer.rpc() == rpc => {
                 self.is_ready |= matches!(answer, Answer::Probe(Readiness::Ready));
+                if let Answer::PluginCapabilities { capabilities, .. } = answer {
+                    self.offers.clone_from(capabilities);
+                }
                 if !matches!(answer, Answer::Probe(Readiness::NotReady)) && self.is_credible(answer) {
                     self.read.iter_mut().for_each(|read| {
                         read.insert(rpc);
@@ -154,11 +160,13 @@ impl InstanceLaws {
         names.into_iter().all(|name| *name == identity.provider)
     }
 
-    /// Whether a node plugin may not have this call (C146).
+    /// Whether a plugin may not have this call: a node plugin (C146), or a controller that names a service it does not have (C034).
     pub(super) fn may_decline(&self, rpc: Rpc, error: &CallError) -> bool {
-        error.class() == Class::Unimplemented
-            && self.config.half == Half::Node
-            && matches!(rpc, Rpc::NodeInfo | Rpc::ControllerCapabilities)
+        let is_optional = match self.config.half {
+            Half::Node => matches!(rpc, Rpc::NodeInfo | Rpc::ControllerCapabilities),
+            Half::Controller => rpc == Rpc::GroupControllerCapabilities,
+        };
+        error.class() == Class::Unimplemented && is_optional
     }
 
     /// Whether everything that a healthy plugin must have said was said over the connection there is.
@@ -171,7 +179,15 @@ impl InstanceLaws {
                 &[Rpc::PluginInfo, Rpc::PluginCapabilities, Rpc::Probe, Rpc::NodeCapabilities, Rpc::NodeInfo]
             }
         };
-        self.read.as_ref().is_some_and(|read| needed.iter().all(|rpc| read.contains(rpc)))
+        let groups = Rpc::GroupControllerCapabilities;
+        let has_groups = self.config.half == Half::Controller && self.is_offered(groups);
+        let is_read = |read: &BTreeSet<Rpc>| needed.iter().all(|rpc| read.contains(rpc));
+        self.read.as_ref().is_some_and(|read| is_read(read) && (!has_groups || read.contains(&groups)))
+    }
+
+    /// Whether the plugin named the service that a call belongs to (C033, C034).
+    fn is_offered(&self, rpc: Rpc) -> bool {
+        rpc.needs().is_none_or(|service| self.offers.contains(&service))
     }
 
     // === What goes out ===
@@ -194,6 +210,9 @@ impl InstanceLaws {
                 None => self.violation(Law::I2, || format!("{rpc} is asked without a connection")),
                 Some(read) if rpc != Rpc::Probe && read.contains(&rpc) => {
                     self.violation(Law::I3, || format!("{rpc} is read a second time over one connection"));
+                }
+                Some(_) if !self.is_offered(rpc) => {
+                    self.violation(Law::I3, || format!("{rpc} is asked of a plugin without that service"));
                 }
                 Some(_) if !self.is_ready && needs_readiness(rpc) => {
                     self.violation(Law::I3, || {
@@ -300,7 +319,13 @@ impl InstanceLaws {
 }
 
 fn needs_readiness(rpc: Rpc) -> bool {
-    matches!(rpc, Rpc::ControllerCapabilities | Rpc::NodeCapabilities | Rpc::NodeInfo)
+    match rpc {
+        Rpc::ControllerCapabilities
+        | Rpc::GroupControllerCapabilities
+        | Rpc::NodeCapabilities
+        | Rpc::NodeInfo => true,
+        Rpc::PluginInfo | Rpc::PluginCapabilities | Rpc::Probe => false,
+    }
 }
 
 impl Witness<Instance> for InstanceLaws {

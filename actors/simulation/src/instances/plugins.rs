@@ -7,7 +7,8 @@ use callboard_actors::csi::{Answer, CallError, Cause, Code, Fault, Problem, Read
 use callboard_actors::instance::{InstanceCall, InstanceConfig, Reached};
 use callboard_actors::shell::CallLost;
 use callboard_actors::vocabulary::{
-    Attempt, ControllerCapability, Identity, NodeCapability, NodeInfo, PluginCapability,
+    Attempt, ControllerCapability, GroupControllerCapability, Identity, NodeCapability, NodeInfo,
+    PluginCapability,
 };
 
 /// An instance has one connection.
@@ -135,13 +136,16 @@ fn well(config: &InstanceConfig, rpc: Rpc) -> Answer {
     match rpc {
         Rpc::PluginInfo => Answer::PluginInfo(identity(&format!("{}.example", config.plugin.name))),
         Rpc::PluginCapabilities => Answer::PluginCapabilities {
-            capabilities: vec![PluginCapability::ControllerService],
+            capabilities: vec![PluginCapability::ControllerService, PluginCapability::GroupControllerService],
             expansion: Vec::new(),
         },
         Rpc::Probe => Answer::Probe(Readiness::Ready),
         Rpc::ControllerCapabilities => {
             Answer::ControllerCapabilities(vec![ControllerCapability::CreateDeleteVolume])
         }
+        Rpc::GroupControllerCapabilities => Answer::GroupControllerCapabilities(vec![
+            GroupControllerCapability::CreateDeleteGetVolumeGroupSnapshot,
+        ]),
         Rpc::NodeCapabilities => Answer::NodeCapabilities(vec![NodeCapability::StageUnstageVolume]),
         Rpc::NodeInfo => {
             Answer::NodeInfo(NodeInfo { node_id: "node-1".into(), max_volumes: None, topology: None })

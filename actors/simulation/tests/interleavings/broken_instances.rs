@@ -102,6 +102,18 @@ fn an_instance_that_reads_its_identity_in_every_round_breaks_i3() {
 }
 
 #[test]
+fn an_instance_that_calls_a_service_before_the_plugin_has_named_it_breaks_i3() {
+    child(Law::I3, InstancesBounds { pauses: 1, ..ONE }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: call @ InstanceCall::Ask(Rpc::PluginCapabilities), .. } = effect {
+                *call = InstanceCall::Ask(Rpc::GroupControllerCapabilities);
+            }
+        }
+        effects
+    });
+}
+
+#[test]
 fn an_instance_that_gives_up_after_its_first_failure_breaks_i4() {
     child(Law::I4, DYING, |_, effects| {
         let has_failed = effects.iter().any(

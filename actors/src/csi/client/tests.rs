@@ -166,6 +166,7 @@ impl Leased {
             plugin: offered.to_vec(),
             expansion: Vec::new(),
             controller: Some(ControllerCapability::ALL.to_vec()),
+            group_controller: None,
             node: node.map(<[NodeCapability]>::to_vec),
             node_info: None,
         });
