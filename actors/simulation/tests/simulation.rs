@@ -98,7 +98,7 @@ fn a_persister_that_is_wrong_below_a_company_is_found_out_and_its_history_is_sho
 
 #[test]
 fn a_registry_that_drops_updates_is_found_out_and_its_history_is_short_and_shows_it_again() {
-    finds_out(&SMALL, Tampers::drop_updates, Law::R3, 6);
+    finds_out(&SMALL, Tampers::drop_updates, Law::R3, 8);
 }
 
 #[test]

@@ -158,7 +158,9 @@ impl Registry {
             };
             let (number, is_confirmed) = (held.number, turn.has_confirmed(held));
             let is_changed = *held.registration != registration;
-            if is_changed || !is_confirmed {
+            if is_confirmed && is_changed && held.registration.differs_only_in_policy(&registration) {
+                turn.change_policy(key, plugin, number, registration);
+            } else if is_changed || !is_confirmed {
                 turn.confirm(key, plugin, number, is_changed.then_some(registration));
             }
             if is_changed && summary == Registered::Unchanged {

@@ -323,7 +323,8 @@ pub enum Departure {
 pub enum RegistryNews {
     /// A registration was created.
     Registered(Entry),
-    /// The contents of a registration changed (R3), or it was confirmed (R8).
+    /// The contents of a registration changed (R3), or it was confirmed (R8). It has another generation, unless nothing but its policy
+    /// changed: then an active one stays so as it is, and no [`Self::ActiveChanged`] follows.
     Updated(Entry),
     /// Another connection or process serves a registration: it has another generation.
     Renewed(Entry),

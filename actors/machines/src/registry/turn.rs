@@ -108,6 +108,24 @@ impl Turn<'_> {
         self.elect(key, plugin, reason);
     }
 
+    /// Takes another policy. Nothing else of the registration has changed, so it keeps its generation, and with it its connection.
+    pub(super) fn change_policy(
+        &mut self,
+        key: &PluginKey,
+        plugin: &mut Plugin,
+        number: RegistrationNumber,
+        registration: Registration,
+    ) {
+        let Some(stored) = plugin.members.get_mut(number) else { return };
+        stored.registration = registration.into();
+        if let Some((_, active)) = plugin.active.as_mut().filter(|(active, _)| *active == number) {
+            active.registration = Arc::clone(&stored.registration);
+        }
+        self.draft.put(stored);
+        self.draft.tell(RegistryNews::Updated(stored.entry(self.run)));
+        self.elect(key, plugin, ActiveReason::Updated);
+    }
+
     /// Gives a registration another generation, if it still has this one.
     pub(super) fn replace_generation(
         &mut self,

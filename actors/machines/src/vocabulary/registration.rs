@@ -27,3 +27,17 @@ pub struct Registration {
     /// How the active registration of its plugin is chosen, if it says so.
     pub policy: Option<FailoverPolicy>,
 }
+
+impl Registration {
+    /// Whether the other one serves the same plugin in the same way, under another policy or under the same.
+    #[must_use]
+    pub fn differs_only_in_policy(&self, other: &Self) -> bool {
+        let Self { plugin, allocation, socket, provider, version, options, policy: _ } = self;
+        *plugin == other.plugin
+            && *allocation == other.allocation
+            && *socket == other.socket
+            && *provider == other.provider
+            && *version == other.version
+            && *options == other.options
+    }
+}

@@ -19,7 +19,7 @@ pub struct RegistryBounds {
     pub has_monolith: bool,
     /// Whether plugins say their name, so that they can be proven after a restart.
     pub are_provable: bool,
-    /// Whether a changed registration says a policy: that of the first allocation `newest`, that of the others to pin the first one.
+    /// Whether a registration may change its policy, alone and with its contents: that of the first allocation `newest`, that of the others to pin the first one.
     pub has_policies: bool,
     /// How often somebody reports how fit one is. Then allocations leave by failing, too.
     pub reports: u8,
@@ -106,8 +106,12 @@ impl fmt::Display for RegistryEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Register(who, kind) => {
-                let socket = if *kind == 0 { "" } else { "-new" };
-                write!(f, "register {0} csi-node/zfs socket=\"/run/{0}{socket}.sock\"", name(*who))
+                let socket = if *kind == 1 { "-new" } else { "" };
+                write!(f, "register {0} csi-node/zfs socket=\"/run/{0}{socket}.sock\"", name(*who))?;
+                match policy(*who).filter(|_| *kind > 1) {
+                    Some(policy) => write!(f, " policy=\"{policy}\""),
+                    None => Ok(()),
+                }
             }
             Self::Deregister(who) => write!(f, "deregister {} csi-node/zfs", name(*who)),
             Self::Fail(who) => write!(f, "deregister {} csi-node/zfs failed=yes", name(*who)),
@@ -137,10 +141,10 @@ pub(super) fn allocation(who: u8) -> AllocationId {
     AllocationId::new(name(who)).expect("a letter is a name")
 }
 
-/// What it says when it registers, with contents of this kind.
+/// What it says when it registers, with contents of this kind: the first ones, others, or the first ones under another policy.
 pub(super) fn registering(who: u8, kind: u8, plugins: Vec<PluginKey>, is_provable: bool) -> Register {
     let socket =
-        if kind == 0 { format!("/run/{}.sock", name(who)) } else { format!("/run/{}-new.sock", name(who)) };
+        if kind != 1 { format!("/run/{}.sock", name(who)) } else { format!("/run/{}-new.sock", name(who)) };
     Register {
         policy: None,
         plugins,

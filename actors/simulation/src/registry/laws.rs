@@ -12,8 +12,9 @@ use callboard_actors::vocabulary::{Generation, Moment, PluginKey, RegistrationNu
 use super::super::law::Law;
 use super::super::stand_in::Left;
 use super::super::witness::{Verdict, Witness};
+use super::board::Scene;
 use super::disk::{Rows, has_had};
-use super::model::{Model, Scene, Sentence};
+use super::model::{Model, Sentence};
 use super::reading::{Picture, Reading};
 
 /// Sees everything that the registry does. It remembers what was told across all lives and runs.

@@ -1,5 +1,6 @@
 //! The registry as one would explain it, and the laws that its machine is held against.
 
+mod board;
 mod disk;
 mod event;
 mod laws;

@@ -2,70 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use callboard_actors::registry::{
     Departure, Deregister, LeaveCause, Register, Registered, RegistryOptions, Renew, ReportFitness,
 };
 use callboard_actors::vocabulary::{
-    AllocationId, FailoverPolicy, Fitness, Generation, PluginKey, Registration, RegistrationNumber,
-    RunNumber, Timestamp,
+    AllocationId, Fitness, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
 };
 
+use super::board::{Board, Held, Scene, Served};
 use super::disk::Rows;
-
-/// Somebody who is registered.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Held {
-    pub(super) number: RegistrationNumber,
-    pub(super) registration: Arc<Registration>,
-    pub(super) is_confirmed: bool,
-    pub(super) generation: Generation,
-    /// Whether it was active under this generation.
-    pub(super) was_active: bool,
-    pub(super) fitness: Fitness,
-    pub(super) fit_since: Timestamp,
-}
-
-impl Held {
-    pub(super) const fn new(registration: Arc<Registration>) -> Self {
-        Self {
-            number: UNTOLD,
-            registration,
-            is_confirmed: true,
-            generation: Generation::new(0),
-            was_active: false,
-            fitness: Fitness::Unproven,
-            fit_since: Timestamp::from_epoch(Duration::ZERO),
-        }
-    }
-}
-
-/// Whom work is routed to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Served {
-    pub(super) number: RegistrationNumber,
-    pub(super) generation: Generation,
-    pub(super) registration: Arc<Registration>,
-}
-
-/// One plugin: who serves it, oldest first.
-#[derive(Debug, Clone, Hash, Default)]
-pub(super) struct Board {
-    pub(super) held: Vec<Held>,
-    pub(super) active: Option<Served>,
-    /// How often each allocation failed while it was active, and when it did last.
-    pub(super) losses: BTreeMap<AllocationId, (u32, Timestamp)>,
-}
 
 /// What must be told of a message, in this order. Numbers that the machine gives are not known beforehand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tale {
     Came(Arc<Registration>),
     Changed(RegistrationNumber, Arc<Registration>),
+    /// Another policy, and the same generation.
+    PolicyChanged(RegistrationNumber, Arc<Registration>),
     Renewed(RegistrationNumber, Arc<Registration>),
     Left(RegistrationNumber, Departure),
-    Routed { plugin: PluginKey, from: Option<Generation>, to: Option<Arc<Registration>> },
+    Routed {
+        plugin: PluginKey,
+        from: Option<Generation>,
+        to: Option<Arc<Registration>>,
+    },
 }
 
 /// What a message must come to.
@@ -82,9 +43,6 @@ pub(super) struct Model {
     pub(super) boards: BTreeMap<PluginKey, Board>,
     pub(super) count: usize,
 }
-
-/// The number of whoever came in the present message, until the machine tells it.
-pub(super) const UNTOLD: RegistrationNumber = RegistrationNumber::new(u64::MAX);
 
 impl Model {
     /// What a disk holds.
@@ -146,6 +104,13 @@ impl Model {
                     tales.push(Tale::Came(Arc::clone(&registration)));
                     board.held.push(Held::new(registration));
                     self.count += 1;
+                }
+                Some(held) if held.has_another_policy(&registration) => {
+                    if summary == Registered::Unchanged {
+                        summary = Registered::Updated;
+                    }
+                    held.registration = Arc::clone(&registration);
+                    tales.push(Tale::PolicyChanged(held.number, registration));
                 }
                 Some(held) if *held.registration != *registration => {
                     if summary == Registered::Unchanged {
@@ -321,76 +286,6 @@ impl Model {
 
     pub(super) fn board_mut(&mut self, plugin: &PluginKey) -> &mut Board {
         self.boards.entry(plugin.clone()).or_default()
-    }
-}
-
-/// What an election depends on beside the list.
-pub(super) struct Scene<'a> {
-    pub(super) options: &'a RegistryOptions,
-    pub(super) now: Timestamp,
-}
-
-impl Held {
-    /// It is confirmed, or its contents change.
-    fn confirm(&mut self) -> Tale {
-        self.is_confirmed = true;
-        self.renew();
-        Tale::Changed(self.number, Arc::clone(&self.registration))
-    }
-
-    /// It has another generation, which is told with that.
-    fn renew(&mut self) -> Tale {
-        self.was_active = false;
-        self.generation = Generation::new(0);
-        Tale::Renewed(self.number, Arc::clone(&self.registration))
-    }
-}
-
-impl Board {
-    /// Whom work should be routed to (R1, R1a, R1b, R1c).
-    pub(super) fn best(&self, scene: &Scene<'_>) -> Option<&Held> {
-        let newest = |is_it: &dyn Fn(&Held) -> bool| {
-            self.held.iter().rev().find(|held| held.is_confirmed && is_it(held))
-        };
-        let is_active = |held: &Held| self.active.as_ref().is_some_and(|active| active.number == held.number);
-        let is_fit = |held: &Held| held.fitness == Fitness::Fit;
-        newest(&|held| self.is_chosen(held, scene))
-            .or_else(|| newest(&|held| is_fit(held) && (is_active(held) || self.is_calm(held, scene))))
-            .or_else(|| newest(&is_fit))
-            .or_else(|| newest(&|held| held.fitness == Fitness::Unproven))
-            .or_else(|| newest(&is_active))
-            .or_else(|| newest(&|_| true))
-    }
-
-    /// Whether the policy of this plugin chooses this one whatever its fitness, unless it chooses a newer one.
-    pub(super) fn is_chosen(&self, held: &Held, scene: &Scene<'_>) -> bool {
-        let mut confirmed = self.held.iter().rev().filter(|held| held.is_confirmed);
-        let policy = confirmed.find_map(|held| held.registration.policy.as_ref());
-        match policy.unwrap_or(&scene.options.policy) {
-            FailoverPolicy::Newest => true,
-            FailoverPolicy::Pinned(pinned) => held.registration.allocation == *pinned,
-            FailoverPolicy::NewestHealthy => false,
-        }
-    }
-
-    /// Whether a fit one is fit for as long as it must be after it failed while it was active.
-    pub(super) fn is_calm(&self, held: &Held, scene: &Scene<'_>) -> bool {
-        let Some((count, _)) = self.losses.get(&held.registration.allocation) else { return true };
-        let calm = &scene.options.calm;
-        let due = calm.first.saturating_mul(1 << (count - 1).min(20)).min(calm.longest);
-        scene.now >= held.fit_since + due
-    }
-
-    fn note_loss(&mut self, has_failed: bool, scene: &Scene<'_>) {
-        let Some(active) = &self.active else { return };
-        let held = self.held.iter().find(|held| held.number == active.number);
-        if !has_failed && !held.is_some_and(|held| matches!(held.fitness, Fitness::Unfit { .. })) {
-            return;
-        }
-        let loss = self.losses.entry(active.registration.allocation.clone()).or_insert((0, scene.now));
-        let calm = &scene.options.calm;
-        let is_forgotten = scene.now.since(loss.1) >= calm.reset_after + calm.longest;
-        *loss = (if is_forgotten { 1 } else { loss.0 + 1 }, scene.now);
     }
 }
 

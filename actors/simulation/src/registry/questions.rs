@@ -2,7 +2,8 @@
 
 use callboard_actors::registry::{Description, Entry, RegistryAnswer, RegistryAsk, Standing};
 
-use super::model::{Held, Model};
+use super::board::Held;
+use super::model::Model;
 
 impl Model {
     /// Whether this is the answer to a question.

@@ -10,9 +10,10 @@ use callboard_actors::shell::{AskId, Effect, Gate};
 use callboard_actors::vocabulary::{Fitness, Generation, PluginKey, RegistrationNumber, RunNumber};
 
 use super::super::law::Law;
+use super::board::{Held, Scene, Served, UNTOLD};
 use super::disk::Rows;
 use super::laws::RegistryLaws;
-use super::model::{Held, Scene, Served, Tale, UNTOLD};
+use super::model::Tale;
 
 /// The effects of one step, by kind, each with its place.
 pub(super) struct Reading<'a> {
@@ -146,6 +147,17 @@ impl RegistryLaws {
                 }
                 is_confirmed(entry) && entry.registration == *registration
             }
+            (Tale::PolicyChanged(number, registration), RegistryNews::Updated(entry)) => {
+                written.put.push(*number);
+                let plugin = &registration.plugin;
+                let held = self.model.find(plugin, &registration.allocation);
+                let is_kept = held
+                    .is_some_and(|held| held.number == entry.number && held.generation == entry.generation);
+                entry.number == *number
+                    && is_kept
+                    && is_confirmed(entry)
+                    && entry.registration == *registration
+            }
             (Tale::Left(number, why), RegistryNews::Deregistered(entry, said)) => {
                 written.delete.push(*number);
                 let was_allowed = *why != Departure::NotConfirmed || !is_confirmed(entry);
@@ -167,7 +179,12 @@ impl RegistryLaws {
                     )
             }
             (
-                Tale::Came(_) | Tale::Changed(..) | Tale::Renewed(..) | Tale::Left(..) | Tale::Routed { .. },
+                Tale::Came(_)
+                | Tale::Changed(..)
+                | Tale::PolicyChanged(..)
+                | Tale::Renewed(..)
+                | Tale::Left(..)
+                | Tale::Routed { .. },
                 _,
             ) => false,
         }
@@ -294,7 +311,7 @@ fn blame(tale: Option<&Tale>, told: Option<&RegistryNews>, before: Option<&Regis
         (_, Some(_)) if told == before => Law::R6,
         (Some(Tale::Routed { to: None, .. }), _) if to.is_some() => Law::R8,
         (Some(Tale::Routed { .. }), _) => Law::R1,
-        (Some(Tale::Changed(..)), _) => Law::R3,
+        (Some(Tale::Changed(..) | Tale::PolicyChanged(..)), _) => Law::R3,
         (Some(Tale::Renewed(..)), _) => Law::R1,
         (Some(Tale::Came(_) | Tale::Left(..)), _) => Law::R6,
         (None, Some(RegistryNews::ActiveChanged { .. })) => Law::R1,

@@ -195,7 +195,8 @@ impl RegistryWorld {
     fn orders(&self, events: &mut Vec<RegistryEvent>) {
         for (who, left) in (0_u8..).zip(&self.orders) {
             if *left > 0 {
-                events.extend([0, 1].map(|kind| RegistryEvent::Register(who, kind)));
+                let kinds = if self.left.has_policies { 0..3 } else { 0..2 };
+                events.extend(kinds.map(|kind| RegistryEvent::Register(who, kind)));
                 events.push(RegistryEvent::Deregister(who));
                 events.extend((self.left.reports > 0).then_some(RegistryEvent::Fail(who)));
             }
@@ -280,7 +281,7 @@ impl Play for RegistryWorld {
             RegistryEvent::Register(who, kind) => {
                 self.orders[usize::from(who)] -= 1;
                 let message = registering(who, kind, self.plugins(who), self.left.are_provable);
-                let policy = policy(who).filter(|_| self.left.has_policies && kind == 1);
+                let policy = policy(who).filter(|_| self.left.has_policies && kind > 0);
                 self.say(RegistryAsk::Register(Register { policy, ..message }));
             }
             RegistryEvent::Deregister(who) => {

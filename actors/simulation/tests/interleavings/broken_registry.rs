@@ -165,6 +165,26 @@ fn a_registry_that_drops_an_update_breaks_r3() {
 }
 
 #[test]
+fn a_registry_that_gives_another_generation_for_another_policy_breaks_r3() {
+    let bounds = RegistryBounds { has_policies: true, ..SMALL };
+    spoiled(Law::R3, bounds, |input, mut effects| {
+        let is_said = matches!(
+            input,
+            Input::Asked { ask: RegistryAsk::Register(Register { policy: Some(_), .. }), .. }
+        );
+        for effect in &mut effects {
+            if let Effect::Publish(RegistryNews::Updated(entry)) = effect
+                && is_said
+                && !entry.registration.socket.as_str().contains("-new")
+            {
+                entry.generation = Generation::new(entry.generation.get() + 100);
+            }
+        }
+        effects
+    });
+}
+
+#[test]
 fn a_registry_that_calls_an_update_unchanged_breaks_r3() {
     spoiled(Law::R3, SMALL, |_, mut effects| {
         for effect in &mut effects {
