@@ -2,10 +2,12 @@
 //! time, refuses new promises, and goes on when the disk is mended (SHELL-1A, P3).
 //!
 //! The disk is made sick by a library that is loaded into the host and stands before its system calls. It is compiled here by `cc`;
-//! where there is none, these tests say so and test nothing.
+//! where there is none, these tests say so and fail. One host lives on a small file system that is really full; where a user may mount
+//! none, that test says so and tests nothing.
 
 mod program;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -27,14 +29,26 @@ struct Sick {
     library: String,
 }
 
+/// Two allocations of a plugin.
+fn two() -> String {
+    ["a", "b"].map(|name| allocation(name, "disks", "node", &[], "")).concat()
+}
+
+/// Waits until both are healthy.
+fn until_both_serve(program: &Program<'_>) {
+    program.until("both", |status| {
+        let disks = plugin(status, "csi-node", "disks");
+        let is_healthy = |name| task(status, name)["health"] == "healthy";
+        disks["health"] == "healthy" && is_healthy("a") && is_healthy("b")
+    });
+}
+
 impl Sick {
     fn new() -> Self {
-        let allocations: Vec<_> =
-            ["a", "b"].map(|name| allocation(name, "disks", "node", &[], "")).into_iter().collect();
         let stage = Stage::new("");
         let directory = stage.directory.path().display().to_string();
         let task = driven::task(&directory, "web", "");
-        stage.configure(&format!("{}[[driver]]\nname = \"exec\"\n{task}", allocations.concat()));
+        stage.configure(&format!("{}[[driver]]\nname = \"exec\"\n{task}", two()));
         let library = stage.directory.path().join("sick_disk.so");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/sick_disk.c");
         let compiled = Command::new("cc")
@@ -65,11 +79,7 @@ impl Sick {
         let wish = self.wish();
         let wish = wish.to_str().expect("it is text");
         let program = self.stage.run_as(&[], &[("LD_PRELOAD", &self.library), ("SICK_DISK", wish)]);
-        program.until("both", |status| {
-            let disks = plugin(status, "csi-node", "disks");
-            let is_healthy = |name| task(status, name)["health"] == "healthy";
-            disks["health"] == "healthy" && is_healthy("a") && is_healthy("b")
-        });
+        until_both_serve(&program);
         driven::until_running(&program, "web");
         program
     }
@@ -244,4 +254,62 @@ fn a_host_on_a_full_disk_shuts_down_and_says_what_is_lost_s3() {
     let (status, printed) = program.ended();
     assert_eq!(status.code(), Some(1), "{printed}");
     assert!(printed.contains("are lost"), "{printed}");
+}
+
+/// What a host on a file system of 16 MiB lives through: no library stands before its system calls.
+fn live_on_a_small_disk() {
+    let stage = Stage::new(&two());
+    let data_dir = stage.data_dir();
+    std::fs::create_dir(&data_dir).expect("it can be made");
+    let mut mount = Command::new("mount");
+    let mounted = mount.args(["-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs"]).arg(&data_dir).output();
+    let mounted = mounted.expect("mount is there");
+    if !mounted.status.success() {
+        return eprintln!("NOT RUN: nothing can be mounted here: {}", said(&mounted));
+    }
+    let program = stage.run();
+    until_both_serve(&program);
+
+    let filler = data_dir.join("filler");
+    let mut file = std::fs::File::create(&filler).expect("there is room");
+    while file.write_all(&[7; 4_096]).is_ok() {}
+    // Its room would not be free as long as it is open.
+    drop(file);
+    let active = fail_over(&program);
+    until(&program, SICK_WITHIN, "the full disk", is_sick);
+    let text = said(&within(&program, STATUS_WITHIN, &["status"]));
+    assert!(text.contains("disk sick") && text.contains("space"), "{text}");
+    let stopped = within(&program, STOP_WITHIN, &["stop", &active]);
+    assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
+
+    std::fs::remove_file(&filler).expect("it is ours");
+    until(&program, SICK_WITHIN, "the sound disk", |status| {
+        let disk = &status["host"]["disk"];
+        disk["health"] == "sound" && disk["unwritten"] == 0
+    });
+    assert!(within(&program, STOP_WITHIN, &["start", &active]).status.success());
+    until_both_serve(&program);
+    let ended = within(&program, STOP_WITHIN, &["shutdown"]);
+    assert!(ended.status.success(), "{}", said(&ended));
+}
+
+#[test]
+fn a_host_on_a_file_system_that_is_full_takes_over_stops_and_goes_on_when_there_is_room_p3_shell_1a() {
+    const INSIDE: &str = "SMALL_DISK_INSIDE";
+    if std::env::var_os(INSIDE).is_some() {
+        return live_on_a_small_disk();
+    }
+    let test = std::env::current_exe().expect("it runs");
+    let name =
+        "a_host_on_a_file_system_that_is_full_takes_over_stops_and_goes_on_when_there_is_room_p3_shell_1a";
+    let apart = ["--user", "--map-root-user", "--mount", "--propagation", "private"];
+    let is_possible = Command::new("unshare").args(apart).arg("true").output();
+    if !is_possible.as_ref().is_ok_and(|output| output.status.success()) {
+        return eprintln!("NOT RUN: this machine forbids a mount namespace to a user: {is_possible:?}");
+    }
+    let mut inside = Command::new("unshare");
+    inside.args(apart).arg(test).args(["--exact", name, "--nocapture"]).env(INSIDE, "yes");
+    let lived = inside.output().expect("it starts");
+    eprint!("{}", said(&lived));
+    assert!(lived.status.success(), "{}", lived.status);
 }

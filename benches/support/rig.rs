@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actix_rt::Arbiter;
-use callboard_actors::persister::{Options, Persister};
+use callboard_actors::persister::{DiskHealth, MakeBackend, Options, Persister};
 use callboard_actors::registry::{
     CheckOutcome, DurableStore, IdentityCheck, MemoryStore, Registry, RegistryNews, RegistryOptions,
     RegistryView, start,
@@ -119,6 +119,19 @@ impl Rig {
         let persister = open(directory).await;
         let store = DurableStore::new(&Database::opened(persister.clone(), Notices::default()));
         Self::start(store, Some(persister), held, true, Settings::default()).await
+    }
+
+    /// An empty one on disk, over this storage.
+    pub(crate) async fn on_backend(directory: &Path, backend: MakeBackend) -> Self {
+        let options = Options { backend: Some(backend), ..Options::new(directory) };
+        let persister = Persister::open(options).await.expect("the directory is ours");
+        let store = DurableStore::new(&Database::opened(persister.clone(), Notices::default()));
+        Self::start(store, Some(persister), Held::apart(0), true, Settings::default()).await
+    }
+
+    /// The health of the disk; sound in memory.
+    pub(crate) fn disk(&self) -> DiskHealth {
+        self.persister.as_ref().map_or(DiskHealth::Sound, |persister| persister.disk().health())
     }
 
     async fn start(

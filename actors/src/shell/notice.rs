@@ -80,7 +80,7 @@ pub enum Notice {
         /// The number of its lags so far.
         lags: u64,
     },
-    /// A stored record was damaged and has been set aside (RES-08).
+    /// A stored record was damaged and has been moved to the quarantine (RES-08).
     Quarantined {
         /// The table of the record.
         table: String,
@@ -106,7 +106,7 @@ impl fmt::Display for Notice {
                  snapshot ({lags} times so far)"
             ),
             Self::Quarantined { table, key, reason } => {
-                write!(f, "record {key} of {table} was set aside: {reason}")
+                write!(f, "record {key} of {table} is damaged, and was moved to the quarantine: {reason}")
             }
         }
     }
