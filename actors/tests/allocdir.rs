@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use callboard_actors::allocdir::{AllocDirError, AllocDirs, Secrets, TaskNames, TaskTree};
 use callboard_actors::driver::FsIsolation;
-use callboard_actors::mounts::MountTable;
+use callboard_actors::mounts::mounts_of_this_process;
 use callboard_actors::users::{Account, accounts};
 use callboard_actors::vocabulary::{AllocationId, TaskName};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 
 fn mounts_below(place: &Path) -> Vec<PathBuf> {
-    let table = MountTable::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap());
-    table.at_or_below(place).into_iter().map(|mount| mount.place.clone()).collect()
+    let table = mounts_of_this_process().unwrap();
+    table.at_or_below(place).into_iter().map(|mount| mount.mount_point.clone()).collect()
 }
 
 /// A place for a test. It is removed only when nothing is mounted below, so that no mistake reaches what is mounted.
@@ -114,16 +114,16 @@ fn the_tree_has_the_modes_and_owners_that_drivers_count_on_t040_t041_t042_t043_t
     assert_eq!(of(&layout.local_dir), (0o777, nobody()));
     assert_eq!(of(&layout.task_dir.join("tmp")), (0o1777, nobody()));
     assert_eq!(prepared.secrets, Secrets::InMemory);
-    let table = MountTable::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap());
+    let table = mounts_of_this_process().unwrap();
     for name in ["secrets", "private"] {
         let path = layout.task_dir.join(name);
         assert_eq!(of(&path), (0o777, nobody()));
-        let mounted = table.topmost_at(&path).expect("it is in memory");
-        assert_eq!(mounted.kind, "tmpfs");
+        let mounted = table.mounted_at(&path).expect("it is in memory");
+        assert_eq!(mounted.fs_type, "tmpfs");
         for word in ["noexec", "nosuid", "nodev"] {
             assert!(mounted.options.split(',').any(|option| option == word), "{}", mounted.options);
         }
-        assert!(mounted.file_system_options.contains("size=1024k"), "{}", mounted.file_system_options);
+        assert!(mounted.fs_options.contains("size=1024k"), "{}", mounted.fs_options);
     }
     assert_eq!(prepared.seen.local, layout.local_dir);
 }

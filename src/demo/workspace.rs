@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use callboard_actors::mounts::MountTable;
+use callboard_actors::mounts::mounts_of_this_process;
 use callboard_actors::vocabulary::SocketPath;
 use rustix::mount::UnmountFlags;
 use serde_json::Value;
@@ -200,11 +200,11 @@ impl Drop for Workspace {
 }
 
 fn unmount_below(directory: &Path) -> io::Result<()> {
-    let table = MountTable::parse(&fs::read_to_string("/proc/self/mountinfo")?);
+    let table = mounts_of_this_process()?;
     // The kernel names mount points without links.
     for mount in table.at_or_below(&directory.canonicalize()?) {
         // A killed process may use it for another instant.
-        rustix::mount::unmount(&mount.place, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)?;
+        rustix::mount::unmount(&mount.mount_point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)?;
     }
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! Removes the mounts of a task, by the mount table (T050, T202).
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use super::error::{AllocDirError, Left, NAMED_MAX};
 use super::layout::{SHARED, TaskNames};
 use super::roots::AllocDirs;
 use super::tree::Dir;
-use crate::mounts::MountTable;
+use crate::mounts::{Mount, mounts_of_this_process};
 
 /// The pause between two attempts on a busy mount.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -54,19 +53,18 @@ impl AllocDirs {
 
     /// Fails if there is a mount on a directory or below it.
     pub(super) fn still_mounted(place: &Path) -> Result<(), AllocDirError> {
-        let table = Path::new("/proc/self/mountinfo");
-        let text = fs::read(table).map_err(AllocDirError::refused("read", table))?;
-        let table = MountTable::parse(&String::from_utf8_lossy(&text));
+        let table = mounts_of_this_process()
+            .map_err(AllocDirError::refused("read", Path::new("/proc/self/mountinfo")))?;
         let mounts = table.at_or_below(place);
         if mounts.is_empty() {
             return Ok(());
         }
-        let left = |mount: &&crate::mounts::Mount| Left {
-            path: mount.place.clone(),
+        let left = |mount: &&Mount| Left {
+            path: mount.mount_point.clone(),
             reason: format!(
                 "a {} is mounted on it that is not this host's; unmount it: umount {}",
-                mount.kind,
-                mount.place.display()
+                mount.fs_type,
+                mount.mount_point.display()
             ),
         };
         let named: Vec<Left> = mounts.iter().take(NAMED_MAX).map(left).collect();

@@ -62,12 +62,15 @@ pub struct Facts {
 #[must_use]
 pub fn decide(mounts: &str, root: &Path, facts: &Facts) -> CgroupMode {
     let none = |reason: String| CgroupMode::None { reason };
-    let table = MountTable::parse(mounts);
-    let Some(mount) = table.topmost_at(root) else {
+    let table = match MountTable::parse(mounts.as_bytes()) {
+        Ok(table) => table,
+        Err(error) => return none(error.to_string()),
+    };
+    let Some(mount) = table.mounted_at(root) else {
         return none(format!("nothing is mounted on {}", root.display()));
     };
-    match mount.kind.as_str() {
-        "cgroup2" if mount.is_read_only && !facts.owns_slice => {
+    match mount.fs_type.as_str() {
+        "cgroup2" if mount.is_mounted_read_only() && !facts.owns_slice => {
             none(format!("{} is mounted read-only", root.display()))
         }
         "cgroup2" => version_2(root, facts),

@@ -1,5 +1,113 @@
-//! The mount table of the kernel. A module, not an actor.
+//! Asks the kernel about mounts, and makes and removes the directories and files on which volumes are mounted. A module, not an actor.
+//!
+//! ```text
+//!             +-- look(path) ----> the path opened without links, statx, statfs, the mount table --> PathLook
+//!  Mounts ----+-- table() -------> /proc/self/mountinfo ------------------------------------------> MountTable
+//!             +-- make, remove --> one name at a time, below a directory descriptor --------------> Made, or the paths removed
+//!             |
+//!             +-- hanging() -----> what has not answered in time, and since when
+//! ```
+//!
+//! [`callboard_machines::mounts`] holds the types, and decides whether a mount is the one that was recorded (V7).
+//!
+//! - **Time limits.** Each of these runs on a thread of its own. When it does not answer in time, the caller gets
+//!   [`LookError::Hung`], and the thread goes on waiting: nothing ends a thread that waits for a dead NFS or FUSE server. The number of
+//!   threads is bounded, that of one file system too, so a dead one takes no thread of another (VOL-08).
+//! - **No mount is touched by accident.** Directories are made and removed below a descriptor of their parent, by `openat2` with
+//!   `RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_XDEV`: a link or a mount on the way is an error (V6). Without `openat2` (Linux before 5.6, or a
+//!   seccomp filter) the id of the mount is compared at each name.
+//! - **Only what is empty and ours is removed**, with `rmdir`, or `unlink` for the empty file on which a block volume is mounted. The
+//!   kernel itself refuses a directory that holds files, or that is a mount point of this mount namespace (V6).
+//!
+//! `statmount` and `listmount` (Linux 6.8) are not used: rustix has no binding of them, and this crate has no `unsafe` code. The unique id
+//! of a mount, which is what they have beyond the mount table, comes from `statx`.
 
-mod table;
+mod threads;
 
-pub use table::{Mount, MountTable};
+mod kernel;
+
+mod directories;
+
+mod real;
+
+pub use callboard_machines::mounts::*;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+pub use kernel::mounts_of_this_process;
+pub use real::KernelMounts;
+
+/// What volumes need of the kernel. [`KernelMounts`] is the real one; tests and simulations have others.
+///
+/// All paths are without symbolic links, as the kernel names mount points. The futures work on any tokio runtime with a timer, and a
+/// call goes on when its future is dropped.
+pub trait Mounts: fmt::Debug + Send + Sync {
+    /// Looks at a path: what it is, what is mounted there, and whether that answers (V7). A path that is absent is no error.
+    ///
+    /// # Errors
+    /// [`LookError`]: what is there is unknown then, and is not handed out.
+    fn look(&self, path: PathBuf) -> BoxFuture<'static, Result<PathLook, LookError>>;
+
+    /// Reads the mount table, which touches no file system.
+    ///
+    /// # Errors
+    /// [`LookError::Refused`] when it cannot be read.
+    fn table(&self) -> BoxFuture<'static, Result<MountTable, LookError>>;
+
+    /// Makes a directory and those above it, as far as they are missing. Idempotent.
+    ///
+    /// # Errors
+    /// [`PlaceError`]; what was made before stays, and [`remove`](Self::remove) removes it.
+    fn make_directory(&self, place: Place, purpose: Purpose) -> BoxFuture<'static, Result<Made, PlaceError>>;
+
+    /// Makes an empty file of mode 000 on which a block volume is mounted, and the directories above it. Idempotent.
+    ///
+    /// # Errors
+    /// As for [`make_directory`](Self::make_directory).
+    fn make_file(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>>;
+
+    /// Removes a directory or file if it is empty, ours and no mount point; then the directories above it, as far as they are empty and
+    /// ours, up to the base, which stays. Returns what was removed; nothing if nothing was there. Idempotent (V6).
+    ///
+    /// # Errors
+    /// [`PlaceError`] if the path itself stays. One above it that stays is no error.
+    fn remove(&self, place: Place) -> BoxFuture<'static, Result<Vec<PathBuf>, PlaceError>>;
+
+    /// What has not answered within its time limit and still waits, the longest first.
+    fn hanging(&self) -> Vec<Hanging>;
+}
+
+/// Work that has not answered in time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hanging {
+    /// The path.
+    pub path: PathBuf,
+    /// What is done there: `look at`, `make`, `remove`.
+    pub attempt: &'static str,
+    /// For how long.
+    pub since: Duration,
+    /// The file system that does not answer, if it is known.
+    pub device: Option<DeviceNumber>,
+}
+
+/// The limits of [`KernelMounts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MountLimits {
+    /// After this time the caller gets an answer.
+    pub time: Duration,
+    /// The number of threads at one time, those that hang included; at least one.
+    pub threads: usize,
+    /// The number of threads that may hang on one file system. Further looks at it are answered at once; at least one.
+    pub hanging_per_device: usize,
+}
+
+impl Default for MountLimits {
+    /// Five seconds, 32 threads, 2 of one file system.
+    fn default() -> Self {
+        Self { time: Duration::from_secs(5), threads: 32, hanging_per_device: 2 }
+    }
+}

@@ -23,8 +23,11 @@ mod record;
 
 mod look;
 
+mod place;
+
 pub use line::MalformedMount;
 pub use look::{LookError, PathKind, PathLook};
 pub use mount::{DeviceNumber, Mount, MountId, Propagation, UniqueMountId};
+pub use place::{Made, MalformedPlace, NAME_BYTES_MAX, PATH_BYTES_MAX, Place, PlaceError, Purpose};
 pub use record::{Difference, MountIdentity, MountRecord, MountState};
 pub use table::MountTable;

@@ -1,0 +1,157 @@
+//! Looks at one path: what it is, what is mounted there, and whether that answers.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
+use rustix::io::Errno;
+
+use super::threads::Ticket;
+use super::{DeviceNumber, LookError, MountId, MountTable, PathKind, PathLook, UniqueMountId};
+
+const TABLE: &str = "/proc/self/mountinfo";
+/// The size limit of a mount table, in bytes. The kernel allows 100,000 mounts of a namespace, of some 200 bytes each.
+const TABLE_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
+/// How often a look begins again because mounts change meanwhile.
+const RACES_MAX: usize = 5;
+/// `STATX_MNT_ID_UNIQUE` (Linux 6.8), which rustix does not name. Older kernels leave it out of the answer.
+const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+/// `AT_STATX_FORCE_SYNC`: the file system asks its server, whatever it has in its cache.
+const FORCE_SYNC: AtFlags = AtFlags::STATX_FORCE_SYNC;
+
+/// The mount table of this process. Touches no file system, so it does not hang on a dead one.
+///
+/// # Errors
+/// When it cannot be read, or is no mount table.
+pub fn mounts_of_this_process() -> io::Result<MountTable> {
+    let mut content = Vec::new();
+    File::open(TABLE)?.take(TABLE_BYTES_MAX).read_to_end(&mut content)?;
+    MountTable::parse(&content).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// The mount table, as a look answers.
+pub(super) fn table() -> Result<MountTable, LookError> {
+    mounts_of_this_process().map_err(|error| refused(Path::new(TABLE), &error))
+}
+
+/// Looks at a path. This may hang, so it runs on a thread of its own.
+pub(super) fn look(path: &Path, ticket: &Ticket) -> Result<PathLook, LookError> {
+    if !path.is_absolute() {
+        return Err(refused(path, &"it is not absolute"));
+    }
+    for _ in 0..RACES_MAX {
+        if let Some(look) = once(path, ticket)? {
+            return Ok(look);
+        }
+    }
+    Err(refused(path, &"the mounts on it change while it is looked at; look again later"))
+}
+
+/// One try. `None` if the path leads to another mount than the table says: it was read before a change.
+fn once(path: &Path, ticket: &Ticket) -> Result<Option<PathLook>, LookError> {
+    let mut table = table()?;
+    let expected = table.visible_at(path).map(|mount| (mount.id, mount.device));
+    if let Some((_, device)) = expected {
+        ticket.touches(device)?;
+    }
+    let found = match open(path) {
+        Ok(found) => found,
+        Err(Errno::NOENT) => return Ok(Some(PathLook::of(path, &table))),
+        Err(error) => return Err(failed(path, error)),
+    };
+    let ids = ids(found.as_fd()).map_err(|error| failed(path, error))?;
+    if let (Some((id, unique_id)), Some((expected, _))) = (ids, expected) {
+        if id != expected {
+            return Ok(None);
+        }
+        if let Some(unique_id) = unique_id {
+            table.set_unique_id(id, unique_id);
+        }
+    }
+    let facts = rustix::fs::statx(&found, "", AtFlags::EMPTY_PATH | FORCE_SYNC, StatxFlags::BASIC_STATS)
+        .map_err(|error| failed(path, error))?;
+    let mut look = PathLook::of(path, &table);
+    look.kind = kind(&facts);
+    look.mode = u32::from(facts.stx_mode) & 0o7777;
+    match look.kind {
+        // The file system itself has to answer, not only its cache.
+        PathKind::Directory if look.mounted().is_some() => {
+            rustix::fs::fstatfs(&found).map_err(|error| failed(path, error))?;
+        }
+        PathKind::BlockDevice(device) => has_device(path, device)?,
+        _ => {}
+    }
+    Ok(Some(look))
+}
+
+/// Opens a path without links in it, for looking only. The last name may be a link, which is not followed.
+fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
+        // Without openat2 a link on the way leads to a mount that the table does not have at this path, or to none at all.
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(CWD, path, flags, Mode::empty()),
+        result => result,
+    }
+}
+
+/// The ids of the mount on which an open file lies, as far as the kernel says them. Touches no file system.
+pub(super) fn ids(file: BorrowedFd<'_>) -> Result<Option<(MountId, Option<UniqueMountId>)>, Errno> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let plain = rustix::fs::statx(file, "", flags, StatxFlags::MNT_ID)?;
+    if plain.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
+        return Ok(None);
+    }
+    let unique = rustix::fs::statx(file, "", flags, MNT_ID_UNIQUE)?;
+    let has_unique = unique.stx_mask & MNT_ID_UNIQUE.bits() != 0;
+    Ok(Some((MountId(plain.stx_mnt_id), has_unique.then_some(UniqueMountId(unique.stx_mnt_id)))))
+}
+
+pub(super) fn kind(facts: &Statx) -> PathKind {
+    match FileType::from_raw_mode(u32::from(facts.stx_mode)) {
+        FileType::Directory => PathKind::Directory,
+        FileType::RegularFile => PathKind::File,
+        FileType::Symlink => PathKind::Link,
+        FileType::BlockDevice => {
+            PathKind::BlockDevice(DeviceNumber { major: facts.stx_rdev_major, minor: facts.stx_rdev_minor })
+        }
+        _ => PathKind::Other,
+    }
+}
+
+/// Whether a block device is there: its file remains when the device goes.
+fn has_device(path: &Path, device: DeviceNumber) -> Result<(), LookError> {
+    let devices = Path::new("/sys/dev/block");
+    if devices.is_dir() && !devices.join(device.to_string()).exists() {
+        let reason = format!("the machine has no block device {device} any more");
+        return Err(LookError::Dead { path: path.to_owned(), reason });
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, error: Errno) -> LookError {
+    match error {
+        Errno::NOTCONN
+        | Errno::CONNABORTED
+        | Errno::STALE
+        | Errno::IO
+        | Errno::NODEV
+        | Errno::NXIO
+        | Errno::HOSTDOWN
+        | Errno::TIMEDOUT
+        | Errno::SHUTDOWN
+        | Errno::REMOTEIO
+        | Errno::NOLINK
+        | Errno::UCLEAN => {
+            LookError::Dead { path: path.to_owned(), reason: io::Error::from(error).to_string() }
+        }
+        Errno::LOOP => refused(path, &"a part of it is a symbolic link; name the path to which it leads"),
+        error => refused(path, &io::Error::from(error)),
+    }
+}
+
+fn refused(path: &Path, reason: &dyn std::fmt::Display) -> LookError {
+    LookError::Refused { path: path.to_owned(), reason: reason.to_string() }
+}

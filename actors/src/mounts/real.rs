@@ -1,0 +1,68 @@
+//! The mounts of this process, by the kernel.
+
+use std::path::PathBuf;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
+use super::threads::Threads;
+use super::{
+    Hanging, LookError, Made, MountLimits, MountTable, Mounts, PathLook, Place, PlaceError, Purpose,
+    directories, kernel,
+};
+
+/// The mounts of this process.
+#[derive(Debug, Clone)]
+pub struct KernelMounts {
+    threads: Threads,
+}
+
+impl KernelMounts {
+    /// Asks within these limits.
+    #[must_use]
+    pub fn new(limits: MountLimits) -> Self {
+        Self { threads: Threads::new(limits) }
+    }
+
+    /// Runs work on a place.
+    fn on<T: Send + 'static>(
+        &self,
+        attempt: &'static str,
+        place: Place,
+        work: impl FnOnce(&Place) -> Result<T, PlaceError> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, PlaceError>> {
+        let threads = self.threads.clone();
+        let path = place.path();
+        async move { threads.run(attempt, path, move |_| work(&place)).await? }.boxed()
+    }
+}
+
+impl Mounts for KernelMounts {
+    fn look(&self, path: PathBuf) -> BoxFuture<'static, Result<PathLook, LookError>> {
+        let threads = self.threads.clone();
+        let looked_at = path.clone();
+        async move { threads.run("look at", path, move |ticket| kernel::look(&looked_at, ticket)).await? }
+            .boxed()
+    }
+
+    fn table(&self) -> BoxFuture<'static, Result<MountTable, LookError>> {
+        let threads = self.threads.clone();
+        async move { threads.run("read the mounts of", "/".into(), |_| kernel::table()).await? }.boxed()
+    }
+
+    fn make_directory(&self, place: Place, purpose: Purpose) -> BoxFuture<'static, Result<Made, PlaceError>> {
+        self.on("make", place, move |place| directories::make_directory(place, purpose))
+    }
+
+    fn make_file(&self, place: Place) -> BoxFuture<'static, Result<Made, PlaceError>> {
+        self.on("make", place, directories::make_file)
+    }
+
+    fn remove(&self, place: Place) -> BoxFuture<'static, Result<Vec<PathBuf>, PlaceError>> {
+        self.on("remove", place, directories::remove)
+    }
+
+    fn hanging(&self) -> Vec<Hanging> {
+        self.threads.hanging()
+    }
+}

@@ -1,0 +1,152 @@
+//! Work that may hang: on threads of its own, with a time limit, and a bounded number of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::{DeviceNumber, Hanging, LookError, MountLimits};
+use crate::pauses;
+
+/// The stack of a thread; the deepest one parses the mount table, on the heap.
+const STACK_BYTES: usize = 256 * 1_024;
+
+/// The threads of one owner.
+#[derive(Debug, Clone)]
+pub(super) struct Threads {
+    limits: MountLimits,
+    slots: Arc<Semaphore>,
+    running: Arc<Mutex<Running>>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    next: u64,
+    work: BTreeMap<u64, Work>,
+}
+
+#[derive(Debug)]
+struct Work {
+    path: PathBuf,
+    attempt: &'static str,
+    began: Instant,
+    device: Option<DeviceNumber>,
+}
+
+/// One piece of work on its thread. Its slot is free again when it is dropped, however the work ends.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    number: u64,
+    path: PathBuf,
+    limits: MountLimits,
+    running: Arc<Mutex<Running>>,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Threads {
+    pub(super) fn new(limits: MountLimits) -> Self {
+        let slots = Arc::new(Semaphore::new(limits.threads.max(1)));
+        Self { limits, slots, running: Arc::default() }
+    }
+
+    /// Runs work on a path. It goes on when the caller has gone, or when its time is up.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        attempt: &'static str,
+        path: PathBuf,
+        work: impl FnOnce(&Ticket) -> T + Send + 'static,
+    ) -> Result<T, LookError> {
+        let ticket = self.admit(attempt, &path).await?;
+        let (answer, answered) = oneshot::channel();
+        let builder = thread::Builder::new().name("mounts".to_owned()).stack_size(STACK_BYTES);
+        let spawned = builder.spawn(move || {
+            let result = work(&ticket);
+            // The slot is free before the caller goes on.
+            drop(ticket);
+            // A caller whose time was up has gone.
+            let _ = answer.send(result);
+        });
+        let refused = |reason: String| LookError::Refused { path: path.clone(), reason };
+        spawned.map_err(|error| refused(format!("no thread could be started: {error}")))?;
+        match pauses::within(self.limits.time, answered).await {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(_)) => Err(refused("its thread panicked".to_owned())),
+            Err(_) => Err(LookError::Hung { path, limit: self.limits.time }),
+        }
+    }
+
+    /// Waits for a free slot. While every thread hangs, nothing is waited for.
+    async fn admit(&self, attempt: &'static str, path: &Path) -> Result<Ticket, LookError> {
+        let permit = match self.slots.clone().try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) if self.hanging().len() >= self.limits.threads.max(1) => return Err(self.all_hang(path)),
+            Err(_) => match pauses::within(self.limits.time, self.slots.clone().acquire_owned()).await {
+                Ok(permit) => permit.expect("the semaphore is never closed"),
+                Err(_) => return Err(self.all_hang(path)),
+            },
+        };
+        let mut running = lock(&self.running);
+        let number = running.next;
+        running.next += 1;
+        let work = Work { path: path.to_owned(), attempt, began: Instant::now(), device: None };
+        running.work.insert(number, work);
+        drop(running);
+        let running = Arc::clone(&self.running);
+        Ok(Ticket { number, path: path.to_owned(), limits: self.limits, running, _slot: permit })
+    }
+
+    /// What has not answered in time, the longest first.
+    pub(super) fn hanging(&self) -> Vec<Hanging> {
+        let running = lock(&self.running);
+        let late = running.work.values().filter(|work| work.began.elapsed() >= self.limits.time);
+        let mut late: Vec<Hanging> = late
+            .map(|work| Hanging {
+                path: work.path.clone(),
+                attempt: work.attempt,
+                since: work.began.elapsed(),
+                device: work.device,
+            })
+            .collect();
+        late.sort_by_key(|hanging| std::cmp::Reverse(hanging.since));
+        late
+    }
+
+    fn all_hang(&self, path: &Path) -> LookError {
+        let hanging = self.hanging();
+        let first = hanging.first().map_or_else(|| path.to_owned(), |first| first.path.clone());
+        LookError::TooManyHang { path: path.to_owned(), hanging: hanging.len(), first }
+    }
+}
+
+impl Ticket {
+    /// Notes the file system that is touched next. Refused if the same look hangs already, or as many of this file system as may.
+    pub(super) fn touches(&self, device: DeviceNumber) -> Result<(), LookError> {
+        let limit = self.limits.time;
+        let mut running = lock(&self.running);
+        let late = running.work.iter().filter(|(number, work)| {
+            **number != self.number && work.device == Some(device) && work.began.elapsed() >= limit
+        });
+        let late: Vec<&Work> = late.map(|(_, work)| work).collect();
+        let is_full = late.len() >= self.limits.hanging_per_device.max(1);
+        if is_full || late.iter().any(|work| work.path == self.path) {
+            return Err(LookError::Hung { path: self.path.clone(), limit });
+        }
+        if let Some(work) = running.work.get_mut(&self.number) {
+            work.device = Some(device);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        lock(&self.running).work.remove(&self.number);
+    }
+}
+
+fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
