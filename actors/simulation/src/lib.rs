@@ -38,6 +38,8 @@ mod allocation;
 
 mod allocations;
 
+mod volume;
+
 mod supervision;
 
 mod database;
@@ -76,5 +78,6 @@ pub use supervision::{
     SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld, Task, TaskEnd,
 };
 pub use tamper::{Mishears, Misreads, Spoil, Spoils, Tamper};
+pub use volume::{Answered, VolumeBounds, VolumeEvent, VolumeLaws, VolumeWorld};
 pub use witness::{Verdict, Violation, Witness};
 pub use writes::{Outcome, Writes};

@@ -130,7 +130,7 @@ impl Volume {
             Step::Up(intent, context) if intent.args.capability == usage.capability => {
                 Need::Met(context.clone())
             }
-            Step::Unknown(_, intent) if intent.args.capability == usage.capability => {
+            Step::Unknown(_, intent) if intent.args.capability == usage.capability && self.may_attach() => {
                 Need::Move(Move::Attach)
             }
             Step::Up(..) | Step::Unknown(..) => self.undo_first(),
@@ -149,6 +149,12 @@ impl Volume {
         }
     }
 
+    /// Whether the present controller attaches; one that is away may (C070, V16).
+    fn may_attach(&self) -> bool {
+        let controller = self.route.as_ref().and_then(|route| route.controller.as_ref());
+        controller.is_none_or(|controller| controller.attaches)
+    }
+
     /// The staging path for a publication; `None` if the plugin does not stage (C122, C135).
     fn staging(&self, usage: &Usage, context: &Context) -> Need<Option<PathBuf>> {
         let node = self.route.as_ref().and_then(|route| route.node.as_ref());
@@ -164,7 +170,8 @@ impl Volume {
                 // Whether it is passed on is up to the generation that publishes (V16).
                 Need::Met(node.stages.then(|| intent.args.staging_path.clone()))
             }
-            Step::Unknown(_, intent) if fits(&intent.args) => Need::Move(Move::Stage),
+            // A generation that does not stage is never asked to; it may still be asked to undo (C120, V16).
+            Step::Unknown(_, intent) if fits(&intent.args) && node.stages => Need::Move(Move::Stage),
             Step::Up(..) | Step::Unknown(..) => self.undo_first(),
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
             Step::Down if node.stages => Need::Move(Move::Stage),

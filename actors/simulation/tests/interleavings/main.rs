@@ -14,6 +14,7 @@ mod broken_inventory;
 mod broken_processes;
 mod broken_registry;
 mod broken_supervision;
+mod broken_volume;
 mod database;
 mod drivers;
 mod instances;
@@ -22,5 +23,6 @@ mod processes;
 mod registry;
 mod supervision;
 mod trying;
+mod volume;
 
 use trying::{changed, is_found_out, is_full, tampered_is_found_out, try_all, without};

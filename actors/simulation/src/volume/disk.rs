@@ -1,0 +1,71 @@
+//! The ledger of a volume on a disk that settles, fails and is cut off when it is told to.
+
+use callboard_actors::shell::{Ticket, Written};
+use callboard_machines::volume::{Volume, VolumeChange, VolumeImage};
+
+use super::super::stand_in::{Disk, Settlement};
+use super::super::writes::{Outcome, Writes};
+
+/// The disk of one data directory; it outlives its hosts.
+#[derive(Debug, Clone, Hash, Default)]
+pub(super) struct VolumeDisk {
+    /// What is on it.
+    rows: VolumeImage,
+    /// Whether a claim was on it since the volume was forgotten last.
+    had_claims: bool,
+    writes: Writes<VolumeChange>,
+}
+
+impl VolumeDisk {
+    /// How many writes wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.writes.waiting()
+    }
+
+    /// What is on disk.
+    pub(super) const fn rows(&self) -> &VolumeImage {
+        &self.rows
+    }
+
+    /// Whether a claim was on disk since the volume was forgotten last. It may have been released before a call for it has left.
+    pub(super) const fn had_claims(&self) -> bool {
+        self.had_claims
+    }
+
+    /// One more of the next writes is refused at once.
+    pub(super) const fn refuse_next(&mut self) {
+        self.writes.refuse_next();
+    }
+
+    /// Settles so many of the waiting writes as one commit.
+    pub(super) fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
+        let Self { rows, had_claims, writes } = self;
+        writes.settle(count, outcome, |change| apply(rows, had_claims, change))
+    }
+
+    /// The host is gone, and so many of the waiting writes had reached the disk.
+    pub(super) fn begin_run(&mut self, reached: usize) {
+        let Self { rows, had_claims, writes } = self;
+        writes.begin_run(reached, |change| apply(rows, had_claims, change));
+    }
+}
+
+fn apply(rows: &mut VolumeImage, had_claims: &mut bool, change: VolumeChange) {
+    match change {
+        VolumeChange::KeepVolume(row) => rows.volume = Some(row),
+        VolumeChange::ForgetVolume => (rows.volume, *had_claims) = (None, false),
+        VolumeChange::KeepClaim(row) => {
+            *had_claims = true;
+            rows.claims.retain(|claim| claim.allocation != row.allocation);
+            rows.claims.push(row);
+            rows.claims.sort_by(|one, two| one.allocation.cmp(&two.allocation));
+        }
+        VolumeChange::ForgetClaim(id) => rows.claims.retain(|claim| claim.allocation != id),
+    }
+}
+
+impl Disk<Volume> for VolumeDisk {
+    fn write(&mut self, ticket: Ticket, change: VolumeChange) -> Written {
+        self.writes.take(ticket, change)
+    }
+}

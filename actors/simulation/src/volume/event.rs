@@ -1,0 +1,172 @@
+//! What can happen to a volume in a small world, and how much of it.
+
+use std::fmt;
+
+use callboard_actors::shell::StopMode;
+
+use super::super::writes::Outcome;
+
+/// How much may happen, of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VolumeBounds {
+    /// How many allocations there are.
+    pub allocations: u8,
+    /// How often somebody claims the volume.
+    pub claims: u8,
+    /// How often somebody releases it.
+    pub releases: u8,
+    /// How often somebody forces what is released.
+    pub forces: u8,
+    /// How many calls are refused or come back unclear.
+    pub faults: u8,
+    /// How often the plugin says OK and does nothing.
+    pub lies: u8,
+    /// How often a mount vanishes, or hangs.
+    pub losses: u8,
+    /// How often another instance of the plugin takes over.
+    pub takeovers: u8,
+    /// Whether each takeover changes whether the plugin stages.
+    pub changes: bool,
+    /// How many commits fail, whether or not they took effect, and how many writes are refused at once.
+    pub failures: u8,
+    /// How many steps crash.
+    pub crashes: u8,
+    /// How often the host is killed.
+    pub kills: u8,
+    /// How often the machine is booted.
+    pub reboots: u8,
+    /// How often time passes until something is due.
+    pub pauses: u8,
+    /// Whether the plugin stages volumes.
+    pub stages: bool,
+    /// Whether the plugin attaches volumes.
+    pub attaches: bool,
+    /// Whether the volume permits one allocation at a time.
+    pub is_single: bool,
+    /// In which ways the host may end, once.
+    pub stops: &'static [StopMode],
+}
+
+impl VolumeBounds {
+    /// Nothing happens.
+    pub const NONE: Self = Self {
+        allocations: 1,
+        claims: 0,
+        releases: 0,
+        forces: 0,
+        faults: 0,
+        lies: 0,
+        losses: 0,
+        takeovers: 0,
+        changes: false,
+        failures: 0,
+        crashes: 0,
+        kills: 0,
+        reboots: 0,
+        pauses: 0,
+        stages: true,
+        attaches: false,
+        is_single: false,
+        stops: &[],
+    };
+}
+
+/// How a call comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Answered {
+    /// It is done.
+    Ok,
+    /// The plugin says that it is done, and it is not.
+    Lie,
+    /// It is refused for good.
+    Refused,
+    /// It is refused for now.
+    NotNow,
+    /// It is unclear, and was not done.
+    UnclearBefore,
+    /// It is unclear, and was done.
+    UnclearAfter,
+}
+
+impl Answered {
+    /// Every fault of a plugin that tells the truth.
+    pub const FAULTS: [Self; 4] = [Self::Refused, Self::NotNow, Self::UnclearBefore, Self::UnclearAfter];
+}
+
+impl fmt::Display for Answered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "ok",
+            Self::Lie => "lie",
+            Self::Refused => "refused",
+            Self::NotNow => "not-now",
+            Self::UnclearBefore => "unclear-before-effect",
+            Self::UnclearAfter => "unclear-after-effect",
+        })
+    }
+}
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeEvent {
+    /// The allocation of this number claims the volume.
+    Claim(u8),
+    /// Its last process has exited, and it releases the volume.
+    Release(u8),
+    /// An operator forces what is released.
+    Force,
+    /// The call in flight comes back.
+    Answer(Answered),
+    /// Somebody unmounts what is mounted at this place.
+    PullAway(usize),
+    /// Looks at what is mounted at this place hang.
+    Hang(usize),
+    /// Another instance of the plugin takes over.
+    TakeOver,
+    /// After a restart the host says whether the allocations with a claim live.
+    Confirm(bool),
+    /// So many of the waiting writes settle in this way.
+    Settle(u8, Outcome),
+    /// The next write will be refused at once.
+    RefuseNext,
+    /// The ledger is read.
+    Load,
+    /// Time passes until something is due.
+    Pass,
+    /// The next step crashes.
+    Crash,
+    /// The host is killed; so many of its writes had reached the disk, and the call in flight takes effect or not.
+    Kill(usize, bool),
+    /// The same, and the machine is booted.
+    Reboot,
+    /// The host ends.
+    Stop(StopMode),
+}
+
+/// As a line of a history.
+impl fmt::Display for VolumeEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Claim(number) => write!(f, "claim a{number}"),
+            Self::Release(number) => write!(f, "release a{number}"),
+            Self::Force => f.write_str("force"),
+            Self::Answer(how) => write!(f, "answer {how}"),
+            Self::PullAway(place) => write!(f, "pull-away mount={place}"),
+            Self::Hang(place) => write!(f, "hang mount={place}"),
+            Self::TakeOver => f.write_str("take-over"),
+            Self::Confirm(true) => f.write_str("confirm living"),
+            Self::Confirm(false) => f.write_str("confirm none"),
+            Self::Settle(count, Outcome::Written) => write!(f, "settle {count}"),
+            Self::Settle(count, Outcome::Failed) => write!(f, "settle {count} fails"),
+            Self::Settle(count, Outcome::FailedButWritten) => write!(f, "settle {count} fails-but-is-there"),
+            Self::RefuseNext => f.write_str("refuse-next"),
+            Self::Load => f.write_str("load"),
+            Self::Pass => f.write_str("pass-until-due"),
+            Self::Crash => f.write_str("crash-next volume"),
+            Self::Kill(reached, effect) => write!(f, "kill-host reached={reached} effect={effect}"),
+            Self::Reboot => f.write_str("reboot"),
+            Self::Stop(StopMode::Stop) => f.write_str("stop"),
+            Self::Stop(StopMode::Detach) => f.write_str("detach"),
+        }
+    }
+}

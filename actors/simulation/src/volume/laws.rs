@@ -1,0 +1,70 @@
+//! The laws of a volume that need no more than its steps; the [model](super::model::VolumeModel) sees to those that need its plugin.
+
+use callboard_actors::shell::{Effect, Input};
+use callboard_actors::vocabulary::Moment;
+use callboard_machines::volume::{Route, Volume, VolumeCall, VolumeNews};
+
+use super::super::law::Law;
+use super::super::stand_in::Left;
+use super::super::witness::{Verdict, Witness};
+
+/// Sees everything that a volume does.
+#[derive(Debug, Clone, Hash, Default)]
+pub struct VolumeLaws {
+    /// Where calls go at present.
+    pub(super) route: Route,
+    pub(super) verdict: Verdict,
+}
+
+impl VolumeLaws {
+    fn check_call(&mut self, generation: u64, call: &VolumeCall) {
+        let half = match call {
+            VolumeCall::ReadRoute | VolumeCall::Look { .. } => return,
+            VolumeCall::Attach(..) | VolumeCall::Detach(..) => {
+                self.route.controller.as_ref().map(|half| half.generation)
+            }
+            _ => self.route.node.as_ref().map(|half| half.generation),
+        };
+        let stages = self.route.node.as_ref().is_some_and(|node| node.stages);
+        let attaches = self.route.controller.as_ref().is_some_and(|controller| controller.attaches);
+        let wrong = match call {
+            _ if half.map(|half| half.get()) != Some(generation) => Some("another generation serves"),
+            VolumeCall::Stage(..) if !stages => Some("the plugin does not stage"),
+            VolumeCall::Attach(..) if !attaches => Some("the plugin does not attach"),
+            VolumeCall::Publish(_, args) if args.staging_path.is_some() != stages => {
+                Some("its staging path is not what the plugin expects")
+            }
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            self.verdict.violation(Law::V16, || format!("{call:?} to generation {generation}: {wrong}"));
+        }
+    }
+}
+
+impl Witness<Volume> for VolumeLaws {
+    fn rebuilt(&mut self, _: Moment, _: &Volume) {}
+
+    fn stepped(&mut self, _: Moment, _: &Input<Volume>, effects: &[Effect<Volume>], _: &Volume) {
+        for effect in effects {
+            if let Effect::Call { key, call, .. } = effect {
+                self.check_call(key.generation.get(), call);
+            }
+        }
+    }
+
+    fn panicked(&mut self, input: &Input<Volume>) {
+        self.verdict.violation(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+
+    fn left(&mut self, left: &Left<Volume>, is_durable: bool) {
+        // An audit and a status wait for what they tell, as calls and promises do.
+        let waits = matches!(left, Left::Call { call, .. } if call.csi().is_some())
+            || matches!(left, Left::News(_, VolumeNews::Changed(_) | VolumeNews::Forced(_)));
+        if waits && !is_durable {
+            self.verdict.violation(Law::Shell1, || {
+                format!("{left:?} left before the write in front of it was on disk")
+            });
+        }
+    }
+}

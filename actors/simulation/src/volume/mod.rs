@@ -1,0 +1,15 @@
+//! A volume in the simulation: its laws, its ledger, a plugin and a kernel, and a world so small that every order is tried.
+
+mod disk;
+mod node;
+
+mod laws;
+
+mod model;
+
+mod event;
+mod world;
+
+pub use event::{Answered, VolumeBounds, VolumeEvent};
+pub use laws::VolumeLaws;
+pub use world::VolumeWorld;

@@ -1,0 +1,332 @@
+//! A volume with its ledger, its plugin and the kernel, and the allocations that use it.
+//!
+//! What leaves the volume is carried here; the plugin answers when the world says so.
+
+mod carrying;
+mod ending;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::shell::{Message, StopMode};
+use callboard_actors::vocabulary::{
+    AllocationId, Backoff, Moment, PluginName, RunNumber, Timestamp, VolumeName, VolumeNamespace,
+};
+use callboard_machines::csi::{AccessMode, AccessType, Context, VolumeCapability};
+use callboard_machines::volume::{
+    Claim, ConfirmClaims, ForceRelease, ObservedEnd, Release, RouteChanged, Usage, Volume, VolumeConfig,
+    VolumeKey, VolumeLayout, VolumeOptions, VolumeSpec, Wish,
+};
+
+use super::super::law::Law;
+use super::super::stand_in::{Rules, StandIn};
+use super::super::tamper::Tamper;
+use super::super::witness::{Verdict, Violation};
+use super::super::writes::Outcome;
+use super::disk::VolumeDisk;
+use super::event::Answered;
+use super::laws::VolumeLaws;
+use super::node::Node;
+
+type Owner = StandIn<Volume, VolumeDisk, VolumeLaws>;
+
+/// How long a caller waits.
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// What somebody has asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Asked {
+    /// The allocation, its round, and until when it waits.
+    Claim(u8, u8, Timestamp),
+    Release,
+    Force,
+    Other,
+}
+
+/// An allocation as its host knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct User {
+    /// Its processes use the volume.
+    pub(super) is_holding: bool,
+    /// It has asked for the release of what it claimed last.
+    pub(super) is_releasing: bool,
+    /// It gave up waiting for its claim, which goes on.
+    pub(super) is_pending: bool,
+    /// Its claim failed.
+    pub(super) has_failed: bool,
+    /// How often it has claimed or released. What is answered to an earlier round changes nothing.
+    pub(super) round: u8,
+}
+
+impl User {
+    /// It claims or releases.
+    const fn begin(&mut self, is_releasing: bool) {
+        self.round += 1;
+        (self.is_releasing, self.is_pending, self.has_failed) = (is_releasing, false, false);
+        self.is_holding &= !is_releasing;
+    }
+}
+
+/// The volume and what is around it.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct VolumeModel {
+    pub(super) owner: Owner,
+    tamper: Option<Rc<dyn Tamper<Volume>>>,
+    pub(super) node: Node,
+    pub(super) users: BTreeMap<u8, User>,
+    unanswered: BTreeMap<u64, Asked>,
+    askers: u64,
+    /// Claims of an earlier run of which nobody has said anything yet.
+    unconfirmed: BTreeSet<AllocationId>,
+    /// Whether somebody has claimed the volume in this run.
+    has_claimed: bool,
+    /// The audits that were published, and the forced releases that were answered.
+    audits: (u32, u32),
+    /// Whether somebody asked for force, so that something may be left.
+    is_forced: bool,
+    run: u64,
+    boot: u64,
+    is_single: bool,
+    /// Whether a call that a crash cuts takes its effect.
+    cut_takes_effect: bool,
+    verdict: Verdict,
+}
+
+impl VolumeModel {
+    pub(super) fn new(node: Node, is_single: bool, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Self {
+        let mut model = Self {
+            owner: owner(VolumeDisk::default(), 1, 1, tamper.clone()),
+            tamper,
+            node,
+            users: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
+            askers: 0,
+            unconfirmed: BTreeSet::new(),
+            has_claimed: false,
+            audits: (0, 0),
+            is_forced: false,
+            run: 1,
+            boot: 1,
+            is_single,
+            cut_takes_effect: false,
+            verdict: Verdict::NONE,
+        };
+        model.owner.witness.route = model.node.route();
+        model
+    }
+
+    const fn moment(now: Timestamp) -> Moment {
+        Moment { now, random: 0 }
+    }
+
+    /// The law that was broken first.
+    pub(super) const fn broken(&self) -> Option<&Violation> {
+        self.verdict.broken()
+    }
+
+    fn violation(&mut self, law: Law, what: impl FnOnce() -> String) {
+        self.verdict.violation(law, what);
+    }
+
+    /// When something is due next.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        self.owner.next_timer().into_iter().chain(self.owner.pauses_until()).min()
+    }
+
+    // === What comes in ===
+
+    fn ask<Q: Message<Volume>>(&mut self, now: Timestamp, asked: Asked, message: Q) {
+        self.askers += 1;
+        self.unanswered.insert(self.askers, asked);
+        self.owner.ask(Self::moment(now), self.askers, message.into_ask());
+        self.carry(now);
+    }
+
+    pub(super) fn claim(&mut self, now: Timestamp, number: u8) {
+        let allocation = allocation(number);
+        let user = self.users.entry(number).or_default();
+        user.begin(false);
+        let round = user.round;
+        self.unconfirmed.remove(&allocation);
+        self.has_claimed = true;
+        let message = Claim { allocation, usage: usage(self.is_single), within: WITHIN };
+        self.ask(now, Asked::Claim(number, round, now + WITHIN), message);
+    }
+
+    pub(super) fn release(&mut self, now: Timestamp, number: u8) {
+        let allocation = allocation(number);
+        self.users.entry(number).or_default().begin(true);
+        self.unconfirmed.remove(&allocation);
+        let message = Release { allocation, observed: ObservedEnd::Exited, within: WITHIN };
+        self.ask(now, Asked::Release, message);
+    }
+
+    pub(super) fn force(&mut self, now: Timestamp) {
+        self.is_forced = true;
+        let reason = "an operator".to_owned();
+        self.ask(now, Asked::Force, ForceRelease { allocation: None, reason });
+    }
+
+    /// Whether claims of an earlier run wait for a word.
+    pub(super) fn has_unconfirmed(&self) -> bool {
+        !self.unconfirmed.is_empty()
+    }
+
+    /// The host says which allocations live: those that hold the volume, or none.
+    pub(super) fn confirm(&mut self, now: Timestamp, are_living: bool) {
+        if !are_living {
+            self.users.values_mut().for_each(|user| user.is_holding = false);
+        }
+        let holding = self.users.iter().filter(|(_, user)| user.is_holding);
+        let living: BTreeSet<_> = holding.map(|(number, _)| allocation(*number)).collect();
+        self.unconfirmed.clear();
+        self.ask(now, Asked::Other, ConfirmClaims { living });
+    }
+
+    /// The call in flight comes back.
+    pub(super) fn answer(&mut self, now: Timestamp, how: Answered) {
+        if let Some((number, outcome)) = self.node.answer(how) {
+            self.owner.returned(Self::moment(now), number, Ok(outcome));
+            self.carry(now);
+        }
+    }
+
+    /// Another instance of the plugin takes over.
+    pub(super) fn take_over(&mut self, now: Timestamp, stages: bool) {
+        let cut = self.node.take_over(stages);
+        self.owner.witness.route = self.node.route();
+        let route = self.node.route();
+        self.ask(now, Asked::Other, RouteChanged { route });
+        if let Some((number, outcome)) = cut {
+            self.owner.returned(Self::moment(now), number, Ok(outcome));
+            self.carry(now);
+        }
+    }
+
+    pub(super) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
+        if let Some(settlement) = self.owner.books.settle(count, outcome) {
+            self.owner.settled(Self::moment(now), settlement);
+            self.carry(now);
+        }
+    }
+
+    pub(super) const fn crash(&mut self, takes_effect: bool) {
+        self.cut_takes_effect = takes_effect;
+        self.owner.light_fuse();
+    }
+
+    pub(super) fn request_stop(&mut self, now: Timestamp, mode: StopMode) {
+        self.owner.request_stop(Self::moment(now), mode);
+        self.carry(now);
+    }
+
+    pub(super) fn time_passes(&mut self, now: Timestamp) {
+        if self.owner.pauses_until().is_some_and(|until| until <= now) {
+            self.owner.wake();
+        }
+        self.owner.timers_due(Self::moment(now));
+        self.carry(now);
+    }
+
+    /// The ledger is read, if the volume waits for that.
+    pub(super) fn load(&mut self, now: Timestamp) {
+        if self.owner.is_loading() {
+            let image = self.owner.books.rows().clone();
+            self.owner.loaded(Self::moment(now), image);
+            self.carry(now);
+        }
+    }
+
+    /// The host is gone, and so many of the writes had reached the disk. Another one starts on what is left.
+    pub(super) fn next_run(&mut self, reached: usize, takes_effect: bool, is_reboot: bool) {
+        self.node.cut(takes_effect);
+        self.node.begin_run(is_reboot);
+        let mut disk = std::mem::take(&mut self.owner.books);
+        disk.begin_run(reached);
+        self.run += 1;
+        self.boot += u64::from(is_reboot);
+        let held = disk.rows().claims.iter().filter(|claim| claim.wish == Wish::Held);
+        self.unconfirmed = held.map(|claim| claim.allocation.clone()).collect();
+        self.owner = owner(disk, self.run, self.boot, self.tamper.clone());
+        self.owner.witness.route = self.node.route();
+        self.unanswered.clear();
+        self.audits = (0, 0);
+        self.has_claimed = false;
+        for user in self.users.values_mut() {
+            user.is_pending = false;
+            user.is_holding &= !is_reboot;
+        }
+    }
+
+    /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass.
+    pub(super) fn go_on(&mut self, now: Timestamp) -> bool {
+        if self.owner.books.waiting() > 0 {
+            self.settle(now, usize::MAX, Outcome::Written);
+        } else if self.owner.is_loading() {
+            self.load(now);
+        } else if self.owner.has_ended() {
+            self.next_run(usize::MAX, true, false);
+        } else if self.has_unconfirmed() {
+            self.confirm(now, true);
+        } else if self.node.in_flight.is_some() {
+            self.answer(now, Answered::Ok);
+        } else {
+            return false;
+        }
+        true
+    }
+}
+
+pub(super) fn allocation(number: u8) -> AllocationId {
+    AllocationId::new(format!("a{number}")).expect("it is an id")
+}
+
+fn number_of(id: &AllocationId) -> Option<u8> {
+    id.as_str().strip_prefix('a')?.parse().ok()
+}
+
+fn usage(is_single: bool) -> Usage {
+    let access_mode = if is_single { AccessMode::SingleNodeWriter } else { AccessMode::MultiNodeMultiWriter };
+    let capability = VolumeCapability { access_type: AccessType::Block, access_mode };
+    Usage { capability, read_only: false }
+}
+
+fn key() -> VolumeKey {
+    VolumeKey {
+        namespace: VolumeNamespace::new("n").expect("it is a name"),
+        name: VolumeName::new("v").expect("it is a name"),
+    }
+}
+
+fn plugin() -> PluginName {
+    PluginName::new("p").expect("it is a name")
+}
+
+fn layout() -> VolumeLayout {
+    VolumeLayout::new(Path::new("/d"), &plugin())
+}
+
+fn owner(disk: VolumeDisk, run: u64, boot: u64, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Owner {
+    let spec = VolumeSpec {
+        key: key(),
+        plugin: plugin(),
+        volume_id: "v".to_owned(),
+        volume_context: Context::new(),
+    };
+    let options = VolumeOptions::default();
+    let config = VolumeConfig {
+        spec: Arc::new(spec),
+        layout: layout(),
+        boot_id: boot.to_string().into(),
+        run: RunNumber::new(run),
+        options: VolumeOptions {
+            backoff: Backoff { jitter_percent: 0, ..options.backoff },
+            tries_max: 2,
+            ..options
+        },
+    };
+    StandIn::begin(config, disk, VolumeLaws::default(), Rules::default()).tampered_with(tamper)
+}

@@ -1,0 +1,266 @@
+//! What leaves a volume, and what comes of it.
+
+use callboard_actors::vocabulary::{AllocationId, Timestamp};
+use callboard_machines::volume::{
+    ClaimError, Mark, Step, Volume, VolumeAnswer, VolumeCall, VolumeNews, VolumeOutcome, Wish,
+};
+
+use super::super::super::law::Law;
+use super::super::super::stand_in::Left;
+use super::super::super::witness::NOBODY_WAITS;
+use super::super::node::{StepOf, Sure, step_of};
+use super::{Asked, VolumeModel, number_of};
+
+impl VolumeModel {
+    /// Carries what has left, and holds it against the laws.
+    pub(super) fn carry(&mut self, now: Timestamp) {
+        let mut left = Vec::new();
+        loop {
+            self.cut_what_nobody_awaits();
+            self.owner.take_left(&mut left);
+            if left.is_empty() {
+                break;
+            }
+            for left in left.drain(..) {
+                self.take_in(now, left);
+            }
+        }
+        if self.audits.1 > self.audits.0 {
+            self.violation(Law::V9, || "something is forced without an audit".to_owned());
+        }
+        self.verdict.heard_of(self.owner.witness.verdict.broken());
+    }
+
+    /// The machine was built anew: what it had called is cut.
+    fn cut_what_nobody_awaits(&mut self) {
+        let is_awaited = self.node.in_flight.as_ref().is_none_or(|call| self.owner.awaits(call.number));
+        if !is_awaited {
+            self.node.cut(self.cut_takes_effect);
+        }
+    }
+
+    fn take_in(&mut self, now: Timestamp, left: Left<Volume>) {
+        match left {
+            Left::Answer(Some(asker), answer) => match self.unanswered.remove(&asker) {
+                Some(asked) => self.answered(now, asked, &answer),
+                None => self.violation(Law::Shell7, || format!("question {asker} was answered twice")),
+            },
+            Left::Refused(asker, _) => {
+                if self.unanswered.remove(&asker).is_none() {
+                    self.violation(Law::Shell7, || format!("question {asker} was answered twice"));
+                }
+            }
+            Left::Answer(None, _) => self.violation(Law::Shell7, || NOBODY_WAITS.to_owned()),
+            Left::News(_, VolumeNews::Forced(_)) => self.audits.0 += 1,
+            Left::News(_, VolumeNews::ClaimFailed { allocation, .. }) => {
+                if let Some(user) = number_of(&allocation).and_then(|number| self.users.get_mut(&number)) {
+                    (user.is_holding, user.is_pending, user.has_failed) = (false, false, true);
+                }
+            }
+            Left::Call { number, call, .. } => self.called(now, number, call),
+            // Whoever still waits is told by the shell that it is over.
+            Left::Ended(_) => self.unanswered.clear(),
+            Left::News(_, VolumeNews::Changed(_)) | Left::Snapshot(..) => {}
+        }
+    }
+
+    // === Answers ===
+
+    fn answered(&mut self, now: Timestamp, asked: Asked, answer: &VolumeAnswer) {
+        match (asked, answer) {
+            (Asked::Claim(number, round, until), VolumeAnswer::Claim(Ok(_)))
+                if self.is_present(number, round) =>
+            {
+                self.claimed(now, number, until);
+            }
+            (Asked::Claim(number, round, _), VolumeAnswer::Claim(Err(ClaimError::Pending { .. }))) => {
+                let is_present = self.is_present(number, round);
+                if let Some(user) = self.users.get_mut(&number) {
+                    user.is_pending = is_present && !user.has_failed;
+                }
+            }
+            (Asked::Release, VolumeAnswer::Release(Ok(released))) => {
+                let left = self.node.maybe_up().next().cloned();
+                if let Some(left) = left.filter(|_| released.others.is_empty()) {
+                    self.violation(Law::V9, || {
+                        format!("everything is told to be released, and {left:?} may be up")
+                    });
+                }
+            }
+            (Asked::Force, VolumeAnswer::ForceRelease(Ok(_))) => {
+                self.audits.1 += 1;
+                self.node.forget();
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether an allocation still wants what it claimed in this round.
+    fn is_present(&self, number: u8, round: u8) -> bool {
+        self.users.get(&number).is_some_and(|user| user.round == round && !user.is_releasing)
+    }
+
+    fn claimed(&mut self, now: Timestamp, number: u8, until: Timestamp) {
+        let mut rows = self.owner.books.rows().claims.iter();
+        let row = rows.find(|claim| number_of(&claim.allocation) == Some(number));
+        let is_sure = row.is_some_and(|row| {
+            let step = StepOf::Publish(row.target_path.clone());
+            self.node.sure(&step) == Sure::Up && self.node.seen(&row.target_path) == Some(true)
+        });
+        let is_durable = row.is_some_and(|row| row.publish.is_up());
+        if !is_sure {
+            // Whose time is over hears of an error, whatever comes later.
+            let law = if now >= until { Law::V15 } else { Law::V7 };
+            self.violation(law, || format!("a{number} is handed what nobody has seen there"));
+        } else if !is_durable {
+            self.violation(Law::Shell1, || format!("a{number} is handed what is not on disk"));
+        }
+        let holder = self.users.iter().find(|(other, user)| **other != number && user.is_holding);
+        if let Some((other, _)) = holder.filter(|_| self.is_single) {
+            let other = *other;
+            self.violation(Law::V12, || format!("a{number} is given the volume while a{other} holds it"));
+        }
+        if let Some(user) = self.users.get_mut(&number) {
+            (user.is_holding, user.is_pending) = (true, false);
+        }
+    }
+
+    // === Calls ===
+
+    fn called(&mut self, now: Timestamp, number: u64, call: VolumeCall) {
+        let outcome = match &call {
+            VolumeCall::ReadRoute => VolumeOutcome::Route(self.node.route()),
+            VolumeCall::Look { path } => {
+                let recorded = self.recorded(path);
+                VolumeOutcome::Looked(self.node.look(path, recorded.as_ref()))
+            }
+            _ => {
+                self.check_call(&call);
+                self.node.called(number, call);
+                return;
+            }
+        };
+        self.owner.returned(Self::moment(now), number, Ok(outcome));
+    }
+
+    /// What the ledger says of what is at a path.
+    fn recorded(&self, path: &std::path::Path) -> Option<Mark> {
+        let rows = self.owner.books.rows();
+        let staged = rows.volume.iter().filter_map(|row| match &row.stage {
+            Step::Up(intent, proof) if intent.args.staging_path == path => proof.mark.clone(),
+            _ => None,
+        });
+        let published = rows.claims.iter().filter_map(|row| match &row.publish {
+            Step::Up(intent, proof) if intent.args.target_path == path => proof.mark.clone(),
+            _ => None,
+        });
+        staged.chain(published).next()
+    }
+
+    fn check_call(&mut self, call: &VolumeCall) {
+        if self.node.in_flight.is_some() {
+            self.violation(Law::V2, || format!("{call:?} is made while another call is in flight"));
+        }
+        let Some((step, is_up)) = step_of(call) else { return };
+        let rows = self.owner.books.rows();
+        let owned = rows.claims.iter().find(|claim| StepOf::Publish(claim.target_path.clone()) == step);
+        let owner: Option<AllocationId> = owned.map(|claim| claim.allocation.clone());
+        let is_claimed = match &step {
+            StepOf::Publish(_) => owner.is_some(),
+            StepOf::Attach | StepOf::Stage(_) => self.owner.books.had_claims(),
+        };
+        if is_up && !is_claimed && !self.is_forced {
+            self.violation(Law::V1, || format!("{call:?} is made for no claim that is on disk"));
+        }
+        if !self.is_written(call) && !self.is_forced {
+            self.violation(Law::V5, || format!("{call:?} is made, and its intent is not on disk"));
+        }
+        self.check_order(&step, is_up);
+        self.check_confirmed(call, owner.as_ref(), is_up);
+        if let (Some(owner), false) = (owner, is_up) {
+            self.check_unused(&owner, &step);
+        }
+    }
+
+    /// Whether the ledger has the intent of a call, with its arguments (V5).
+    fn is_written(&self, call: &VolumeCall) -> bool {
+        let rows = self.owner.books.rows();
+        let volume = rows.volume.as_ref();
+        match call {
+            VolumeCall::Attach(_, args) => matches!(
+                volume.map(|row| &row.attach), Some(Step::GoingUp(intent)) if intent.args == *args),
+            VolumeCall::Detach(_, args) => matches!(
+                volume.map(|row| &row.attach), Some(Step::GoingDown(intent)) if intent.args == *args),
+            VolumeCall::Stage(_, args) => matches!(
+                volume.map(|row| &row.stage), Some(Step::GoingUp(intent)) if intent.args == *args),
+            VolumeCall::Unstage(_, args) => matches!(
+                volume.map(|row| &row.stage), Some(Step::GoingDown(intent)) if intent.args == *args),
+            VolumeCall::Publish(_, args) => rows
+                .claims
+                .iter()
+                .any(|row| matches!(&row.publish, Step::GoingUp(intent) if intent.args == *args)),
+            VolumeCall::Unpublish(_, args) => rows
+                .claims
+                .iter()
+                .any(|row| matches!(&row.publish, Step::GoingDown(intent) if intent.args == *args)),
+            VolumeCall::ReadRoute | VolumeCall::Look { .. } => true,
+        }
+    }
+
+    /// Each step after the one before it, and undone in reverse (V3); what is unclear is neither up nor down (V4).
+    fn check_order(&mut self, step: &StepOf, is_up: bool) {
+        let route = self.node.route();
+        let staged = self.node.maybe_up().find(|step| matches!(step, StepOf::Stage(_))).cloned();
+        let (attaches, stages) = (route.controller.is_some(), self.node.stages);
+        let needed = |step: Option<StepOf>| step.map_or(Sure::Down, |step| self.node.sure(&step));
+        let wrong = match (step, is_up) {
+            (StepOf::Stage(_), true) if attaches => Some(needed(Some(StepOf::Attach))),
+            (StepOf::Publish(_), true) if stages => Some(needed(staged)),
+            (StepOf::Publish(_), true) if attaches => Some(needed(Some(StepOf::Attach))),
+            _ => None,
+        };
+        match wrong {
+            Some(Sure::Down) => {
+                self.violation(Law::V3, || format!("{step:?} is set up before what it needs"))
+            }
+            Some(Sure::Unsure) => {
+                self.violation(Law::V4, || format!("{step:?} is set up on something that is unclear"));
+            }
+            Some(Sure::Up) | None => {}
+        }
+        let above = self.node.maybe_up().find(|other| match step {
+            StepOf::Attach => !matches!(other, StepOf::Attach),
+            StepOf::Stage(_) => matches!(other, StepOf::Publish(_)),
+            StepOf::Publish(_) => false,
+        });
+        let Some(above) = above.cloned().filter(|_| !is_up) else { return };
+        let law = if self.node.sure(&above) == Sure::Up { Law::V3 } else { Law::V4 };
+        self.violation(law, || format!("{step:?} is undone, and {above:?} may be up"));
+    }
+
+    /// Claims of an earlier run are left alone (V14).
+    fn check_confirmed(&mut self, call: &VolumeCall, owner: Option<&AllocationId>, is_up: bool) {
+        let claims = &self.owner.books.rows().claims;
+        let is_left_alone = match owner {
+            Some(owner) => self.unconfirmed.contains(owner),
+            // It was begun for a claim that may have been released since.
+            None if is_up && self.has_claimed => false,
+            None => {
+                let mut held = claims.iter().filter(|claim| claim.wish == Wish::Held || is_up);
+                !self.unconfirmed.is_empty() && held.all(|claim| self.unconfirmed.contains(&claim.allocation))
+            }
+        };
+        if is_left_alone {
+            self.violation(Law::V14, || format!("{call:?} is made, and nobody has confirmed the claim"));
+        }
+    }
+
+    /// Nothing is unpublished under a process, unless nothing of it is left (V8).
+    fn check_unused(&mut self, owner: &AllocationId, step: &StepOf) {
+        let StepOf::Publish(path) = step else { return };
+        let user = number_of(owner).and_then(|number| self.users.get(&number));
+        if user.is_some_and(|user| user.is_holding) && self.node.seen(path) != Some(false) {
+            self.violation(Law::V8, || format!("{step:?} is undone, and {owner} has processes that use it"));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a volume comes to when nothing goes wrong any more.
+
+use callboard_actors::shell::Machine;
+use callboard_machines::volume::{VolumeImage, Wish};
+
+use super::super::super::law::Law;
+use super::super::node::StepOf;
+use super::{VolumeModel, number_of};
+
+impl VolumeModel {
+    /// All is calm: what is held is there, and nothing else is.
+    pub(in super::super) fn check_end(&mut self) {
+        let found = self.check_calm();
+        if let Err((law, what)) = found {
+            self.verdict.violation(law, || what);
+        }
+    }
+
+    fn check_calm(&self) -> Result<(), (Law, String)> {
+        if let Some((asker, asked)) = self.unanswered.iter().next() {
+            return Err((Law::Shell7, format!("question {asker} was never answered: {asked:?}")));
+        }
+        let Some(machine) = self.owner.machine() else {
+            return Err((Law::Shell4, "the volume does not live".to_owned()));
+        };
+        let status = machine.view();
+        for claim in &status.claims {
+            if claim.wish == Wish::Released {
+                return Err((Law::V9, format!("{} is released, and not undone: {status}", claim.allocation)));
+            }
+            let is_held_up = status.doing.contains("other claims hold it");
+            if claim.publish != "up" && !is_held_up {
+                return Err((Law::V15, format!("{} waits for ever: {status}", claim.allocation)));
+            }
+        }
+        for (number, user) in self.users.iter().filter(|(_, user)| user.is_holding || user.is_pending) {
+            let has = status.claims.iter().any(|claim| number_of(&claim.allocation) == Some(*number));
+            if !has {
+                let law = if user.is_holding { Law::V8 } else { Law::V15 };
+                return Err((law, format!("a{number} has lost its claim: {status}")));
+            }
+        }
+        self.check_nothing_is_left(status.claims.is_empty())
+    }
+
+    fn check_nothing_is_left(&self, is_unclaimed: bool) -> Result<(), (Law, String)> {
+        let is_claimed = |path: &std::path::PathBuf| {
+            let rows = self.owner.books.rows();
+            rows.claims.iter().any(|claim| claim.target_path == *path)
+        };
+        let left = self.node.mounts().find(|path| {
+            let is_target = path.to_string_lossy().contains("/per-alloc/");
+            is_target && !is_claimed(path) || !is_target && is_unclaimed
+        });
+        if let Some(left) = left.filter(|_| !self.is_forced) {
+            return Err((Law::V5, format!("nobody claims it, and {} is mounted", left.display())));
+        }
+        let step = self.node.maybe_up().find(|step| match step {
+            StepOf::Publish(path) => !is_claimed(path),
+            StepOf::Attach | StepOf::Stage(_) => is_unclaimed,
+        });
+        if let Some(step) = step.filter(|_| !self.is_forced) {
+            return Err((Law::V9, format!("nobody claims it, and {step:?} may be up")));
+        }
+        if is_unclaimed && *self.owner.books.rows() != VolumeImage::default() {
+            return Err((Law::V9, "nobody claims it, and rows are left in the ledger".to_owned()));
+        }
+        Ok(())
+    }
+}

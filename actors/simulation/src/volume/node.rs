@@ -1,0 +1,254 @@
+//! A plugin with what it was asked for, and the kernel with its mounts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use callboard_actors::vocabulary::Generation;
+use callboard_machines::csi::Context;
+use callboard_machines::mounts::DeviceNumber;
+use callboard_machines::volume::{
+    ControllerRoute, Failure, Known, Mark, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
+};
+
+use super::event::Answered;
+
+/// What an observer of all calls and answers knows of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) enum Sure {
+    /// Nothing is set up.
+    #[default]
+    Down,
+    /// It is set up.
+    Up,
+    /// Either.
+    Unsure,
+}
+
+/// The step of a call, as an observer tells steps apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum StepOf {
+    Attach,
+    Stage(PathBuf),
+    Publish(PathBuf),
+}
+
+/// The call in flight.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct InFlight {
+    pub(super) number: u64,
+    pub(super) call: VolumeCall,
+    /// What was known of its step before.
+    before: Sure,
+    /// Its host has given up on its step.
+    is_forgotten: bool,
+}
+
+/// The plugin and the kernel of one machine. They outlive every host.
+#[derive(Debug, Clone, Hash, Default)]
+pub(super) struct Node {
+    /// The present generation of the plugin.
+    generation: u64,
+    /// Whether it stages volumes.
+    pub(super) stages: bool,
+    /// Whether it attaches volumes.
+    attaches: bool,
+    mounts: BTreeMap<PathBuf, u32>,
+    /// Paths at which every look hangs.
+    hung: BTreeSet<PathBuf>,
+    /// What an observer knows.
+    known: BTreeMap<StepOf, Sure>,
+    /// Whether the last look at a path that its host heard of found what the host had recorded, or nothing to compare with.
+    seen: BTreeMap<PathBuf, bool>,
+    pub(super) in_flight: Option<InFlight>,
+}
+
+/// The step of a call, and whether it is set up by it.
+pub(super) fn step_of(call: &VolumeCall) -> Option<(StepOf, bool)> {
+    Some(match call {
+        VolumeCall::ReadRoute | VolumeCall::Look { .. } => return None,
+        VolumeCall::Attach(..) => (StepOf::Attach, true),
+        VolumeCall::Detach(..) => (StepOf::Attach, false),
+        VolumeCall::Stage(_, args) => (StepOf::Stage(args.staging_path.clone()), true),
+        VolumeCall::Unstage(_, args) => (StepOf::Stage(args.staging_path.clone()), false),
+        VolumeCall::Publish(_, args) => (StepOf::Publish(args.target_path.clone()), true),
+        VolumeCall::Unpublish(_, args) => (StepOf::Publish(args.target_path.clone()), false),
+    })
+}
+
+impl Node {
+    pub(super) fn new(stages: bool, attaches: bool) -> Self {
+        Self { generation: 1, stages, attaches, ..Self::default() }
+    }
+
+    /// Where calls go at present.
+    pub(super) fn route(&self) -> Route {
+        let generation = Generation::new(self.generation);
+        let node = NodeRoute {
+            generation,
+            node_id: Some("n1".to_owned()),
+            requires_controller: self.attaches,
+            stages: self.stages,
+            knows_alpha_modes: true,
+        };
+        let controller = ControllerRoute { generation, attaches: self.attaches };
+        Route { node: Some(node), controller: self.attaches.then_some(controller) }
+    }
+
+    // === What an observer knows ===
+
+    pub(super) fn sure(&self, step: &StepOf) -> Sure {
+        self.known.get(step).copied().unwrap_or_default()
+    }
+
+    /// The steps that may be set up.
+    pub(super) fn maybe_up(&self) -> impl Iterator<Item = &StepOf> {
+        self.known.keys()
+    }
+
+    fn note(&mut self, step: StepOf, sure: Sure) {
+        match sure {
+            Sure::Down => self.known.remove(&step),
+            Sure::Up | Sure::Unsure => self.known.insert(step, sure),
+        };
+    }
+
+    /// Its host gives up by force on all that it does not know for certain.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.is_forgotten = true;
+        }
+    }
+
+    /// Whether the last look found what is to be there; `None` if nobody has looked in this run.
+    pub(super) fn seen(&self, path: &Path) -> Option<bool> {
+        self.seen.get(path).copied()
+    }
+
+    // === Calls ===
+
+    /// A call arrives.
+    pub(super) fn called(&mut self, number: u64, call: VolumeCall) {
+        let Some((step, _)) = step_of(&call) else { return };
+        let before = self.sure(&step);
+        self.note(step, Sure::Unsure);
+        self.in_flight = Some(InFlight { number, call, before, is_forgotten: false });
+    }
+
+    /// What a look finds.
+    pub(super) fn look(&mut self, path: &Path, recorded: Option<&Mark>) -> Seen {
+        if self.hung.contains(path) {
+            return Seen::Unclear("it hangs".to_owned());
+        }
+        let seen = self.mounts.get(path).map_or(Seen::Nothing, |id| Seen::Present(mark(*id)));
+        let is_as_recorded = match (&seen, recorded) {
+            (Seen::Present(there), Some(recorded)) => there == recorded,
+            (Seen::Present(_), None) => true,
+            (Seen::Nothing | Seen::Dead(_) | Seen::Unclear(_), _) => false,
+        };
+        self.seen.insert(path.to_owned(), is_as_recorded);
+        seen
+    }
+
+    /// The call in flight comes to its end, and its host hears this.
+    pub(super) fn answer(&mut self, how: Answered) -> Option<(u64, VolumeOutcome)> {
+        let InFlight { number, call, before, is_forgotten } = self.in_flight.take()?;
+        let (step, is_up) = step_of(&call)?;
+        if matches!(how, Answered::Ok | Answered::UnclearAfter) {
+            self.take_effect(&step, is_up);
+        }
+        let result = match how {
+            Answered::Ok | Answered::Lie => Ok(()),
+            Answered::Refused => Err(Known::Refused),
+            Answered::NotNow => Err(Known::NotNow),
+            Answered::UnclearBefore | Answered::UnclearAfter => Err(Known::Unclear),
+        };
+        let result = result.map_err(|known| Failure { known, reason: format!("{how}") });
+        let seen = match &step {
+            StepOf::Attach => Seen::Nothing,
+            StepOf::Stage(path) | StepOf::Publish(path) => self.look(path, None),
+        };
+        let sure = match (how, is_up, before) {
+            (Answered::Ok | Answered::Lie, true, _) => Sure::Up,
+            (Answered::Ok | Answered::Lie, false, _) if seen == Seen::Nothing => Sure::Down,
+            (Answered::Refused | Answered::NotNow, _, before) => before,
+            _ => Sure::Unsure,
+        };
+        let outcome = match &step {
+            StepOf::Attach => VolumeOutcome::Controller(result.map(|()| Context::new())),
+            StepOf::Stage(_) | StepOf::Publish(_) => VolumeOutcome::Node(result, seen),
+        };
+        if !is_forgotten {
+            self.note(step, sure);
+        }
+        Some((number, outcome))
+    }
+
+    /// Nobody waits for the call in flight any more. It takes its effect or not.
+    pub(super) fn cut(&mut self, takes_effect: bool) {
+        let Some(InFlight { call, .. }) = self.in_flight.take() else { return };
+        if let Some((step, is_up)) = step_of(&call).filter(|_| takes_effect) {
+            self.take_effect(&step, is_up);
+        }
+    }
+
+    fn take_effect(&mut self, step: &StepOf, is_up: bool) {
+        let path = match step {
+            StepOf::Attach => return,
+            StepOf::Stage(path) | StepOf::Publish(path) => path,
+        };
+        let next = self.mounts.values().max().map_or(1, |last| last + 1);
+        match is_up {
+            true => *self.mounts.entry(path.clone()).or_insert(next),
+            false => self.mounts.remove(path).unwrap_or_default(),
+        };
+    }
+
+    // === What happens ===
+
+    /// The paths at which something is mounted.
+    pub(super) fn mounts(&self) -> impl Iterator<Item = &PathBuf> {
+        self.mounts.keys()
+    }
+
+    /// Somebody unmounts this one.
+    pub(super) fn pull_away(&mut self, place: usize) {
+        if let Some(path) = self.mounts.keys().nth(place).cloned() {
+            self.mounts.remove(&path);
+        }
+    }
+
+    /// Every look at this one hangs.
+    pub(super) fn hang(&mut self, place: usize) {
+        self.hung.extend(self.mounts.keys().nth(place).cloned());
+    }
+
+    /// Nothing hangs any more.
+    pub(super) fn heal(&mut self) {
+        self.hung.clear();
+    }
+
+    /// Another instance of the plugin serves. The call to the former one is cut, and comes back as unclear.
+    pub(super) fn take_over(&mut self, stages: bool) -> Option<(u64, VolumeOutcome)> {
+        self.generation += 1;
+        self.stages = stages;
+        self.answer(Answered::UnclearAfter)
+    }
+
+    /// Another host begins; the machine was booted in between, or not.
+    pub(super) fn begin_run(&mut self, is_reboot: bool) {
+        self.seen.clear();
+        if is_reboot {
+            self.mounts.clear();
+            self.hung.clear();
+            // The plugin starts with the machine, and knows of no mount.
+            let node = |step: &StepOf| *step != StepOf::Attach;
+            let steps: Vec<_> = self.known.keys().filter(|step| node(step)).cloned().collect();
+            steps.into_iter().for_each(|step| self.note(step, Sure::Unsure));
+        }
+    }
+}
+
+fn mark(id: u32) -> Mark {
+    Mark::Device(DeviceNumber { major: 0, minor: id })
+}

@@ -1,0 +1,214 @@
+//! A volume, its ledger, a plugin and a few allocations: small enough to try every order.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::vocabulary::Timestamp;
+use callboard_machines::volume::Volume;
+
+use super::super::search::{Play, World};
+use super::super::tamper::Tamper;
+use super::super::witness::{Violation, found};
+use super::super::writes::Outcome;
+use super::event::{Answered, VolumeBounds, VolumeEvent};
+use super::model::VolumeModel;
+use super::node::Node;
+
+/// How often time passes at most on the way to rest.
+const CALM_MAX: u32 = 24;
+
+/// The world, with what may still happen.
+#[derive(Debug, Clone, Hash)]
+pub struct VolumeWorld {
+    model: VolumeModel,
+    now: Timestamp,
+    left: VolumeBounds,
+}
+
+impl VolumeWorld {
+    /// A world in which so much may happen, with a fault in the volume if one is given.
+    #[must_use]
+    pub fn new(bounds: VolumeBounds, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Self {
+        let node = Node::new(bounds.stages, bounds.attaches);
+        let now = Timestamp::from_epoch(Duration::from_secs(1_000));
+        let mut world = Self { model: VolumeModel::new(node, bounds.is_single, tamper), now, left: bounds };
+        world.model.load(now);
+        world
+    }
+
+    fn pass(&mut self) {
+        self.now = self.model.due().unwrap_or(self.now).max(self.now);
+        self.model.time_passes(self.now);
+    }
+
+    fn hear(&self) -> Result<(), Violation> {
+        found(self.model.broken())
+    }
+
+    fn writes(&self, events: &mut Vec<VolumeEvent>) {
+        let waiting = u8::try_from(self.model.owner.books.waiting()).unwrap_or(u8::MAX);
+        if waiting > 0 {
+            events.push(VolumeEvent::Settle(waiting, Outcome::Written));
+        }
+        if self.left.failures > 0 {
+            if waiting > 0 {
+                events.extend(
+                    [Outcome::Failed, Outcome::FailedButWritten]
+                        .map(|outcome| VolumeEvent::Settle(waiting, outcome)),
+                );
+            }
+            events.push(VolumeEvent::RefuseNext);
+        }
+        if self.left.kills > 0 {
+            let is_in_flight = self.model.node.in_flight.is_some();
+            for reached in 0..=usize::from(waiting) {
+                events.push(VolumeEvent::Kill(reached, false));
+                events.extend(is_in_flight.then_some(VolumeEvent::Kill(reached, true)));
+            }
+        }
+    }
+
+    fn answers(&self, events: &mut Vec<VolumeEvent>) {
+        if self.model.node.in_flight.is_none() {
+            return;
+        }
+        events.push(VolumeEvent::Answer(Answered::Ok));
+        if self.left.faults > 0 {
+            events.extend(Answered::FAULTS.map(VolumeEvent::Answer));
+        }
+        if self.left.lies > 0 {
+            events.push(VolumeEvent::Answer(Answered::Lie));
+        }
+    }
+}
+
+impl World for VolumeWorld {
+    fn events(&self) -> Vec<VolumeEvent> {
+        let VolumeModel { owner, node, .. } = &self.model;
+        let (left, mut events) = (&self.left, Vec::new());
+        if owner.has_ended() {
+            return events;
+        }
+        if left.claims > 0 {
+            events.extend((0..left.allocations).map(VolumeEvent::Claim));
+        }
+        if left.releases > 0 {
+            events.extend((0..left.allocations).map(VolumeEvent::Release));
+        }
+        self.answers(&mut events);
+        self.writes(&mut events);
+        if left.losses > 0 {
+            let places = || 0..node.mounts().count();
+            events.extend(places().map(VolumeEvent::PullAway).chain(places().map(VolumeEvent::Hang)));
+        }
+        let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
+        maybe(left.forces > 0, VolumeEvent::Force);
+        maybe(left.takeovers > 0, VolumeEvent::TakeOver);
+        maybe(self.model.has_unconfirmed(), VolumeEvent::Confirm(true));
+        maybe(self.model.has_unconfirmed(), VolumeEvent::Confirm(false));
+        maybe(owner.is_loading(), VolumeEvent::Load);
+        maybe(left.pauses > 0 && self.model.due().is_some(), VolumeEvent::Pass);
+        maybe(left.crashes > 0 && !owner.is_fuse_lit(), VolumeEvent::Crash);
+        maybe(left.reboots > 0, VolumeEvent::Reboot);
+        events.extend(left.stops.iter().map(|mode| VolumeEvent::Stop(*mode)));
+        events
+    }
+}
+
+impl Play for VolumeWorld {
+    type Event = VolumeEvent;
+
+    fn can(&self, event: &VolumeEvent) -> bool {
+        self.events().contains(event)
+    }
+
+    fn take(&mut self, event: &VolumeEvent) -> Result<(), Violation> {
+        let (left, model, now) = (&mut self.left, &mut self.model, self.now);
+        match *event {
+            VolumeEvent::Claim(number) => {
+                left.claims -= 1;
+                model.claim(now, number);
+            }
+            VolumeEvent::Release(number) => {
+                left.releases -= 1;
+                model.release(now, number);
+            }
+            VolumeEvent::Force => {
+                left.forces -= 1;
+                model.force(now);
+            }
+            VolumeEvent::Answer(how) => {
+                left.lies -= u8::from(how == Answered::Lie);
+                left.faults -= u8::from(Answered::FAULTS.contains(&how));
+                model.answer(now, how);
+            }
+            VolumeEvent::PullAway(place) => {
+                left.losses -= 1;
+                model.node.pull_away(place);
+            }
+            VolumeEvent::Hang(place) => {
+                left.losses -= 1;
+                model.node.hang(place);
+            }
+            VolumeEvent::TakeOver => {
+                left.takeovers -= 1;
+                let stages = model.node.stages != left.changes;
+                model.take_over(now, stages);
+            }
+            VolumeEvent::Confirm(are_living) => model.confirm(now, are_living),
+            VolumeEvent::Settle(count, outcome) => {
+                left.failures -= u8::from(outcome != Outcome::Written);
+                model.settle(now, usize::from(count), outcome);
+            }
+            VolumeEvent::RefuseNext => {
+                left.failures -= 1;
+                model.owner.books.refuse_next();
+            }
+            VolumeEvent::Load => model.load(now),
+            VolumeEvent::Pass => {
+                left.pauses -= 1;
+                self.pass();
+            }
+            VolumeEvent::Crash => {
+                left.crashes -= 1;
+                model.crash(true);
+            }
+            VolumeEvent::Kill(reached, takes_effect) => {
+                left.kills -= 1;
+                model.next_run(reached, takes_effect, false);
+                model.load(now);
+            }
+            VolumeEvent::Reboot => {
+                left.reboots -= 1;
+                model.next_run(usize::MAX, true, true);
+                model.load(now);
+            }
+            VolumeEvent::Stop(mode) => {
+                left.stops = &[];
+                model.request_stop(now, mode);
+            }
+        }
+        self.hear()
+    }
+
+    /// The plugin is replaced by one that does what it is asked for; everything goes on until only time could pass.
+    fn settle(&mut self) -> Result<(), Violation> {
+        self.model.node.heal();
+        if !self.model.owner.has_ended() {
+            let stages = self.model.node.stages;
+            self.model.take_over(self.now, stages);
+        }
+        for _ in 0..CALM_MAX {
+            while self.model.go_on(self.now) {
+                self.hear()?;
+            }
+            if self.model.due().is_none() {
+                break;
+            }
+            self.pass();
+            self.hear()?;
+        }
+        self.model.check_end();
+        self.hear()
+    }
+}

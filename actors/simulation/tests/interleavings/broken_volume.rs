@@ -1,0 +1,192 @@
+//! Volumes that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+
+use std::collections::BTreeSet;
+
+use callboard_actors::shell::{Effect, Input};
+use callboard_actors::vocabulary::{Generation, RunNumber};
+use callboard_machines::csi::AccessMode;
+use callboard_machines::mounts::DeviceNumber;
+use callboard_machines::volume::{
+    Claim, ClaimError, Claimed, ConfirmClaims, Known, Mark, RouteChanged, Seen, Step, Volume, VolumeAnswer,
+    VolumeAsk, VolumeCall, VolumeChange, VolumeNews, VolumeOutcome, VolumeTimer,
+};
+use callboard_simulation::{Law, Mishears, Misreads, Spoil, Spoils, VolumeBounds, VolumeWorld};
+
+use crate::{tampered_is_found_out, without};
+
+const CLAIMED: VolumeBounds = VolumeBounds { claims: 1, ..VolumeBounds::NONE };
+const RELEASED: VolumeBounds = VolumeBounds { releases: 1, ..CLAIMED };
+
+fn spoiled(law: Law, bounds: VolumeBounds, spoil: Spoil<Volume>) {
+    tampered_is_found_out(law, bounds, VolumeWorld::new, Spoils(spoil));
+}
+
+fn misheard(law: Law, bounds: VolumeBounds, mishears: fn(Input<Volume>) -> Option<Input<Volume>>) {
+    tampered_is_found_out(law, bounds, VolumeWorld::new, Mishears(mishears));
+}
+
+/// What was asked, changed in this way.
+fn asked(input: Input<Volume>, change: fn(VolumeAsk) -> VolumeAsk) -> Option<Input<Volume>> {
+    Some(match input {
+        Input::Asked { id, asked_at, ask } => Input::Asked { id, asked_at, ask: change(ask) },
+        other => other,
+    })
+}
+
+/// Takes an unpublish that failed like this for done.
+fn takes_for_done(input: Input<Volume>, failed: fn(Known) -> bool) -> Option<Input<Volume>> {
+    Some(match input {
+        Input::Returned {
+            key,
+            call: call @ VolumeCall::Unpublish(..),
+            outcome: Ok(VolumeOutcome::Node(Err(failure), _)),
+        } if failed(failure.known) => {
+            Input::Returned { key, call, outcome: Ok(VolumeOutcome::Node(Ok(()), Seen::Nothing)) }
+        }
+        other => other,
+    })
+}
+
+#[test]
+fn a_volume_that_calls_before_its_claim_is_written_breaks_v1() {
+    spoiled(Law::V1, CLAIMED, |_, effects| {
+        without(
+            effects,
+            |effect| matches!(effect, Effect::Persist(_, VolumeChange::KeepClaim(row)) if row.publish.is_down()),
+        )
+    });
+}
+
+#[test]
+fn a_volume_that_makes_each_call_twice_breaks_v2() {
+    spoiled(Law::V2, CLAIMED, |_, mut effects| {
+        let again = effects.iter().find_map(|effect| match effect {
+            Effect::Call { key, deadline, call } if call.csi().is_some() => {
+                Some(Effect::Call { key: *key, deadline: *deadline, call: call.clone() })
+            }
+            _ => None,
+        });
+        effects.extend(again);
+        effects
+    });
+}
+
+#[test]
+fn a_volume_that_unstages_after_a_refused_unpublish_breaks_v3() {
+    misheard(Law::V3, VolumeBounds { faults: 1, ..RELEASED }, |input| {
+        takes_for_done(input, |known| known == Known::Refused)
+    });
+}
+
+#[test]
+fn a_volume_that_takes_a_timeout_for_done_breaks_v4() {
+    misheard(Law::V4, VolumeBounds { faults: 1, ..RELEASED }, |input| {
+        takes_for_done(input, |known| known == Known::Unclear)
+    });
+}
+
+#[test]
+fn a_volume_that_writes_no_intent_breaks_v5() {
+    spoiled(Law::V5, CLAIMED, |_, effects| {
+        without(effects, |effect| match effect {
+            Effect::Persist(_, VolumeChange::KeepVolume(row)) => matches!(row.stage, Step::GoingUp(_)),
+            _ => false,
+        })
+    });
+}
+
+#[test]
+fn a_volume_that_believes_a_plugin_without_a_look_breaks_v7() {
+    misheard(Law::V7, VolumeBounds { lies: 1, ..CLAIMED }, |input| {
+        Some(match input {
+            Input::Returned {
+                key,
+                call: call @ VolumeCall::Publish(..),
+                outcome: Ok(VolumeOutcome::Node(Ok(()), Seen::Nothing)),
+            } => {
+                let seen = Seen::Present(Mark::Device(DeviceNumber { major: 0, minor: 9 }));
+                Input::Returned { key, call, outcome: Ok(VolumeOutcome::Node(Ok(()), seen)) }
+            }
+            other => other,
+        })
+    });
+}
+
+#[test]
+fn a_volume_that_releases_the_claims_of_the_living_breaks_v8() {
+    misheard(Law::V8, VolumeBounds { kills: 1, ..CLAIMED }, |input| {
+        asked(input, |ask| match ask {
+            VolumeAsk::ConfirmClaims(_) => {
+                VolumeAsk::ConfirmClaims(ConfirmClaims { living: BTreeSet::new() })
+            }
+            other => other,
+        })
+    });
+}
+
+#[test]
+fn a_volume_that_is_forced_without_an_audit_breaks_v9() {
+    spoiled(Law::V9, VolumeBounds { forces: 1, ..RELEASED }, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Publish(VolumeNews::Forced(_))))
+    });
+}
+
+#[test]
+fn a_volume_that_does_not_heed_the_access_mode_breaks_v12() {
+    let bounds = VolumeBounds { allocations: 2, claims: 2, is_single: true, ..CLAIMED };
+    misheard(Law::V12, bounds, |input| {
+        asked(input, |ask| match ask {
+            VolumeAsk::Claim(Claim { allocation, mut usage, within }) => {
+                usage.capability.access_mode = AccessMode::MultiNodeMultiWriter;
+                VolumeAsk::Claim(Claim { allocation, usage, within })
+            }
+            other => other,
+        })
+    });
+}
+
+#[test]
+fn a_volume_that_takes_claims_of_an_earlier_run_for_its_own_breaks_v14() {
+    let misreads = Misreads(|mut image: callboard_machines::volume::VolumeImage| {
+        image.claims.iter_mut().for_each(|claim| claim.run = RunNumber::new(2));
+        image
+    });
+    let bounds = VolumeBounds { kills: 1, ..CLAIMED };
+    tampered_is_found_out(Law::V14, bounds, VolumeWorld::new, misreads);
+}
+
+#[test]
+fn a_volume_that_tells_success_to_whoever_gave_up_breaks_v15() {
+    spoiled(Law::V15, VolumeBounds { pauses: 1, ..CLAIMED }, |input, mut effects| {
+        if let Input::Elapsed(VolumeTimer::Waiter(_)) = input {
+            for effect in &mut effects {
+                if let Effect::Reply(_, VolumeAnswer::Claim(answer @ Err(ClaimError::Pending { .. }))) =
+                    effect
+                {
+                    *answer = Ok(Claimed {
+                        path: "/d".into(),
+                        is_block: true,
+                        read_only: false,
+                        generation: Generation::new(1),
+                    });
+                }
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_volume_that_goes_on_with_the_former_instance_breaks_v16() {
+    misheard(Law::V16, VolumeBounds { takeovers: 1, ..CLAIMED }, |input| {
+        asked(input, |ask| match ask {
+            VolumeAsk::RouteChanged(RouteChanged { mut route }) => {
+                if let Some(node) = &mut route.node {
+                    node.generation = Generation::new(1);
+                }
+                VolumeAsk::RouteChanged(RouteChanged { route })
+            }
+            other => other,
+        })
+    });
+}

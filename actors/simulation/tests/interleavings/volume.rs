@@ -1,0 +1,85 @@
+//! A volume with its ledger, a plugin and the kernel: every order of claims, releases, answers of every kind, takeovers, lost mounts,
+//! failed writes, crashes, killed hosts, boots, force and the order to stop.
+
+use callboard_actors::shell::StopMode;
+use callboard_simulation::{VolumeBounds, VolumeWorld};
+
+use crate::{is_full, try_all};
+
+const NONE: VolumeBounds = VolumeBounds::NONE;
+const CLAIMED: VolumeBounds = VolumeBounds { claims: 1, releases: 1, ..NONE };
+const TWO: VolumeBounds = VolumeBounds { allocations: 2, claims: 2, releases: 2, ..NONE };
+const EITHER: &[StopMode] = &[StopMode::Stop, StopMode::Detach];
+
+fn holds(what: &str, small: VolumeBounds, full: VolumeBounds) {
+    let bounds = if is_full() { full } else { small };
+    try_all(what, &VolumeWorld::new(bounds, None));
+}
+
+#[test]
+fn every_order_of_two_claims_and_releases_leaves_what_is_held_and_nothing_else_v1_v3_vol_01() {
+    holds("two claims", TWO, VolumeBounds { allocations: 3, claims: 3, releases: 3, ..NONE });
+    let attached = VolumeBounds { attaches: true, ..TWO };
+    holds("two claims with a controller", attached, VolumeBounds { claims: 3, releases: 3, ..attached });
+    holds("two claims without a stage", VolumeBounds { stages: false, ..TWO }, TWO);
+    let single = VolumeBounds { is_single: true, ..TWO };
+    holds("two claims of which one is possible", single, VolumeBounds { claims: 3, ..single });
+}
+
+#[test]
+fn every_order_of_refused_and_unclear_calls_skips_no_step_and_leaves_nothing_v4_vol_05() {
+    let faults = VolumeBounds { faults: 2, pauses: 1, ..CLAIMED };
+    holds("calls fail", faults, VolumeBounds { faults: 3, pauses: 3, ..faults });
+    let attached = VolumeBounds { attaches: true, faults: 1, pauses: 1, ..CLAIMED };
+    holds("calls of a plugin that attaches fail", attached, VolumeBounds { faults: 2, ..attached });
+    let two = VolumeBounds { faults: 1, releases: 1, ..TWO };
+    holds("calls for two claims fail", two, VolumeBounds { releases: 2, pauses: 1, ..two });
+}
+
+#[test]
+fn every_order_of_lies_and_lost_mounts_hands_out_only_what_is_there_v7_vol_07() {
+    let lies = VolumeBounds { lies: 2, pauses: 1, ..CLAIMED };
+    holds("the plugin lies", lies, VolumeBounds { lies: 3, pauses: 2, ..lies });
+    let losses = VolumeBounds { claims: 2, losses: 1, ..CLAIMED };
+    holds("a mount is lost", losses, VolumeBounds { allocations: 2, losses: 2, faults: 1, ..losses });
+}
+
+#[test]
+fn every_order_of_takeovers_goes_on_with_the_same_claims_v2_v16_res_05() {
+    let takeovers = VolumeBounds { takeovers: 1, releases: 1, ..TWO };
+    holds("another instance takes over", takeovers, VolumeBounds { releases: 2, faults: 1, ..takeovers });
+    let changes = VolumeBounds { takeovers: 1, changes: true, claims: 2, ..CLAIMED };
+    holds("another instance can do less", changes, VolumeBounds { takeovers: 2, ..changes });
+}
+
+#[test]
+fn every_order_of_killed_hosts_and_boots_resumes_from_the_ledger_v5_v14_res_04_res_09() {
+    let killed = VolumeBounds { kills: 1, ..CLAIMED };
+    holds("a host is killed", killed, VolumeBounds { kills: 2, faults: 1, attaches: true, ..killed });
+    let two = VolumeBounds { kills: 1, releases: 1, ..TWO };
+    holds("a host of two claims is killed", two, VolumeBounds { kills: 2, releases: 2, ..two });
+    let boots = VolumeBounds { reboots: 1, claims: 2, ..CLAIMED };
+    holds("the machine is booted", boots, VolumeBounds { kills: 1, ..boots });
+}
+
+#[test]
+fn every_order_of_failed_writes_and_crashes_keeps_ledger_and_calls_together_v1_v5_shell_1() {
+    let failures = VolumeBounds { failures: 1, pauses: 1, ..CLAIMED };
+    holds("writes of a volume fail", failures, VolumeBounds { failures: 2, faults: 1, ..failures });
+    let crashes = VolumeBounds { crashes: 1, ..CLAIMED };
+    holds("a volume crashes", crashes, VolumeBounds { crashes: 2, faults: 1, ..crashes });
+}
+
+#[test]
+fn every_order_of_a_stop_and_of_force_is_resumed_or_audited_v8_v9_v13_shd_01() {
+    let stops = VolumeBounds { stops: EITHER, faults: 1, ..CLAIMED };
+    holds("a host of a volume stops", stops, VolumeBounds { allocations: 2, claims: 2, pauses: 1, ..stops });
+    let forced = VolumeBounds { forces: 1, faults: 1, claims: 2, ..CLAIMED };
+    holds("a volume is forced", forced, VolumeBounds { forces: 2, kills: 1, ..forced });
+}
+
+#[test]
+fn every_order_of_callers_that_give_up_answers_them_with_an_error_and_goes_on_v15() {
+    let waits = VolumeBounds { pauses: 2, faults: 1, claims: 2, ..CLAIMED };
+    holds("callers give up", waits, VolumeBounds { pauses: 3, faults: 2, ..waits });
+}
