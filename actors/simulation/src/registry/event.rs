@@ -136,6 +136,13 @@ impl fmt::Display for RegistryEvent {
     }
 }
 
+impl RegistryBounds {
+    /// The kinds of contents that an allocation may register with.
+    pub(super) fn kinds(&self) -> std::ops::Range<u8> {
+        0..2 + u8::from(self.has_policies)
+    }
+}
+
 /// The allocation of this number.
 pub(super) fn allocation(who: u8) -> AllocationId {
     AllocationId::new(name(who)).expect("a letter is a name")

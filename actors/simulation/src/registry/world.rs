@@ -195,8 +195,7 @@ impl RegistryWorld {
     fn orders(&self, events: &mut Vec<RegistryEvent>) {
         for (who, left) in (0_u8..).zip(&self.orders) {
             if *left > 0 {
-                let kinds = if self.left.has_policies { 0..3 } else { 0..2 };
-                events.extend(kinds.map(|kind| RegistryEvent::Register(who, kind)));
+                events.extend(self.left.kinds().map(|kind| RegistryEvent::Register(who, kind)));
                 events.push(RegistryEvent::Deregister(who));
                 events.extend((self.left.reports > 0).then_some(RegistryEvent::Fail(who)));
             }
