@@ -26,7 +26,7 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("supervisor", &["vocabulary", "kernel"]),
     ("drivers", &["vocabulary", "kernel", "process", "driver", "eventor", "lease", "supervisor"]),
     ("instances", &["vocabulary", "kernel", "csi", "registry", "instance", "lease", "supervisor"]),
-    ("inventory", &["vocabulary", "kernel", "instances", "drivers", "allocations"]),
+    ("inventory", &["vocabulary", "kernel", "instances", "driver", "drivers", "allocations"]),
     ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
     ("allocations", &["vocabulary", "kernel", "allocation"]),
     ("volume", &["vocabulary", "kernel", "csi", "mounts"]),

@@ -230,7 +230,7 @@ async fn a_plugin_that_has_nothing_to_offer_is_no_reason_to_wait_hlt_06() {
     let view = host.inventory().ask(AwaitFirst).await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     assert_eq!(view.first.unwrap().healthy, [node("zfs")]);
-    let offered = view.offers[0].fingerprint.clone().unwrap();
+    let offered = view.offers[0].fingerprint.as_ref().unwrap().csi().unwrap();
     assert_eq!(
         (&offered.plugin[..], offered.node.as_deref()),
         (&[][..], Some(&[][..])),

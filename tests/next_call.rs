@@ -75,7 +75,7 @@ async fn shown(host: &Host, allocation: &str) {
         let view = host.inventory().ask(TakeInventory).await.unwrap();
         let mut offers = view.offers.iter().filter(|offer| offer.plugin == node("zfs"));
         let Some(offer) = offers.next() else { return false };
-        offer.allocation == id(allocation) && offer.health == Health::Healthy && offers.next().is_none()
+        offer.allocation == Some(id(allocation)) && offer.health == Health::Healthy && offers.next().is_none()
     })
     .await;
     assert_eq!(order(host, &node("zfs")).await.0.as_deref(), Some(allocation));

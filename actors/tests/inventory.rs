@@ -215,7 +215,7 @@ fn a_successor_that_offers_something_else_is_told_of_when_it_is_healthy_hlt_08()
         assert_eq!(books.rest(), [], "it is only starting");
         newer.on("Probe", Act::Answer);
         let InventoryNews::Changed(offer) = books.next().await else { panic!("it is another offer") };
-        assert_eq!((offer.allocation, offer.health), (allocation("b"), Health::Healthy));
+        assert_eq!((offer.allocation, offer.health), (Some(allocation("b")), Health::Healthy));
         pass(60).await;
         assert_eq!(books.rest(), []);
         books.close(fixture).await;

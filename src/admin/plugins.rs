@@ -6,7 +6,7 @@ use callboard_actors::instances::InstanceReport;
 use callboard_actors::inventory::Offer;
 use callboard_actors::registry::{Active, Description, Entry, Lack, Standby, Standing};
 use callboard_actors::vocabulary::{
-    AllocationId, CsiFingerprint, Health, PluginKey, Registration, Timestamp,
+    AllocationId, CsiFingerprint, Family, Health, PluginKey, Registration, Timestamp,
 };
 use callboard_proto::admin::v1 as wire;
 
@@ -81,7 +81,7 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
             of.healthy += 1;
         }
     }
-    for offer in &views.inventory.offers {
+    for offer in views.inventory.family(Family::Csi) {
         known.entry(offer.plugin.clone()).or_default().offer = Some(offer);
     }
     let row = |(plugin, known): (&PluginKey, &mut Known<'_>)| {
@@ -216,7 +216,8 @@ impl Known<'_> {
 
     fn fingerprint(&self) -> Option<&CsiFingerprint> {
         let shown = self.report.and_then(|report| report.fingerprint.as_deref());
-        shown.or_else(|| self.offer.and_then(|offer| offer.fingerprint.as_deref()))
+        let offered = || self.offer?.fingerprint.as_ref()?.csi().map(AsRef::as_ref);
+        shown.or_else(offered)
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -302,7 +303,7 @@ mod tests {
 
     use callboard_actors::allocations::RestartWhen;
     use callboard_actors::instances::InstancesView;
-    use callboard_actors::inventory::InventoryView;
+    use callboard_actors::inventory::{Fingerprint, InventoryView};
     use callboard_actors::registry::{ActiveReason, RegistryView};
     use callboard_actors::vocabulary::{
         Attempt, FailoverPolicy, Fitness, Generation, Identity, NodeInfo, PluginCapability, PluginName,
@@ -445,11 +446,11 @@ mod tests {
         });
         let offer = Offer {
             plugin: key("zfs"),
-            allocation: entry.registration.allocation.clone(),
+            allocation: Some(entry.registration.allocation.clone()),
             generation: Generation::new(9),
             health: Health::Healthy,
             since: at(60),
-            fingerprint: Some(fingerprint),
+            fingerprint: Some(Fingerprint::Csi(fingerprint)),
             restarting: false,
             remarks: vec!["odd".to_owned()],
         };
@@ -481,7 +482,7 @@ mod tests {
         let active = Active { generation: Generation::new(10), registration, since: at(70) };
         let offer = Offer {
             plugin: key("zfs"),
-            allocation: entries[0].registration.allocation.clone(),
+            allocation: Some(entries[0].registration.allocation.clone()),
             generation: Generation::new(9),
             health: Health::Healthy,
             since: at(60),
@@ -533,7 +534,7 @@ mod tests {
         let entry = entry("zfs", "a", 1, Standing::Confirmed);
         let offer = Offer {
             plugin: key("zfs"),
-            allocation: entry.registration.allocation.clone(),
+            allocation: Some(entry.registration.allocation.clone()),
             generation: Generation::new(9),
             health: Health::Gone,
             since: at(60),

@@ -29,10 +29,12 @@ impl NewsLines for InventoryTeller {
 
 fn of(offer: &Offer, message: &str, health: Option<String>) -> Line {
     let message = health.map_or_else(|| message.to_owned(), |health| format!("{message}, {health}"));
-    Line::new(Voice::Inventory, Voice::Everyone, message)
-        .of_plugin(&offer.plugin)
-        .of_allocation(&offer.allocation)
-        .of_generation(offer.generation)
+    let line = Line::new(Voice::Inventory, Voice::Everyone, message).of_plugin(&offer.plugin);
+    let line = line.of_generation(offer.generation);
+    match &offer.allocation {
+        Some(allocation) => line.of_allocation(allocation),
+        None => line,
+    }
 }
 
 /// A piece of news as a sentence that needs no lines before it, for message scripts and their subscribers.
@@ -56,7 +58,8 @@ pub(crate) fn summary(summary: &FirstSummary) -> String {
 /// One offer of the node.
 pub(crate) fn offer(offer: &Offer) -> String {
     let restarting = if offer.restarting { ", restarting" } else { "" };
-    format!("{} of {}, {}{restarting}", offer.plugin, offer.allocation, offer.health)
+    let of = offer.allocation.as_ref().map(|allocation| format!(" of {allocation}")).unwrap_or_default();
+    format!("{}{of}, {}{restarting}", offer.plugin, offer.health)
 }
 
 #[cfg(test)]
@@ -70,7 +73,7 @@ mod tests {
     fn offer(health: Health) -> Offer {
         Offer {
             plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
-            allocation: AllocationId::new("blue").unwrap(),
+            allocation: Some(AllocationId::new("blue").unwrap()),
             generation: Generation::new(2),
             health,
             since: Timestamp::default(),

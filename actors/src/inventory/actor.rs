@@ -1,18 +1,20 @@
 //! What the inventory does: it listens to the instances, and logs what it finds.
 
-use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
+use futures_util::{FutureExt, TryFutureExt};
+use tracing::field::display;
 
 use super::{
     FirstSummary, Inventory, InventoryCall, InventoryNews, InventoryOptions, InventoryOutcome, Offer,
 };
 use crate::allocations::Allocations;
-use crate::drivers::{AwaitDrivers, DriverSummary, Drivers};
+use crate::drivers::{AwaitDrivers, Drivers, ListDrivers};
 use crate::instances::Instances;
 use crate::shell::{Address, EffectHandler, Follower, NoStore, Running, Settings, start as start_machine};
 
 /// Starts the inventory and gives it a seat at a vacant address. It follows `instances`, whether these run already or come
-/// later; with `drivers` its first wait covers those that their owner has or expects, and with `allocations` those that are prepared.
+/// later; with `drivers` it offers them too, and its first wait covers those that their owner has or expects; with `allocations` it
+/// covers those that are prepared.
 pub fn start(
     address: &Address<Inventory>,
     instances: Address<Instances>,
@@ -20,37 +22,45 @@ pub fn start(
     options: InventoryOptions,
     settings: Settings,
 ) -> Running {
-    let (awaits_drivers, follows_allocations) = (drivers.is_some(), allocations.is_some());
-    let options = InventoryOptions { awaits_drivers, follows_allocations, ..options };
+    let (follows_drivers, follows_allocations) = (drivers.is_some(), allocations.is_some());
+    let options = InventoryOptions { follows_drivers, follows_allocations, ..options };
     let allocations = allocations.map(|allocations| Follower::new("inventory", allocations));
+    let drivers = drivers.map(|drivers| (drivers.clone(), Follower::new("inventory", drivers)));
     let handler = Handler { instances: Follower::new("inventory", instances), drivers, allocations };
     start_machine(address, options, handler, NoStore, settings)
 }
 
 struct Handler {
     instances: Follower<Instances>,
-    drivers: Option<Address<Drivers>>,
+    drivers: Option<(Address<Drivers>, Follower<Drivers>)>,
     allocations: Option<Follower<Allocations>>,
 }
 
 impl EffectHandler<Inventory> for Handler {
     fn call(&mut self, call: InventoryCall) -> LocalBoxFuture<'static, InventoryOutcome> {
-        match (call, &self.drivers) {
-            (InventoryCall::Follow { afresh }, _) => {
+        match (call, &mut self.allocations, &mut self.drivers) {
+            (InventoryCall::Follow { afresh }, ..) => {
                 self.instances.follow(afresh).map(InventoryOutcome::Heard).boxed_local()
             }
-            (InventoryCall::FollowAllocations { afresh }, _) => match &mut self.allocations {
-                Some(allocations) => {
-                    allocations.follow(afresh).map(InventoryOutcome::Allocations).boxed_local()
-                }
-                None => std::future::pending().boxed_local(),
-            },
-            (InventoryCall::AwaitDrivers { within }, Some(drivers)) => {
-                drivers.ask(AwaitDrivers { within }).map(InventoryOutcome::Drivers).boxed_local()
+            (InventoryCall::FollowAllocations { afresh }, Some(allocations), _) => {
+                allocations.follow(afresh).map(InventoryOutcome::Allocations).boxed_local()
             }
-            (InventoryCall::AwaitDrivers { .. }, None) => {
-                let nobody = Ok(DriverSummary::default());
-                std::future::ready(InventoryOutcome::Drivers(nobody)).boxed_local()
+            (InventoryCall::AwaitDrivers { within }, _, Some((drivers, _))) => {
+                let drivers = drivers.clone();
+                let summary = drivers.ask(AwaitDrivers { within });
+                let known = summary.and_then(|summary| async move {
+                    let reports = drivers.ask(ListDrivers).await?;
+                    Ok((summary, reports))
+                });
+                known.map(InventoryOutcome::Drivers).boxed_local()
+            }
+            (InventoryCall::FollowDrivers { afresh }, _, Some((_, drivers))) => {
+                drivers.follow(afresh).map(InventoryOutcome::DriversHeard).boxed_local()
+            }
+            // There is nothing to hear.
+            (InventoryCall::FollowAllocations { .. }, None, _)
+            | (InventoryCall::AwaitDrivers { .. } | InventoryCall::FollowDrivers { .. }, _, None) => {
+                std::future::pending().boxed_local()
             }
         }
     }
@@ -59,11 +69,12 @@ impl EffectHandler<Inventory> for Handler {
         match news {
             InventoryNews::First(_, summary) => log_first(summary),
             InventoryNews::Changed(Offer { plugin, allocation, generation, health, .. }) => {
-                let health = health.as_str();
-                tracing::info!(%plugin, %allocation, %generation, health, "offer changed");
+                let (allocation, health) = (allocation.as_ref().map(display), health.as_str());
+                tracing::info!(%plugin, allocation, %generation, health, "offer changed");
             }
             InventoryNews::Removed(Offer { plugin, allocation, generation, .. }) => {
-                tracing::info!(%plugin, %allocation, %generation, "offer removed");
+                let allocation = allocation.as_ref().map(display);
+                tracing::info!(%plugin, allocation, %generation, "offer removed");
             }
         }
     }

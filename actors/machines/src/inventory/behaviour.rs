@@ -10,14 +10,12 @@ use super::state::{
 };
 use crate::FeedItem;
 use crate::drivers::DriverSummary;
-use crate::instances::{InstanceReport, InstancesNews, InstancesView};
+use crate::instances::{InstancesNews, InstancesView};
 use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
-use crate::vocabulary::{Attempt, Generation, Health, Moment, PluginKey};
+use crate::vocabulary::{Attempt, Family, Generation, Health, Moment, PluginKey};
 
 /// How long one call for the instances' news waits before it is made again.
 pub(super) const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
-/// How much longer the answer of the owner of the drivers may take than what it waits itself.
-const DRIVERS_MARGIN: Duration = Duration::from_secs(1);
 /// How long to wait before instances that were not there are followed again.
 pub(super) const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
 
@@ -35,7 +33,7 @@ impl Machine for Inventory {
     type View = InventoryView;
 
     fn restore(options: &InventoryOptions, (): (), moment: Moment) -> Self {
-        let drivers = (!options.awaits_drivers).then(DriverSummary::default);
+        let drivers = (!options.follows_drivers).then(DriverSummary::default);
         let is_expecting = moment.now < options.expected_until;
         let expected = options.expected.iter().filter(|_| is_expecting).cloned().collect();
         Self {
@@ -77,7 +75,11 @@ impl Machine for Inventory {
             Input::Returned { call: InventoryCall::AwaitDrivers { .. }, outcome, .. } => {
                 self.drivers_told(moment, outcome, effects);
             }
+            Input::Returned { call: InventoryCall::FollowDrivers { .. }, outcome, .. } => {
+                self.drivers_returned(moment, outcome, effects);
+            }
             Input::Elapsed(InventoryTimer::AskDrivers) => self.ask_drivers(moment, effects),
+            Input::Elapsed(InventoryTimer::RefollowDrivers) => self.follow_drivers(true, effects),
             Input::Elapsed(InventoryTimer::Refollow) => self.follow(true, effects),
             Input::Elapsed(InventoryTimer::RefollowAllocations) => self.follow_allocations(true, effects),
             Input::Elapsed(InventoryTimer::FirstWait) => self.publish_what_is_known(effects),
@@ -133,6 +135,7 @@ impl Inventory {
             Ok(
                 InventoryOutcome::Heard(Err(_))
                 | InventoryOutcome::Drivers(_)
+                | InventoryOutcome::DriversHeard(_)
                 | InventoryOutcome::Allocations(_),
             )
             | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
@@ -147,7 +150,7 @@ impl Inventory {
             FeedItem::Change { news: InstancesNews::Expected(plugins), .. } => self.expect_also(plugins),
             FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
                 self.note_answer(report);
-                self.reported(moment, report, effects);
+                self.reported(moment, Offer::of(report), effects);
             }
             FeedItem::Change { news: InstancesNews::Left(report), .. } => {
                 self.note_answer(report);
@@ -165,11 +168,7 @@ impl Inventory {
     /// Takes a snapshot in place of everything heard before: what is missing in it has left.
     fn replaced(&mut self, moment: Moment, view: &InstancesView, effects: &mut Effects<Self>) {
         let present: BTreeSet<&PluginKey> = view.reports.iter().map(|report| &report.plugin).collect();
-        let known: Vec<PluginKey> = match &self.phase {
-            Phase::Gathering { reports, .. } => reports.keys().cloned().collect(),
-            Phase::Published { standings, .. } => standings.keys().cloned().collect(),
-        };
-        for plugin in known.iter().filter(|plugin| !present.contains(plugin)) {
+        for plugin in self.known(Family::Csi).iter().filter(|plugin| !present.contains(plugin)) {
             self.left(moment, plugin, effects);
         }
         if let Phase::Gathering { answered, .. } = &mut self.phase {
@@ -177,7 +176,7 @@ impl Inventory {
         }
         view.reports.iter().chain(&view.standby).for_each(|report| self.note_answer(report));
         for report in &view.reports {
-            self.reported(moment, report, effects);
+            self.reported(moment, Offer::of(report), effects);
         }
         self.expect_also(&view.expected);
         if view.settled {
@@ -202,43 +201,6 @@ impl Inventory {
         }
     }
 
-    fn ask_drivers(&self, moment: Moment, effects: &mut Effects<Self>) {
-        if let Phase::Gathering { drivers: None, .. } = &self.phase {
-            let within = self.first_until.since(moment.now);
-            let call = InventoryCall::AwaitDrivers { within };
-            effects.call(CallKey::default(), within.saturating_add(DRIVERS_MARGIN), call);
-        }
-    }
-
-    /// Takes what is known of drivers. At the end of the first wait nobody is asked again.
-    fn drivers_told(
-        &mut self,
-        moment: Moment,
-        outcome: &Result<InventoryOutcome, CallLost>,
-        effects: &mut Effects<Self>,
-    ) {
-        let Phase::Gathering { drivers, .. } = &mut self.phase else { return };
-        match outcome {
-            Ok(InventoryOutcome::Drivers(Ok(summary))) => *drivers = Some(summary.clone()),
-            Ok(
-                InventoryOutcome::Drivers(Err(_))
-                | InventoryOutcome::Heard(_)
-                | InventoryOutcome::Allocations(_),
-            )
-            | Err(_)
-                if moment.now < self.first_until =>
-            {
-                effects.start_timer(InventoryTimer::AskDrivers, moment.now + REFOLLOW_PAUSE);
-            }
-            Ok(_) | Err(_) => *drivers = Some(DriverSummary::default()),
-        }
-        if moment.now < self.first_until {
-            self.publish_if_known(effects);
-        } else {
-            self.publish_what_is_known(effects);
-        }
-    }
-
     pub(super) fn publish_if_known(&mut self, effects: &mut Effects<Self>) {
         if let Phase::Gathering { is_settled: true, drivers: Some(_), .. } = &self.phase
             && self.missing().is_empty()
@@ -249,7 +211,7 @@ impl Inventory {
 
     /// One that was awaited and has no report is not there, or has not answered yet if enough was waited. What is known of drivers
     /// comes with the end of the same wait.
-    fn publish_what_is_known(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn publish_what_is_known(&mut self, effects: &mut Effects<Self>) {
         let missing = self.missing();
         if let Phase::Gathering { reports, awaited, expected, is_settled, drivers: Some(drivers), .. } =
             &self.phase
@@ -263,7 +225,7 @@ impl Inventory {
                 group.push(plugin.clone());
             }
             summary.missing = missing;
-            let summary = summary.with_drivers(drivers);
+            let summary = summary.with_drivers(drivers, |plugin| reports.contains_key(plugin));
             self.publish_first(summary, effects);
         }
     }
@@ -271,7 +233,7 @@ impl Inventory {
     fn publish_first(&mut self, summary: FirstSummary, effects: &mut Effects<Self>) {
         let mut standings = BTreeMap::new();
         if let Phase::Gathering { reports, .. } = &self.phase {
-            let offers = reports.values().map(|r| (r.plugin.clone(), Standing::Current(Offer::of(r))));
+            let offers = reports.iter().map(|(key, offer)| (key.clone(), Standing::Current(offer.clone())));
             standings.extend(offers);
         }
         let offers = standings.values().map(|standing| standing.offer().clone()).collect();
@@ -300,33 +262,35 @@ impl Inventory {
 
     // === One plugin ===
 
-    fn reported(&mut self, moment: Moment, report: &InstanceReport, effects: &mut Effects<Self>) {
-        match (&mut self.phase, &report.health) {
-            (Phase::Gathering { .. } | Phase::Published { .. }, Health::Gone) => {
-                self.left(moment, &report.plugin, effects);
+    /// The plugins of this family of which anything is known.
+    pub(super) fn known(&self, family: Family) -> Vec<PluginKey> {
+        let is_of_it = |plugin: &&PluginKey| plugin.plugin_type.family() == family;
+        match &self.phase {
+            Phase::Gathering { reports, .. } => reports.keys().filter(is_of_it).cloned().collect(),
+            Phase::Published { standings, .. } => standings.keys().filter(is_of_it).cloned().collect(),
+        }
+    }
+
+    pub(super) fn reported(&mut self, moment: Moment, offer: Offer, effects: &mut Effects<Self>) {
+        if offer.health == Health::Gone {
+            return self.left(moment, &offer.plugin, effects);
+        }
+        match &mut self.phase {
+            Phase::Gathering { reports, .. } => {
+                reports.insert(offer.plugin.clone(), offer);
             }
-            (
-                Phase::Gathering { reports, .. },
-                Health::Starting | Health::Healthy | Health::Unhealthy { .. },
-            ) => {
-                reports.insert(report.plugin.clone(), report.clone());
-            }
-            (
-                Phase::Published { standings, .. },
-                Health::Starting | Health::Healthy | Health::Unhealthy { .. },
-            ) => match standings.get_mut(&report.plugin) {
-                Some(standing) => standing.renew(report, effects),
+            Phase::Published { standings, .. } => match standings.get_mut(&offer.plugin) {
+                Some(standing) => standing.renew(offer, effects),
                 None => {
-                    let offer = Offer::of(report);
                     effects.publish(InventoryNews::Changed(offer.clone()));
-                    standings.insert(report.plugin.clone(), Standing::Current(offer));
+                    standings.insert(offer.plugin.clone(), Standing::Current(offer));
                 }
             },
         }
     }
 
     /// Notes that a plugin's instance has left, or is on its way out. If it was told of, its grace begins.
-    fn left(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
+    pub(super) fn left(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
         match &mut self.phase {
             Phase::Gathering { reports, .. } => {
                 reports.remove(plugin);
@@ -337,9 +301,8 @@ impl Inventory {
                 }
                 Some(standing @ Standing::Current(_)) => {
                     let told = Offer { restarting: true, since: moment.now, ..standing.offer().clone() };
-                    let allocation = told.allocation.clone();
+                    let end = moment.now + self.options.restart_grace_of(&told);
                     *standing = Standing::Restarting { told, successor: None };
-                    let end = moment.now + self.options.restart_grace_of(&allocation);
                     effects.start_timer(InventoryTimer::Grace(plugin.clone()), end);
                 }
                 Some(Standing::Restarting { .. }) if self.stopped.contains(plugin) => {
@@ -355,8 +318,7 @@ impl Inventory {
     fn grace_ended(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
         let Phase::Published { standings, .. } = &mut self.phase else { return };
         match standings.remove(plugin) {
-            Some(Standing::Restarting { told, successor: Some(successor) }) => {
-                let offer = Offer::of(&successor);
+            Some(Standing::Restarting { told, successor: Some(offer) }) => {
                 if !offer.equals(&told) {
                     effects.publish(InventoryNews::Changed(offer.clone()));
                 }
@@ -375,20 +337,17 @@ impl Inventory {
 }
 
 impl Standing {
-    /// Takes in what an instance reports that has not left, and tells what counts.
-    fn renew(&mut self, report: &InstanceReport, effects: &mut Effects<Inventory>) {
-        match (&mut *self, &report.health) {
+    /// Takes in what a plugin offers that has not left, and tells what counts.
+    fn renew(&mut self, offer: Offer, effects: &mut Effects<Inventory>) {
+        match (&mut *self, &offer.health) {
             // Within the grace only good news are news.
             (
                 Self::Restarting { successor, .. },
                 Health::Starting | Health::Unhealthy { .. } | Health::Gone,
-            ) => {
-                *successor = Some(report.clone());
-            }
+            ) => *successor = Some(offer),
             (Self::Restarting { .. }, Health::Healthy) | (Self::Current(_), _) => {
-                let offer = Offer::of(report);
                 if matches!(self, Self::Restarting { .. }) {
-                    effects.cancel_timer(InventoryTimer::Grace(report.plugin.clone()));
+                    effects.cancel_timer(InventoryTimer::Grace(offer.plugin.clone()));
                 }
                 if !offer.equals(self.offer()) {
                     effects.publish(InventoryNews::Changed(offer.clone()));

@@ -4,25 +4,66 @@ use std::sync::Arc;
 
 use super::state::{Expected, Inventory};
 use crate::conversation;
-use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, Health, PluginKey, Timestamp};
+use crate::driver::{Attributes, DriverCapabilities};
+use crate::vocabulary::{AllocationId, CsiFingerprint, Family, Generation, Health, PluginKey, Timestamp};
 
-/// What this node offers through one plugin.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// What a plugin reported of itself: one kind for each family.
+#[derive(Debug, Clone, PartialEq, Hash)]
+pub enum Fingerprint {
+    /// A half of a CSI plugin.
+    Csi(Arc<CsiFingerprint>),
+    /// A task driver.
+    Driver(DriverFingerprint),
+}
+
+impl Fingerprint {
+    /// That of a CSI plugin.
+    #[must_use]
+    pub const fn csi(&self) -> Option<&Arc<CsiFingerprint>> {
+        match self {
+            Self::Csi(fingerprint) => Some(fingerprint),
+            Self::Driver(_) => None,
+        }
+    }
+
+    /// That of a driver.
+    #[must_use]
+    pub const fn driver(&self) -> Option<&DriverFingerprint> {
+        match self {
+            Self::Driver(fingerprint) => Some(fingerprint),
+            Self::Csi(_) => None,
+        }
+    }
+}
+
+/// What a task driver reported of itself.
+#[derive(Debug, Clone, PartialEq, Hash)]
+pub struct DriverFingerprint {
+    /// Its own version; `None` before it has reported one.
+    pub version: Option<Arc<str>>,
+    /// What it can do; `None` before it has reported that.
+    pub capabilities: Option<Arc<DriverCapabilities>>,
+    /// The attributes of its last fingerprint.
+    pub attributes: Arc<Attributes>,
+}
+
+/// What this node offers through one plugin, in the same shape for every family.
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Offer {
     /// Which plugin.
     pub plugin: PluginKey,
-    /// Who serves it.
-    pub allocation: AllocationId,
+    /// The allocation that serves it; `None` for a plugin of the host's own, as a driver is.
+    pub allocation: Option<AllocationId>,
     /// Which generation.
     pub generation: Generation,
     /// Its health.
     pub health: Health,
     /// Since when. While it is restarting: since when its plugin has left.
     pub since: Timestamp,
-    /// What it reported of itself.
-    pub fingerprint: Option<Arc<CsiFingerprint>>,
-    /// Whether its allocation has left and a successor is awaited: it is still listed and nothing new may be placed on
-    /// it (HLT-08).
+    /// What it reported of itself; `None` before its first report.
+    pub fingerprint: Option<Fingerprint>,
+    /// Whether it has left, or is being restarted, and a successor is awaited: it is still listed and nothing new may be placed
+    /// on it (HLT-08).
     pub restarting: bool,
     /// Oddities that do not keep it from serving.
     pub remarks: Vec<String>,
@@ -62,7 +103,7 @@ conversation! {
 }
 
 /// What subscribers are told.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum InventoryNews {
     /// The first fingerprints, in one piece; nothing is told before this (N1, HLT-06).
     First(Vec<Offer>, FirstSummary),
@@ -74,10 +115,17 @@ pub enum InventoryNews {
 }
 
 /// Everything subscribers may know of the inventory.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Hash, Default)]
 pub struct InventoryView {
     /// All offers, by plugin. Empty until the first are published.
     pub offers: Vec<Offer>,
     /// What the first wait found, once it is over.
     pub first: Option<FirstSummary>,
+}
+
+impl InventoryView {
+    /// The offers of one family, by plugin.
+    pub fn family(&self, family: Family) -> impl Iterator<Item = &Offer> {
+        self.offers.iter().filter(move |offer| offer.plugin.plugin_type.family() == family)
+    }
 }

@@ -1,4 +1,5 @@
-//! The inventory: what this node offers through its plugins, folded from what their instances report.
+//! The inventory: what this node offers through its plugins of every family, folded from what the instances of CSI plugins and the
+//! drivers report.
 //!
 //! ```text
 //!  start ► gathering ── all known, or waited long enough ──► First, once ──► published
@@ -25,12 +26,15 @@
 //! - An offer whose plugin has left is kept for a grace, marked as restarting, and nothing is told of that. Within the grace
 //!   a successor is told of only when it is healthy, and only if it offers something else. There is no grace for a plugin whose last
 //!   allocation was stopped for good (HLT-08).
+//! - Drivers are offered in the same shape. They are heard when the first wait has ended for them. A driver that is being restarted
+//!   has the grace; one that is removed, or finds nothing to drive any more, has not (D105).
 
 mod messages;
 
 mod state;
 
 mod behaviour;
+mod drivers;
 mod expecting;
 
 #[cfg(test)]
@@ -38,6 +42,6 @@ mod scripts;
 
 pub use messages::*;
 pub use state::{
-    AllocationsItem, Expected, InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome,
-    InventoryTimer,
+    AllocationsItem, DriversItem, DriversKnown, Expected, InstancesItem, Inventory, InventoryCall,
+    InventoryOptions, InventoryOutcome, InventoryTimer,
 };

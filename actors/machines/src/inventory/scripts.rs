@@ -9,7 +9,8 @@ use goldenscript::ArgumentConsumer;
 use super::messages::*;
 use super::state::*;
 use crate::allocations::{AllocationPhase, AllocationStatus, AllocationsNews, AllocationsView};
-use crate::drivers::DriverSummary;
+use crate::driver::{DriverHealth, DriverReport};
+use crate::drivers::{DriverSummary, DriversNews, DriversView};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{CallKey, Effect};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
@@ -18,19 +19,19 @@ use crate::{AskError, FeedItem};
 
 #[test]
 fn every_story_of_the_inventory_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 19, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 24, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Inventory>, Fault> {
     let waiting_max = args.take_key("waiting").unwrap_or("4096").parse()?;
-    let awaits_drivers = args.take_key("drivers") == Some("awaited");
+    let follows_drivers = args.take_key("drivers") == Some("awaited");
     let expected =
         args.take_key("expects").map_or(Ok(vec![]), |names| names.split(',').map(read_expected).collect());
     let expected: Result<_, Fault> = expected;
     let (expected, follows_allocations) = (expected?, args.take_key("allocations").is_some());
     let options = InventoryOptions {
         waiting_max,
-        awaits_drivers,
+        follows_drivers,
         expected,
         follows_allocations,
         ..InventoryOptions::default()
@@ -55,7 +56,13 @@ fn say(stage: &mut Stage<Inventory>, verb: &str, args: &mut ArgumentConsumer<'_>
         }
         "drivers" => {
             let call = stage.take_call(|call| matches!(call, InventoryCall::AwaitDrivers { .. }))?;
-            stage.give(call, Ok(InventoryOutcome::Drivers(read_drivers(args)?)));
+            let known = read_drivers(args, stage.now)?;
+            stage.give(call, Ok(InventoryOutcome::Drivers(known)));
+        }
+        "driver" | "drivers-snapshot" | "no-drivers" => {
+            let heard = read_drivers_feed(verb, args, stage.now)?;
+            let call = stage.take_call(|call| matches!(call, InventoryCall::FollowDrivers { .. }))?;
+            stage.give(call, Ok(InventoryOutcome::DriversHeard(heard)));
         }
         // What an earlier try of following brings.
         "late-snapshot" => {
@@ -79,22 +86,63 @@ fn is_following(call: &InventoryCall) -> bool {
 
 // === Reading ===
 
-/// `exec=healthy raw="it says no"`, or `gone` for an owner of the drivers who is not there.
-fn read_drivers(args: &mut ArgumentConsumer<'_>) -> Result<Result<DriverSummary, AskError>, Fault> {
-    let mut summary = DriverSummary::default();
+/// `exec=healthy raw="it says no" docker=given-up`, or `gone` for an owner of the drivers who is not there.
+fn read_drivers(
+    args: &mut ArgumentConsumer<'_>,
+    now: Timestamp,
+) -> Result<Result<DriversKnown, AskError>, Fault> {
     if args.next_pos().is_some() {
         return Ok(Err(AskError::NotRunning { actor: "drivers".to_owned() }));
     }
+    let (mut reports, mut given_up) = (Vec::new(), Vec::new());
     while let Some((driver, state)) = args.next_key() {
-        let driver = DriverName::new(driver)?;
         match state {
-            "healthy" => summary.healthy.push(driver),
-            "undetected" => summary.undetected.push(driver),
-            "mute" => summary.no_answer.push(driver),
-            reason => summary.unhealthy.push((driver, reason.to_owned())),
+            "given-up" => given_up.push((DriverName::new(driver)?, "it was given up".to_owned())),
+            _ => reports.push(read_driver(driver, state, now)?),
         }
     }
-    Ok(Ok(summary))
+    let mut summary = DriverSummary::of(reports.iter());
+    summary.unhealthy.extend(given_up);
+    Ok(Ok((summary, reports)))
+}
+
+/// `driver exec=healthy` is news of one, `drivers-snapshot exec=healthy raw=undetected` all of them.
+fn read_drivers_feed(
+    verb: &str,
+    args: &mut ArgumentConsumer<'_>,
+    now: Timestamp,
+) -> Result<Result<Vec<DriversItem>, AskError>, Fault> {
+    if verb == "no-drivers" {
+        return Ok(Err(AskError::NotRunning { actor: "drivers".to_owned() }));
+    }
+    let mut reports = Vec::new();
+    while let Some((driver, state)) = args.next_key() {
+        reports.push(read_driver(driver, state, now)?);
+    }
+    if verb == "drivers-snapshot" {
+        return Ok(Ok(vec![FeedItem::Snapshot { number: 0, view: DriversView { reports } }]));
+    }
+    let news = |report: DriverReport| match report.health {
+        DriverHealth::Gone => DriversNews::Left(report),
+        _ => DriversNews::Reported(report),
+    };
+    Ok(Ok(reports.into_iter().map(|report| FeedItem::Change { number: 1, news: news(report) }).collect()))
+}
+
+/// `exec=healthy`, `exec=healthy/2` with its version, `exec=restarting`, `exec=gone`, or the reason why it is unhealthy.
+fn read_driver(driver: &str, state: &str, now: Timestamp) -> Result<DriverReport, Fault> {
+    let (state, version) = state.split_once('/').unwrap_or((state, "1"));
+    let health = match state {
+        "healthy" => DriverHealth::Healthy,
+        "undetected" => DriverHealth::Undetected,
+        "mute" | "restarting" => DriverHealth::NoAnswerYet,
+        "gone" => DriverHealth::Gone,
+        _ => DriverHealth::Unhealthy,
+    };
+    let report = DriverReport::of_nothing_yet(DriverName::new(driver)?, now);
+    let reason = if health == DriverHealth::Unhealthy { state.to_owned() } else { String::new() };
+    let version = (state != "mute").then(|| version.into());
+    Ok(DriverReport { health, reason, version, generation: Generation::new(1), ..report })
 }
 
 /// `allocations zfs=a nfs=b` is a snapshot, `allocation zfs=a` news of one, `stopped a` the end of one, `refused a` that of none.
@@ -231,6 +279,9 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
         Effect::Call { call: InventoryCall::AwaitDrivers { within }, .. } => {
             format!("await the drivers for {within:?}")
         }
+        Effect::Call { call: InventoryCall::FollowDrivers { afresh: true }, .. } => {
+            "follow the drivers".to_owned()
+        }
         Effect::Publish(news) => match news {
             InventoryNews::First(offers, summary) => {
                 format!("first: {}\n{}", tell_offers(offers), tell_summary(summary))
@@ -247,13 +298,17 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
         }
         Effect::CancelTimer(InventoryTimer::Grace(plugin)) => format!("the grace of {plugin} is over"),
         Effect::Call {
-            call: InventoryCall::Follow { afresh: false } | InventoryCall::FollowAllocations { afresh: false },
+            call:
+                InventoryCall::Follow { afresh: false }
+                | InventoryCall::FollowAllocations { afresh: false }
+                | InventoryCall::FollowDrivers { afresh: false },
             ..
         }
         | Effect::StartTimer(
             InventoryTimer::FirstWait
             | InventoryTimer::Refollow
             | InventoryTimer::RefollowAllocations
+            | InventoryTimer::RefollowDrivers
             | InventoryTimer::AskDrivers,
             _,
         )
@@ -261,6 +316,7 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
             InventoryTimer::FirstWait
             | InventoryTimer::Refollow
             | InventoryTimer::RefollowAllocations
+            | InventoryTimer::RefollowDrivers
             | InventoryTimer::AskDrivers,
         ) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
@@ -274,10 +330,15 @@ fn tell_offers(offers: &[Offer]) -> String {
 
 fn tell_offer(offer: &Offer) -> String {
     let Offer { plugin, allocation, generation, health, since, fingerprint, restarting, .. } = offer;
-    let version = fingerprint.as_ref().map_or("?", |fingerprint| &fingerprint.identity.version);
+    let version = match fingerprint {
+        Some(Fingerprint::Csi(fingerprint)) => &fingerprint.identity.version,
+        Some(Fingerprint::Driver(fingerprint)) => fingerprint.version.as_deref().unwrap_or("?"),
+        None => "?",
+    };
+    let of = allocation.as_ref().map_or_else(|| "driver".to_owned(), |allocation| format!("of {allocation}"));
     let began = since.since(Timestamp::from_epoch(std::time::Duration::from_secs(1_000)));
     let mark = if *restarting { format!(", restarting since {began:?}") } else { String::new() };
-    format!("{} of {allocation}@{generation} {health}, version {version}{mark}", plugin.name)
+    format!("{} {of}@{generation} {health}, version {version}{mark}", plugin.name)
 }
 
 fn tell_summary(summary: &FirstSummary) -> String {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::messages::{FirstSummary, Offer};
+use super::messages::{DriverFingerprint, Fingerprint, FirstSummary, Offer};
 use crate::allocations::{AllocationsNews, AllocationsView};
-use crate::drivers::DriverSummary;
+use crate::driver::{DriverHealth, DriverReport};
+use crate::drivers::{DriverSummary, DriversNews, DriversView};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::AskId;
 use crate::vocabulary::{
@@ -24,8 +25,9 @@ pub struct InventoryOptions {
     pub probings: Probings,
     /// How many may wait for the first fingerprints at once. 4096 by default.
     pub waiting_max: usize,
-    /// Whether the first wait covers the drivers that their owner has or expects. Set by the start function of the shell.
-    pub awaits_drivers: bool,
+    /// Whether drivers are offered, and the first wait covers those that their owner has or expects. Set by the start function of
+    /// the shell.
+    pub follows_drivers: bool,
     /// Who the first wait is for besides the plugins that were registered before and those of drivers: whatever the host program is
     /// about to run.
     pub expected: Vec<Expected>,
@@ -43,7 +45,7 @@ impl Default for InventoryOptions {
             restart_grace: Duration::from_secs(15),
             probings: Probings::default(),
             waiting_max: 4_096,
-            awaits_drivers: false,
+            follows_drivers: false,
             expected: Vec::new(),
             expected_until: Timestamp::default(),
             follows_allocations: false,
@@ -52,10 +54,11 @@ impl Default for InventoryOptions {
 }
 
 impl InventoryOptions {
-    /// How long an offer of this allocation is kept when its plugin has left.
+    /// How long this offer is kept when its plugin has left.
     #[must_use]
-    pub fn restart_grace_of(&self, allocation: &AllocationId) -> Duration {
-        self.probings.get(allocation).and_then(|probing| probing.restart_grace).unwrap_or(self.restart_grace)
+    pub fn restart_grace_of(&self, offer: &Offer) -> Duration {
+        let probing = offer.allocation.as_ref().and_then(|allocation| self.probings.get(allocation));
+        probing.and_then(|probing| probing.restart_grace).unwrap_or(self.restart_grace)
     }
 }
 
@@ -67,6 +70,12 @@ pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;
 
 /// One item of the allocations' feed.
 pub type AllocationsItem = FeedItem<AllocationsNews, AllocationsView>;
+
+/// One item of the drivers' feed.
+pub type DriversItem = FeedItem<DriversNews, DriversView>;
+
+/// The drivers at the end of the first wait: their summary, and what each reports then.
+pub type DriversKnown = (DriverSummary, Vec<DriverReport>);
 
 /// What the inventory has done for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,6 +95,11 @@ pub enum InventoryCall {
         /// How long at most.
         within: Duration,
     },
+    /// Wait for what the drivers report next; `afresh` begins with a snapshot.
+    FollowDrivers {
+        /// Whether to subscribe anew.
+        afresh: bool,
+    },
 }
 
 /// What came of an [`InventoryCall`].
@@ -96,7 +110,9 @@ pub enum InventoryOutcome {
     /// What the allocations said.
     Allocations(Result<Vec<AllocationsItem>, AskError>),
     /// What is known of drivers.
-    Drivers(Result<DriverSummary, AskError>),
+    Drivers(Result<DriversKnown, AskError>),
+    /// What the drivers reported.
+    DriversHeard(Result<Vec<DriversItem>, AskError>),
 }
 
 /// What the inventory waits for.
@@ -106,8 +122,10 @@ pub enum InventoryTimer {
     Refollow,
     /// The allocations may be there again.
     RefollowAllocations,
-    /// The owner of the drivers may be there again.
+    /// The owner of the drivers may be there again, and is asked what is known of them.
     AskDrivers,
+    /// The owner of the drivers may be there again, and is followed.
+    RefollowDrivers,
     /// The end of the wait for the first fingerprints.
     FirstWait,
     /// The end of the grace for this plugin.
@@ -120,7 +138,7 @@ pub(super) enum Phase {
     /// The first fingerprints are being gathered.
     Gathering {
         /// What has come, by plugin.
-        reports: BTreeMap<PluginKey, InstanceReport>,
+        reports: BTreeMap<PluginKey, Offer>,
         /// Which plugins were registered at the start.
         awaited: BTreeSet<PluginKey>,
         /// Who is expected besides: each is waited for until it has answered or failed.
@@ -148,10 +166,10 @@ pub(super) enum Standing {
     Current(Offer),
     /// Its instance has left and the grace runs.
     Restarting {
-        /// This was told, and holds for the books.
+        /// This was told, and is listed.
         told: Offer,
-        /// A successor has come, and this is how it does.
-        successor: Option<InstanceReport>,
+        /// A successor has come, and this is what it offers.
+        successor: Option<Offer>,
     },
 }
 
@@ -175,13 +193,39 @@ impl Offer {
     pub fn of(report: &InstanceReport) -> Self {
         Self {
             plugin: report.plugin.clone(),
-            allocation: report.allocation.clone(),
+            allocation: Some(report.allocation.clone()),
             generation: report.generation,
             health: report.health.clone(),
             since: report.since,
-            fingerprint: report.fingerprint.clone(),
+            fingerprint: report.fingerprint.clone().map(Fingerprint::Csi),
             restarting: false,
             remarks: report.remarks.clone(),
+        }
+    }
+
+    /// What a driver offers. One that found nothing to drive offers nothing (D105): that is told as gone.
+    pub fn of_driver(report: &DriverReport) -> Self {
+        // Before it has answered, it is still being read.
+        let has_answered = report.health != DriverHealth::NoAnswerYet;
+        let fingerprint = has_answered.then(|| DriverFingerprint {
+            version: report.version.clone(),
+            capabilities: report.capabilities.clone(),
+            attributes: report.attributes.clone(),
+        });
+        Self {
+            plugin: driver_key(&report.name),
+            allocation: None,
+            generation: report.generation,
+            health: match report.health {
+                DriverHealth::NoAnswerYet => Health::Starting,
+                DriverHealth::Healthy => Health::Healthy,
+                DriverHealth::Unhealthy => Health::Unhealthy { reason: report.reason.clone() },
+                DriverHealth::Undetected | DriverHealth::Gone => Health::Gone,
+            },
+            since: report.since,
+            fingerprint: fingerprint.map(Fingerprint::Driver),
+            restarting: false,
+            remarks: Vec::new(),
         }
     }
 
@@ -199,12 +243,12 @@ impl Offer {
 }
 
 impl FirstSummary {
-    /// Sorts what has been reported by what it says.
-    pub(super) fn of<'a>(reports: impl Iterator<Item = &'a InstanceReport>) -> Self {
+    /// Sorts what is offered by its health.
+    pub(super) fn of<'a>(offers: impl Iterator<Item = &'a Offer>) -> Self {
         let mut summary = Self::default();
-        for report in reports {
-            let plugin = report.plugin.clone();
-            match &report.health {
+        for Offer { plugin, health, .. } in offers {
+            let plugin = plugin.clone();
+            match health {
                 Health::Healthy => summary.healthy.push(plugin),
                 Health::Unhealthy { reason } => summary.unhealthy.push((plugin, reason.clone())),
                 Health::Starting => summary.no_answer.push(plugin),
@@ -213,17 +257,20 @@ impl FirstSummary {
         }
         summary
     }
-}
 
-impl FirstSummary {
-    /// Adds what is known of drivers, and puts each group in the order of names.
-    pub(super) fn with_drivers(mut self, drivers: &DriverSummary) -> Self {
-        let DriverSummary { healthy, unhealthy, undetected, no_answer } = drivers;
-        self.healthy.extend(healthy.iter().filter_map(key));
-        let reasons = unhealthy.iter().filter_map(|(driver, reason)| Some((key(driver)?, reason.clone())));
-        self.unhealthy.extend(reasons);
-        self.undetected.extend(undetected.iter().filter_map(key));
-        self.no_answer.extend(no_answer.iter().filter_map(key));
+    /// Adds the drivers that offer nothing, and puts each group in the order of names.
+    pub(super) fn with_drivers(
+        mut self,
+        drivers: &DriverSummary,
+        is_offered: impl Fn(&PluginKey) -> bool,
+    ) -> Self {
+        // One that was healthy, and is not offered, was removed meanwhile.
+        let DriverSummary { healthy: _, unhealthy, undetected, no_answer } = drivers;
+        let other = |plugin: &PluginKey| !is_offered(plugin);
+        let reasons = unhealthy.iter().map(|(driver, reason)| (driver_key(driver), reason.clone()));
+        self.unhealthy.extend(reasons.filter(|(plugin, _)| other(plugin)));
+        self.undetected.extend(undetected.iter().map(driver_key).filter(other));
+        self.no_answer.extend(no_answer.iter().map(driver_key).filter(other));
         self.healthy.sort();
         self.unhealthy.sort();
         self.undetected.sort();
@@ -232,9 +279,9 @@ impl FirstSummary {
     }
 }
 
-/// A driver as a plugin: what may be the name of one may be that of the other.
-fn key(driver: &DriverName) -> Option<PluginKey> {
-    Some(PluginKey::new(PluginType::Driver, PluginName::new(driver.as_str()).ok()?))
+/// A driver as a plugin.
+pub(super) fn driver_key(driver: &DriverName) -> PluginKey {
+    PluginKey::new(PluginType::Driver, PluginName::from(driver))
 }
 
 /// The machine: see the [module](super).

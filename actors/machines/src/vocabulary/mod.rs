@@ -37,7 +37,7 @@ pub use names::{
     VolumeNamespace,
 };
 pub use number::{Attempt, Generation, RegistrationNumber, RunNumber};
-pub use plugin::{PluginKey, PluginType, Role, UnknownPluginType};
+pub use plugin::{Family, PluginKey, PluginType, Role, UnknownPluginType};
 pub use probing::{ListenerRule, Probing, Probings};
 pub use registration::Registration;
 pub use time::{Moment, Timestamp};

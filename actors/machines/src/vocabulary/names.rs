@@ -142,6 +142,13 @@ name!(
     "driver name"
 );
 
+/// A driver as a plugin among others.
+impl From<&DriverName> for PluginName {
+    fn from(driver: &DriverName) -> Self {
+        Self(driver.0.clone())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

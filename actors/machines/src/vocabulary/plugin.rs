@@ -18,9 +18,30 @@ pub enum PluginType {
     Device,
 }
 
+/// Plugins that speak the same protocol and offer the same kind of thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Family {
+    /// CSI storage plugins: controller and node halves.
+    Csi,
+    /// Task drivers.
+    Driver,
+    /// Device plugins. None are run yet.
+    Device,
+}
+
 impl PluginType {
     /// All types, in the order in which lists show them.
     pub const ALL: [Self; 4] = [Self::CsiController, Self::CsiNode, Self::Driver, Self::Device];
+
+    /// The family that it belongs to.
+    #[must_use]
+    pub const fn family(self) -> Family {
+        match self {
+            Self::CsiController | Self::CsiNode => Family::Csi,
+            Self::Driver => Family::Driver,
+            Self::Device => Family::Device,
+        }
+    }
 
     /// Whether it is a half of a CSI plugin.
     #[must_use]

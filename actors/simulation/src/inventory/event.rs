@@ -8,9 +8,9 @@ use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginTy
 /// How much may happen, of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InventoryBounds {
-    /// How many plugins there are, at most two. The first was registered before the host started.
+    /// How many CSI plugins there are, at most two. The first was registered before the host started.
     pub plugins: usize,
-    /// How often the instances have something to say of a plugin.
+    /// How often the instances, or the owner of the drivers, have something to say of a plugin.
     pub words: u8,
     /// How often the news of the instances are cut off, or leave a gap.
     pub losses: u8,
@@ -20,7 +20,7 @@ pub struct InventoryBounds {
     pub pauses: u8,
     /// How many steps crash.
     pub crashes: u8,
-    /// Whether drivers are waited for.
+    /// Whether drivers are waited for and followed: `exec`, which may come.
     pub has_drivers: bool,
     /// Whether two allocations are expected to serve the first plugin: `red`, and `blue`, which stands by.
     pub expects: bool,
@@ -90,6 +90,39 @@ impl AllocationWord {
     pub(super) const ALL: [Self; 3] = [Self::Prepared, Self::Refused, Self::Gone];
 }
 
+/// What the owner of the drivers says of `exec`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DriverWord {
+    /// It is added.
+    Comes,
+    /// It serves.
+    Serves,
+    /// It does not serve.
+    Fails,
+    /// It finds nothing to drive.
+    FindsNothing,
+    /// It is being restarted.
+    Restarts,
+    /// It is removed.
+    Leaves,
+}
+
+impl DriverWord {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Comes, Self::Serves, Self::Fails, Self::FindsNothing, Self::Restarts, Self::Leaves];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Comes => "comes",
+            Self::Serves => "serves",
+            Self::Fails => "fails",
+            Self::FindsNothing => "finds nothing",
+            Self::Restarts => "restarts",
+            Self::Leaves => "leaves",
+        }
+    }
+}
+
 /// What can happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InventoryEvent {
@@ -111,6 +144,10 @@ pub enum InventoryEvent {
     Lose,
     /// The owner of the drivers answers, or is not there.
     Drivers(bool),
+    /// The owner of the drivers says something of `exec`.
+    SayOfDriver(DriverWord),
+    /// What the owner of the drivers said arrives; or it is not there.
+    DeliverDrivers(bool),
     /// Somebody asks for the inventory.
     Take,
     /// Somebody waits for the first one.
@@ -144,6 +181,9 @@ impl fmt::Display for InventoryEvent {
             Self::Lose => f.write_str("lose instances"),
             Self::Drivers(true) => f.write_str("drivers answer"),
             Self::Drivers(false) => f.write_str("lose drivers"),
+            Self::SayOfDriver(word) => write!(f, "exec {}", word.as_str()),
+            Self::DeliverDrivers(true) => f.write_str("deliver drivers"),
+            Self::DeliverDrivers(false) => f.write_str("lose the feed of the drivers"),
             Self::Take => f.write_str("inventory"),
             Self::AwaitFirst => f.write_str("first"),
         }

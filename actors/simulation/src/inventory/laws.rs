@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use callboard_actors::driver::DriverReport;
+use callboard_actors::drivers::{DriversNews, DriversView};
 use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
 use callboard_actors::inventory::{
-    FirstSummary, InstancesItem, Inventory, InventoryAnswer, InventoryNews, InventoryOptions,
+    DriversItem, FirstSummary, InstancesItem, Inventory, InventoryAnswer, InventoryNews, InventoryOptions,
     InventoryOutcome, InventoryTimer, Offer,
 };
 use callboard_actors::shell::{Effect, FeedItem, Input};
-use callboard_actors::vocabulary::{Health, Moment, PluginKey, Timestamp};
+use callboard_actors::vocabulary::{Health, Moment, PluginKey, PluginType, Timestamp};
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
@@ -26,6 +28,9 @@ pub struct InventoryLaws {
     allocations: Awaited,
     /// Since when a plugin has been away, until it serves again.
     away: BTreeMap<PluginKey, Timestamp>,
+    /// The drivers that were removed, or found nothing to drive any more, as far as this step hears of it: their offers end at
+    /// once. True for those of which that is the last word.
+    withdrawn: BTreeMap<PluginKey, bool>,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
 }
@@ -43,6 +48,7 @@ impl InventoryLaws {
             offers: BTreeMap::new(),
             expected: BTreeSet::new(),
             away: BTreeMap::new(),
+            withdrawn: BTreeMap::new(),
             verdict: Verdict::NONE,
         }
     }
@@ -74,7 +80,9 @@ impl InventoryLaws {
 
     fn heard_all(&mut self, moment: Moment, view: &InstancesView, is_first_told: bool) {
         self.expected.extend(view.expected.iter().cloned());
-        let is_missing = |plugin: &&PluginKey| view.reports.iter().all(|report| report.plugin != **plugin);
+        let is_missing = |plugin: &&PluginKey| {
+            plugin.plugin_type.is_csi() && view.reports.iter().all(|report| report.plugin != **plugin)
+        };
         for plugin in self.offers.keys().filter(is_missing) {
             self.away.entry(plugin.clone()).or_insert(moment.now);
         }
@@ -96,6 +104,35 @@ impl InventoryLaws {
             }
             // A successor that does not serve yet does not end the grace.
             Health::Starting | Health::Unhealthy { .. } => {}
+        }
+    }
+
+    fn heard_of_drivers(&mut self, items: &[DriversItem]) {
+        for item in items {
+            match item {
+                FeedItem::Snapshot { view: DriversView { reports }, .. } => {
+                    let is_missing = |plugin: &&PluginKey| {
+                        plugin.plugin_type == PluginType::Driver
+                            && reports.iter().all(|report| Offer::of_driver(report).plugin != **plugin)
+                    };
+                    let missing = self.offers.keys().filter(is_missing);
+                    self.withdrawn.extend(missing.map(|plugin| (plugin.clone(), true)));
+                    reports.iter().for_each(|report| self.heard_of_driver(report));
+                }
+                FeedItem::Change {
+                    news: DriversNews::Reported(report) | DriversNews::Left(report), ..
+                } => self.heard_of_driver(report),
+                FeedItem::Change { .. } | FeedItem::Lagged { .. } => {}
+            }
+        }
+    }
+
+    fn heard_of_driver(&mut self, report: &DriverReport) {
+        let offer = Offer::of_driver(report);
+        if offer.health == Health::Gone {
+            self.withdrawn.insert(offer.plugin, true);
+        } else if let Some(is_last) = self.withdrawn.get_mut(&offer.plugin) {
+            *is_last = false;
         }
     }
 
@@ -126,8 +163,11 @@ impl InventoryLaws {
         if self.offers.remove(&offer.plugin).is_none() {
             self.verdict.violation(Law::N1, || format!("{} is removed and was not offered", offer.plugin));
         }
+        if self.withdrawn.contains_key(&offer.plugin) {
+            return self.must_come_after_first(&offer.plugin);
+        }
         match self.away.remove(&offer.plugin) {
-            Some(since) if moment.now.since(since) >= self.options.restart_grace_of(&offer.allocation) => {}
+            Some(since) if moment.now.since(since) >= self.options.restart_grace_of(offer) => {}
             Some(since) => self.verdict.violation(Law::Hlt8, || {
                 format!("{} is removed after {:?} already", offer.plugin, moment.now.since(since))
             }),
@@ -218,12 +258,20 @@ impl Witness<Inventory> for InventoryLaws {
             let is_first_told = self.has_told_first || effects.iter().any(is_first);
             self.heard(moment, items, is_first_told);
         }
+        if let Input::Returned { outcome: Ok(InventoryOutcome::DriversHeard(Ok(items))), .. } = input {
+            self.heard_of_drivers(items);
+        }
         for effect in effects {
             match effect {
                 Effect::Publish(news) => self.told(moment, news),
                 Effect::Reply(_, answer) => self.answered(answer),
                 Effect::Call { .. } | Effect::StartTimer(..) | Effect::CancelTimer(_) | Effect::Stop(_) => {}
                 Effect::Persist(_, never) => match *never {},
+            }
+        }
+        for (plugin, is_last) in std::mem::take(&mut self.withdrawn) {
+            if is_last && self.offers.contains_key(&plugin) {
+                self.verdict.violation(Law::Hlt8, || format!("{plugin} is withdrawn, and still offered"));
             }
         }
         // Whoever has come meanwhile holds from here on, whatever it says of itself.

@@ -3,7 +3,9 @@
 mod laws;
 
 mod awaited;
+mod drivers;
 mod event;
+mod reports;
 mod scene;
 
 pub use event::{InventoryBounds, InventoryEvent, Word};

@@ -1,27 +1,25 @@
 //! The inventory, the news of the instances, the owner of the drivers and time: small enough to try every order.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use callboard_actors::allocations::{AllocationPhase, AllocationStatus, AllocationsNews, AllocationsView};
-use callboard_actors::drivers::DriverSummary;
+use callboard_actors::allocations::{AllocationsNews, AllocationsView};
 use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
 use callboard_actors::inventory::{
     AllocationsItem, AwaitFirst, InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome,
     Offer, TakeInventory,
 };
 use callboard_actors::shell::{AskError, FeedItem, Machine, Message, StopMode};
-use callboard_actors::vocabulary::{
-    DriverName, Fitness, Generation, Health, Role, SocketPath, TaskName, Timestamp,
-};
+use callboard_actors::vocabulary::{Health, Timestamp};
 
 use super::super::instances::NoDisk;
 use super::super::law::Law;
 use super::super::search::{Actor, Scene, SceneEvent as Event, Stage};
 use super::super::stand_in::{Rules, StandIn};
 use super::super::witness::{Verdict, Violation, violation};
-use super::event::{AllocationWord, InventoryBounds, InventoryEvent, Word, allocation, plugin};
+use super::drivers::DriversModel;
+use super::event::{AllocationWord, DriverWord, InventoryBounds, InventoryEvent, Word, allocation, plugin};
 use super::laws::InventoryLaws;
+use super::reports::{prepared, said};
 
 /// The news of the instances, the owner of the drivers and what they were asked.
 #[derive(Debug, Clone, Hash)]
@@ -39,8 +37,8 @@ pub struct InventoryScene {
     expects: bool,
     allocations_inbox: VecDeque<AllocationsItem>,
     follow_allocations: Option<u64>,
-    /// The question to the owner of the drivers, and until when it answers.
-    drivers: Option<(u64, Timestamp)>,
+    drivers: DriversModel,
+    has_drivers: bool,
 }
 
 impl InventoryScene {
@@ -104,12 +102,12 @@ impl InventoryScene {
 
     /// Whether it is known what became of the plugin that was registered before.
     fn may_settle(&self) -> bool {
-        let health = self.reports[0].as_ref().map(|report| &report.health);
+        let health = self.reports.first().and_then(Option::as_ref).map(|report| &report.health);
         !self.is_settled && health != Some(&Health::Starting)
     }
 
     fn snapshot(&self) -> InstancesItem {
-        let expected = (!self.is_settled && self.reports[0].is_none()).then(|| plugin(0));
+        let expected = (!self.is_settled && matches!(self.reports.first(), Some(None))).then(|| plugin(0));
         let view = InstancesView {
             reports: self.reports.iter().flatten().cloned().collect(),
             standby: self.standby.iter().cloned().collect(),
@@ -128,16 +126,10 @@ impl InventoryScene {
         self.inbox.extend([FeedItem::Lagged { missed: 1 }, self.snapshot()]);
     }
 
-    fn drivers_answer(&mut self, stage: &mut Stage<Self>, is_there: bool) {
-        let Some((call, until)) = self.drivers.take() else { return };
-        let names = vec![DriverName::new("exec").expect("it is a name")];
-        let summary = if stage.now < until {
-            DriverSummary { healthy: names, ..DriverSummary::default() }
-        } else {
-            DriverSummary { no_answer: names, ..DriverSummary::default() }
-        };
-        let error = || AskError::NotRunning { actor: "drivers".to_owned() };
-        stage.returned(call, InventoryOutcome::Drivers(is_there.then_some(summary).ok_or_else(error)));
+    fn return_of_drivers(stage: &mut Stage<Self>, returned: Option<(u64, InventoryOutcome)>) {
+        if let Some((call, outcome)) = returned {
+            stage.returned(call, outcome);
+        }
     }
 }
 
@@ -151,7 +143,7 @@ impl Scene for InventoryScene {
     fn begin(bounds: &InventoryBounds, begun: Timestamp) -> (Self, Actor<Self>) {
         let expected = |names: &[&str]| names.iter().map(|name| (plugin(0), allocation(name))).collect();
         let options = InventoryOptions {
-            awaits_drivers: bounds.has_drivers,
+            follows_drivers: bounds.has_drivers,
             follows_allocations: bounds.expects,
             expected: expected(if bounds.expects { &["red", "blue"] } else { &[] }),
             expected_until: begun + InventoryOptions::default().first_wait,
@@ -172,7 +164,8 @@ impl Scene for InventoryScene {
             published: 0,
             inbox: VecDeque::new(),
             follow: None,
-            drivers: None,
+            drivers: DriversModel::default(),
+            has_drivers: bounds.has_drivers,
         };
         (scene, StandIn::begin(options, NoDisk, laws, Rules::default()))
     }
@@ -184,11 +177,17 @@ impl Scene for InventoryScene {
     fn bound<'a>(left: &'a mut InventoryBounds, event: &Event<InventoryEvent>) -> Option<&'a mut u8> {
         match event {
             Event::Own(
-                InventoryEvent::Say(..) | InventoryEvent::Standby(_) | InventoryEvent::Allocation(_),
+                InventoryEvent::Say(..)
+                | InventoryEvent::Standby(_)
+                | InventoryEvent::Allocation(_)
+                | InventoryEvent::SayOfDriver(_),
             ) => Some(&mut left.words),
-            Event::Own(InventoryEvent::Lag | InventoryEvent::Lose | InventoryEvent::Drivers(false)) => {
-                Some(&mut left.losses)
-            }
+            Event::Own(
+                InventoryEvent::Lag
+                | InventoryEvent::Lose
+                | InventoryEvent::Drivers(false)
+                | InventoryEvent::DeliverDrivers(false),
+            ) => Some(&mut left.losses),
             Event::Own(InventoryEvent::Take | InventoryEvent::AwaitFirst) => Some(&mut left.asks),
             Event::Pass => Some(&mut left.pauses),
             Event::Crash => Some(&mut left.crashes),
@@ -196,7 +195,8 @@ impl Scene for InventoryScene {
                 InventoryEvent::Settle
                 | InventoryEvent::Deliver
                 | InventoryEvent::DeliverAllocations
-                | InventoryEvent::Drivers(true),
+                | InventoryEvent::Drivers(true)
+                | InventoryEvent::DeliverDrivers(true),
             )
             | Event::Stop(_) => None,
         }
@@ -221,6 +221,10 @@ impl Scene for InventoryScene {
             let words = AllocationWord::ALL.into_iter().filter(|word| self.may_say_of_allocation(*word));
             events.extend(words.map(|word| Event::Own(InventoryEvent::Allocation(word))));
         }
+        if self.has_drivers {
+            let words = DriverWord::ALL.into_iter().filter(|word| self.drivers.may_say(*word));
+            events.extend(words.map(|word| Event::Own(InventoryEvent::SayOfDriver(word))));
+        }
         let (is_following, has_news) = (self.follow.is_some(), !self.inbox.is_empty());
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(Event::Own(event)));
         maybe(self.may_settle(), InventoryEvent::Settle);
@@ -228,8 +232,10 @@ impl Scene for InventoryScene {
         maybe(self.has_allocations_news(), InventoryEvent::DeliverAllocations);
         maybe(has_news, InventoryEvent::Lag);
         maybe(is_following, InventoryEvent::Lose);
-        maybe(self.drivers.is_some(), InventoryEvent::Drivers(true));
-        maybe(self.drivers.is_some(), InventoryEvent::Drivers(false));
+        maybe(self.drivers.may_answer(stage.now), InventoryEvent::Drivers(true));
+        maybe(self.drivers.is_asked(), InventoryEvent::Drivers(false));
+        maybe(self.drivers.has_news(), InventoryEvent::DeliverDrivers(true));
+        maybe(self.drivers.is_followed(), InventoryEvent::DeliverDrivers(false));
         maybe(true, InventoryEvent::Take);
         maybe(true, InventoryEvent::AwaitFirst);
     }
@@ -261,7 +267,13 @@ impl Scene for InventoryScene {
                     stage.returned(call, InventoryOutcome::Heard(Err(error)));
                 }
             }
-            InventoryEvent::Drivers(is_there) => self.drivers_answer(stage, is_there),
+            InventoryEvent::SayOfDriver(word) => self.drivers.say(word),
+            InventoryEvent::Drivers(is_there) => {
+                Self::return_of_drivers(stage, self.drivers.answer(is_there));
+            }
+            InventoryEvent::DeliverDrivers(is_there) => {
+                Self::return_of_drivers(stage, self.drivers.deliver(is_there));
+            }
             InventoryEvent::Take => stage.ask(TakeInventory.into_ask()),
             InventoryEvent::AwaitFirst => stage.ask(AwaitFirst.into_ask()),
         }
@@ -269,7 +281,8 @@ impl Scene for InventoryScene {
     }
 
     fn loads(&mut self, _: &mut Stage<Self>) -> <Inventory as Machine>::Image {
-        (self.follow, self.drivers, self.follow_allocations) = (None, None, None);
+        (self.follow, self.follow_allocations) = (None, None);
+        self.drivers.forget();
     }
 
     fn called(&mut self, stage: &mut Stage<Self>, number: u64, call: InventoryCall) -> Result<(), Violation> {
@@ -291,18 +304,19 @@ impl Scene for InventoryScene {
                     self.allocations_inbox.push_back(FeedItem::Snapshot { number: 0, view });
                 }
             }
-            InventoryCall::AwaitDrivers { within } => self.drivers = Some((number, stage.now + within)),
+            InventoryCall::AwaitDrivers { within } => self.drivers.ask(number, stage.now + within),
+            InventoryCall::FollowDrivers { afresh } => self.drivers.follow(number, afresh),
         }
         Ok(())
     }
 
     fn due(&self) -> Option<Timestamp> {
-        self.drivers.map(|(_, until)| until)
+        self.drivers.due()
     }
 
     fn passes(&mut self, stage: &mut Stage<Self>) {
-        if self.drivers.is_some_and(|(_, until)| until <= stage.now) {
-            self.drivers_answer(stage, true);
+        if self.drivers.due().is_some_and(|until| until <= stage.now) {
+            Self::return_of_drivers(stage, self.drivers.answer(true));
         }
     }
 
@@ -313,8 +327,10 @@ impl Scene for InventoryScene {
             Some(InventoryEvent::Deliver)
         } else if self.has_allocations_news() {
             Some(InventoryEvent::DeliverAllocations)
-        } else if self.drivers.is_some() {
+        } else if self.drivers.may_answer(stage.now) {
             Some(InventoryEvent::Drivers(true))
+        } else if self.drivers.has_news() {
+            Some(InventoryEvent::DeliverDrivers(true))
         } else {
             self.may_settle().then_some(InventoryEvent::Settle)
         }
@@ -335,61 +351,11 @@ impl Scene for InventoryScene {
         }
         let serves = |report: &&InstanceReport| report.health != Health::Gone;
         let due: Vec<Offer> = self.reports.iter().flatten().filter(serves).map(Offer::of).collect();
+        let due: Vec<Offer> = due.into_iter().chain(self.drivers.due_offer()).collect();
         let is_so = |(offer, due): (&Offer, &Offer)| offer.equals(due) && !offer.restarting;
         if view.offers.len() == due.len() && view.offers.iter().zip(&due).all(is_so) {
             return Ok(());
         }
         violation(Law::Hlt8, format!("when all was calm, {:?} was offered instead of {due:?}", view.offers))
-    }
-}
-
-/// A word of an instance, and what it reports with it.
-fn said(
-    report: &mut Option<InstanceReport>,
-    generations: &mut u64,
-    (plugin, allocation): (usize, &str),
-    word: Word,
-) -> Option<InstanceReport> {
-    if word == Word::Starts {
-        *generations += 1;
-        *report = Some(self::report(plugin, allocation, *generations));
-    }
-    let report = report.as_mut()?;
-    report.health = match word {
-        Word::Starts => Health::Starting,
-        Word::Serves => Health::Healthy,
-        Word::Ails => Health::Unhealthy { reason: "it fails".to_owned() },
-        Word::Retires | Word::Leaves => Health::Gone,
-    };
-    Some(report.clone())
-}
-
-/// An allocation as its supervisor reports it.
-fn prepared(name: &str) -> AllocationStatus {
-    AllocationStatus {
-        allocation: allocation(name),
-        task: TaskName::new("plugin").expect("it is a name"),
-        plugin: plugin(0).name,
-        role: Role::Node,
-        phase: AllocationPhase::Prepared,
-        health: Health::Starting,
-        socket: SocketPath::new("/run/blue.sock").expect("it is short and absolute"),
-        since: Timestamp::from_epoch(Duration::ZERO),
-        last_event: String::new(),
-    }
-}
-
-/// A new instance, which begins.
-fn report(place: usize, name: &str, generation: u64) -> InstanceReport {
-    InstanceReport {
-        plugin: plugin(place),
-        allocation: allocation(name),
-        socket: SocketPath::new("/run/red.sock").expect("it is short and absolute"),
-        generation: Generation::new(generation),
-        health: Health::Starting,
-        since: Timestamp::from_epoch(Duration::ZERO),
-        fitness: Fitness::Unproven,
-        fingerprint: None,
-        remarks: Vec::new(),
     }
 }

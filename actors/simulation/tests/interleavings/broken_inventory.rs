@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use callboard_actors::inventory::{Inventory, InventoryAnswer, InventoryNews, InventoryTimer};
+use callboard_actors::inventory::{Inventory, InventoryAnswer, InventoryCall, InventoryNews, InventoryTimer};
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_simulation::{InventoryBounds, InventoryWorld, Law, Mishears, Spoil, Spoils};
@@ -138,4 +138,28 @@ fn an_inventory_that_does_not_name_who_is_missing_breaks_n2() {
         effects
     };
     tampered_is_found_out(Law::N2, EXPECTING, InventoryWorld::new, Spoils(spoil));
+}
+
+const DRIVEN: InventoryBounds = InventoryBounds { has_drivers: true, plugins: 0, ..SMALL };
+
+#[test]
+fn an_inventory_that_keeps_the_offer_of_a_driver_that_is_removed_breaks_hlt_08() {
+    let spoil: Spoil<Inventory> = |input, effects| {
+        let is_of_drivers =
+            matches!(input, Input::Returned { call: InventoryCall::FollowDrivers { .. }, .. });
+        without(effects, |effect| {
+            is_of_drivers && matches!(effect, Effect::Publish(InventoryNews::Removed(_)))
+        })
+    };
+    tampered_is_found_out(Law::Hlt8, DRIVEN, InventoryWorld::new, Spoils(spoil));
+}
+
+#[test]
+fn an_inventory_that_does_not_follow_the_drivers_after_the_first_wait_breaks_hlt_08() {
+    let spoil: Spoil<Inventory> = |_, effects| {
+        without(effects, |effect| {
+            matches!(effect, Effect::Call { call: InventoryCall::FollowDrivers { afresh: false }, .. })
+        })
+    };
+    tampered_is_found_out(Law::Hlt8, DRIVEN, InventoryWorld::new, Spoils(spoil));
 }

@@ -32,6 +32,14 @@ fn every_order_of_comings_and_goings_tells_a_removal_once_and_a_restart_never_hl
 }
 
 #[test]
+fn every_order_of_what_drivers_report_offers_what_they_are_in_the_end_hlt_07_hlt_08() {
+    let drivers = InventoryBounds { words: 4, pauses: 1, has_drivers: true, plugins: 0, ..NONE };
+    holds("drivers", drivers, InventoryBounds { words: 6, pauses: 2, ..drivers });
+    let losses = InventoryBounds { words: 2, losses: 1, crashes: 1, ..drivers };
+    holds("drivers, gaps and crashes", losses, InventoryBounds { words: 4, losses: 2, ..losses });
+}
+
+#[test]
 fn every_order_of_crashes_and_a_stop_ends_well_shell_4_s4() {
     let crashes = InventoryBounds { words: 2, asks: 1, pauses: 1, crashes: 1, ..NONE };
     holds("the inventory crashes", crashes, InventoryBounds { words: 3, ..crashes });

@@ -1,0 +1,131 @@
+//! The drivers among the offers: the first wait is for each of them, and what they report from then on is followed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
+use super::messages::Offer;
+use super::state::{
+    DriversItem, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, driver_key,
+};
+use crate::FeedItem;
+use crate::driver::{DriverHealth, DriverReport};
+use crate::drivers::{DriverSummary, DriversNews};
+use crate::kernel::{CallKey, CallLost, Effects};
+use crate::vocabulary::{Family, Health, Moment, PluginKey};
+
+/// How much longer the answer of the owner of the drivers may take than what it waits itself.
+const DRIVERS_MARGIN: Duration = Duration::from_secs(1);
+
+impl Inventory {
+    // === The first wait ===
+
+    pub(super) fn ask_drivers(&self, moment: Moment, effects: &mut Effects<Self>) {
+        if let Phase::Gathering { drivers: None, .. } = &self.phase {
+            let within = self.first_until.since(moment.now);
+            let call = InventoryCall::AwaitDrivers { within };
+            effects.call(CallKey::default(), within.saturating_add(DRIVERS_MARGIN), call);
+        }
+    }
+
+    /// Takes what is known of drivers, and follows them from there. At the end of the first wait nobody is asked again.
+    pub(super) fn drivers_told(
+        &mut self,
+        moment: Moment,
+        outcome: &Result<InventoryOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Phase::Gathering { drivers, .. } = &mut self.phase else { return };
+        match outcome {
+            Ok(InventoryOutcome::Drivers(Ok((summary, reports)))) => {
+                *drivers = Some(summary.clone());
+                reports.iter().for_each(|report| self.driver_is(moment, report, effects));
+            }
+            Ok(_) | Err(_) if moment.now < self.first_until => {
+                effects.start_timer(InventoryTimer::AskDrivers, moment.now + REFOLLOW_PAUSE);
+                return;
+            }
+            Ok(_) | Err(_) => *drivers = Some(DriverSummary::default()),
+        }
+        self.follow_drivers(true, effects);
+        if moment.now < self.first_until {
+            self.publish_if_known(effects);
+        } else {
+            self.publish_what_is_known(effects);
+        }
+    }
+
+    // === The drivers' feed ===
+
+    pub(super) fn follow_drivers(&self, afresh: bool, effects: &mut Effects<Self>) {
+        effects.call(CallKey::default(), FOLLOW_DEADLINE, InventoryCall::FollowDrivers { afresh });
+    }
+
+    pub(super) fn drivers_returned(
+        &mut self,
+        moment: Moment,
+        outcome: &Result<InventoryOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        match outcome {
+            Ok(InventoryOutcome::DriversHeard(Ok(items))) => {
+                items.iter().for_each(|item| self.drivers_heard(moment, item, effects));
+                self.follow_drivers(false, effects);
+            }
+            // Nothing happened for a long time.
+            Err(CallLost::DeadlineExceeded(_)) => self.follow_drivers(false, effects),
+            Ok(_) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
+                effects.start_timer(InventoryTimer::RefollowDrivers, moment.now + REFOLLOW_PAUSE);
+            }
+        }
+    }
+
+    fn drivers_heard(&mut self, moment: Moment, item: &DriversItem, effects: &mut Effects<Self>) {
+        match item {
+            FeedItem::Snapshot { view, .. } => {
+                let present: BTreeSet<PluginKey> =
+                    view.reports.iter().map(|report| driver_key(&report.name)).collect();
+                for plugin in self.known(Family::Driver).iter().filter(|plugin| !present.contains(plugin)) {
+                    self.withdrawn(plugin, effects);
+                }
+                view.reports.iter().for_each(|report| self.driver_is(moment, report, effects));
+            }
+            FeedItem::Change { news: DriversNews::Reported(report) | DriversNews::Left(report), .. } => {
+                self.driver_is(moment, report, effects);
+            }
+            // Events of tasks are no offers; after a lag comes a snapshot.
+            FeedItem::Change {
+                news: DriversNews::DeadLetters { .. } | DriversNews::EventsInterrupted { .. },
+                ..
+            }
+            | FeedItem::Lagged { .. } => {}
+        }
+    }
+
+    fn driver_is(&mut self, moment: Moment, report: &DriverReport, effects: &mut Effects<Self>) {
+        let offer = Offer::of_driver(report);
+        match (report.health, &self.phase) {
+            (DriverHealth::Undetected | DriverHealth::Gone, _) => self.withdrawn(&offer.plugin, effects),
+            // It had answered, and is being restarted.
+            (DriverHealth::NoAnswerYet, Phase::Published { standings, .. })
+                if standings.get(&offer.plugin).is_some_and(|s| s.offer().health != Health::Starting) =>
+            {
+                self.left(moment, &offer.plugin, effects);
+                self.reported(moment, offer, effects);
+            }
+            (DriverHealth::NoAnswerYet | DriverHealth::Healthy | DriverHealth::Unhealthy, _) => {
+                self.reported(moment, offer, effects);
+            }
+        }
+    }
+
+    /// It is not offered any more, and no successor is awaited.
+    fn withdrawn(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        match &mut self.phase {
+            Phase::Gathering { reports, .. } => {
+                reports.remove(plugin);
+            }
+            Phase::Published { .. } => self.remove_now(plugin, effects),
+        }
+    }
+}
