@@ -1,5 +1,5 @@
-//! The two examples about drivers, with each other: a host program of some eighty lines runs a task in a driver of sixty. And the one
-//! of a host program that adopts its plugin.
+//! The two examples about drivers, with each other: a host program of some eighty lines runs a task in a driver of sixty. And those
+//! of host programs that adopt their plugin, and call it.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -71,4 +71,33 @@ fn the_example_of_a_host_that_is_started_again_adopts_its_plugin_and_stops_it() 
     assert_eq!(run(&[]), first);
     assert_eq!(run(&["stop"]), first);
     assert!(!directory.path().join("data/plugin.pid").exists());
+}
+
+#[test]
+fn the_example_of_a_host_that_calls_its_plugin_takes_a_volume_through_its_life() {
+    let Some(host) = example("volume") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(&host);
+    command.arg(directory.path().join("data")).arg(env!("CARGO_BIN_EXE_callboard"));
+    command.args([
+        "plugin",
+        "hostpath",
+        "--node-id",
+        "node-1",
+        "--fault",
+        "CreateVolume=INTERNAL,after,nth:1",
+    ]);
+    let output = command.arg("--volumes").arg(directory.path().join("volumes")).output().unwrap();
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    for line in [
+        "the plugin answered INTERNAL",
+        "Outcome { effect: Unknown, reaction: Retry }",
+        "with 1048576 bytes",
+        "not confirmed: []",
+        "1 volume(s) in the list",
+        "deleted",
+    ] {
+        assert!(said.contains(line), "{line:?} is missing in: {said}");
+    }
 }

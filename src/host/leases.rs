@@ -50,6 +50,17 @@ impl Leases {
 
     /// A typed client of a CSI plugin over a lease of it, as soon as it is healthy. Zero returns the present state.
     ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use callboard::actors::csi::ListVolumesRequest;
+    /// # use callboard::actors::vocabulary::PluginKey;
+    /// # async fn list(host: callboard::host::Host, zfs: PluginKey) -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = host.leases().csi(&zfs, Duration::from_secs(30)).await?;
+    /// let page = client.list_volumes(&ListVolumesRequest::default(), Duration::from_secs(10)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Self::lease`].
     pub async fn csi(&self, plugin: &PluginKey, within: Duration) -> Result<csi::Client, LeaseRefused> {
