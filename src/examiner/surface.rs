@@ -26,7 +26,7 @@ pub(super) fn surface(plugin: &Plugin, exam: &ExamArgs) -> Surface {
         has_controller: args.role != Role::Node,
         has_node: args.role != Role::Controller,
         plugin: offers.into_iter().filter(|(_, is_offered)| *is_offered).map(|(offer, _)| offer).collect(),
-        expansion: vec![Expansion::Online],
+        expansion: vec![if args.offline_expansion { Expansion::Offline } else { Expansion::Online }],
         controller: known(controller, ControllerCapability::ALL, ControllerCapability::as_str),
         node: known(node, NodeCapability::ALL, NodeCapability::as_str),
         nodes: std::iter::once(args.node_id()).chain(args.other_node.iter().cloned()).collect(),

@@ -9,6 +9,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use wire::controller_service_capability::rpc::Type as ControllerCapability;
 use wire::node_service_capability::rpc::Type as NodeCapability;
+use wire::plugin_capability::volume_expansion::Type as Expansion;
 
 use super::faults::FaultArgs;
 
@@ -66,6 +67,10 @@ pub struct HostpathArgs {
     #[arg(long, value_name = "BYTES", requires = "volumes", value_parser = clap::value_parser!(i64).range(0..))]
     pub capacity: Option<i64>,
 
+    /// Claim that volumes can grow only while they are not in use, and refuse to grow them otherwise
+    #[arg(long, requires = "volumes")]
+    pub offline_expansion: bool,
+
     /// Another node that the controller knows; may be given several times
     #[arg(long, value_name = "ID", requires = "volumes")]
     pub other_node: Vec<String>,
@@ -81,6 +86,12 @@ impl HostpathArgs {
     pub fn node_id(&self) -> String {
         let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
         self.node_id.clone().unwrap_or_else(host)
+    }
+
+    /// When its volumes can grow, as the plugin offers it.
+    #[must_use]
+    pub const fn expansion(&self) -> Expansion {
+        if self.offline_expansion { Expansion::Offline } else { Expansion::Online }
     }
 
     /// The topology of the node, if given.

@@ -3,7 +3,6 @@
 use callboard_actors::csi::Call;
 use callboard_proto::csi::v1::identity_server::Identity;
 use callboard_proto::csi::v1::plugin_capability::service::Type as Offer;
-use callboard_proto::csi::v1::plugin_capability::volume_expansion::Type as Expansion;
 use callboard_proto::csi::v1::plugin_capability::{Service, Type, VolumeExpansion};
 use callboard_proto::csi::v1::{
     GetPluginCapabilitiesRequest, GetPluginCapabilitiesResponse, GetPluginInfoRequest, GetPluginInfoResponse,
@@ -42,7 +41,7 @@ impl Identity for Plugin {
             self.faults.garbage(Garbage::UnknownCapabilities).then_some(UNKNOWN_CAPABILITY),
         ];
         let expansion = self.volumes.as_ref().map(|_| PluginCapability {
-            r#type: Some(Type::VolumeExpansion(VolumeExpansion { r#type: Expansion::Online as i32 })),
+            r#type: Some(Type::VolumeExpansion(VolumeExpansion { r#type: self.args.expansion() as i32 })),
         });
         let capabilities = offered.into_iter().flatten().map(capability).chain(expansion).collect();
         Ok(Response::new(GetPluginCapabilitiesResponse { capabilities }))

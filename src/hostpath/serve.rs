@@ -51,6 +51,7 @@ impl Plugin {
         let claims = Claims {
             attaches: controller_claims.contains(&ControllerClaim::PublishUnpublishVolume),
             stages: node_claims.contains(&NodeClaim::StageUnstageVolume),
+            expands_offline: args.offline_expansion,
             expands_on_node: node_claims.contains(&NodeClaim::ExpandVolume),
         };
         let open = |directory: &PathBuf| {

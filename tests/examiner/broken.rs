@@ -202,3 +202,23 @@ async fn calls_without_their_capability_are_found_c033_c034_c070_c120_c_1() {
     let _ = clients.node.node_unstage_volume(unstage).await;
     found(&exam, &["C033", "C034", "C070", "C120", "C.1"]);
 }
+
+#[tokio::test]
+async fn a_volume_that_can_grow_offline_only_is_not_grown_while_it_is_in_use_c109_c113() {
+    let Some(exam) = Exam::or_say("volumes that grow offline in an exam", "--offline-expansion").await else {
+        return;
+    };
+    let orchestrator = Orchestrator::meet(exam.clients.clone()).await;
+    let mut volume = orchestrator.create("data", &exam.namespace).await;
+    let mut clients = exam.clients.clone();
+    let grow = |size| wire::ControllerExpandVolumeRequest {
+        volume_id: volume.id.clone(),
+        capacity_range: Some(wire::CapacityRange { required_bytes: size, limit_bytes: 0 }),
+        ..Default::default()
+    };
+    let (first, second) = (grow(2 * MIB), grow(3 * MIB));
+    clients.controller.controller_expand_volume(first).await.expect("it is not in use");
+    orchestrator.attach(&mut volume).await;
+    assert_eq!(code(clients.controller.controller_expand_volume(second).await), Code::FailedPrecondition);
+    found(&exam, &["C109"]);
+}

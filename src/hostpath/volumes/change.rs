@@ -127,6 +127,12 @@ pub(in crate::hostpath) fn expand(
     }
     let (least, limit) = check::range(request.capacity_range.as_ref())?;
     let mut volume = listing::volume(work, id)?;
+    let is_in_use = !volume.attached.is_empty() || work.store.read::<OnNode>(id)?.is_some();
+    if work.settings.claims.expands_offline && is_in_use {
+        // C109, C113
+        let problem = format!("{id} is in use, and can grow only while it is not; undo its use first");
+        return Err(Status::failed_precondition(problem));
+    }
     if limit.is_some_and(|limit| limit < volume.capacity_bytes) {
         let problem = format!("{id} has {} bytes, and cannot shrink", volume.capacity_bytes);
         return Err(Status::out_of_range(problem));

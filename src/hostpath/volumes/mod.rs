@@ -74,6 +74,7 @@ pub(super) struct Settings {
 pub(super) struct Claims {
     pub(super) attaches: bool,
     pub(super) stages: bool,
+    pub(super) expands_offline: bool,
     pub(super) expands_on_node: bool,
 }
 
