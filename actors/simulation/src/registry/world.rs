@@ -204,9 +204,7 @@ impl RegistryWorld {
             if self.left.reports > 0 {
                 events.extend([true, false].map(|is_fit| RegistryEvent::Report(who, is_fit)));
             }
-            if self.left.renewals > 0 {
-                events.push(RegistryEvent::Renew(who));
-            }
+            events.extend((self.left.renewals > 0).then_some(RegistryEvent::Renew(who)));
         }
         if self.left.waits > 0 {
             events.push(RegistryEvent::Wait);
