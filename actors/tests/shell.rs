@@ -2,6 +2,8 @@
 //!
 //! The store fails, waits and remembers as the test wants, and time is virtual, so every interleaving here is exact.
 
+mod story;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -19,6 +21,8 @@ use callboard_actors::shell::{
 use callboard_actors::vocabulary::{Attempt, Generation, Moment, RestartBudget, Timestamp};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
+
+use story::story;
 
 // === The machine under test ===
 
@@ -220,18 +224,6 @@ impl Store<WordList> for SharedDisk {
 fn disk_full() -> WriteError {
     let source = Arc::new(std::io::Error::from(std::io::ErrorKind::StorageFull));
     WriteError::NoSpace { path: "/data/callboard.redb".into(), source }
-}
-
-/// Runs a story on one arbiter under virtual time.
-fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
-    let system = actix::System::with_tokio_rt(|| {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .expect("a runtime")
-    });
-    system.block_on(async { tell().await });
 }
 
 fn word_list(disk: &SharedDisk) -> (Address<WordList>, Running, Settings) {

@@ -1,5 +1,7 @@
 //! What a supervisor promises, told with real actors: S1 to S4, SHD-06, SCL-06.
 
+mod story;
+
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,6 +20,8 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+
+use story::story;
 
 // === A player: the child of most stories ===
 
@@ -237,18 +241,6 @@ fn supervise(spec: SupervisorSpec, children: Vec<Child>) -> (Address<Supervisor>
     let address = Address::vacant("root", 64);
     let running = supervisor::start(&address, spec, children, Settings::default());
     (address, running)
-}
-
-/// Runs a story on one arbiter under virtual time.
-fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
-    let system = actix::System::with_tokio_rt(|| {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .expect("a runtime")
-    });
-    system.block_on(async { tell().await });
 }
 
 /// Asks a player again and again until it answers, since it may be between two lives.

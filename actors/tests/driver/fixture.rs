@@ -21,18 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::plugin::Plugin;
-
-/// Runs a story on one arbiter under virtual time.
-pub(crate) fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
-    let system = actix::System::with_tokio_rt(|| {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .expect("a runtime")
-    });
-    system.block_on(async { tell().await });
-}
+pub(crate) use super::story::story;
 
 struct Process {
     launched: Launched,

@@ -4,4 +4,6 @@ mod fixture;
 mod health;
 mod plugin;
 mod questions;
+#[path = "../story/mod.rs"]
+mod story;
 mod tasks;

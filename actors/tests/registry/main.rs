@@ -14,4 +14,6 @@ mod plugin;
 mod sockets;
 mod stage;
 mod stories;
+#[path = "../story/mod.rs"]
+mod story;
 mod subscribers;

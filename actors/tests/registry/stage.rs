@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::registry::{
@@ -15,6 +15,8 @@ use callboard_actors::vocabulary::{
     AllocationId, FailoverPolicy, PluginKey, PluginName, Registration, SocketPath,
 };
 use futures_util::future::LocalBoxFuture;
+
+pub(crate) use super::story::story;
 
 /// How long the stories let a restored registration wait for its owner.
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
@@ -168,27 +170,4 @@ pub(crate) async fn settle_down() {
 /// Lets virtual time pass.
 pub(crate) async fn pass(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
-}
-
-/// Runs a story on one arbiter under virtual time. Panics on purpose are not printed.
-pub(crate) fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        let loud = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            let is_on_purpose =
-                info.payload().downcast_ref::<&str>().is_some_and(|text| text.contains("on purpose"));
-            if !is_on_purpose {
-                loud(info);
-            }
-        }));
-    });
-    let system = actix::System::with_tokio_rt(|| {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .expect("a runtime")
-    });
-    system.block_on(async { tell().await });
 }

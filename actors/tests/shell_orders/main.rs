@@ -3,4 +3,6 @@
 mod faults;
 mod orders;
 
+#[path = "../story/mod.rs"]
+mod story;
 mod tally;

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Recipient;
@@ -17,6 +17,8 @@ use callboard_actors::vocabulary::{Moment, RestartBudget, Timestamp};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Notify;
+
+pub(crate) use super::story::story;
 
 // === The machine ===
 
@@ -499,27 +501,4 @@ fn begin(tally: &Address<Tally>, mischief: &Rc<Mischief>, disk: &Disk, settings:
 /// Lets everything that can happen now happen.
 pub(crate) async fn settle_down() {
     tokio::time::sleep(Duration::from_millis(1)).await;
-}
-
-/// Runs a story on one arbiter under virtual time. Panics on purpose are not printed.
-pub(crate) fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        let loud = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            let text = info.payload().downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| info.payload().downcast_ref::<String>().cloned());
-            if !text.is_some_and(|text| text.contains("on purpose")) {
-                loud(info);
-            }
-        }));
-    });
-    let system = actix::System::with_tokio_rt(|| {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .expect("a runtime")
-    });
-    system.block_on(async { tell().await });
 }
