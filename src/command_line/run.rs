@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_rt::System;
 use callboard_actors::allocation::{self, Layout};
 use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::inventory::InventoryOptions;
@@ -27,7 +26,7 @@ use crate::admin::{
 };
 use crate::agent::{self, AgentOptions, ProcessHome};
 use crate::config::{Config, Problem};
-use crate::host::{Host, StartError};
+use crate::host::{Host, StartError, system};
 use crate::logging::{LogArgs, log_to_stderr};
 use crate::output::{Palette, print};
 use crate::process::{Binder, Keeper, usual_environment};
@@ -61,6 +60,8 @@ enum RunError {
     Socket(#[from] SocketError),
     #[error("cannot listen for signals: {0}")]
     Signals(#[source] std::io::Error),
+    #[error("cannot make the event loop of the host: {0}")]
+    System(#[source] std::io::Error),
     #[error("cannot start the keeper of the host's process groups: {0}")]
     Keeper(#[source] std::io::Error),
     #[error("cannot look at what this machine permits for tasks: {0}")]
@@ -86,7 +87,10 @@ pub(super) fn run(args: &RunArgs) -> ExitCode {
         tracing::warn!(file = %args.config.display(), %place, "{message}");
     }
     // On this thread, since the kernel binds processes to the thread that starts them.
-    let system = System::new();
+    let system = match system() {
+        Ok(system) => system,
+        Err(error) => return told(&RunError::System(error), 1),
+    };
     let ended = system.block_on(host(config));
     // To drop it would wait for the thread of the database, which a disk that does not answer may hold for ever.
     std::mem::forget(system);

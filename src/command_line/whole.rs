@@ -103,6 +103,9 @@ fn line(key: &str, value: &Value, indent: &str, palette: Palette, text: &mut Str
             text.push_str(&format!("{indent}{label}\n"));
             lines(value, &format!("{indent}  "), palette, text);
         }
+        Value::Number(none) if key == "max_volumes" && none.as_u64() == Some(0) => {
+            text.push_str(&format!("{indent}{label}  no limit\n"));
+        }
         Value::Number(at) if key.ends_with("_unix_ms") => {
             let since = ago(at.as_u64().unwrap_or_default());
             text.push_str(&format!("{indent}{label}  {since} ago\n"));
@@ -140,9 +143,9 @@ mod tests {
 
     #[test]
     fn all_that_is_known_of_a_thing_is_shown_and_nothing_that_is_not() {
-        let plugin = json!({ "name": "zfs", "since_unix_ms": u64::MAX, "probe_interval_ms": 1_500, "node_id": "n1\u{1b}[2J", "reason": null, "standby": ["a", "b"], "remarks": ["is odd", "and new"], "capabilities": { "node": ["STAGE_UNSTAGE_VOLUME"] } });
+        let plugin = json!({ "name": "zfs", "since_unix_ms": u64::MAX, "probe_interval_ms": 1_500, "max_volumes": 0, "node_id": "n1\u{1b}[2J", "reason": null, "standby": ["a", "b"], "remarks": ["is odd", "and new"], "capabilities": { "node": ["STAGE_UNSTAGE_VOLUME"] } });
         let shown = text(&json!({ "plugins": [plugin] }), Palette::plain());
-        let expected = "plugin zfs\n  capabilities\n    node  STAGE_UNSTAGE_VOLUME\n  name  zfs\n  node id  n1\\u{1b}[2J\n  probe interval  1.5s\n  remarks  is odd | and new\n  since  0s ago\n  standby  a b\n";
+        let expected = "plugin zfs\n  capabilities\n    node  STAGE_UNSTAGE_VOLUME\n  max volumes  no limit\n  name  zfs\n  node id  n1\\u{1b}[2J\n  probe interval  1.5s\n  remarks  is odd | and new\n  since  0s ago\n  standby  a b\n";
         assert_eq!(shown, expected);
         assert_eq!(text(&json!({ "plugins": [{ "remarks": [] }] }), Palette::plain()), "plugin \n");
         let events =

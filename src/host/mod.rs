@@ -49,7 +49,7 @@ pub use crate::launch::{EndingRest, Lives, Part, PartContext, PartsError};
 pub use builder::HostBuilder;
 pub use error::StartError;
 pub use leases::Leases;
-pub use thread::HostThread;
+pub use thread::{BLOCKING_THREADS_MAX, HostThread, system};
 
 /// The pause before a stop is requested again of a supervisor that did not accept the request.
 const STOP_RETRY_PAUSE: Duration = Duration::from_millis(10);

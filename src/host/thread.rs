@@ -1,9 +1,10 @@
 //! A host on a thread of its own, for programs that know nothing of actix.
 
+use std::io;
 use std::ops::Deref;
 use std::thread::JoinHandle;
 
-use actix_rt::System;
+use actix_rt::{System, SystemRunner};
 use callboard_actors::persister::DiskHealth;
 use callboard_actors::shell::StopMode;
 use callboard_actors::supervisor::{Shutdown, ShutdownReport};
@@ -85,8 +86,26 @@ impl Drop for Offer {
     }
 }
 
+/// How many threads the system of a host has at most for work that may block: files, `/proc` and the database. More of it waits for one of
+/// them. A thread ends when it has had nothing to do for 10 s.
+pub const BLOCKING_THREADS_MAX: usize = 64;
+
+/// An actix system for a host, on the present thread: that of `callboard run` and of a [`HostThread`]. One made by `System::new` has up to
+/// 512 threads for work that may block.
+///
+/// # Errors
+/// When the system refuses what an event loop needs.
+pub fn system() -> io::Result<SystemRunner> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).build()?;
+    Ok(System::with_tokio_rt(move || runtime))
+}
+
 fn run(builder: HostBuilder, tell: oneshot::Sender<Result<Offer, StartError>>) {
-    let runner = System::new();
+    let runner = match system() {
+        Ok(runner) => runner,
+        Err(error) => return drop(tell.send(Err(StartError::Thread(error)))),
+    };
     // Whoever started it may wait no longer, which an offer sees to.
     match runner.block_on(builder.start()) {
         Err(error) => drop(tell.send(Err(error))),
@@ -103,6 +122,7 @@ fn run(builder: HostBuilder, tell: oneshot::Sender<Result<Offer, StartError>>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Condvar, Mutex};
     use std::time::{Duration, Instant};
 
     use super::*;
@@ -123,5 +143,31 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
         }
         thread.join().expect("it does not panic");
+    }
+
+    #[test]
+    fn more_work_that_blocks_than_there_may_be_threads_waits_for_one_scl_02() {
+        // How many of it run, and how many did at most.
+        let running = Arc::new((Mutex::new((0, 0)), Condvar::new()));
+        let work = |running: Arc<(Mutex<(usize, usize)>, Condvar)>| {
+            move || {
+                let (counts, changed) = &*running;
+                let mut now = counts.lock().unwrap();
+                now.0 += 1;
+                now.1 = now.1.max(now.0);
+                changed.notify_all();
+                // None ends before as many run as may.
+                let mut now = changed.wait_while(now, |now| now.1 < BLOCKING_THREADS_MAX).unwrap();
+                now.0 -= 1;
+            }
+        };
+        let all = (0..3 * BLOCKING_THREADS_MAX).map(|_| work(Arc::clone(&running)));
+        system().unwrap().block_on(async {
+            let all: Vec<_> = all.map(tokio::task::spawn_blocking).collect();
+            for done in all {
+                done.await.unwrap();
+            }
+        });
+        assert_eq!(*running.0.lock().unwrap(), (0, BLOCKING_THREADS_MAX));
     }
 }
