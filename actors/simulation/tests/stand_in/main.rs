@@ -11,6 +11,9 @@ mod fragile;
 #[allow(dead_code, reason = "the tests of the registry need more of it")]
 #[path = "../../../tests/registry/stage.rs"]
 mod stage;
+#[allow(dead_code, reason = "other tests of actors need more of it")]
+#[path = "../../../tests/story/mod.rs"]
+mod story;
 
 use std::cell::Cell;
 use std::rc::Rc;
