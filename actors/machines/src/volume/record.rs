@@ -244,6 +244,34 @@ pub enum VolumeChange {
     ForgetClaim(AllocationId),
     /// Remove the row of the volume.
     ForgetVolume,
+    /// Forget by force, in one write: the rows of these claims, and with `volume` the staging and the attachment, as that row says.
+    Force {
+        /// The claims.
+        claims: Vec<AllocationId>,
+        /// The row of the volume without them; `None` when only claims are forgotten.
+        volume: Option<VolumeRecord>,
+    },
+}
+
+impl VolumeImage {
+    /// Applies a write.
+    pub fn apply(&mut self, change: &VolumeChange) {
+        match change {
+            VolumeChange::KeepVolume(row) => self.volume = Some(row.clone()),
+            VolumeChange::ForgetVolume => self.volume = None,
+            VolumeChange::KeepClaim(row) => {
+                self.claims.retain(|claim| claim.allocation != row.allocation);
+                self.claims.push(row.clone());
+            }
+            VolumeChange::ForgetClaim(id) => self.claims.retain(|claim| claim.allocation != *id),
+            VolumeChange::Force { claims, volume } => {
+                self.claims.retain(|claim| !claims.contains(&claim.allocation));
+                if let Some(row) = volume {
+                    self.volume = Some(row.clone());
+                }
+            }
+        }
+    }
 }
 
 /// Everything that the ledger holds of one volume.

@@ -110,23 +110,24 @@ impl Volume {
             left.push(format!("publish of {} is {state}, at {path}", claim.record.allocation));
             forgotten.push(claim.record.allocation.clone());
         }
-        for id in forgotten {
-            self.claims.remove(&id);
-            effects.persist(VolumeChange::ForgetClaim(id));
-        }
-        if asked.allocation.is_none() {
-            left.extend(self.forget_shared(effects));
-        }
+        let shared = if asked.allocation.is_none() { self.forget_shared() } else { Vec::new() };
+        let row = (!shared.is_empty()).then(|| self.record.clone());
+        left.extend(shared);
         if left.is_empty() {
             return Err(ForceError::Nothing { volume });
         }
+        forgotten.iter().for_each(|id| {
+            self.claims.remove(id);
+        });
+        // One write: a part of it would have the rest undone under what was not confirmed down.
+        effects.persist(VolumeChange::Force { claims: forgotten, volume: row });
         let forced = Forced { volume, reason: asked.reason.clone(), at: moment.now, left };
         effects.publish(VolumeNews::Forced(forced.clone()));
         Ok(forced)
     }
 
     /// Forgets staging and attachment. What it gives are those that were not confirmed down.
-    fn forget_shared(&mut self, effects: &mut Effects<Self>) -> Vec<String> {
+    fn forget_shared(&mut self) -> Vec<String> {
         let mut left = Vec::new();
         if let Some(intent) = self.record.stage.intent() {
             let (state, path) = (self.record.stage.as_str(), intent.args.staging_path.display());
@@ -139,7 +140,6 @@ impl Volume {
         if !left.is_empty() {
             (self.record.stage, self.record.attach) = (Step::Down, Step::Down);
             self.is_stage_stale = false;
-            self.keep_volume(effects);
         }
         left
     }

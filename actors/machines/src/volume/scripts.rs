@@ -220,7 +220,7 @@ fn seen(text: &str) -> Result<Seen, Fault> {
 fn tell(effect: &Effect<Volume>, now: Timestamp) -> String {
     match effect {
         Effect::Persist(_, change) => {
-            LEDGER.with_borrow_mut(|ledger| apply(ledger, change));
+            LEDGER.with_borrow_mut(|ledger| ledger.apply(change));
             tell_change(change)
         }
         Effect::Reply(id, answer) => match tell_answer(answer) {
@@ -243,18 +243,6 @@ fn tell(effect: &Effect<Volume>, now: Timestamp) -> String {
     }
 }
 
-fn apply(ledger: &mut VolumeImage, change: &VolumeChange) {
-    match change {
-        VolumeChange::KeepVolume(row) => ledger.volume = Some(row.clone()),
-        VolumeChange::ForgetVolume => ledger.volume = None,
-        VolumeChange::KeepClaim(row) => {
-            ledger.claims.retain(|claim| claim.allocation != row.allocation);
-            ledger.claims.push(row.clone());
-        }
-        VolumeChange::ForgetClaim(id) => ledger.claims.retain(|claim| claim.allocation != *id),
-    }
-}
-
 fn tell_change(change: &VolumeChange) -> String {
     match change {
         VolumeChange::KeepVolume(row) => {
@@ -270,6 +258,11 @@ fn tell_change(change: &VolumeChange) -> String {
         }
         VolumeChange::ForgetClaim(id) => format!("ledger: {id} forgotten"),
         VolumeChange::ForgetVolume => "ledger: volume forgotten".to_owned(),
+        VolumeChange::Force { claims, volume } => {
+            let claims = claims.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            let shared = if volume.is_some() { ", and what they shared" } else { "" };
+            format!("ledger: forced [{claims}]{shared}")
+        }
     }
 }
 

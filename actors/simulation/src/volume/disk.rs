@@ -40,28 +40,25 @@ impl VolumeDisk {
     /// Settles so many of the waiting writes as one commit.
     pub(super) fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
         let Self { rows, had_claims, writes } = self;
-        writes.settle(count, outcome, |change| apply(rows, had_claims, change))
+        writes.settle(count, outcome, |change| apply(rows, had_claims, &change))
     }
 
     /// The host is gone, and so many of the waiting writes had reached the disk.
     pub(super) fn begin_run(&mut self, reached: usize) {
         let Self { rows, had_claims, writes } = self;
-        writes.begin_run(reached, |change| apply(rows, had_claims, change));
+        writes.begin_run(reached, |change| apply(rows, had_claims, &change));
     }
 }
 
-fn apply(rows: &mut VolumeImage, had_claims: &mut bool, change: VolumeChange) {
+fn apply(rows: &mut VolumeImage, had_claims: &mut bool, change: &VolumeChange) {
     match change {
-        VolumeChange::KeepVolume(row) => rows.volume = Some(row),
-        VolumeChange::ForgetVolume => (rows.volume, *had_claims) = (None, false),
-        VolumeChange::KeepClaim(row) => {
-            *had_claims = true;
-            rows.claims.retain(|claim| claim.allocation != row.allocation);
-            rows.claims.push(row);
-            rows.claims.sort_by(|one, two| one.allocation.cmp(&two.allocation));
-        }
-        VolumeChange::ForgetClaim(id) => rows.claims.retain(|claim| claim.allocation != id),
+        VolumeChange::ForgetVolume => *had_claims = false,
+        VolumeChange::KeepClaim(_) => *had_claims = true,
+        VolumeChange::KeepVolume(_) | VolumeChange::ForgetClaim(_) | VolumeChange::Force { .. } => {}
     }
+    rows.apply(change);
+    // Equal rows are one state.
+    rows.claims.sort_by(|one, two| one.allocation.cmp(&two.allocation));
 }
 
 impl Disk<Volume> for VolumeDisk {
