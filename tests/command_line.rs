@@ -234,6 +234,28 @@ fn who_asks_where_no_host_runs_is_told_so_log_05() {
 }
 
 #[test]
+fn a_host_is_asked_by_a_configuration_whose_programs_have_gone_meanwhile() {
+    let stage = Stage::new("");
+    let host = stage.run();
+    let lost = "[[allocation]]\nname = \"a\"\nplugin = \"zfs\"\ntype = \"node\"\ncommand = \"/nowhere/plugin\"\n\
+                [[driver]]\nname = \"exec\"\ncommand = \"/nowhere/driver\"\n";
+    stage.configure(lost);
+    let ask = |word: &str| {
+        let output = Command::new(CALLBOARD).args([word, "--config"]).arg(stage.config()).output();
+        output.expect("it runs")
+    };
+    for word in ["status", "health", "tree"] {
+        let output = ask(word);
+        assert!(output.status.success(), "{word}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    host.kill();
+    let refused = ask("run");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said.contains("/nowhere/plugin") && said.contains("/nowhere/driver"), "{said}");
+}
+
+#[test]
 fn a_plugin_that_ends_by_itself_is_started_again_and_given_up_when_it_does_so_too_often_log_05() {
     let restart = "[restart]\nattempts = 2\nwindow = \"1m\"\ndelay = \"10ms\"\n";
     let falling = allocation("a", "zfs", "node", &["--exit-after", "50ms", "--exit-code", "3"], "");

@@ -65,7 +65,7 @@ impl TargetArgs {
             return Ok(find_socket(data_dir)?);
         }
         let config = self.config.clone().expect("the parser sees to it that one of the three is given");
-        let config = Config::load(&config)?;
+        let config = Config::load_to_ask(&config)?;
         match config.admin_socket {
             Some(socket) => Ok(socket),
             None => Ok(find_socket(&config.data_dir)?),
@@ -89,7 +89,7 @@ impl TargetArgs {
             return Ok(Place::Socket(absolute(socket)?));
         }
         if let Some(config) = &self.config {
-            let config = Config::load(config)?;
+            let config = Config::load_to_ask(config)?;
             return Ok(Place::Directory(config.data_dir.clone(), Some(Box::new(config))));
         }
         let data_dir = self.data_dir.clone().expect("the parser sees to it that one of the three is given");

@@ -197,14 +197,7 @@ fn command(table: &Table<'_>, faults: &mut Faults) -> Option<(PathBuf, Vec<Strin
     let mut words = words.into_iter();
     let command = words.next();
     let all: Vec<_> = words.chain(arguments).filter_map(|found| argument(found, faults)).collect();
-    let command = command?;
-    match program::find(&command.value, std::env::var_os("PATH").as_deref()) {
-        Ok(program) => Some((program, all)),
-        Err(message) => {
-            faults.add(command.at, message);
-            None
-        }
-    }
+    Some((program::read(&command?, faults)?, all))
 }
 
 /// Reads the environment; a `CSI_ENDPOINT` in it has to be valid.

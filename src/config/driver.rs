@@ -113,13 +113,7 @@ fn program(
         }
         (None, Some(found)) => {
             let arguments = command.filter_map(|found| words::argument(found, faults)).collect();
-            match program::find(&found.value, std::env::var_os("PATH").as_deref()) {
-                Ok(path) => Some((DriverProgram::Command(path), arguments)),
-                Err(message) => {
-                    faults.add(found.at, message);
-                    None
-                }
-            }
+            Some((DriverProgram::Command(program::read(&found, faults)?), arguments))
         }
         (Some(found), None) => plugin_name(&found, surroundings, faults),
         (None, None) => {

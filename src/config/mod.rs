@@ -43,7 +43,9 @@ use callboard_actors::vocabulary::{DriverName, SocketPath};
 
 pub use callboard_actors::agent::{AllocationConfig, RestartPolicy};
 
+use self::read::Purpose;
 pub(crate) use allocation::PROCESS_PREFIX;
+
 pub use allocation::process_name;
 pub use config_places::ConfigPlaces;
 pub use failover::FailoverConfig;
@@ -161,17 +163,15 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Unreadable`] if there is no such file, and [`ConfigError::Problems`] with all problems in it.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
-        let file = std::fs::File::open(path).map_err(unreadable)?;
-        // A pipe or a device does not report its size, so the read itself has a limit.
-        let mut bytes = Vec::new();
-        file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > CONFIG_BYTES_MAX {
-            return Err(ConfigError::TooLong { path: path.to_owned() });
-        }
-        let text = String::from_utf8(bytes)
-            .map_err(|error| unreadable(io::Error::new(io::ErrorKind::InvalidData, error)))?;
-        Self::parse(path, &text)
+        Self::parse(path, &text_of(path)?)
+    }
+
+    /// Reads the configuration of a host that is asked: its programs may have gone meanwhile.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), but for programs.
+    pub(crate) fn load_to_ask(path: &Path) -> Result<Self, ConfigError> {
+        Self::read(path, &text_of(path)?, Purpose::Ask)
     }
 
     /// Parses and checks a configuration; `path` is for its problems.
@@ -179,7 +179,23 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Problems`] with all problems.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        read::config(text)
+        Self::read(path, text, Purpose::Start)
+    }
+
+    fn read(path: &Path, text: &str, purpose: Purpose) -> Result<Self, ConfigError> {
+        read::config(text, purpose)
             .map_err(|faults| ConfigError::Problems { path: path.to_owned(), problems: faults.placed(text) })
     }
+}
+
+fn text_of(path: &Path) -> Result<String, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    // A pipe or a device does not report its size, so the read itself has a limit.
+    let mut bytes = Vec::new();
+    file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > CONFIG_BYTES_MAX {
+        return Err(ConfigError::TooLong { path: path.to_owned() });
+    }
+    String::from_utf8(bytes).map_err(|error| unreadable(io::Error::new(io::ErrorKind::InvalidData, error)))
 }

@@ -80,11 +80,23 @@ fn listed(path: &std::path::Path, problems: &[Problem]) -> String {
 pub(super) struct Faults {
     problems: Vec<(usize, String)>,
     warnings: Vec<(usize, String)>,
+    /// Problems of a host that is to be started.
+    of_start: Vec<(usize, String)>,
 }
 
 impl Faults {
     pub(super) fn add(&mut self, offset: usize, message: impl Into<String>) {
         self.problems.push((offset, message.into()));
+    }
+
+    /// A problem only for a host that is to be started.
+    pub(super) fn keep_from_starting(&mut self, offset: usize, message: impl Into<String>) {
+        self.of_start.push((offset, message.into()));
+    }
+
+    /// A host is to be started.
+    pub(super) fn start(&mut self) {
+        self.problems.append(&mut self.of_start);
     }
 
     /// Something that is probably not meant, and keeps nothing from starting.

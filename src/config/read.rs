@@ -42,7 +42,16 @@ const ATTEMPTS_MAX: u32 = 10_000;
 /// The longest duration in a configuration.
 const SPAN_LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-pub(super) fn config(text: &str) -> Result<Config, Faults> {
+/// What a configuration is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To start its host.
+    Start,
+    /// To ask its host, whose programs may have gone meanwhile.
+    Ask,
+}
+
+pub(super) fn config(text: &str, purpose: Purpose) -> Result<Config, Faults> {
     let mut faults = Faults::default();
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -75,6 +84,9 @@ pub(super) fn config(text: &str) -> Result<Config, Faults> {
         data_dir: data_dir.unwrap_or_default(),
         warnings: Vec::new(),
     };
+    if purpose == Purpose::Start {
+        faults.start();
+    }
     if faults.is_empty() { Ok(Config { warnings: faults.warnings(text), ..config }) } else { Err(faults) }
 }
 
