@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use redb::{Database, StorageBackend};
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::{debug, warn};
 
 use super::cause::{Cause, attempt};
 use super::commit;
@@ -112,7 +112,7 @@ impl Store {
     ) -> Result<T, Cause> {
         if matches!(self.state, State::Failed) {
             self.state = State::Open(self.reopen()?);
-            info!(path = %self.source.path().display(), "opened the database again");
+            debug!(path = %self.source.path().display(), "opened the database again");
         }
         match &self.state {
             State::Open(database) => attempt(|| action(database)),
