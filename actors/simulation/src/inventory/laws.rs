@@ -25,6 +25,10 @@ pub struct InventoryLaws {
     offers: BTreeMap<PluginKey, Offer>,
     /// What was registered at the start, as the instances say.
     expected: BTreeSet<PluginKey>,
+    /// Whether the instances said that all of it is known. The first may be told then, in the middle of what one step hears.
+    is_settled: bool,
+    /// What this step hears of it after that.
+    expected_late: BTreeSet<PluginKey>,
     allocations: Awaited,
     /// Since when a plugin has been away, until it serves again.
     away: BTreeMap<PluginKey, Timestamp>,
@@ -47,6 +51,8 @@ impl InventoryLaws {
             has_told_first: false,
             offers: BTreeMap::new(),
             expected: BTreeSet::new(),
+            is_settled: false,
+            expected_late: BTreeSet::new(),
             away: BTreeMap::new(),
             withdrawn: BTreeMap::new(),
             verdict: Verdict::NONE,
@@ -59,9 +65,7 @@ impl InventoryLaws {
         for item in items {
             match item {
                 FeedItem::Snapshot { view, .. } => self.heard_all(moment, view, is_first_told),
-                FeedItem::Change { news: InstancesNews::Expected(plugins), .. } => {
-                    self.expected.extend(plugins.iter().cloned());
-                }
+                FeedItem::Change { news: InstancesNews::Expected(plugins), .. } => self.expect(plugins),
                 FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
                     self.allocations.heard(report);
                     self.heard_of(moment, report, is_first_told);
@@ -73,13 +77,19 @@ impl InventoryLaws {
                     self.allocations.heard(report);
                     self.away.entry(report.plugin.clone()).or_insert(moment.now);
                 }
-                FeedItem::Change { news: InstancesNews::Settled, .. } | FeedItem::Lagged { .. } => {}
+                FeedItem::Change { news: InstancesNews::Settled, .. } => self.is_settled = true,
+                FeedItem::Lagged { .. } => {}
             }
         }
     }
 
+    fn expect(&mut self, plugins: &[PluginKey]) {
+        let expected = if self.is_settled { &mut self.expected_late } else { &mut self.expected };
+        expected.extend(plugins.iter().cloned());
+    }
+
     fn heard_all(&mut self, moment: Moment, view: &InstancesView, is_first_told: bool) {
-        self.expected.extend(view.expected.iter().cloned());
+        self.expect(&view.expected);
         let is_missing = |plugin: &&PluginKey| {
             plugin.plugin_type.is_csi() && view.reports.iter().all(|report| report.plugin != **plugin)
         };
@@ -88,6 +98,7 @@ impl InventoryLaws {
         }
         self.allocations.heard_all(view);
         view.reports.iter().for_each(|report| self.heard_of(moment, report, is_first_told));
+        self.is_settled |= view.settled;
     }
 
     /// Who is away is back when it serves; before the first fingerprints, when anything is said of it.
@@ -269,6 +280,7 @@ impl Witness<Inventory> for InventoryLaws {
                 Effect::Persist(_, never) => match *never {},
             }
         }
+        self.expected.append(&mut self.expected_late);
         for (plugin, is_last) in std::mem::take(&mut self.withdrawn) {
             if is_last && self.offers.contains_key(&plugin) {
                 self.verdict.violation(Law::Hlt8, || format!("{plugin} is withdrawn, and still offered"));
