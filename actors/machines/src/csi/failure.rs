@@ -75,7 +75,7 @@ impl FailedCall {
         }
     }
 
-    /// Whether the same call may succeed after a pause, without anything that somebody has to do first.
+    /// Whether the same call may succeed after a pause, with nothing to be done first.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.outcome().reaction.is_retry()

@@ -44,7 +44,7 @@ pub enum Reaction {
 }
 
 impl Reaction {
-    /// Whether the same call may succeed after a pause, without anything that somebody has to do first.
+    /// Whether the same call may succeed after a pause, with nothing to be done first.
     #[must_use]
     pub const fn is_retry(self) -> bool {
         matches!(self, Self::Retry | Self::NewLease | Self::RestartList)

@@ -67,7 +67,7 @@ impl AccessMode {
         self.is_multi_node() || matches!(self, Self::SingleNodeMultiWriter)
     }
 
-    /// Whether nobody writes.
+    /// Whether it permits reading only.
     #[must_use]
     pub const fn is_read_only(self) -> bool {
         matches!(self, Self::SingleNodeReaderOnly | Self::MultiNodeReaderOnly)

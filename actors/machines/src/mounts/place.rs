@@ -139,7 +139,7 @@ pub enum PlaceError {
         owner: u32,
     },
     /// It holds files, which are never removed (V6).
-    #[error("{path} holds files, which may be somebody's data and stay; look at them and remove it", path = path.display())]
+    #[error("{path} holds files, which may be user data and are not removed; check them and remove the directory", path = path.display())]
     NotEmpty {
         /// The directory or file.
         path: PathBuf,

@@ -108,7 +108,7 @@ impl Volume {
         self.releases.len() + self.claims.values().map(|claim| claim.waiters.len()).sum::<usize>()
     }
 
-    /// Answers whoever claimed what is proven.
+    /// Answers the callers whose claims are proven.
     pub(super) fn answer_claims(&mut self, effects: &mut Effects<Self>) {
         let mut answers = Vec::new();
         for claim in self.claims.values_mut().filter(|claim| claim.is_proven && !claim.is_released()) {

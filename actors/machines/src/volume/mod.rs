@@ -22,16 +22,16 @@
 //! Invariants:
 //!
 //! - V1, V5: a claim, and the intent of each step with its exact arguments, are on disk before the call; what a call brought is on disk
-//!   before anybody hears of it. An unknown outcome needs no write: an intent on disk means unknown after a restart.
+//!   before anyone is answered. An unknown outcome needs no write: an intent on disk means unknown after a restart.
 //! - V3, C079, C121 to C132: `targets > 0` implies staged implies attached, as far as the plugin has these steps; undoing goes in
 //!   reverse, each step only after the one before is confirmed down. What may be set up with other arguments is undone first (C138).
 //! - V4: an unclear outcome leaves a step unknown. Unknown is as good as up for undoing and as good as down for setting up. A refusal
 //!   after an unclear try proves nothing about that try.
 //! - V7: what is handed out was just seen in the kernel's mount table, and is what was recorded. What is gone, replaced or dead is undone and
-//!   set up again; what cannot be looked at is not handed out, and not undone under whoever uses it.
+//!   set up again; what cannot be looked at is not handed out, and not undone under its users.
 //! - V8: a held claim is undone only when a caller has observed the end of its processes, when the host says after a restart that it does
 //!   not live, when it could not be set up, or when the kernel says that nothing of it is left.
-//! - V9: undoing is never given up; what is refused for good waits until the plugin changes or somebody asks again, or until it is
+//! - V9: undoing is never given up; what is refused for good waits until the plugin changes or a caller asks again, or until it is
 //!   forced, which is audited.
 //! - V12: claims share a volume only with the same capability, and as far as its access mode permits.
 //! - V14: claims of an earlier run are neither set up nor undone before they are confirmed.

@@ -179,7 +179,7 @@ impl Volume {
         }
     }
 
-    /// What the claims share is undone before it is set up with other arguments, unless somebody uses it (V3, C138).
+    /// What the claims share is undone before it is set up with other arguments, unless it is in use (V3, C138).
     fn undo_first<T>(&self) -> Need<T> {
         match self.down_move() {
             Some(undo) if self.are_unpublished() => Need::Move(undo),

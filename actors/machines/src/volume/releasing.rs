@@ -19,7 +19,7 @@ impl Volume {
     ) {
         let was_held = self.claims.contains_key(&asked.allocation);
         self.let_go(&asked.allocation, effects);
-        // Whoever asks again wants another try of what is held up (C017).
+        // A caller that asks again wants another try of what is held (C017).
         for tries in [&mut self.attach_tries, &mut self.stage_tries] {
             tries.is_held = false;
         }
@@ -52,7 +52,7 @@ impl Volume {
         }
     }
 
-    /// Answers whoever waits for a release that is confirmed.
+    /// Answers the callers whose releases are confirmed.
     pub(super) fn answer_releases(&mut self, effects: &mut Effects<Self>) {
         let (is_down, claims) = (self.is_down(), &self.claims);
         let is_over = |waiter: &ReleaseWaiter| {

@@ -256,7 +256,7 @@ impl Volume {
                 claim.record.publish = Step::Unknown(Towards::Up, intent.clone());
                 claim.is_stale = true;
             }
-            // Whoever uses it is not disturbed: it stays, and whoever asks hears that it is not proven.
+            // Its users are not disturbed: it stays, and callers get the error that it is not proven.
             Err(reason) => {
                 let path = claim.record.target_path.clone();
                 claim.tries.hold(&reason);

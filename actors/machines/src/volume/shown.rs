@@ -57,7 +57,7 @@ impl Volume {
         let what = describe(next);
         match tries.and_then(|tries| Some((tries, tries.error.as_deref()?))) {
             Some((tries, error)) if tries.is_held => {
-                format!("{what} is held until the plugin changes or somebody asks again; {error}")
+                format!("{what} is held until the plugin changes or a caller asks again; {error}")
             }
             Some((_, error)) => format!("{what} is tried again; {error}"),
             None => format!("{what} waits for a healthy instance of the plugin"),

@@ -121,7 +121,7 @@ pub(super) struct Tries {
     backoff: BackoffState,
     pub(super) count: u32,
     pub(super) until: Option<Timestamp>,
-    /// It is not tried again before the plugin changes, or somebody asks for it (C017).
+    /// It is not tried again before the plugin changes or a caller asks for it (C017).
     pub(super) is_held: bool,
     pub(super) error: Option<Arc<str>>,
     /// How often in a row it was undone only to be set up again.
@@ -186,7 +186,7 @@ impl Tries {
 pub(super) struct Claim {
     pub(super) record: ClaimRecord,
     pub(super) is_provisional: bool,
-    /// Whether the kernel proved its mount in this life of the machine, and nobody has asked since.
+    /// Whether the kernel proved its mount since the machine was built, and since the last request.
     pub(super) is_proven: bool,
     /// What is published is not what it should be: it is undone before it is published again.
     pub(super) is_stale: bool,

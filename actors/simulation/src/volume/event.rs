@@ -11,11 +11,11 @@ use super::super::writes::Outcome;
 pub struct VolumeBounds {
     /// How many allocations there are.
     pub allocations: u8,
-    /// How often somebody claims the volume.
+    /// How often the volume is claimed.
     pub claims: u8,
-    /// How often somebody releases it.
+    /// How often it is released.
     pub releases: u8,
-    /// How often somebody forces what is released.
+    /// How often a release is forced.
     pub forces: u8,
     /// How many calls are refused or come back unclear.
     pub faults: u8,
@@ -117,7 +117,7 @@ pub enum VolumeEvent {
     Force,
     /// The call in flight comes back.
     Answer(Answered),
-    /// Somebody unmounts what is mounted at this place.
+    /// What is mounted at this place is unmounted from outside.
     PullAway(usize),
     /// Looks at what is mounted at this place hang.
     Hang(usize),

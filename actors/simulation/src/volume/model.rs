@@ -36,7 +36,7 @@ type Owner = StandIn<Volume, VolumeDisk, VolumeLaws>;
 /// How long a caller waits.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// What somebody has asked.
+/// What a caller has asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Asked {
     /// The allocation, its round, and until when it waits.
@@ -79,13 +79,13 @@ pub(super) struct VolumeModel {
     pub(super) users: BTreeMap<u8, User>,
     unanswered: BTreeMap<u64, Asked>,
     askers: u64,
-    /// Claims of an earlier run of which nobody has said anything yet.
+    /// Claims of an earlier run that are neither confirmed nor released yet.
     unconfirmed: BTreeSet<AllocationId>,
-    /// Whether somebody has claimed the volume in this run.
+    /// Whether the volume was claimed in this run.
     has_claimed: bool,
     /// The audits that were published, and the forced releases that were answered.
     audits: (u32, u32),
-    /// Whether somebody asked for force, so that something may be left.
+    /// Whether a release was forced, so that something may be left.
     is_forced: bool,
     run: u64,
     boot: u64,

@@ -120,7 +120,7 @@ impl Node {
         }
     }
 
-    /// Whether the last look found what is to be there; `None` if nobody has looked in this run.
+    /// Whether the last look found what is to be there; `None` before the first look of this run.
     pub(super) fn seen(&self, path: &Path) -> Option<bool> {
         self.seen.get(path).copied()
     }
@@ -184,7 +184,7 @@ impl Node {
         Some((number, outcome))
     }
 
-    /// Nobody waits for the call in flight any more. It takes its effect or not.
+    /// The caller of the call in flight is gone. The call takes effect or not.
     pub(super) fn cut(&mut self, takes_effect: bool) {
         let Some(InFlight { call, .. }) = self.in_flight.take() else { return };
         if let Some((step, is_up)) = step_of(&call).filter(|_| takes_effect) {
@@ -211,7 +211,7 @@ impl Node {
         self.mounts.keys()
     }
 
-    /// Somebody unmounts this one.
+    /// It is unmounted from outside.
     pub(super) fn pull_away(&mut self, place: usize) {
         if let Some(path) = self.mounts.keys().nth(place).cloned() {
             self.mounts.remove(&path);

@@ -58,7 +58,7 @@ impl VolumeModel {
                 }
             }
             Left::Call { number, call, .. } => self.called(now, number, call),
-            // Whoever still waits is told by the shell that it is over.
+            // The shell answers the callers that still wait.
             Left::Ended(_) => self.unanswered.clear(),
             Left::News(_, VolumeNews::Changed(_)) | Left::Snapshot(..) => {}
         }
@@ -111,7 +111,7 @@ impl VolumeModel {
         if !is_sure {
             // Whose time is over hears of an error, whatever comes later.
             let law = if now >= until { Law::V15 } else { Law::V7 };
-            self.violation(law, || format!("a{number} is handed what nobody has seen there"));
+            self.violation(law, || format!("a{number} is handed what was not seen there"));
         } else if !is_durable {
             self.violation(Law::Shell1, || format!("a{number} is handed what is not on disk"));
         }
@@ -251,7 +251,7 @@ impl VolumeModel {
             }
         };
         if is_left_alone {
-            self.violation(Law::V14, || format!("{call:?} is made, and nobody has confirmed the claim"));
+            self.violation(Law::V14, || format!("{call:?} is made, and the claim is not confirmed"));
         }
     }
 

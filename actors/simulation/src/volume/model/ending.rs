@@ -53,17 +53,17 @@ impl VolumeModel {
             is_target && !is_claimed(path) || !is_target && is_unclaimed
         });
         if let Some(left) = left.filter(|_| !self.is_forced) {
-            return Err((Law::V5, format!("nobody claims it, and {} is mounted", left.display())));
+            return Err((Law::V5, format!("it has no claim, and {} is mounted", left.display())));
         }
         let step = self.node.maybe_up().find(|step| match step {
             StepOf::Publish(path) => !is_claimed(path),
             StepOf::Attach | StepOf::Stage(_) => is_unclaimed,
         });
         if let Some(step) = step.filter(|_| !self.is_forced) {
-            return Err((Law::V9, format!("nobody claims it, and {step:?} may be up")));
+            return Err((Law::V9, format!("it has no claim, and {step:?} may be up")));
         }
         if is_unclaimed && *self.owner.books.rows() != VolumeImage::default() {
-            return Err((Law::V9, "nobody claims it, and rows are left in the ledger".to_owned()));
+            return Err((Law::V9, "it has no claim, and rows are left in the ledger".to_owned()));
         }
         Ok(())
     }
