@@ -5,14 +5,14 @@
 //! A message is refused when it cannot be one of our types: a required part is missing, a number is negative, a value of an enum is
 //! unknown. Sizes and formats are checked later, by [`Request::check`] and [`Request::check_answer`].
 
-mod controller;
-mod groups;
-mod listing;
-mod metadata;
-mod node;
-mod parts;
-mod snapshots;
+mod field;
 
+mod messages;
+mod parts;
+
+use callboard_proto::csi::v1 as wire;
+
+use self::field::{At, Field};
 use super::Request;
 use crate::rpc::Fault;
 
@@ -42,21 +42,59 @@ pub trait WireRequest: Request + Sized {
     fn answer_from_wire(message: Self::AnswerMessage) -> Result<Self::Answer, Fault>;
 }
 
-/// Implements [`WireRequest`] for requests whose answer is empty.
-macro_rules! empty_answer {
-    ($message:ty) => {
-        type AnswerMessage = $message;
+/// The requests, each with the message of its answer.
+macro_rules! requests {
+    ($($request:ident -> $answer:ident,)*) => {$(
+        impl WireRequest for crate::csi::$request {
+            type Message = wire::$request;
+            type AnswerMessage = wire::$answer;
 
-        fn answer_to_wire((): &()) -> Self::AnswerMessage {
-            Self::AnswerMessage {}
-        }
+            fn to_wire(&self) -> Self::Message {
+                self.put()
+            }
 
-        fn answer_from_wire(_: Self::AnswerMessage) -> Result<(), Fault> {
-            Ok(())
+            fn from_wire(message: Self::Message) -> Result<Self, Fault> {
+                Field::take(message, At { rule: "C011", field: stringify!($request) })
+            }
+
+            fn answer_to_wire(answer: &Self::Answer) -> Self::AnswerMessage {
+                answer.put()
+            }
+
+            fn answer_from_wire(message: Self::AnswerMessage) -> Result<Self::Answer, Fault> {
+                Field::take(message, At { rule: "C011", field: stringify!($answer) })
+            }
         }
-    };
+    )*};
 }
-use empty_answer;
+
+requests! {
+    CreateVolumeRequest -> CreateVolumeResponse,
+    DeleteVolumeRequest -> DeleteVolumeResponse,
+    ControllerPublishVolumeRequest -> ControllerPublishVolumeResponse,
+    ControllerUnpublishVolumeRequest -> ControllerUnpublishVolumeResponse,
+    ValidateVolumeCapabilitiesRequest -> ValidateVolumeCapabilitiesResponse,
+    ListVolumesRequest -> ListVolumesResponse,
+    GetCapacityRequest -> GetCapacityResponse,
+    CreateSnapshotRequest -> CreateSnapshotResponse,
+    DeleteSnapshotRequest -> DeleteSnapshotResponse,
+    ListSnapshotsRequest -> ListSnapshotsResponse,
+    GetSnapshotRequest -> GetSnapshotResponse,
+    ControllerExpandVolumeRequest -> ControllerExpandVolumeResponse,
+    ControllerGetVolumeRequest -> ControllerGetVolumeResponse,
+    ControllerModifyVolumeRequest -> ControllerModifyVolumeResponse,
+    CreateVolumeGroupSnapshotRequest -> CreateVolumeGroupSnapshotResponse,
+    DeleteVolumeGroupSnapshotRequest -> DeleteVolumeGroupSnapshotResponse,
+    GetVolumeGroupSnapshotRequest -> GetVolumeGroupSnapshotResponse,
+    GetMetadataAllocatedRequest -> GetMetadataAllocatedResponse,
+    GetMetadataDeltaRequest -> GetMetadataDeltaResponse,
+    NodeStageVolumeRequest -> NodeStageVolumeResponse,
+    NodeUnstageVolumeRequest -> NodeUnstageVolumeResponse,
+    NodePublishVolumeRequest -> NodePublishVolumeResponse,
+    NodeUnpublishVolumeRequest -> NodeUnpublishVolumeResponse,
+    NodeGetVolumeStatsRequest -> NodeGetVolumeStatsResponse,
+    NodeExpandVolumeRequest -> NodeExpandVolumeResponse,
+}
 
 #[cfg(test)]
 mod tests;
