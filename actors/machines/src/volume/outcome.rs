@@ -12,22 +12,25 @@ use crate::vocabulary::{ControllerCapability, CsiFingerprint, Generation, NodeCa
 ///
 /// A call to the node service is framed by what CSI leaves to the orchestrator: before it the directories are made (C125, C136), after
 /// it the kernel is looked at, and what is confirmed down leaves no directory of ours (V6).
+///
+/// A CSI call is for one generation of the plugin: the present one when the machine decided to make it. If that one is retired before
+/// the call has left, it is [not made](Known::NotMade): another generation may be able to do less (V16).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum VolumeCall {
     /// Read the present [`Route`].
     ReadRoute,
     /// `ControllerPublishVolume`.
-    Attach(Arc<VolumeSpec>, AttachArgs),
+    Attach(Arc<VolumeSpec>, Generation, AttachArgs),
     /// `ControllerUnpublishVolume`.
-    Detach(Arc<VolumeSpec>, AttachArgs),
+    Detach(Arc<VolumeSpec>, Generation, AttachArgs),
     /// `NodeStageVolume`.
-    Stage(Arc<VolumeSpec>, StageArgs),
+    Stage(Arc<VolumeSpec>, Generation, StageArgs),
     /// `NodeUnstageVolume`.
-    Unstage(Arc<VolumeSpec>, StageArgs),
+    Unstage(Arc<VolumeSpec>, Generation, StageArgs),
     /// `NodePublishVolume`.
-    Publish(Arc<VolumeSpec>, PublishArgs),
+    Publish(Arc<VolumeSpec>, Generation, PublishArgs),
     /// `NodeUnpublishVolume`.
-    Unpublish(Arc<VolumeSpec>, PublishArgs),
+    Unpublish(Arc<VolumeSpec>, Generation, PublishArgs),
     /// Look at the kernel's mount table, and touch what is mounted, within a time limit (V7).
     Look {
         /// The path.
@@ -47,6 +50,20 @@ impl VolumeCall {
             Self::Unstage(..) => Some(Call::NodeUnstageVolume),
             Self::Publish(..) => Some(Call::NodePublishVolume),
             Self::Unpublish(..) => Some(Call::NodeUnpublishVolume),
+        }
+    }
+
+    /// The generation that its CSI call is for, if it makes one.
+    #[must_use]
+    pub const fn generation(&self) -> Option<Generation> {
+        match self {
+            Self::ReadRoute | Self::Look { .. } => None,
+            Self::Attach(_, generation, _)
+            | Self::Detach(_, generation, _)
+            | Self::Stage(_, generation, _)
+            | Self::Unstage(_, generation, _)
+            | Self::Publish(_, generation, _)
+            | Self::Unpublish(_, generation, _) => Some(*generation),
         }
     }
 }

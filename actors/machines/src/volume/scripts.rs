@@ -270,18 +270,20 @@ fn tell_call(call: &VolumeCall) -> String {
     let name = call.csi().map_or("", |call| call.as_str());
     match call {
         VolumeCall::ReadRoute => "read route".to_owned(),
-        VolumeCall::Attach(_, args) | VolumeCall::Detach(_, args) => format!("{name} node={}", args.node_id),
-        VolumeCall::Stage(_, args) => {
+        VolumeCall::Attach(_, _, args) | VolumeCall::Detach(_, _, args) => {
+            format!("{name} node={}", args.node_id)
+        }
+        VolumeCall::Stage(_, _, args) => {
             let (path, fs) = (args.staging_path.display(), fs(&args.capability));
             format!("{name} {path} as {fs} with {:?}", args.publish_context)
         }
-        VolumeCall::Unstage(_, args) => format!("{name} {}", args.staging_path.display()),
-        VolumeCall::Publish(_, args) => {
+        VolumeCall::Unstage(_, _, args) => format!("{name} {}", args.staging_path.display()),
+        VolumeCall::Publish(_, _, args) => {
             let from = if args.staging_path.is_some() { "staged" } else { "unstaged" };
             let mode = if args.usage.read_only { " read-only" } else { "" };
             format!("{name} {}{mode}, {from}, with {:?}", args.target_path.display(), args.publish_context)
         }
-        VolumeCall::Unpublish(_, args) => format!("{name} {}", args.target_path.display()),
+        VolumeCall::Unpublish(_, _, args) => format!("{name} {}", args.target_path.display()),
         VolumeCall::Look { path } => format!("look at {}", path.display()),
     }
 }

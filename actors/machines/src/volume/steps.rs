@@ -18,8 +18,8 @@ impl Volume {
             Move::Attach => self.begin_attach(generation, effects),
             Move::Stage => self.begin_stage(generation, effects),
             Move::Publish(id) => self.begin_publish(id, generation, effects),
-            Move::Detach | Move::Unstage => self.begin_undo(&what, effects),
-            Move::Unpublish(id) => self.begin_unpublish(id, effects),
+            Move::Detach | Move::Unstage => self.begin_undo(&what, generation, effects),
+            Move::Unpublish(id) => self.begin_unpublish(id, generation, effects),
             Move::LookAtStage => {
                 let path = self.record.stage.intent().map(|intent| intent.args.staging_path.clone());
                 path.map(|path| (VolumeCall::Look { path }, false))
@@ -74,7 +74,7 @@ impl Volume {
         };
         self.record.attach = Step::GoingUp(intent.clone());
         self.keep_volume(effects);
-        Some((VolumeCall::Attach(self.record.spec.clone(), intent.args), was_unknown))
+        Some((VolumeCall::Attach(self.record.spec.clone(), generation, intent.args), was_unknown))
     }
 
     fn begin_stage(&mut self, generation: Generation, effects: &mut Effects<Self>) -> Option<Begun> {
@@ -91,7 +91,7 @@ impl Volume {
         };
         self.record.stage = Step::GoingUp(intent.clone());
         self.keep_volume(effects);
-        Some((VolumeCall::Stage(self.record.spec.clone(), intent.args), was_unknown))
+        Some((VolumeCall::Stage(self.record.spec.clone(), generation, intent.args), was_unknown))
     }
 
     fn begin_publish(
@@ -108,25 +108,35 @@ impl Volume {
             (None, Need::Move(_) | Need::Waits(_)) => return None,
         };
         self.go(id, Step::GoingUp(intent.clone()), effects);
-        Some((VolumeCall::Publish(self.record.spec.clone(), intent.args), was_unknown))
+        Some((VolumeCall::Publish(self.record.spec.clone(), generation, intent.args), was_unknown))
     }
 
-    fn begin_unpublish(&mut self, id: &AllocationId, effects: &mut Effects<Self>) -> Option<Begun> {
+    fn begin_unpublish(
+        &mut self,
+        id: &AllocationId,
+        generation: Generation,
+        effects: &mut Effects<Self>,
+    ) -> Option<Begun> {
         let intent = self.claims.get(id)?.record.publish.intent()?.clone();
         self.go(id, Step::GoingDown(intent.clone()), effects);
-        Some((VolumeCall::Unpublish(self.record.spec.clone(), intent.args), true))
+        Some((VolumeCall::Unpublish(self.record.spec.clone(), generation, intent.args), true))
     }
 
-    fn begin_undo(&mut self, what: &Move, effects: &mut Effects<Self>) -> Option<Begun> {
+    fn begin_undo(
+        &mut self,
+        what: &Move,
+        generation: Generation,
+        effects: &mut Effects<Self>,
+    ) -> Option<Begun> {
         let spec = self.record.spec.clone();
         let call = if *what == Move::Unstage {
             let intent = self.record.stage.intent()?.clone();
             self.record.stage = Step::GoingDown(intent.clone());
-            VolumeCall::Unstage(spec, intent.args)
+            VolumeCall::Unstage(spec, generation, intent.args)
         } else {
             let intent = self.record.attach.intent()?.clone();
             self.record.attach = Step::GoingDown(intent.clone());
-            VolumeCall::Detach(spec, intent.args)
+            VolumeCall::Detach(spec, generation, intent.args)
         };
         self.keep_volume(effects);
         Some((call, true))

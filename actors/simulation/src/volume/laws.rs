@@ -28,10 +28,13 @@ impl VolumeLaws {
         let stages = self.route.node.as_ref().is_some_and(|node| node.stages);
         let attaches = self.route.controller.as_ref().is_some_and(|controller| controller.attaches);
         let wrong = match call {
+            _ if call.generation().map(|made_for| made_for.get()) != Some(generation) => {
+                Some("the call is made for another one")
+            }
             _ if half.map(|half| half.get()) != Some(generation) => Some("another generation serves"),
             VolumeCall::Stage(..) if !stages => Some("the plugin does not stage"),
             VolumeCall::Attach(..) if !attaches => Some("the plugin does not attach"),
-            VolumeCall::Publish(_, args) if args.staging_path.is_some() != stages => {
+            VolumeCall::Publish(_, _, args) if args.staging_path.is_some() != stages => {
                 Some("its staging path is not what the plugin expects")
             }
             _ => None,

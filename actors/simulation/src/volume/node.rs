@@ -68,10 +68,10 @@ pub(super) fn step_of(call: &VolumeCall) -> Option<(StepOf, bool)> {
         VolumeCall::ReadRoute | VolumeCall::Look { .. } => return None,
         VolumeCall::Attach(..) => (StepOf::Attach, true),
         VolumeCall::Detach(..) => (StepOf::Attach, false),
-        VolumeCall::Stage(_, args) => (StepOf::Stage(args.staging_path.clone()), true),
-        VolumeCall::Unstage(_, args) => (StepOf::Stage(args.staging_path.clone()), false),
-        VolumeCall::Publish(_, args) => (StepOf::Publish(args.target_path.clone()), true),
-        VolumeCall::Unpublish(_, args) => (StepOf::Publish(args.target_path.clone()), false),
+        VolumeCall::Stage(_, _, args) => (StepOf::Stage(args.staging_path.clone()), true),
+        VolumeCall::Unstage(_, _, args) => (StepOf::Stage(args.staging_path.clone()), false),
+        VolumeCall::Publish(_, _, args) => (StepOf::Publish(args.target_path.clone()), true),
+        VolumeCall::Unpublish(_, _, args) => (StepOf::Publish(args.target_path.clone()), false),
     })
 }
 
@@ -126,6 +126,18 @@ impl Node {
     }
 
     // === Calls ===
+
+    /// A call for a generation that is retired is not made: there is no lease of it any more.
+    pub(super) fn refuse_retired(&self, call: &VolumeCall) -> Option<VolumeOutcome> {
+        let (step, _) = step_of(call)?;
+        let generation = call.generation().filter(|generation| generation.get() != self.generation)?;
+        let reason = format!("generation {generation} is retired");
+        let failure = Failure { known: Known::NotMade, reason: reason.clone() };
+        Some(match step {
+            StepOf::Attach => VolumeOutcome::Controller(Err(failure)),
+            StepOf::Stage(_) | StepOf::Publish(_) => VolumeOutcome::Node(Err(failure), Seen::Unclear(reason)),
+        })
+    }
 
     /// A call arrives.
     pub(super) fn called(&mut self, number: u64, call: VolumeCall) {

@@ -134,11 +134,14 @@ impl VolumeModel {
                 let recorded = self.recorded(path);
                 VolumeOutcome::Looked(self.node.look(path, recorded.as_ref()))
             }
-            _ => {
-                self.check_call(&call);
-                self.node.called(number, call);
-                return;
-            }
+            _ => match self.node.refuse_retired(&call) {
+                Some(refused) => refused,
+                None => {
+                    self.check_call(&call);
+                    self.node.called(number, call);
+                    return;
+                }
+            },
         };
         self.owner.returned(Self::moment(now), number, Ok(outcome));
     }
@@ -187,19 +190,19 @@ impl VolumeModel {
         let rows = self.owner.books.rows();
         let volume = rows.volume.as_ref();
         match call {
-            VolumeCall::Attach(_, args) => matches!(
+            VolumeCall::Attach(_, _, args) => matches!(
                 volume.map(|row| &row.attach), Some(Step::GoingUp(intent)) if intent.args == *args),
-            VolumeCall::Detach(_, args) => matches!(
+            VolumeCall::Detach(_, _, args) => matches!(
                 volume.map(|row| &row.attach), Some(Step::GoingDown(intent)) if intent.args == *args),
-            VolumeCall::Stage(_, args) => matches!(
+            VolumeCall::Stage(_, _, args) => matches!(
                 volume.map(|row| &row.stage), Some(Step::GoingUp(intent)) if intent.args == *args),
-            VolumeCall::Unstage(_, args) => matches!(
+            VolumeCall::Unstage(_, _, args) => matches!(
                 volume.map(|row| &row.stage), Some(Step::GoingDown(intent)) if intent.args == *args),
-            VolumeCall::Publish(_, args) => rows
+            VolumeCall::Publish(_, _, args) => rows
                 .claims
                 .iter()
                 .any(|row| matches!(&row.publish, Step::GoingUp(intent) if intent.args == *args)),
-            VolumeCall::Unpublish(_, args) => rows
+            VolumeCall::Unpublish(_, _, args) => rows
                 .claims
                 .iter()
                 .any(|row| matches!(&row.publish, Step::GoingDown(intent) if intent.args == *args)),
