@@ -138,7 +138,7 @@ pub(crate) struct PortsStore(Ledger);
 
 impl PortsStore {
     pub(crate) fn new(database: &Database) -> Self {
-        Self(database.ledger(Owner("ports")))
+        Self(database.ledger(Owner::new("ports")))
     }
 }
 

@@ -19,7 +19,7 @@ use super::row::{CourseRow, LogRow};
 use super::state::{Course, RunState, Tasks};
 
 /// The owner of these writes.
-const OWNER: Owner = Owner("tasks");
+const OWNER: Owner = Owner::new("tasks");
 
 /// The store of tasks.
 #[derive(Debug, Clone)]

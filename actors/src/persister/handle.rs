@@ -11,8 +11,9 @@ use super::cause::text_of;
 use super::errors::{CloseError, LoadError, OpenError};
 use super::health::Disk;
 use super::inbox::Inbox;
-use super::messages::{Loaded, OpenLedger, Write};
+use super::messages::{Loaded, OpenLedger, Owner, Write};
 use super::open::{self, Options};
+use super::queue::LedgerId;
 use super::record::Record;
 use super::store::Store;
 use crate::vocabulary::RunNumber;
@@ -56,8 +57,13 @@ impl Persister {
     }
 
     /// Sets the recipient of an owner's write results.
-    pub fn open_ledger(&self, open: OpenLedger) {
-        self.inbox.open_ledger(open);
+    pub fn open_ledger(&self, open: OpenLedger) -> LedgerId {
+        self.inbox.open_ledger(open)
+    }
+
+    /// Frees the ledger of an owner that has ended, if it was not opened again since. What the owner has handed over is still committed.
+    pub fn close_ledger(&self, owner: Owner, id: LedgerId) {
+        self.inbox.close_ledger(owner, id);
     }
 
     /// Hands over a write. The owner's ledger is notified of the outcome.
@@ -75,7 +81,18 @@ impl Persister {
     pub fn load<R: Record + Send + 'static>(
         &self,
     ) -> impl Future<Output = Result<Loaded<R>, LoadError>> + use<R> + 'static {
-        let answer = self.ask(Store::load::<R>);
+        self.load_below(Vec::new())
+    }
+
+    /// Like [`load`](Self::load), for the records whose keys begin with these bytes. The others are not read, however many they are.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    pub fn load_below<R: Record + Send + 'static>(
+        &self,
+        prefix: Vec<u8>,
+    ) -> impl Future<Output = Result<Loaded<R>, LoadError>> + use<R> + 'static {
+        let answer = self.ask(move |store| store.load_below::<R>(&prefix));
         let path = self.path.to_path_buf();
         async move { answer.await.unwrap_or(Err(LoadError::Closed { path, table: R::TABLE.0 })) }
     }

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use actix::Recipient;
 
 use super::errors::WriteError;
-use super::messages::{OpenLedger, Settled, Write};
+use super::messages::{OpenLedger, Owner, Settled, Write};
 use super::operations::Operations;
 use super::pacing::is_crowd;
-use super::queue::{Batch, Next, Progress, Queue};
+use super::queue::{Batch, LedgerId, Next, Progress, Queue};
 use super::shared_queue::{Pushed, SharedQueue};
 use super::worker::Job;
 
@@ -103,8 +103,13 @@ impl Inbox {
     }
 
     /// Sets the recipient of an owner's write results.
-    pub(super) fn open_ledger(&self, open: OpenLedger) {
-        self.queue.with(|queue| queue.open_ledger(open.owner, open.settled));
+    pub(super) fn open_ledger(&self, open: OpenLedger) -> LedgerId {
+        self.queue.with(|queue| queue.open_ledger(open.owner, open.settled))
+    }
+
+    /// The owner has ended; what it has handed over is still committed.
+    pub(super) fn close_ledger(&self, owner: Owner, id: LedgerId) {
+        self.queue.with(|queue| queue.close_ledger(owner, id));
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -188,12 +193,12 @@ impl std::fmt::Debug for Inbox {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::{Operation, Owner, Table};
+    use super::super::messages::{Operation, Table};
     use super::*;
 
     fn write(sequence: u64) -> Write {
         let operations = vec![Operation::Delete { table: Table("t"), key: vec![7] }];
-        Write { owner: Owner("registry"), epoch: 1, sequence, operations }
+        Write { owner: Owner::new("registry"), epoch: 1, sequence, operations }
     }
 
     fn empty() -> Inbox {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+use redb::{Database, ReadableDatabase, ReadableTableMetadata};
 
 use super::codec::{self, DecodeError};
 use super::commit::{self, definition};
@@ -19,25 +19,32 @@ pub(super) enum Scan<R> {
     Newer { theirs: u16, ours: u16 },
 }
 
-/// Reads a table, as if these operations were on disk already.
+/// Reads what has keys with this prefix in a table, as if these operations were on disk already.
 pub(super) fn scan<R: Record>(
     database: &Database,
     unwritten: Option<&Operations>,
+    prefix: &[u8],
 ) -> Result<Scan<R>, redb::Error> {
     let mut reading = Reading::new();
     // The last operation on a key counts.
     let of_table = unwritten.into_iter().flat_map(Operations::iter).filter(|change| change.table == R::TABLE);
-    let above: BTreeMap<_, _> = of_table.map(|change| (change.key, change.sealed)).collect();
+    let below = of_table.filter(|change| change.key.starts_with(prefix));
+    let above: BTreeMap<_, _> = below.map(|change| (change.key, change.sealed)).collect();
     match database.begin_read()?.open_table(definition(R::TABLE)) {
         Ok(table) => {
-            for row in table.iter()? {
+            for row in table.range(prefix..)? {
                 let (key, bytes) = row?;
+                if !key.value().starts_with(prefix) {
+                    break;
+                }
                 reading.seen += 1;
                 if !above.contains_key(key.value()) {
                     reading.read(key.value(), bytes.value());
                 }
             }
-            reading.miss(table.len()?);
+            if prefix.is_empty() {
+                reading.miss(table.len()?);
+            }
         }
         Err(redb::TableError::TableDoesNotExist(_)) => {}
         Err(error) => return Err(error.into()),

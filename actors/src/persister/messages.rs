@@ -6,9 +6,33 @@ use super::codec;
 use super::errors::WriteError;
 use super::record::Record;
 
-/// The owner of writes, for example `registry`. Each owner has one ledger, which is notified of the outcome of its writes.
+/// The owner of writes, for example `registry`, or one of many of a kind. Each owner has one ledger at a time, which is notified of the
+/// outcome of its writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Owner(pub &'static str);
+pub struct Owner {
+    kind: &'static str,
+    number: u64,
+}
+
+impl Owner {
+    /// The only owner of this kind.
+    #[must_use]
+    pub const fn new(kind: &'static str) -> Self {
+        Self { kind, number: 0 }
+    }
+
+    /// One of many of a kind. Owners with the same number are the same.
+    #[must_use]
+    pub const fn numbered(kind: &'static str, number: u64) -> Self {
+        Self { kind, number }
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        self.kind
+    }
+}
 
 /// A table of the database: byte keys to records, ordered by key.
 ///
@@ -81,7 +105,7 @@ impl Write {
     /// Why it is refused, if it would never fit.
     pub(crate) fn too_large(&self) -> Option<WriteError> {
         let bytes = self.operations.iter().map(Operation::bytes).max().unwrap_or(0);
-        let error = WriteError::TooLarge { owner: self.owner.0, bytes, limit: codec::RECORD_BYTES_MAX };
+        let error = WriteError::TooLarge { owner: self.owner.kind(), bytes, limit: codec::RECORD_BYTES_MAX };
         (bytes > codec::RECORD_BYTES_MAX).then_some(error)
     }
 }

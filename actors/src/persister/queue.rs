@@ -2,7 +2,7 @@
 //!
 //! Pure data and functions: the actor passes in what arrives and executes what comes out.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::errors::WriteError;
 use super::messages::{Operation, Owner, Write};
@@ -21,7 +21,7 @@ pub(super) const WAITING_WRITES_MAX: usize = 1_000_000;
 pub(super) const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Identifies a ledger and its opening.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LedgerId {
     place: usize,
     opening: u64,
@@ -79,20 +79,31 @@ enum Waiting<J> {
 
 #[derive(Debug, Clone, Hash)]
 struct Ledger<L> {
-    owner: Owner,
-    /// Grows with each `OpenLedger`, so that results of an earlier opening do not reach a later one.
+    /// Grows with each opening and closing in this place, so that results of an earlier opening do not reach a later one.
     opening: u64,
     listener: Option<L>,
     /// Writes of this epoch and earlier ones are dropped.
     failed: Option<u64>,
     taken: Option<(u64, u64)>,
     settled: Option<(u64, u64)>,
+    /// Where its progress is in the batch that is being made up.
+    noted: Option<usize>,
+}
+
+impl<L> Ledger<L> {
+    /// The next opening, of which nothing is known yet.
+    const fn next(opening: u64, listener: Option<L>) -> Self {
+        Self { opening: opening + 1, listener, failed: None, taken: None, settled: None, noted: None }
+    }
 }
 
 /// All pending work, in the order of its arrival. `L` is the recipient of notifications, `J` is a job other than a write.
 #[derive(Debug, Clone, Hash)]
 pub struct Queue<L, J> {
     ledgers: Vec<Ledger<L>>,
+    places: BTreeMap<Owner, usize>,
+    /// The places of closed ledgers, for reuse.
+    vacant: Vec<usize>,
     waiting: VecDeque<Waiting<J>>,
     operations: Operations,
     /// The buffer of a finished batch, for reuse.
@@ -105,6 +116,8 @@ impl<L, J> Default for Queue<L, J> {
     fn default() -> Self {
         Self {
             ledgers: Vec::new(),
+            places: BTreeMap::new(),
+            vacant: Vec::new(),
             waiting: VecDeque::new(),
             operations: Operations::default(),
             unused: Operations::default(),
@@ -116,12 +129,21 @@ impl<L, J> Default for Queue<L, J> {
 
 impl<L, J> Queue<L, J> {
     /// Makes `listener` the recipient of this owner's write results.
-    pub fn open_ledger(&mut self, owner: Owner, listener: L) {
+    pub fn open_ledger(&mut self, owner: Owner, listener: L) -> LedgerId {
         let place = self.place_of(owner);
         let ledger = &mut self.ledgers[place];
-        ledger.opening += 1;
-        ledger.listener = Some(listener);
-        (ledger.failed, ledger.taken, ledger.settled) = (None, None, None);
+        *ledger = Ledger::next(ledger.opening, Some(listener));
+        LedgerId { place, opening: ledger.opening }
+    }
+
+    /// The owner has ended. Its writes are still committed, and its place is free for another. A ledger that was opened again stays.
+    pub fn close_ledger(&mut self, owner: Owner, id: LedgerId) {
+        let is_open = |place: &usize| *place == id.place && self.ledgers[*place].opening == id.opening;
+        if let Some(place) = self.places.get(&owner).copied().filter(is_open) {
+            self.places.remove(&owner);
+            self.ledgers[place] = Ledger::next(id.opening, None);
+            self.vacant.push(place);
+        }
     }
 
     /// Enqueues a write. False means that it was dropped, since its owner was notified of a failure already.
@@ -247,9 +269,12 @@ impl<L, J> Queue<L, J> {
                 ledger.failed = ledger.failed.max(Some(failed.epoch));
             }
         }
-        let concerned = |id: LedgerId, epoch: u64| {
-            progress.iter().any(|failed| failed.ledger == id && epoch <= failed.epoch)
-        };
+        let mut failed: BTreeMap<LedgerId, u64> = BTreeMap::new();
+        for Progress { ledger, epoch, .. } in progress {
+            let last = failed.entry(*ledger).or_insert(*epoch);
+            *last = (*last).max(*epoch);
+        }
+        let concerned = |id: LedgerId, epoch: u64| failed.get(&id).is_some_and(|failed| epoch <= *failed);
         let before = self.waiting.len();
         let (writes, bytes, mut kept) = (&mut self.writes, &mut self.bytes, Vec::new());
         self.waiting.retain(|waiting| match waiting {
@@ -280,28 +305,29 @@ impl<L, J> Queue<L, J> {
     }
 
     fn place_of(&mut self, owner: Owner) -> usize {
-        match self.ledgers.iter().position(|ledger| ledger.owner == owner) {
-            Some(place) => place,
-            None => {
-                let (opening, listener) = (0, None);
-                let (failed, taken, settled) = (None, None, None);
-                self.ledgers.push(Ledger { owner, opening, listener, failed, taken, settled });
-                self.ledgers.len() - 1
-            }
+        if let Some(place) = self.places.get(&owner) {
+            return *place;
         }
+        let place = self.vacant.pop().unwrap_or_else(|| {
+            self.ledgers.push(Ledger::next(0, None));
+            self.ledgers.len() - 1
+        });
+        self.places.insert(owner, place);
+        place
     }
 
     fn take_batch(&mut self, first: Due, writes_max: usize) -> Batch {
         let (mut batch, mut operations, mut bytes) = (Batch::default(), 0, 0);
         let mut next = Some(first);
         while let Some(due) = next {
-            note_progress(&mut batch.progress, due);
+            self.note_progress(&mut batch.progress, due);
             batch.writes += 1;
             operations += due.operations;
             bytes += due.bytes;
             let is_full = batch.writes >= writes_max || bytes >= BATCH_BYTES_MAX;
             next = if is_full { None } else { self.take_write() };
         }
+        batch.progress.iter().for_each(|one| self.ledgers[one.ledger.place].noted = None);
         self.writes -= batch.writes;
         self.bytes -= bytes;
         batch.operations = self.operations.take_first(operations, std::mem::take(&mut self.unused));
@@ -313,20 +339,24 @@ impl<L, J> Queue<L, J> {
         self.waiting.pop_front();
         Some(due)
     }
-}
 
-fn note_progress(progress: &mut Vec<Progress>, due: Due) {
-    let Due { ledger, epoch, sequence: through, .. } = due;
-    let found = progress.iter_mut().rev().find(|known| known.ledger == ledger && known.epoch == epoch);
-    match found {
-        Some(known) => known.through = known.through.max(through),
-        None => progress.push(Progress { ledger, epoch, through }),
+    fn note_progress(&mut self, progress: &mut Vec<Progress>, due: Due) {
+        let Due { ledger, epoch, sequence: through, .. } = due;
+        let noted = &mut self.ledgers[ledger.place].noted;
+        let known = noted.and_then(|place| progress.get_mut(place));
+        match known.filter(|known| known.ledger == ledger && known.epoch == epoch) {
+            Some(known) => known.through = known.through.max(through),
+            None => {
+                *noted = Some(progress.len());
+                progress.push(Progress { ledger, epoch, through });
+            }
+        }
     }
 }
 
 fn refusal_of(write: &Write, bytes: usize, waiting: usize, waiting_bytes: usize) -> Option<WriteError> {
     let is_full = || waiting >= WAITING_WRITES_MAX || waiting_bytes + bytes > WAITING_BYTES_MAX;
-    let overloaded = || is_full().then_some(WriteError::Overloaded { owner: write.owner.0, waiting });
+    let overloaded = || is_full().then_some(WriteError::Overloaded { owner: write.owner.kind(), waiting });
     write.too_large().or_else(overloaded)
 }
 
@@ -336,8 +366,8 @@ mod tests {
     use super::super::messages::Table;
     use super::*;
 
-    const REGISTRY: Owner = Owner("registry");
-    const INSTANCES: Owner = Owner("instances");
+    const REGISTRY: Owner = Owner::new("registry");
+    const INSTANCES: Owner = Owner::new("instances");
 
     type Told = Queue<&'static str, &'static str>;
 
@@ -491,6 +521,62 @@ mod tests {
         assert!(queue.push(&write(REGISTRY, 1, 1)));
         let batch = commit(&mut queue);
         assert_eq!(told(&queue, &batch), [(Some("successor"), 1, 1)]);
+    }
+
+    #[test]
+    fn what_an_owner_that_has_ended_handed_over_is_committed_and_told_to_nobody() {
+        let mut queue = queue();
+        let id = queue.open_ledger(REGISTRY, "registry");
+        queue.push(&write(REGISTRY, 1, 1));
+        let failing = commit(&mut queue);
+        queue.push(&write(REGISTRY, 1, 2));
+        queue.push(&write(INSTANCES, 1, 1));
+        queue.close_ledger(REGISTRY, id);
+        let volume = Owner::numbered("volume", 7);
+        assert_eq!(queue.open_ledger(volume, "volume").place, id.place, "another owner has its place");
+        queue.push(&write(volume, 1, 1));
+        assert_eq!(told(&queue, &failing), [(None, 1, 1)]);
+        assert_eq!(queue.fail(&failing.progress), 1, "what builds on a failed write fails with it");
+        let batch = commit(&mut queue);
+        assert_eq!(told(&queue, &batch), [(Some("instances"), 1, 1), (Some("volume"), 1, 1)]);
+        queue.settle(&failing.progress);
+        let waiting: std::collections::BTreeSet<_> = queue.close().0.iter().map(|one| one.ledger).collect();
+        let expected = batch.progress.iter().map(|one| one.ledger).collect();
+        assert_eq!(waiting, expected, "nothing of the former owner counts for the later one");
+    }
+
+    #[test]
+    fn who_opens_a_ledger_again_keeps_it_when_the_former_one_ends() {
+        let mut queue = queue();
+        let former = queue.open_ledger(REGISTRY, "former");
+        queue.open_ledger(REGISTRY, "successor");
+        queue.close_ledger(REGISTRY, former);
+        queue.push(&write(REGISTRY, 1, 1));
+        let batch = commit(&mut queue);
+        assert_eq!(told(&queue, &batch), [(Some("successor"), 1, 1)]);
+    }
+
+    #[test]
+    fn many_owners_that_come_and_go_leave_nothing_and_share_a_commit() {
+        let mut queue = Told::default();
+        for number in 0..10_000 {
+            let owner = Owner::numbered("volume", number);
+            let id = queue.open_ledger(owner, "volume");
+            queue.push(&write(owner, 1, number));
+            queue.close_ledger(owner, id);
+        }
+        assert_eq!((queue.ledgers.len(), queue.places.len(), queue.vacant.len()), (1, 0, 1));
+        let ids: Vec<_> =
+            (0..3_000).map(|number| queue.open_ledger(Owner::numbered("volume", number), "volume")).collect();
+        while queue.next(BATCH_WRITES_MAX).is_some() {}
+        for round in 1..=2 {
+            (0..2_000).for_each(|number| {
+                queue.push(&write(Owner::numbered("volume", number), 1, round));
+            });
+        }
+        let batch = commit(&mut queue);
+        let through: Vec<_> = batch.progress.iter().map(|one| (one.ledger, one.through)).collect();
+        assert_eq!(through, ids[..2_000].iter().map(|id| (*id, 2)).collect::<Vec<_>>());
     }
 
     #[test]

@@ -76,11 +76,16 @@ impl Store {
 
     /// Loads a table. Damaged records are quarantined, and old ones are migrated.
     pub fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
+        self.load_below(&[])
+    }
+
+    /// Loads the records of a table whose keys begin with these bytes.
+    pub(super) fn load_below<R: Record>(&mut self, prefix: &[u8]) -> Result<Loaded<R>, LoadError> {
         let unwritten = self.unwritten.take();
-        let scanned = match self.with_database(|database| load::scan(database, unwritten.as_ref())) {
+        let scanned = match self.with_database(|database| load::scan(database, unwritten.as_ref(), prefix)) {
             Err(Cause::Io(error)) => {
                 self.fail();
-                self.scan_without_writing(unwritten.as_ref()).unwrap_or(Err(Cause::Io(error)))
+                self.scan_without_writing(unwritten.as_ref(), prefix).unwrap_or(Err(Cause::Io(error)))
             }
             scanned => scanned,
         };
@@ -137,6 +142,7 @@ impl Store {
     fn scan_without_writing<R: Record>(
         &self,
         unwritten: Option<&Operations>,
+        prefix: &[u8],
     ) -> Option<Result<Scan<R>, Cause>> {
         if self.source.is_uncertain() && unwritten.is_none() {
             return None;
@@ -146,7 +152,7 @@ impl Store {
             Overlay::over(below)
                 .map_err(Cause::from)
                 .and_then(open_database)
-                .and_then(|database| attempt(|| load::scan(&database, unwritten))),
+                .and_then(|database| attempt(|| load::scan(&database, unwritten, prefix))),
         )
     }
 

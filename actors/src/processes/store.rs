@@ -14,7 +14,7 @@ use crate::process::{ProcessName, ProcessRecord};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 
 /// The owner of these writes.
-pub const OWNER: Owner = Owner("processes");
+pub const OWNER: Owner = Owner::new("processes");
 
 /// Stores records in the database. Damaged ones that are found on loading are posted as notices (RES-08); their processes
 /// are found by their owner variable.

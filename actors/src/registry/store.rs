@@ -16,7 +16,7 @@ use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::vocabulary::{RegistrationNumber, RunNumber};
 
 /// The owner of these writes.
-pub const OWNER: Owner = Owner("registry");
+pub const OWNER: Owner = Owner::new("registry");
 
 /// Stores registrations in the database. Damaged records that are found on loading are posted as notices (RES-08).
 #[derive(Debug, Clone)]

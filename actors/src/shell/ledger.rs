@@ -8,7 +8,9 @@ use tokio::sync::watch;
 
 use super::notice::{Notice, Notices};
 use crate::kernel::{Ticket, Written};
-use crate::persister::{Disk, Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Write};
+use crate::persister::{
+    Disk, LedgerId, Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Write,
+};
 use crate::vocabulary::RunNumber;
 
 /// The database of a host, as its users hold it. It may be closed and reopened during one run of the host.
@@ -74,6 +76,20 @@ impl Database {
     }
 }
 
+/// An opening of a ledger in one opening of the database. It ends with the last handle of the ledger.
+#[derive(Debug)]
+struct Listening {
+    persister: Persister,
+    owner: Owner,
+    id: LedgerId,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.persister.close_ledger(self.owner, self.id);
+    }
+}
+
 /// The database access of one owner: the building block for a [`Store`](super::Store) of a host's own machine.
 ///
 /// ```
@@ -117,8 +133,8 @@ pub struct Ledger {
     /// The epoch of the last write.
     handed_in: Rc<Cell<u64>>,
     settled: Option<Recipient<Settled>>,
-    /// The opening of the database whose results that recipient gets.
-    listens: Rc<Cell<Option<RunNumber>>>,
+    /// How that recipient gets its results.
+    listens: Rc<RefCell<Option<Listening>>>,
 }
 
 impl Ledger {
@@ -169,8 +185,9 @@ impl Ledger {
 
     fn listen(&self, persister: &Persister) {
         if let Some(settled) = self.settled.clone() {
-            persister.open_ledger(OpenLedger { owner: self.owner, settled });
-            self.listens.set(Some(persister.run()));
+            let (persister, owner) = (persister.clone(), self.owner);
+            let id = persister.open_ledger(OpenLedger { owner, settled });
+            self.listens.replace(Some(Listening { persister, owner, id }));
         }
     }
 
@@ -188,7 +205,8 @@ impl Ledger {
         let persister = persister.ok_or("the database is closed and will not be opened again")?;
         let opening = persister.run();
         // Who listens already goes on hearing of what is on its way to a sick disk.
-        if self.listens.get() != Some(opening) {
+        let listens_to = self.listens.borrow().as_ref().map(|listening| listening.persister.run());
+        if listens_to != Some(opening) {
             self.listen(&persister);
         }
         self.used.replace(Some(persister));
@@ -209,8 +227,23 @@ impl Ledger {
     /// # Errors
     /// When the table cannot be read: a message for people.
     pub async fn load<R: Record + Send + 'static>(&self) -> Result<Loaded<R>, String> {
+        self.load_below(Vec::new()).await
+    }
+
+    /// Like [`rows`](Self::rows), for the records whose keys begin with these bytes. The others are not read, however many they are.
+    ///
+    /// # Errors
+    /// When the table cannot be read: a message for people.
+    pub async fn rows_below<R: Record + Send + 'static>(
+        &self,
+        prefix: Vec<u8>,
+    ) -> Result<Vec<(Vec<u8>, R)>, String> {
+        Ok(self.load_below(prefix).await?.rows)
+    }
+
+    async fn load_below<R: Record + Send + 'static>(&self, prefix: Vec<u8>) -> Result<Loaded<R>, String> {
         let loading = match &*self.used.borrow() {
-            Some(persister) => persister.load::<R>(),
+            Some(persister) => persister.load_below::<R>(prefix),
             None => return Err("the database is not open yet".to_owned()),
         };
         let loaded = loading.await.map_err(|error| error.to_string())?;

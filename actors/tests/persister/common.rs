@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix::{Actor, Context, Handler};
 use callboard_actors::persister::{
-    DiskHealth, OpenLedger, Operation, Options, Owner, Persister, Record, Settled, Table, Write,
+    DiskHealth, LedgerId, OpenLedger, Operation, Options, Owner, Persister, Record, Settled, Table, Write,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -76,6 +76,7 @@ pub(crate) fn closed_file(count: u64) -> Vec<u8> {
 /// One who writes, and hears how it ended.
 pub(crate) struct Author {
     owner: Owner,
+    ledger: LedgerId,
     persister: Persister,
     pub(crate) epoch: u64,
     pub(crate) sequence: u64,
@@ -84,10 +85,21 @@ pub(crate) struct Author {
 
 impl Author {
     pub(crate) fn new(owner: &'static str, persister: &Persister) -> Self {
+        Self::of(Owner::new(owner), persister)
+    }
+
+    fn of(owner: Owner, persister: &Persister) -> Self {
         let (told, news) = mpsc::unbounded_channel();
         let settled = Listener(told).start().recipient();
-        persister.open_ledger(OpenLedger { owner: Owner(owner), settled });
-        Self { owner: Owner(owner), persister: persister.clone(), epoch: 1, sequence: 0, news }
+        let ledger = persister.open_ledger(OpenLedger { owner, settled });
+        Self { owner, ledger, persister: persister.clone(), epoch: 1, sequence: 0, news }
+    }
+
+    /// One of many, that ends as soon as it has written one player.
+    pub(crate) fn write_and_end(number: u64, persister: &Persister) {
+        let mut author = Self::of(Owner::numbered("author", number), persister);
+        author.put(number, &Player::numbered(number));
+        persister.close_ledger(author.owner, author.ledger);
     }
 
     /// Hands over a write of one player, and says its sequence.

@@ -100,6 +100,37 @@ fn p1_a_load_sees_every_write_that_was_handed_over_before_it_and_none_after() {
 }
 
 #[test]
+fn a_load_below_a_key_sees_every_write_to_what_is_there_and_nothing_else_p1() {
+    let directory = tempfile::tempdir().unwrap();
+    play(async {
+        let persister = open(directory.path()).await;
+        let mut author = Author::new("registry", &persister);
+        let put = |key: &[u8], number| Operation::put(key, &Player::numbered(number));
+        author.write(vec![put(b"a", 1), put(b"ab", 2), put(b"ab\0x", 3), put(b"ab\0y", 4), put(b"ac", 5)]);
+        author.write(vec![put(b"ab\0z", 6), Operation::delete::<Player>(b"ab\0x")]);
+        let loaded = persister.load_below::<Player>(b"ab\0".to_vec()).await.unwrap();
+        let rows = [(b"ab\0y".to_vec(), Player::numbered(4)), (b"ab\0z".to_vec(), Player::numbered(6))];
+        assert_eq!((loaded.rows.as_slice(), loaded.damaged.len()), (rows.as_slice(), 0));
+        let none = persister.load_below::<Player>(vec![0xff; 3]).await.unwrap();
+        assert_eq!((none.rows.len(), none.damaged.len()), (0, 0));
+        persister.close().await.unwrap();
+    });
+}
+
+#[test]
+fn the_writes_of_an_owner_that_has_ended_are_on_disk_and_its_place_is_free() {
+    let directory = tempfile::tempdir().unwrap();
+    play(async {
+        let persister = open(directory.path()).await;
+        for number in 0..500 {
+            Author::write_and_end(number, &persister);
+        }
+        assert_eq!(players(&persister).await.len(), 500);
+        persister.close().await.unwrap();
+    });
+}
+
+#[test]
 fn p1_a_paused_clock_stands_still_while_the_disk_works() {
     let directory = tempfile::tempdir().unwrap();
     play_paused(async {

@@ -196,7 +196,7 @@ mod tests {
         let mut changed = Vec::new();
         for sequence in 1..=6 {
             let operations = (0..5_u8).map(|key| Operation::put([key], &Line(sequence))).collect();
-            queue.push(&Write { owner: Owner("first"), epoch: 1, sequence, operations });
+            queue.push(&Write { owner: Owner::new("first"), epoch: 1, sequence, operations });
             let Some(Next::Commit(batch)) = queue.next(1) else { panic!("a write waits") };
             let batch = Rc::new(batch);
             for deed in

@@ -24,7 +24,7 @@ impl Record for Line {
 }
 
 const READERS: &[Reader] = &[read_table::<Line>];
-const OWNERS: [Owner; 3] = [Owner("first"), Owner("second"), Owner("third")];
+const OWNERS: [Owner; 3] = [Owner::new("first"), Owner::new("second"), Owner::new("third")];
 
 /// An actor that writes.
 #[derive(Debug, Clone, Hash)]
