@@ -4,7 +4,9 @@
 
 mod unwinding;
 
-pub use callboard_machines::{agent, conversation, examiner, kernel, vocabulary};
+#[cfg(feature = "program")]
+pub use callboard_machines::{agent, examiner};
+pub use callboard_machines::{conversation, kernel, vocabulary};
 
 #[cfg(test)]
 use callboard_machines::stage;

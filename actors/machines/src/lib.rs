@@ -14,6 +14,7 @@ pub mod rpc;
 
 pub mod csi;
 
+#[cfg(feature = "program")]
 pub mod examiner;
 
 pub mod goplugin;
@@ -50,6 +51,7 @@ pub mod inventory;
 
 pub mod supervisor;
 
+#[cfg(feature = "program")]
 pub mod agent;
 
 mod conversation;
