@@ -120,6 +120,7 @@ fn allocation(name: &str, script: &str) -> AllocationConfig {
         restart_when: RestartWhen::Never,
         probing: Probing::default(),
         failover: None,
+        volumes: Vec::new(),
         start: true,
         survives: false,
         stop_grace: Duration::from_secs(5),

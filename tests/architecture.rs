@@ -30,7 +30,7 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
     ("allocations", &["vocabulary", "kernel", "allocation"]),
     ("volume", &["vocabulary", "kernel", "csi", "mounts"]),
-    ("agent", &["vocabulary", "kernel", "process", "instances", "allocation", "allocations"]),
+    ("agent", &["vocabulary", "kernel", "process", "instances", "allocation", "allocations", "volume"]),
 ];
 
 /// Within `actors/src`: each folder, and the folders it may import. The folder of a shell includes that of its machine, which has the
@@ -215,9 +215,13 @@ const PURE: &[&str] = &[
     "src/config/problem.rs",
     "src/config/resources.rs",
     "src/config/suggest.rs",
+    "src/config/secrets.rs",
     "src/config/table.rs",
     "src/config/task.rs",
     "src/config/task_config.rs",
+    "src/config/volume.rs",
+    "src/config/volume_config.rs",
+    "src/config/volume_use.rs",
     "src/config/words.rs",
     "src/timeline/line.rs",
     "src/timeline/news_lines.rs",

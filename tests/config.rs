@@ -395,7 +395,7 @@ fn everything_that_is_wrong_is_told_at_once_and_in_the_order_of_the_file() {
         "host.toml:26:11: `command` of the allocation is an empty list",
         "host.toml:27:1: unknown key `colour` in the allocation; known here: name, plugin, type, command, args, env, \
          health_timeout, restart_when, probe_interval, call_deadline, failures_until_unhealthy, restart_grace, strict, listener, \
-         failover, start, survives, stop_grace",
+         failover, volumes, start, survives, stop_grace",
     ];
     assert_eq!(complaints(WRONG), expected);
 }

@@ -6,7 +6,7 @@ mod unwinding;
 
 #[cfg(feature = "program")]
 pub use callboard_machines::{agent, examiner};
-pub use callboard_machines::{conversation, kernel, vocabulary};
+pub use callboard_machines::{conversation, kernel, vocabulary, volume};
 
 #[cfg(test)]
 use callboard_machines::stage;

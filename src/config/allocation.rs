@@ -15,6 +15,7 @@ use toml::de::DeTable;
 use super::failover::read_policy;
 use super::problem::Faults;
 use super::table::{Found, Table};
+use super::volume_use::{self, VolumePlugins};
 use super::words::{self, Names};
 use super::{
     AllocationConfig, program,
@@ -38,6 +39,7 @@ const KEYS: &[&str] = &[
     "strict",
     "listener",
     "failover",
+    "volumes",
     "start",
     "survives",
     "stop_grace",
@@ -49,11 +51,12 @@ const UNHEALTHY_LEAST: Duration = Duration::from_secs(1);
 const FAILURES_MAX: u32 = 1_000;
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// Reads one allocation. `strict` is what the whole file says; `seen` holds the names read before.
+/// Reads one allocation. `strict` is what the whole file says, `volumes` are those that it has; `seen` holds the names read before.
 pub(super) fn read(
     entries: &DeTable<'_>,
     span: &Range<usize>,
     strict: Option<bool>,
+    volumes: &VolumePlugins,
     seen: &mut Names,
     faults: &mut Faults,
 ) -> Option<AllocationConfig> {
@@ -69,6 +72,7 @@ pub(super) fn read(
     let stop_grace = span_of_time(&table, "stop_grace", Duration::ZERO, faults);
     let failover = failover(&table, name.as_ref(), faults);
     let start = table.boolean("start", faults);
+    let volumes = volume_use::of_allocation(&table, plugin.as_ref(), &environment, volumes, faults);
     let survives = survives(&table, name.as_ref(), faults);
     let (program, arguments) = command?;
     Some(AllocationConfig {
@@ -82,6 +86,7 @@ pub(super) fn read(
         restart_when: restart_when.unwrap_or(RestartWhen::Never),
         probing,
         failover,
+        volumes,
         start: start.unwrap_or(true),
         survives,
         stop_grace: stop_grace.unwrap_or(STOP_GRACE),

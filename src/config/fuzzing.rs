@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{Config, ConfigError};
+use super::{AllocationConfig, Config, ConfigError};
 
 /// The longest text of one problem. Some quote the input, so their length grows with the configuration.
 const PROBLEM_BYTES: usize = 2_048;
@@ -44,4 +44,17 @@ fn check(config: &Config) {
     let drivers: BTreeSet<_> = config.drivers.iter().map(|driver| &driver.name).collect();
     assert_eq!(drivers.len(), config.drivers.len(), "two drivers have one name");
     assert!(config.tasks.iter().all(|task| drivers.contains(&task.driver)), "a task of no driver");
+    let volumes: BTreeSet<_> = config.volumes.iter().map(|volume| &volume.spec.key).collect();
+    assert_eq!(volumes.len(), config.volumes.len(), "two volumes have one name");
+    let allocations = config.allocations.iter().flat_map(|allocation| &allocation.volumes);
+    let tasks = config.tasks.iter().flat_map(|task| &task.volumes);
+    let mut used = allocations.map(|of| &of.volume).chain(tasks.map(|of| &of.volume));
+    assert!(used.all(|volume| volumes.contains(volume)), "a volume that is not configured");
+    for volume in &config.volumes {
+        assert_eq!(volume.usage.capability.check(), Ok(()));
+        let mode = volume.usage.capability.access_mode;
+        assert!(volume.usage.read_only || !mode.is_read_only(), "a writer of what is only read");
+        let plugin = |allocation: &AllocationConfig| allocation.plugin == volume.spec.plugin;
+        assert!(config.allocations.iter().any(plugin), "a volume of no plugin");
+    }
 }

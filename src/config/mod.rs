@@ -19,8 +19,12 @@ mod host;
 mod logs;
 mod places;
 mod resources;
+mod secrets;
 mod task;
 mod task_config;
+mod volume;
+mod volume_config;
+mod volume_use;
 
 mod config_places;
 mod problem;
@@ -41,7 +45,7 @@ use std::time::Duration;
 
 use callboard_actors::vocabulary::{DriverName, SocketPath};
 
-pub use callboard_actors::agent::{AllocationConfig, RestartPolicy};
+pub use callboard_actors::agent::{AllocationConfig, AllocationVolume, RestartPolicy};
 
 use self::read::Purpose;
 pub(crate) use allocation::PROCESS_PREFIX;
@@ -53,6 +57,7 @@ pub use host::HostConfig;
 pub use logs::TaskLogs;
 pub use problem::{ConfigError, Place, Problem};
 pub use task_config::{TaskConfig, TaskResources, TaskRestart};
+pub use volume_config::{SecretOrigin, TaskVolume, VolumeConfig};
 
 /// The longest name of an allocation or a task, in bytes: the name of its log file has to fit into one path component.
 pub const NAME_BYTES_MAX: usize = 200;
@@ -65,6 +70,9 @@ pub const DRIVERS_MAX: usize = 1_000;
 
 /// The most tasks in a configuration.
 pub const TASKS_MAX: usize = 10_000;
+
+/// The most volumes in a configuration.
+pub const VOLUMES_MAX: usize = 10_000;
 
 /// The plugins built into this program: `callboard plugin NAME`.
 pub const INTERNAL_PLUGINS: &[&str] = &["exec"];
@@ -93,6 +101,8 @@ pub struct Config {
     pub drivers: Vec<DriverConfig>,
     /// The tasks, in the order of the file; each names one of the drivers. Tables `task`.
     pub tasks: Vec<TaskConfig>,
+    /// The volumes, in the order of the file; each names the plugin of an allocation. Tables `volume`.
+    pub volumes: Vec<VolumeConfig>,
     /// The data about the host that tasks get, and their limits on it. Table `host`.
     pub host: HostConfig,
     /// What is probably not meant, with its places.

@@ -11,10 +11,11 @@ use toml::de::DeTable;
 
 use super::problem::Faults;
 use super::table::{Found, Table, Whole};
+use super::volume_use::VolumePlugins;
 use super::words::Names;
 use super::{
     ALLOCATIONS_MAX, AllocationConfig, Config, DRIVERS_MAX, DriverConfig, PluginPolicy, RestartPolicy,
-    TASKS_MAX, TaskConfig, allocation, driver, failover, host, task,
+    TASKS_MAX, TaskConfig, VOLUMES_MAX, VolumeConfig, allocation, driver, failover, host, task, volume,
 };
 use crate::duration::parse_duration;
 
@@ -34,6 +35,7 @@ const ROOT_KEYS: &[&str] = &[
     "allocation",
     "driver",
     "task",
+    "volume",
     "host",
 ];
 const RESTART_KEYS: &[&str] = &["attempts", "window", "delay"];
@@ -65,10 +67,13 @@ pub(super) fn config(text: &str, purpose: Purpose) -> Result<Config, Faults> {
     let root = Table::open(document.get_ref(), &(0..0), "the configuration", ROOT_KEYS, &mut faults);
     let data_dir = data_dir(&root, &mut faults);
     let mut names = Names::new();
-    let allocations = allocations(&root, &mut names, &mut faults);
+    let written = Written::find(&root, &mut faults);
+    let allocations = allocations(&root, &written, &mut names, &mut faults);
+    let volumes = volumes(&written, &mut faults);
     let plugins = plugins(&root, &mut faults);
     let (drivers, driver_names) = drivers(&root, text, &mut faults);
-    let tasks = tasks(&root, text, &driver_names, &mut names, &mut faults);
+    let surroundings = task::Surroundings { text, drivers: driver_names, volumes: &written.volume_plugins };
+    let tasks = tasks(&root, &surroundings, &mut names, &mut faults);
     let config = Config {
         admin_socket: admin_socket(&root, &mut faults),
         runtime_dir: root
@@ -80,6 +85,7 @@ pub(super) fn config(text: &str, purpose: Purpose) -> Result<Config, Faults> {
         allocations,
         drivers,
         tasks,
+        volumes,
         host: host::read(&root, &mut faults),
         data_dir: data_dir.unwrap_or_default(),
         warnings: Vec::new(),
@@ -198,11 +204,46 @@ fn several<'t>(root: &Table<'t>, key: &str, most: usize, faults: &mut Faults) ->
     tables
 }
 
-fn allocations(root: &Table<'_>, names: &mut Names, faults: &mut Faults) -> Vec<AllocationConfig> {
-    let tables = several(root, "allocation", ALLOCATIONS_MAX, faults).into_iter().take(ALLOCATIONS_MAX);
+/// The tables that refer to each other, and what they say whether it is valid or not.
+struct Written<'t> {
+    allocations: Vec<Entries<'t>>,
+    volumes: Vec<Entries<'t>>,
+    volume_plugins: VolumePlugins,
+}
+
+impl<'t> Written<'t> {
+    fn find(root: &Table<'t>, faults: &mut Faults) -> Self {
+        let allocations = several(root, "allocation", ALLOCATIONS_MAX, faults);
+        let volumes = several(root, "volume", VOLUMES_MAX, faults);
+        let volume_plugins = volume::written_volumes(&volumes);
+        Self { allocations, volumes, volume_plugins }
+    }
+}
+
+fn allocations(
+    root: &Table<'_>,
+    written: &Written<'_>,
+    names: &mut Names,
+    faults: &mut Faults,
+) -> Vec<AllocationConfig> {
     let strict = root.boolean("strict", faults);
-    let read = |(entries, span): Entries<'_>| allocation::read(entries, &span, strict, names, faults);
-    tables.filter_map(read).collect()
+    let volumes = &written.volume_plugins;
+    let read =
+        |(entries, span): &Entries<'_>| allocation::read(entries, span, strict, volumes, names, faults);
+    written.allocations.iter().take(ALLOCATIONS_MAX).filter_map(read).collect()
+}
+
+fn volumes(written: &Written<'_>, faults: &mut Faults) -> Vec<VolumeConfig> {
+    let plugins = volume::node_plugins(&written.allocations);
+    let mut seen = volume::Seen::default();
+    if let Some((_, span)) = written.volumes.first() {
+        faults.warn(
+            span.start,
+            "volumes are checked by this version, and not claimed for allocations and tasks",
+        );
+    }
+    let read = |(entries, span): &Entries<'_>| volume::read(entries, span, &plugins, &mut seen, faults);
+    written.volumes.iter().take(VOLUMES_MAX).filter_map(read).collect()
 }
 
 /// Reads the drivers. Returns the valid ones, and the name of every one, valid or not.
@@ -220,11 +261,10 @@ fn drivers(root: &Table<'_>, text: &str, faults: &mut Faults) -> (Vec<DriverConf
 
 fn tasks(
     root: &Table<'_>,
-    text: &str,
-    drivers: &BTreeSet<String>,
+    surroundings: &task::Surroundings<'_>,
     names: &mut Names,
     faults: &mut Faults,
 ) -> Vec<TaskConfig> {
     let tables = several(root, "task", TASKS_MAX, faults).into_iter().take(TASKS_MAX);
-    tables.filter_map(|(entries, span)| task::read(entries, &span, text, drivers, names, faults)).collect()
+    tables.filter_map(|(entries, span)| task::read(entries, &span, surroundings, names, faults)).collect()
 }

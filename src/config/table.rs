@@ -32,6 +32,12 @@ impl fmt::Display for Whole {
     }
 }
 
+/// An entry of a list that takes both.
+pub(super) enum Item<'t> {
+    Text(Found<String>),
+    Table(&'t DeTable<'t>, Range<usize>),
+}
+
 pub(super) struct Table<'t> {
     entries: &'t DeTable<'t>,
     /// Its beginning: the position for missing keys.
@@ -61,6 +67,11 @@ impl<'t> Table<'t> {
 
     fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
         self.entries.get(key)
+    }
+
+    /// The position of a value; of the table if there is none.
+    pub(super) fn at_key(&self, key: &str) -> usize {
+        self.value(key).map_or(self.at, |value| value.span().start)
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -174,6 +185,15 @@ impl<'t> Table<'t> {
         let DeValue::Table(table) = value.get_ref() else {
             return self.mistyped(key, value, "a table of texts", faults).unwrap_or_default();
         };
+        self.texts_in(table, faults)
+    }
+
+    /// Reads a table in which each value is a text.
+    pub(super) fn texts_in(
+        &self,
+        table: &'t DeTable<'t>,
+        faults: &mut Faults,
+    ) -> BTreeMap<String, Found<String>> {
         let mut read = BTreeMap::new();
         for (name, entry) in table {
             match entry.get_ref() {
@@ -216,6 +236,22 @@ impl<'t> Table<'t> {
         let entry = |entry: &'t Spanned<DeValue<'t>>| match entry.get_ref() {
             DeValue::Table(table) => Some((table, entry.span())),
             _ => self.mistyped_entry(key, entry, "a table", faults),
+        };
+        list.iter().filter_map(entry).collect()
+    }
+
+    /// Reads a list whose entries are texts or tables.
+    pub(super) fn items(&self, key: &str, faults: &mut Faults) -> Vec<Item<'t>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let DeValue::Array(list) = value.get_ref() else {
+            return self.mistyped(key, value, "a list of texts or tables", faults).unwrap_or_default();
+        };
+        let entry = |entry: &'t Spanned<DeValue<'t>>| match entry.get_ref() {
+            DeValue::String(text) => {
+                Some(Item::Text(Found { value: text.to_string(), at: entry.span().start }))
+            }
+            DeValue::Table(table) => Some(Item::Table(table, entry.span())),
+            _ => self.mistyped_entry(key, entry, "a text or a table", faults),
         };
         list.iter().filter_map(entry).collect()
     }

@@ -10,6 +10,7 @@ use toml::de::DeTable;
 use super::problem::Faults;
 use super::read::span_of_time;
 use super::table::Table;
+use super::volume_use::{self, VolumePlugins};
 use super::words::{self, Names};
 use super::{TaskConfig, TaskRestart, host, logs, places, resources, suggest};
 use crate::exec::signal_named;
@@ -29,6 +30,7 @@ const KEYS: &[&str] = &[
     "logs",
     "mounts",
     "devices",
+    "volumes",
     "network",
     "dns",
     "job",
@@ -39,27 +41,34 @@ const KEYS: &[&str] = &[
 /// The longest name of a user, in bytes.
 const USER_BYTES_MAX: usize = 256;
 
-/// Reads one task. `seen` holds the names of allocations and earlier tasks, `drivers` those of all drivers.
+/// The context of a task: the whole text, the names of all drivers, and all volumes.
+pub(super) struct Surroundings<'t> {
+    pub(super) text: &'t str,
+    pub(super) drivers: BTreeSet<String>,
+    pub(super) volumes: &'t VolumePlugins,
+}
+
+/// Reads one task. `seen` holds the names of allocations and earlier tasks.
 pub(super) fn read(
     entries: &DeTable<'_>,
     span: &Range<usize>,
-    text: &str,
-    drivers: &BTreeSet<String>,
+    surroundings: &Surroundings<'_>,
     seen: &mut Names,
     faults: &mut Faults,
 ) -> Option<TaskConfig> {
     let table = Table::open(entries, span, "the task", KEYS, faults);
     let name = words::name(&table, "allocation or task", task_name, seen, faults);
-    let driver = driver(&table, drivers, faults);
+    let driver = driver(&table, &surroundings.drivers, faults);
     let (config, config_at) = words::plugin_config(&table, faults);
     let environment = words::environment(&table, |_, _| Ok(()), faults);
     let user = user(&table, faults);
     let (mounts, devices) = (places::mounts(&table, faults), places::devices(&table, faults));
+    let volumes = volume_use::of_task(&table, &mounts, surroundings.volumes, faults);
     let mut names = |key: &str| host::name(&table, key, faults).unwrap_or_default();
     let (job, group, namespace) = (names("job"), names("group"), names("namespace"));
     let read = TaskConfig {
         config,
-        config_places: words::config_places(&table, text, config_at),
+        config_places: words::config_places(&table, surroundings.text, config_at),
         environment,
         user,
         restart: restart(&table, faults),
@@ -72,6 +81,7 @@ pub(super) fn read(
         logs: logs::read(table.table("logs", faults), faults),
         mounts,
         devices,
+        volumes,
         network: places::network(&table, faults),
         dns: places::dns(&table, faults),
         job,

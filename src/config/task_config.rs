@@ -8,7 +8,7 @@ use callboard_actors::driver::client::{DnsConfig, NetworkIsolation, TaskDevice, 
 use callboard_actors::task_config::{DEFAULT_CPU_MHZ, DEFAULT_MEMORY_MIB, MemoryMax};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
-use super::{ConfigPlaces, Place, TaskLogs};
+use super::{ConfigPlaces, Place, TaskLogs, TaskVolume};
 
 /// Whether a task that ended by itself is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,6 +90,8 @@ pub struct TaskConfig {
     pub mounts: Vec<TaskMount>,
     /// Its devices. Tables `devices`.
     pub devices: Vec<TaskDevice>,
+    /// Its volumes. A list `volumes`.
+    pub volumes: Vec<TaskVolume>,
     /// Its network isolation; `None` for the host's network. Table `network`.
     pub network: Option<NetworkIsolation>,
     /// Its DNS settings; `None` leaves them to the driver. Table `dns`.
@@ -127,6 +129,7 @@ impl TaskConfig {
             logs: TaskLogs::default(),
             mounts: Vec::new(),
             devices: Vec::new(),
+            volumes: Vec::new(),
             network: None,
             dns: None,
             job: String::new(),

@@ -338,6 +338,7 @@ fn allocation(who: Who) -> AllocationConfig {
         restart_when: RestartWhen::Never,
         probing: Probing::default(),
         failover: None,
+        volumes: Vec::new(),
         start: who == Who::Old,
         survives: false,
         stop_grace: Duration::from_secs(5),

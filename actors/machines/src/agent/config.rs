@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::allocation::RestartWhen;
 use crate::vocabulary::{AllocationId, Backoff, FailoverPolicy, PluginName, Probing, RestartBudget, Role};
+use crate::volume::VolumeKey;
 
 /// How often and how soon a task that ended by itself is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,18 @@ impl Default for RestartPolicy {
     }
 }
 
+/// A volume that the process of an allocation uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocationVolume {
+    /// The volume. Key `name`, required: its name, or its namespace, a slash and its name.
+    pub volume: VolumeKey,
+    /// The variable with its path, in the environment of the process and as `${VARIABLE}` in its arguments. Key `variable`; by default
+    /// `CALLBOARD_VOLUME_` and the name in capitals, with an underscore for all but letters and digits.
+    pub variable: String,
+    /// Whether the process only reads. Key `read_only`, false by default.
+    pub read_only: bool,
+}
+
 /// One allocation: one run of a plugin's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationConfig {
@@ -69,6 +82,8 @@ pub struct AllocationConfig {
     pub probing: Probing,
     /// How the active allocation of its plugin is chosen, if it says so. Key `failover`. `pinned` means this allocation.
     pub failover: Option<FailoverPolicy>,
+    /// The volumes that its process uses. A list `volumes`.
+    pub volumes: Vec<AllocationVolume>,
     /// Whether it starts with the host. Key `start`, true by default.
     pub start: bool,
     /// Whether its process outlives its host and is adopted by the next one (PRC-04). Key `survives`, false by default.

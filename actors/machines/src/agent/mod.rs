@@ -46,7 +46,7 @@ mod task;
 mod scripts;
 
 pub use behaviour::{AgentAnswer, AgentAsk, RETRY_PAUSE};
-pub use config::{AllocationConfig, RestartPolicy};
+pub use config::{AllocationConfig, AllocationVolume, RestartPolicy};
 pub use messages::*;
 pub use state::{
     Agent, AgentCall, AgentOptions, AgentOutcome, AgentTimer, Answered, Ended, LaunchOrder, Living, Memory,

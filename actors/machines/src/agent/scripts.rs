@@ -73,6 +73,7 @@ fn allocation(name: &str, start: bool) -> AllocationConfig {
         restart_when: RestartWhen::Never,
         probing: Probing::default(),
         failover: None,
+        volumes: Vec::new(),
         start,
         survives: false,
         stop_grace: Duration::from_secs(5),

@@ -89,5 +89,5 @@ pub use snapshots::{
 };
 pub use volume::{
     AccessMode, AccessType, CapacityRange, Context, MountVolume, TopologyRequirement, Volume,
-    VolumeCapability, VolumeCondition, VolumeContentSource, VolumeStatus,
+    VolumeCapability, VolumeCondition, VolumeContentSource, VolumeStatus, check_secrets,
 };

@@ -178,7 +178,10 @@ pub(super) fn check_capabilities(capabilities: &[VolumeCapability]) -> Result<()
 }
 
 /// Checks secrets: the size (C005) and the keys (C023). Neither keys nor values are shown.
-pub(super) fn check_secrets(secrets: &Secrets) -> Result<(), Fault> {
+///
+/// # Errors
+/// The rule that they break.
+pub fn check_secrets(secrets: &Secrets) -> Result<(), Fault> {
     rules::map("secrets", secrets.expose())?;
     let is_key = |key: &String| {
         !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))

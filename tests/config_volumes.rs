@@ -1,0 +1,327 @@
+//! What a configuration may say of volumes and who uses them, and how everything that is wrong with that is told, with its place.
+
+use std::path::Path;
+
+use callboard::config::{Config, SecretOrigin};
+use callboard_actors::csi::{AccessMode, AccessType};
+
+fn parse(text: &str) -> Result<Config, Vec<String>> {
+    Config::parse(Path::new("host.toml"), text).map_err(|error| {
+        let text = error.to_string();
+        text.lines().map(str::to_owned).collect()
+    })
+}
+
+fn complaints(text: &str) -> Vec<String> {
+    parse(text).expect_err("it is wrong")
+}
+
+const WHOLE: &str = r#"
+data_dir = "/d"
+
+[[driver]]
+name = "exec"
+
+[[allocation]]
+name = "zfs-1"
+plugin = "zfs"
+type = "monolith"
+command = "sh"
+
+[[allocation]]
+name = "nfs-1"
+plugin = "nfs"
+type = "node"
+command = "sh"
+volumes = ["data", { name = "blue/raw-1", variable = "RAW", read_only = true }]
+
+[[task]]
+name = "web"
+driver = "exec"
+volumes = [{ name = "data", destination = "/data" }, { name = "default/cache", destination = "/c", read_only = true }]
+
+[[volume]]
+name = "data"
+plugin = "zfs"
+id = "tank/data"
+context = { pool = "tank" }
+capacity = "10GiB"
+access_mode = "multi-node-multi-writer"
+mount = { fs_type = "ext4", flags = ["noatime", "password=hunter2"], group = "1000" }
+topology = [{ zone = "a" }, { zone = "b", rack = "7" }]
+secrets = { user = { env = "ZFS_USER" }, password = { file = "/etc/callboard/zfs" } }
+
+[[volume]]
+name = "raw-1"
+namespace = "blue"
+plugin = "zfs"
+id = "tank/raw"
+block = true
+capacity = 1048576
+
+[[volume]]
+name = "cache"
+plugin = "nfs"
+id = "tank/data"
+access_mode = "multi-node-reader-only"
+"#;
+
+#[test]
+fn volumes_and_their_users_are_read_and_secrets_by_their_origin_v11() {
+    let config = parse(WHOLE).expect("nothing is wrong with it");
+    let [data, raw, cache] = &config.volumes[..] else { panic!("three volumes") };
+    assert_eq!((&*data.spec.volume_id, &*data.spec.volume_context["pool"]), ("tank/data", "tank"));
+    assert_eq!((data.spec.key.to_string(), data.capacity_bytes), ("default/data".to_owned(), Some(10 << 30)));
+    assert_eq!(data.usage.capability.access_mode, AccessMode::MultiNodeMultiWriter);
+    let AccessType::Mount(mount) = &data.usage.capability.access_type else { panic!("it is mounted") };
+    assert_eq!((&*mount.fs_type, &*mount.volume_mount_group), ("ext4", "1000"));
+    assert_eq!(mount.mount_flags.expose(), ["noatime", "password=hunter2"]);
+    assert_eq!((data.accessible_topology.len(), &*data.accessible_topology[1]["rack"]), (2, "7"));
+    assert!(data.secrets["user"] == SecretOrigin::Environment("ZFS_USER".to_owned()));
+    assert!(data.secrets["password"] == SecretOrigin::File("/etc/callboard/zfs".into()));
+    assert_eq!(raw.usage.capability.access_type, AccessType::Block);
+    assert_eq!((raw.spec.key.to_string(), raw.capacity_bytes), ("blue/raw-1".to_owned(), Some(1 << 20)));
+    assert_eq!(
+        (raw.usage.capability.access_mode, raw.usage.read_only),
+        (AccessMode::SingleNodeWriter, false)
+    );
+    assert!(cache.usage.read_only, "its access mode permits no writer");
+    let nfs = &config.allocations[1].volumes;
+    let of: Vec<_> = nfs.iter().map(|of| (of.volume.to_string(), &*of.variable, of.read_only)).collect();
+    assert_eq!(
+        of,
+        [("default/data".to_owned(), "CALLBOARD_VOLUME_DATA", false), ("blue/raw-1".to_owned(), "RAW", true)]
+    );
+    let web = &config.tasks[0].volumes;
+    let of: Vec<_> =
+        web.iter().map(|of| (of.volume.to_string(), of.destination.to_str(), of.read_only)).collect();
+    assert_eq!(
+        of,
+        [("default/data".to_owned(), Some("/data"), false), ("default/cache".to_owned(), Some("/c"), true)]
+    );
+    let warnings: Vec<_> = config.warnings.iter().map(|told| told.place.to_string()).collect();
+    assert_eq!(warnings, ["25:1"], "one warning says that volumes are not claimed yet");
+    let shown = format!("{config:?}");
+    assert!(!shown.contains("hunter2") && !shown.contains("ZFS_USER"), "{shown}");
+}
+
+/// A configuration with a plugin, whose volume has these lines beside its name, its plugin and its id. They begin with line 10.
+fn with_volume(lines: &str) -> String {
+    let plugin = "data_dir = '/d'\n[[allocation]]\nname = 'a'\nplugin = 'zfs'\ntype = 'node'\ncommand = 'sh'";
+    format!("{plugin}\n[[volume]]\nname = 'data'\nplugin = 'zfs'\n{lines}")
+}
+
+#[test]
+fn everything_that_is_wrong_with_a_volume_is_told_with_its_place_c004_c005_c007_c023_c055_c058() {
+    let long = |bytes: usize| "x".repeat(bytes);
+    let flags = format!("id = 'v'\nmount.fs_type = 'ext4'\nmount.flags = ['ro', '{}']", long(4095));
+    let context = format!("id = 'v'\ncontext = {{ a = 'b', c = '{}' }}", long(4095));
+    let secrets = format!(
+        "id = 'v'\nsecrets = {{ {} = {{ env = 'A' }}, {} = {{ env = 'A' }} }}",
+        long(2048),
+        "y".repeat(2049)
+    );
+    let told = [
+        ("", "7:1: the volume has no `id`, which is required"),
+        ("id = ''", "10:6: `id`: volume_id is empty (rule C004)"),
+        (
+            "id = 'v'\nmount = {}\nblock = true",
+            "12:9: the volume has both `mount` and `block`; give one of them (C058)",
+        ),
+        (
+            "id = 'v'\ncapacity = -1",
+            "11:12: `capacity` -1 is no size of a volume; give a whole number of bytes from 1 on, or one with a unit, as in \
+             \"512MiB\" or \"10GiB\"",
+        ),
+        ("id = 'v'\ncapacity = '10GB'", "11:12: `capacity` \"10GB\" is no size"),
+        ("id = 'v'\ncapacity = '99999999TiB'", "11:12: `capacity` \"99999999TiB\" is no size"),
+        (&flags, "12:15: `flags`: mount_flags has 4097 bytes, at most 4096 are allowed (rule C007)"),
+        (&context, "11:11: `context`: volume_context has 4098 bytes, at most 4096 are allowed (rule C005)"),
+        ("id = 'v'\ncontext = { a = 1 }", "11:17: `a` of the volume has to be a text and is a whole number"),
+        ("id = 'v'\ntopology = [{ zone = '-a' }]", "11:13: `topology`: topology value is \"-a\""),
+        ("id = 'v'\ntopology = [{}]", "11:13: `topology`: segments is empty (rule C055)"),
+        (
+            "id = 'v'\naccess_mode = 'single-node-writter'",
+            "11:15: `access_mode` \"single-node-writter\" is none; did you mean `single-node-writer`?",
+        ),
+        ("id = 'v'\nfs_type = 'ext4'", "11:1: unknown key `fs_type` in the volume; "),
+        ("id = 'v'\nmount = { flag = [] }", "11:11: unknown key `flag` in `mount`; did you mean `flags`?"),
+        (
+            "id = 'v'\nsecrets = { 'a b' = { env = 'A' } }",
+            "11:13: `secrets`: secrets have a key that is empty or holds more than letters, digits, '-', '_' and '.' (rule C023)",
+        ),
+        (&secrets, "11:11: `secrets`: secrets has 4097 bytes, at most 4096 are allowed (rule C005)"),
+        (
+            "id = 'v'\nsecrets = { password = 'hunter2' }",
+            "11:13: a secret never stands in the configuration; give { file = \"/PATH\" } or { env = \"VARIABLE\" }",
+        ),
+        (
+            "id = 'v'\nsecrets = { password = { file = 'hunter2' } }",
+            "11:33: `file` of a secret is no absolute path; name the file that holds it",
+        ),
+        (
+            "id = 'v'\nsecrets = { password = { env = 'hunter2=' } }",
+            "11:32: `env` of a secret is no name of a variable; name the variable that holds it",
+        ),
+        (
+            "id = 'v'\nsecrets.password = { env = 'A', file = '/a' }",
+            "11:20: a secret has both `file` and `env`; ",
+        ),
+        ("id = 'v'\nsecrets.password = {}", "11:20: a secret has neither `file` nor `env`; "),
+    ];
+    for (lines, expected) in told {
+        let complaints = complaints(&with_volume(lines));
+        let [complaint] = &complaints[..] else { panic!("{lines}: {complaints:?}") };
+        assert!(complaint.starts_with(&format!("host.toml:{expected}")), "{lines}: {complaint}");
+        assert!(!complaint.contains("hunter2"), "{complaint}");
+    }
+}
+
+#[test]
+fn the_name_of_a_volume_has_128_bytes_and_becomes_part_of_a_path_c004_r9() {
+    let named = |name: &str| with_volume("id = 'v'").replace("name = 'data'", &format!("name = '{name}'"));
+    assert_eq!(parse(&named(&"n".repeat(128))).expect("nothing is wrong").volumes.len(), 1);
+    assert_eq!(
+        complaints(&named(&"n".repeat(129))),
+        ["host.toml:8:8: `name`: name has 129 bytes, at most 128 are allowed (rule C004)"]
+    );
+    let [told] = &complaints(&named("a/b"))[..] else { panic!("one fault") };
+    assert!(
+        told.starts_with("host.toml:8:8: `name`: the volume name \"a/b\" would leave its directory"),
+        "{told}"
+    );
+    let [told] = &complaints(&with_volume("id = 'v'\nnamespace = '..'"))[..] else { panic!("one fault") };
+    assert!(told.starts_with("host.toml:11:13: `namespace`: the volume namespace"), "{told}");
+}
+
+#[test]
+fn a_volume_belongs_to_a_plugin_that_an_allocation_serves_as_node() {
+    let text = with_volume("id = 'v'");
+    let none = "no [[allocation]] of the type \"node\" or \"monolith\" serves a plugin";
+    let told = |text: &str| complaints(text).join("\n");
+    assert_eq!(
+        told(&text.replace("name = 'data'\nplugin = 'zfs'", "name = 'data'")),
+        "host.toml:7:1: the volume has no `plugin`, which is required"
+    );
+    assert_eq!(
+        told(&text.replace("name = 'data'\nplugin = 'zfs'", "name = 'data'\nplugin = 'zfz'")),
+        format!("host.toml:9:10: {none} \"zfz\"; did you mean `zfs`?")
+    );
+    assert_eq!(
+        told(&text.replace("type = 'node'", "type = 'controller'")),
+        format!("host.toml:9:10: {none} \"zfs\"; add one")
+    );
+}
+
+#[test]
+fn a_volume_has_one_entry_with_one_name_and_one_id() {
+    let one = with_volume("id = 'v'");
+    assert_eq!(
+        complaints(&format!(
+            "{one}\n[[volume]]\nname = 'data'\nnamespace = 'default'\nplugin = 'zfs'\nid = 'w'"
+        )),
+        ["host.toml:12:8: a second volume is named default/data; each needs a name of its own"]
+    );
+    assert_eq!(
+        complaints(&format!(
+            "{one}\n[[volume]]\nname = 'data'\nnamespace = 'blue'\nplugin = 'zfs'\nid = 'v'"
+        )),
+        [
+            "host.toml:15:6: the volume default/data has this id of the plugin \"zfs\", too; a volume has one entry, which all of its \
+             users name"
+        ]
+    );
+}
+
+/// A volume `data` of the plugin of the allocation `a`, and another plugin whose allocation uses these volumes.
+fn with_users(volumes: &str) -> String {
+    let user =
+        "[[allocation]]\nname = 'b'\nplugin = 'nfs'\ntype = 'node'\ncommand = 'sh'\nenv = { MODE = 'fast' }";
+    let another = "[[volume]]\nname = 'da.ta'\nplugin = 'zfs'\nid = 'w'\n[[volume]]\nname = 'da-ta'\nplugin = 'zfs'\nid = 'x'";
+    format!("{}\n{another}\n{user}\nvolumes = {volumes}", with_volume("id = 'v'"))
+}
+
+#[test]
+fn what_is_wrong_with_the_volumes_of_an_allocation_is_told_with_its_place() {
+    let told = [
+        ("['dat']", "25:12: there is no [[volume]] named \"dat\"; did you mean `data`?"),
+        ("['blue/data']", "25:12: there is no [[volume]] named \"blue/data\"; add it"),
+        ("['data', 'default/data']", "25:20: the volume \"default/data\" is named twice; remove one of both"),
+        (
+            "['da.ta', 'da-ta']",
+            "25:21: the variable CALLBOARD_VOLUME_DA_TA is set already; give this volume a `variable` of its own",
+        ),
+        (
+            "[{ name = 'data', variable = 'MODE' }]",
+            "25:40: the variable MODE is set already; give this volume a `variable` of its own",
+        ),
+        (
+            "[{ name = 'data', variable = 'a b' }]",
+            "25:40: `variable` \"a b\" cannot be a variable of the environment; use letters, digits and '_'",
+        ),
+        ("[{ read_only = true }]", "25:12: the volume of the allocation has no `name`, which is required"),
+        (
+            "[{ name = 'data', destination = '/d' }]",
+            "25:29: unknown key `destination` in the volume of the allocation; ",
+        ),
+        ("'data'", "25:11: `volumes` of the allocation has to be a list of texts or tables and is a text"),
+        (
+            "[1]",
+            "25:12: an entry of `volumes` of the allocation has to be a text or a table and is a whole number",
+        ),
+    ];
+    for (volumes, expected) in told {
+        let complaints = complaints(&with_users(volumes));
+        let [complaint] = &complaints[..] else { panic!("{volumes}: {complaints:?}") };
+        assert!(complaint.starts_with(&format!("host.toml:{expected}")), "{volumes}: {complaint}");
+    }
+    let own = with_volume("id = 'v'").replace("command = 'sh'", "command = 'sh'\nvolumes = ['data']");
+    assert_eq!(
+        complaints(&own),
+        [
+            "host.toml:7:12: the volume default/data belongs to the plugin of this allocation, which could not start before it; \
+             remove it"
+        ]
+    );
+}
+
+#[test]
+fn what_is_wrong_with_the_volumes_of_a_task_is_told_with_its_place() {
+    let task = "[[driver]]\nname = 'exec'\n[[task]]\nname = 't'\ndriver = 'exec'\nmounts = [{ host_path = '/s', task_path = '/srv' }]";
+    let with_task = |volumes: &str| format!("{}\n{task}\nvolumes = {volumes}", with_volume("id = 'v'"));
+    let told = [
+        (
+            "['data']",
+            "17:12: the volume \"data\" of the task has none; give it a `destination`, as in { name = \"data\", destination = \
+             \"/data\" }",
+        ),
+        ("[{ name = 'data' }]", "17:12: the volume of the task has no `destination`, which is required"),
+        (
+            "[{ name = 'data', destination = 'd' }]",
+            "17:43: `destination` \"d\" is a relative path; give an absolute one",
+        ),
+        (
+            "[{ name = 'data', destination = '/srv' }]",
+            "17:43: the task has a volume or mount at /srv already; each needs its own `destination`",
+        ),
+        (
+            "[{ name = 'date', destination = '/d' }]",
+            "17:21: there is no [[volume]] named \"date\"; did you mean `data`?",
+        ),
+        (
+            "[{ name = 'data', destination = '/d' }, { name = 'data', destination = '/e' }]",
+            "17:60: the volume \"data\" is named twice; remove one of both",
+        ),
+    ];
+    for (volumes, expected) in told {
+        let complaints = complaints(&with_task(volumes));
+        let [complaint] = &complaints[..] else { panic!("{volumes}: {complaints:?}") };
+        assert!(complaint.starts_with(&format!("host.toml:{expected}")), "{volumes}: {complaint}");
+    }
+}
+
+#[test]
+fn a_volume_that_is_wrong_is_no_unknown_one_to_its_users() {
+    let text = with_users("['data']").replace("id = 'v'", "id = ''");
+    assert_eq!(complaints(&text), ["host.toml:10:6: `id`: volume_id is empty (rule C004)"]);
+}
