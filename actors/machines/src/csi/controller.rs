@@ -86,12 +86,28 @@ impl Request for CreateVolumeRequest {
         check_modes(&self.volume_capabilities, plugin)
     }
 
+    /// Whether it is what was asked for is for [`check_fit`](Self::check_fit): a volume that is not has an id all the same, without which
+    /// it cannot be deleted.
     fn check_answer(&self, volume: &Volume) -> Result<(), Fault> {
-        volume.check()?;
+        volume.check()
+    }
+}
+
+impl CreateVolumeRequest {
+    /// Checks that a created volume has the size (C052), the content (C057) and a place (C054) that were asked for. One that does not
+    /// exists: delete it.
+    ///
+    /// # Errors
+    /// What it has instead.
+    pub fn check_fit(&self, volume: &Volume) -> Result<(), Fault> {
         self.capacity_range.map_or(Ok(()), |range| range.check_size(volume.capacity_bytes))?;
-        match self.volume_content_source.is_some() && volume.content_source != self.volume_content_source {
-            true => Err(inconsistent("C057", "content_source", "is not the one that was asked for")),
-            false => Ok(()),
+        if self.volume_content_source.is_some() && volume.content_source != self.volume_content_source {
+            return Err(inconsistent("C057", "content_source", "is not the one that was asked for"));
+        }
+        let wanted = self.accessibility_requirements.as_ref();
+        match wanted.is_none_or(|wanted| wanted.is_met_by(&volume.accessible_topology)) {
+            true => Ok(()),
+            false => Err(inconsistent("C054", "accessible_topology", "has none of the requisite places")),
         }
     }
 }
@@ -467,25 +483,49 @@ mod tests {
     }
 
     #[test]
-    fn a_new_volume_has_an_id_and_is_what_was_asked_for_c004_c005_c052_c057() {
-        let mut request = create();
-        request.capacity_range = Some(CapacityRange { required_bytes: 10, limit_bytes: 20 });
+    fn a_new_volume_has_an_id_a_context_and_a_topology_that_can_be_kept_c004_c005_c055() {
+        let request = create();
         let volume = Volume { volume_id: "v".to_owned(), capacity_bytes: 10, ..Volume::default() };
         assert_eq!(request.check_answer(&volume), Ok(()));
         let bad = [
             ("C004", Volume { volume_id: String::new(), ..volume.clone() }),
             ("C004", Volume { volume_id: "v".repeat(129), ..volume.clone() }),
             ("C005", Volume { volume_context: map(&[("key", &"v".repeat(4096))]), ..volume.clone() }),
-            ("C052", Volume { capacity_bytes: 9, ..volume.clone() }),
             ("C055", Volume { accessible_topology: vec![map(&[("zone", "")])], ..volume.clone() }),
         ];
         for (expected, volume) in bad {
             assert_eq!(request.check_answer(&volume).expect_err("at fault").rule, expected, "{volume:?}");
         }
+    }
+
+    #[test]
+    fn a_new_volume_that_is_not_what_was_asked_for_is_an_answer_and_does_not_fit_c052_c054_c057() {
+        let (a, b) = (map(&[("region", "r"), ("zone", "a")]), map(&[("region", "r"), ("zone", "b")]));
+        let mut request = create();
+        request.capacity_range = Some(CapacityRange { required_bytes: 10, limit_bytes: 20 });
+        let volume = Volume { volume_id: "v".to_owned(), capacity_bytes: 10, ..Volume::default() };
+        assert_eq!(request.check_fit(&volume), Ok(()));
+        let unfit = |request: &CreateVolumeRequest, volume: &Volume| {
+            assert_eq!(request.check_answer(volume), Ok(()), "its id is not lost");
+            request.check_fit(volume).expect_err("it is not what was asked for").rule
+        };
+        assert_eq!(unfit(&request, &Volume { capacity_bytes: 9, ..volume.clone() }), "C052");
+        assert_eq!(unfit(&request, &Volume { capacity_bytes: 21, ..volume.clone() }), "C052");
         request.volume_content_source = Some(VolumeContentSource::Snapshot("s".to_owned()));
-        assert_eq!(request.check_answer(&volume).expect_err("it is empty").rule, "C057");
+        assert_eq!(unfit(&request, &volume), "C057");
         let restored = Volume { content_source: request.volume_content_source.clone(), ..volume };
-        assert_eq!(request.check_answer(&restored), Ok(()));
+        assert_eq!(request.check_fit(&restored), Ok(()));
+        let place = TopologyRequirement { requisite: vec![a.clone()], preferred: Vec::new() };
+        request.accessibility_requirements = Some(place);
+        let at = |accessible_topology| Volume { accessible_topology, ..restored.clone() };
+        assert_eq!(unfit(&request, &at(vec![b.clone()])), "C054");
+        let in_region = map(&[("Region", "r")]);
+        for good in [vec![], vec![b.clone(), a], vec![in_region]] {
+            assert_eq!(request.check_fit(&at(good)), Ok(()));
+        }
+        request.accessibility_requirements =
+            Some(TopologyRequirement { requisite: vec![], preferred: vec![map(&[("zone", "c")])] });
+        assert_eq!(request.check_fit(&at(vec![b])), Ok(()));
     }
 
     #[test]

@@ -283,6 +283,21 @@ impl TopologyRequirement {
             false => Err(inconsistent("C054", "preferred", "has a topology that is not in requisite")),
         }
     }
+
+    /// Whether a volume that is accessible from there is accessible from one of the requisite places. No topology means from everywhere;
+    /// without requisite places any will do.
+    pub(super) fn is_met_by(&self, accessible: &[Topology]) -> bool {
+        let is_at = |place: &Topology| accessible.iter().any(|part| is_within(place, part));
+        accessible.is_empty() || self.requisite.is_empty() || self.requisite.iter().any(is_at)
+    }
+}
+
+/// Whether a place has every segment of another one. Keys are the same whatever their case (C055).
+fn is_within(place: &Topology, part: &Topology) -> bool {
+    let has = |(key, value): (&String, &String)| {
+        place.iter().any(|(own, there)| own.eq_ignore_ascii_case(key) && there == value)
+    };
+    part.iter().all(has)
 }
 
 /// A volume as its plugin describes it.
