@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use super::existence::Existence;
 use super::messages::{ClaimError, ReleaseError, VolumeAnswer, VolumeAsk, VolumeNews, VolumeStatus};
 use super::outcome::{VolumeCall, VolumeOutcome};
 use super::record::{ClaimRecord, Step, Towards, VolumeChange, VolumeImage, VolumeRecord, Wish};
-use super::state::{Claim, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
+use super::state::{Claim, Life, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
 use crate::kernel::{AskId, CallKey, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{Attempt, Moment};
 
@@ -27,16 +28,19 @@ impl Machine for Volume {
 
     fn restore(config: &VolumeConfig, image: VolumeImage, _: Moment) -> Self {
         let is_kept = image.volume.is_some();
+        let record = restored_volume(config, image.volume);
+        let unfit = record.existence.as_ref().and_then(Existence::unfit);
         let claims = image.claims.into_iter().map(|row| {
             let claim = restored(config, row);
             (claim.record.allocation.clone(), claim)
         });
         Self {
-            record: restored_volume(config, image.volume),
+            record,
             claims: claims.collect(),
             config: config.clone(),
             is_kept,
             route: None,
+            life: Life { unfit, ..Life::default() },
             attach_tries: Tries::default(),
             stage_tries: Tries::default(),
             is_stage_proven: false,
@@ -60,6 +64,10 @@ impl Machine for Volume {
                 effects.call(CallKey::default(), self.config.options.look_deadline, VolumeCall::ReadRoute);
             }
             Input::Asked { id, asked_at, ask } => match ask {
+                VolumeAsk::CreateVolume(asked) => {
+                    self.create(moment.random, (*id, *asked_at), asked, effects);
+                }
+                VolumeAsk::DeleteVolume(asked) => self.delete((*id, *asked_at), asked, effects),
                 VolumeAsk::Claim(asked) => self.claim((*id, *asked_at), asked, effects),
                 VolumeAsk::Release(asked) => self.release((*id, *asked_at), asked, effects),
                 VolumeAsk::ConfirmClaims(asked) => {
@@ -97,7 +105,7 @@ impl Machine for Volume {
     }
 
     fn is_new_promise(&self, ask: &VolumeAsk) -> bool {
-        matches!(ask, VolumeAsk::Claim(_))
+        matches!(ask, VolumeAsk::Claim(_) | VolumeAsk::CreateVolume(_) | VolumeAsk::DeleteVolume(_))
     }
 
     fn awaits_disk(call: &VolumeCall) -> bool {
@@ -113,10 +121,8 @@ impl Volume {
     /// Goes on as far as it can after any input.
     fn advance(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         self.forget_released(effects);
-        if self.is_kept && self.claims.is_empty() && self.is_down() {
-            self.is_kept = false;
-            effects.persist(VolumeChange::ForgetVolume);
-        }
+        self.forget_if_over(effects);
+        self.answer_existence(effects);
         self.answer_claims(effects);
         self.answer_releases(effects);
         if let Some(next) = self.next_move(moment.now) {
@@ -125,6 +131,15 @@ impl Volume {
         self.schedule(moment, effects);
         self.tell(effects);
         self.end_if_done(effects);
+    }
+
+    /// Forgets the row of a volume of which nothing is used. One that was created stays until it is deleted for certain.
+    pub(super) fn forget_if_over(&mut self, effects: &mut Effects<Self>) {
+        let is_to_be_kept = self.record.existence.as_ref().is_some_and(Existence::is_to_be_kept);
+        if self.is_kept && self.claims.is_empty() && self.is_down() && !is_to_be_kept {
+            self.is_kept = false;
+            effects.persist(VolumeChange::ForgetVolume);
+        }
     }
 
     /// Wakes itself for the next try of what has to wait.
@@ -142,6 +157,7 @@ impl Volume {
 
     /// The plugin has changed: what waits is tried at once.
     fn try_again(&mut self) {
+        self.life.tries.again();
         self.attach_tries.again();
         self.stage_tries.again();
         self.claims.values_mut().for_each(|claim| claim.tries.again());
@@ -149,6 +165,10 @@ impl Volume {
 
     /// The time of a caller is over. What it asked for goes on (V15).
     fn waited_enough(&mut self, id: AskId, effects: &mut Effects<Self>) {
+        if let Some(answer) = self.gave_up_on_existence(id) {
+            effects.reply(id, answer);
+            return;
+        }
         let (volume, doing) = (self.record.spec.key.clone(), self.doing());
         if let Some(place) = self.releases.iter().position(|waiter| waiter.id == id) {
             self.releases.remove(place);
@@ -168,6 +188,7 @@ impl Volume {
     fn stop(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
         self.stopping = Some(mode);
         effects.start_timer(VolumeTimer::Stop, moment.now + self.config.options.stop_within);
+        self.stop_existence(effects);
         let volume = self.record.spec.key.clone();
         let waiters: Vec<_> =
             self.claims.values_mut().flat_map(|claim| std::mem::take(&mut claim.waiters)).collect();
@@ -196,13 +217,16 @@ impl Volume {
 /// What the ledger says of a volume. The attachment survives a boot of the machine, mounts do not (V14).
 fn restored_volume(config: &VolumeConfig, row: Option<VolumeRecord>) -> VolumeRecord {
     let Some(row) = row else {
-        return VolumeRecord { spec: config.spec.clone(), attach: Step::Down, stage: Step::Down };
+        let spec = config.spec.clone();
+        let existence = Existence::registered(&spec);
+        return VolumeRecord { spec, existence, attach: Step::Down, stage: Step::Down };
     };
     let stage = match row.stage {
         Step::Up(intent, proof) if proof.boot_id != config.boot_id => Step::Unknown(Towards::Up, intent),
         other => other.restored(),
     };
-    VolumeRecord { spec: row.spec, attach: row.attach.restored(), stage }
+    let existence = row.existence.map(Existence::restored);
+    VolumeRecord { spec: row.spec, existence, attach: row.attach.restored(), stage }
 }
 
 /// What the ledger says of a claim. One that an earlier run of the host made is provisional (V14).

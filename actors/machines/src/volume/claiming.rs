@@ -2,7 +2,7 @@
 
 use super::messages::{Claim as ClaimVolume, ClaimError, Claimed, VolumeAnswer};
 use super::record::{ClaimRecord, Step, Usage, VolumeChange, Wish};
-use super::state::{Claim, Volume, VolumeTimer};
+use super::state::{Claim, Life, Volume, VolumeTimer};
 use crate::csi::{AccessMode, AccessType};
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::Timestamp;
@@ -69,6 +69,10 @@ impl Volume {
         if is_full || waiting >= self.config.options.waiting_max {
             return Err(ClaimError::Full { volume, held: self.claims.len(), waiting });
         }
+        if let Some(state) = self.exists().why_unclaimed() {
+            let is_transient = self.exists().is_changing();
+            return Err(ClaimError::NotThere { volume, state, is_transient });
+        }
         self.check_usage(&asked.usage)?;
         for other in self.in_order() {
             let is_releasing = other.is_released();
@@ -105,7 +109,9 @@ impl Volume {
 
     /// The callers that wait.
     pub(super) fn waiting(&self) -> usize {
-        self.releases.len() + self.claims.values().map(|claim| claim.waiters.len()).sum::<usize>()
+        let Life { creates, deletes, .. } = &self.life;
+        let alone = self.releases.len() + creates.len() + deletes.len();
+        alone + self.claims.values().map(|claim| claim.waiters.len()).sum::<usize>()
     }
 
     /// Answers the callers whose claims are proven.

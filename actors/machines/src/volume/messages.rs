@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::lifecycle::{CreateError, CreateVolume, Created, DeleteError, DeleteVolume, Deleted, Exists};
 use super::outcome::Route;
 use super::record::{Usage, VolumeKey, Wish};
 use super::state::Volume;
 use crate::conversation;
+use crate::csi;
 use crate::vocabulary::{AllocationId, Generation, PluginName, Timestamp};
 
 /// Claims the volume for an allocation. Answered when its mount is proven; or with an error, which is never a success in
@@ -69,6 +72,16 @@ pub enum ClaimError {
         volume: VolumeKey,
         /// What is wrong, and the rule.
         reason: String,
+    },
+    /// It does not exist at its plugin, or not for long, or not as it was to be.
+    #[error("volume {volume} cannot be claimed: {state}")]
+    NotThere {
+        /// The volume.
+        volume: VolumeKey,
+        /// Why, and what to do.
+        state: &'static str,
+        /// Whether its creation or deletion is under way.
+        is_transient: bool,
     },
     /// The limit of claims or of waiting callers is reached.
     #[error(
@@ -138,6 +151,7 @@ impl ClaimError {
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Held { is_releasing, .. } => *is_releasing,
+            Self::NotThere { is_transient, .. } => *is_transient,
             Self::Full { .. } | Self::Pending { .. } | Self::Unproven { .. } | Self::Stopping { .. } => true,
             Self::OtherUsage { .. } | Self::Invalid { .. } | Self::Failed { .. } | Self::Released { .. } => {
                 false
@@ -269,6 +283,8 @@ conversation! {
     /// The messages of a volume.
     #[derive(Clone, Hash)]
     pub enum VolumeAsk -> #[derive(Hash)] VolumeAnswer for Volume {
+        CreateVolume => Result<Created, CreateError>,
+        DeleteVolume => Result<Deleted, DeleteError>,
         Claim => Result<Claimed, ClaimError>,
         Release => Result<Released, ReleaseError>,
         ConfirmClaims => ClaimsConfirmed,
@@ -304,6 +320,10 @@ pub struct VolumeStatus {
     pub key: VolumeKey,
     /// Its plugin.
     pub plugin: PluginName,
+    /// Whether it exists.
+    pub exists: Exists,
+    /// What its plugin answered when it was created here; `None` for a volume that was not.
+    pub created: Option<Arc<csi::Volume>>,
     /// The state of the attachment, as a word.
     pub attach: &'static str,
     /// The state of the staging, as a word.
@@ -317,15 +337,18 @@ pub struct VolumeStatus {
 }
 
 impl VolumeStatus {
-    /// Whether there is no claim, and nothing is set up.
+    /// Whether there is no claim, nothing is set up, and its existence does not change.
     #[must_use]
     pub fn is_vacant(&self) -> bool {
-        self.claims.is_empty() && self.attach == "down" && self.stage == "down"
+        !self.exists.is_changing() && self.claims.is_empty() && self.attach == "down" && self.stage == "down"
     }
 }
 
 impl fmt::Display for VolumeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.exists != Exists::Registered {
+            write!(f, "{}, ", self.exists)?;
+        }
         write!(f, "attach {}, stage {}", self.attach, self.stage)?;
         for claim in &self.claims {
             let marks = [

@@ -13,6 +13,11 @@
 //!                                       │ no claim is left
 //!                                       ▼
 //!                                    unstage ──► detach ──► volume forgotten
+//!
+//!   CreateVolume ──► ledger: name, arguments ──► create ──► ledger: the answer, whole ──► Created
+//!                                                                │ DeleteVolume, and nothing is claimed or up
+//!                                                                ▼
+//!                             Deleted ◄── volume forgotten ◄── delete
 //! ```
 //!
 //! Attach, stage and publish are `ControllerPublishVolume`, `NodeStageVolume` and `NodePublishVolume`; a plugin that does not have a
@@ -33,13 +38,21 @@
 //!   not live, when it could not be set up, or when the kernel says that nothing of it is left.
 //! - V9: undoing is never given up; what is refused for good waits until the plugin changes or a caller asks again, or until it is
 //!   forced, which is audited.
+//! - V4, V5, C050, C061: a volume that may have been created stays in the ledger until it is deleted for certain, or forced. It has one name
+//!   from its first try on; what is not wanted any more after an unclear try is created by that name once more, since only the answer
+//!   tells the id, and then deleted. What is not as it was asked for is kept, cannot be claimed, and can be deleted.
+//! - C062, C065: a volume is deleted only while nothing of it is claimed or set up here. What is refused for certain changes nothing.
 //! - V12: claims share a volume only with the same capability, and as far as its access mode permits.
 //! - V14: claims of an earlier run are neither set up nor undone before they are confirmed.
 //! - V16: which steps there are is read from the present generation when a step begins; its arguments are repeated until it is resolved.
 
 mod messages;
 
+mod lifecycle;
+
 mod record;
+
+mod existence;
 
 mod outcome;
 
@@ -48,6 +61,10 @@ mod paths;
 mod state;
 
 mod behaviour;
+
+mod creating;
+mod deleting;
+mod existing;
 
 mod claiming;
 mod releasing;
@@ -62,6 +79,8 @@ mod shown;
 #[cfg(test)]
 mod scripts;
 
+pub use existence::{CreateArgs, Existence, NewVolume, Origin};
+pub use lifecycle::*;
 pub use messages::*;
 pub use outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};
 pub use paths::VolumeLayout;

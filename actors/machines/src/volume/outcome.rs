@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::existence::CreateArgs;
 use super::record::{AttachArgs, Mark, PublishArgs, StageArgs, VolumeSpec};
 use crate::csi::{self, Call, Context, Effect, FailedCall, Reaction};
 use crate::mounts::{LookError, PathKind, PathLook};
@@ -19,6 +20,10 @@ use crate::vocabulary::{ControllerCapability, CsiFingerprint, Generation, NodeCa
 pub enum VolumeCall {
     /// Read the present [`Route`].
     ReadRoute,
+    /// `CreateVolume`.
+    Create(Arc<VolumeSpec>, Generation, Arc<CreateArgs>),
+    /// `DeleteVolume`.
+    Delete(Arc<VolumeSpec>, Generation),
     /// `ControllerPublishVolume`.
     Attach(Arc<VolumeSpec>, Generation, AttachArgs),
     /// `ControllerUnpublishVolume`.
@@ -44,6 +49,8 @@ impl VolumeCall {
     pub const fn csi(&self) -> Option<Call> {
         match self {
             Self::ReadRoute | Self::Look { .. } => None,
+            Self::Create(..) => Some(Call::CreateVolume),
+            Self::Delete(..) => Some(Call::DeleteVolume),
             Self::Attach(..) => Some(Call::ControllerPublishVolume),
             Self::Detach(..) => Some(Call::ControllerUnpublishVolume),
             Self::Stage(..) => Some(Call::NodeStageVolume),
@@ -58,7 +65,9 @@ impl VolumeCall {
     pub const fn generation(&self) -> Option<Generation> {
         match self {
             Self::ReadRoute | Self::Look { .. } => None,
-            Self::Attach(_, generation, _)
+            Self::Create(_, generation, _)
+            | Self::Delete(_, generation)
+            | Self::Attach(_, generation, _)
             | Self::Detach(_, generation, _)
             | Self::Stage(_, generation, _)
             | Self::Unstage(_, generation, _)
@@ -158,7 +167,9 @@ impl From<&FailedCall> for Failure {
 pub enum VolumeOutcome {
     /// The present route.
     Route(Route),
-    /// Of a call to the controller: the publish context of an attachment (C074); an empty one of its inverse.
+    /// Of a creation: what the plugin says of the volume, whole (C059).
+    Created(Result<csi::Volume, Failure>),
+    /// Of a call to the controller: the publish context of an attachment (C074); an empty one of its inverse and of a deletion.
     Controller(Result<Context, Failure>),
     /// Of a call to the node service, with a look at its path after it.
     Node(Result<(), Failure>, Seen),

@@ -49,6 +49,7 @@ impl Volume {
             moves.extend(self.down_move());
         }
         if self.stopping.is_none() {
+            moves.extend(self.existence_move());
             let wanted = claims.iter().filter(|claim| claim.is_wanted() && !claim.is_stale);
             moves.extend(wanted.filter_map(|claim| match self.need(claim) {
                 Need::Move(next) => Some(next),
@@ -70,7 +71,7 @@ impl Volume {
     /// Whether its half of the plugin is there, and it has not to wait for its next try.
     fn may_begin(&self, wanted: &Move, now: Timestamp) -> bool {
         let is_reachable = match wanted {
-            Move::Attach | Move::Detach => {
+            Move::Create | Move::Delete | Move::Attach | Move::Detach => {
                 self.route.as_ref().is_some_and(|route| route.controller.is_some())
             }
             Move::Stage | Move::Unstage | Move::Publish(_) | Move::Unpublish(_) => {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::existence::Existence;
 use crate::csi::{Context, VolumeCapability};
 use crate::mounts::{DeviceNumber, MountIdentity};
 use crate::vocabulary::{AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace};
@@ -30,7 +31,7 @@ pub struct VolumeSpec {
     pub key: VolumeKey,
     /// The plugin that it belongs to.
     pub plugin: PluginName,
-    /// Its id with the plugin; every call has exactly this one (C059).
+    /// Its id with the plugin; every call has exactly this one (C059). Empty for a volume that is yet to be created.
     pub volume_id: String,
     /// Its context, passed on unchanged to every call that takes one (C060, C073).
     pub volume_context: Context,
@@ -199,6 +200,8 @@ pub struct Proof {
 pub struct VolumeRecord {
     /// The volume.
     pub spec: Arc<VolumeSpec>,
+    /// Its existence at the plugin; `None` if it does not exist for certain.
+    pub existence: Option<Existence>,
     /// The attachment to this node by the controller, with its publish context.
     pub attach: Step<AttachArgs, Context>,
     /// The staging.

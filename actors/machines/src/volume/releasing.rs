@@ -121,12 +121,13 @@ impl Volume {
         });
         // One write: a part of it would have the rest undone under what was not confirmed down.
         effects.persist(VolumeChange::Force { claims: forgotten, volume: row });
+        self.answer_forced_deletion(&left, effects);
         let forced = Forced { volume, reason: asked.reason.clone(), at: moment.now, left };
         effects.publish(VolumeNews::Forced(forced.clone()));
         Ok(forced)
     }
 
-    /// Forgets staging and attachment. What it gives are those that were not confirmed down.
+    /// Forgets staging, attachment and what is to be deleted. What it gives are those that were not confirmed down.
     fn forget_shared(&mut self) -> Vec<String> {
         let mut left = Vec::new();
         if let Some(intent) = self.record.stage.intent() {
@@ -141,6 +142,7 @@ impl Volume {
             (self.record.stage, self.record.attach) = (Step::Down, Step::Down);
             self.is_stage_stale = false;
         }
+        left.extend(self.forget_existence());
         left
     }
 }

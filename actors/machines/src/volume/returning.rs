@@ -32,6 +32,8 @@ impl Volume {
         let Some(flight) = self.flight.take_if(|flight| flight.attempt == key.attempt) else { return };
         let came = came(&flight.what, outcome);
         match &flight.what {
+            Move::Create => self.create_returned(moment, &flight, outcome, effects),
+            Move::Delete => self.delete_returned(moment, &flight, came.result.map(|_| ()), effects),
             Move::LookAtStage => self.stage_seen(moment, came.seen, effects),
             Move::LookAt(id) => self.target_seen(&id.clone(), came.seen, effects),
             Move::Attach | Move::Stage | Move::Publish(_) => self.went_up(moment, &flight, came, effects),
@@ -116,7 +118,13 @@ impl Volume {
                 claim.is_proven = true;
                 self.go(id, up, effects);
             }
-            Move::Detach | Move::Unstage | Move::Unpublish(_) | Move::LookAtStage | Move::LookAt(_) => {}
+            Move::Create
+            | Move::Delete
+            | Move::Detach
+            | Move::Unstage
+            | Move::Unpublish(_)
+            | Move::LookAtStage
+            | Move::LookAt(_) => {}
         }
         Ok(())
     }
@@ -273,7 +281,7 @@ impl Volume {
     // === Both ===
 
     /// Notes a failed try. True if so many failed in a row that nothing more is to be tried upwards.
-    fn try_failed(&mut self, moment: Moment, what: &Move, failure: &Failure) -> bool {
+    pub(super) fn try_failed(&mut self, moment: Moment, what: &Move, failure: &Failure) -> bool {
         let options = self.config.options;
         let Some(tries) = self.tries(what) else { return false };
         let reason = format!("{}: {}", what.name(), failure.reason);
@@ -305,7 +313,7 @@ impl Volume {
                 }
                 return;
             }
-            Move::LookAtStage | Move::LookAt(_) => return,
+            Move::Create | Move::Delete | Move::LookAtStage | Move::LookAt(_) => return,
         }
         if is_certain {
             self.keep_volume(effects);
@@ -328,7 +336,7 @@ fn came(what: &Move, outcome: &Result<VolumeOutcome, CallLost>) -> Came {
         let known = Known::Unclear;
         Came { result: Err(Failure { known, reason: reason.clone() }), seen: Seen::Unclear(reason) }
     };
-    let is_controller = matches!(what, Move::Attach | Move::Detach);
+    let is_controller = matches!(what, Move::Attach | Move::Detach | Move::Delete);
     let is_look = matches!(what, Move::LookAtStage | Move::LookAt(_));
     match outcome {
         Ok(VolumeOutcome::Controller(result)) if is_controller => {

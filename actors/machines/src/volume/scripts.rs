@@ -1,6 +1,6 @@
 //! Message scripts of a volume: the pure machine under virtual time, with its ledger.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,21 +9,26 @@ use std::time::Duration;
 use goldenscript::ArgumentConsumer;
 
 use super::VolumeLayout;
+use super::existence::{Existence, NewVolume};
+use super::lifecycle::*;
 use super::messages::*;
 use super::outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};
 use super::record::{Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
-use crate::csi::{AccessMode, AccessType, MountVolume, VolumeCapability};
+use crate::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
 use crate::kernel::{CallLost, Effect};
 use crate::mounts::{DeviceNumber, MountId, MountIdentity};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::{
-    AllocationId, Backoff, Generation, PluginName, RunNumber, Timestamp, VolumeName, VolumeNamespace,
+    AllocationId, Backoff, Generation, PluginName, RunNumber, Timestamp, Topology, VolumeName,
+    VolumeNamespace,
 };
 
 thread_local! {
     /// The ledger of the present story.
     static LEDGER: RefCell<VolumeImage> = RefCell::default();
+    /// Whether the host knows the id of the volume from the beginning.
+    static IS_REGISTERED: Cell<bool> = const { Cell::new(true) };
 }
 
 #[test]
@@ -31,20 +36,24 @@ fn every_story_of_a_volume_goes_as_it_is_told() {
     play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volume/scripts"), 18, || Player::new(begin, say));
 }
 
-fn begin(_: &mut ArgumentConsumer<'_>) -> Result<Stage<Volume>, Fault> {
+/// Without a word the volume exists; `begin absent`: it is to be created.
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Volume>, Fault> {
     LEDGER.set(VolumeImage::default());
+    IS_REGISTERED.set(args.next_pos() != Some("absent"));
     Ok(started(1, "boot-1"))
 }
 
 fn started(run: u64, boot_id: &str) -> Stage<Volume> {
+    let is_registered = IS_REGISTERED.get();
+    let context = is_registered.then(|| ("pool".to_owned(), "tank".to_owned()));
     let spec = VolumeSpec {
         key: VolumeKey {
             namespace: VolumeNamespace::new("default").unwrap(),
             name: VolumeName::new("data").unwrap(),
         },
         plugin: PluginName::new("zfs").unwrap(),
-        volume_id: "pool/data".to_owned(),
-        volume_context: BTreeMap::from([("pool".to_owned(), "tank".to_owned())]),
+        volume_id: if is_registered { "pool/data".to_owned() } else { String::new() },
+        volume_context: context.into_iter().collect(),
     };
     let options = VolumeOptions::default();
     let config = VolumeConfig {
@@ -78,6 +87,14 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
                 Err(_) => stage.ask(VolumeAsk::RouteChanged(RouteChanged { route })),
             }
         }
+        "create" => {
+            let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
+            stage.ask(VolumeAsk::CreateVolume(CreateVolume { volume: new_volume(args)?, within }));
+        }
+        "delete" => {
+            let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
+            stage.ask(VolumeAsk::DeleteVolume(DeleteVolume { within }));
+        }
         "claim" => {
             let (allocation, usage) = (allocation(args)?, usage(args)?);
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
@@ -102,6 +119,18 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             stage.ask(VolumeAsk::ForceRelease(ForceRelease { allocation, reason }));
         }
         "describe" => stage.ask(VolumeAsk::DescribeVolume(DescribeVolume)),
+        // The creation in flight succeeds.
+        "created" => {
+            let call = stage.take_call(|call| matches!(call, VolumeCall::Create(..)))?;
+            let volume = csi::Volume {
+                volume_id: word(args, "id")?,
+                capacity_bytes: bytes(args, "bytes")?.unwrap_or(10),
+                volume_context: BTreeMap::from([("pool".to_owned(), "tank".to_owned())]),
+                content_source: None,
+                accessible_topology: zone(args).into_iter().collect(),
+            };
+            stage.give(call, Ok(VolumeOutcome::Created(Ok(volume))));
+        }
         // The call in flight succeeds; of an attachment with a context.
         "ok" => {
             let context = args.take_key("context").map(|value| ("device".to_owned(), value.to_owned()));
@@ -112,7 +141,7 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
                 None => Seen::Nothing,
             };
             let outcome = match call.1 {
-                VolumeCall::Attach(..) | VolumeCall::Detach(..) => {
+                VolumeCall::Attach(..) | VolumeCall::Detach(..) | VolumeCall::Delete(..) => {
                     VolumeOutcome::Controller(Ok(context.into_iter().collect()))
                 }
                 _ => VolumeOutcome::Node(Ok(()), seen),
@@ -125,7 +154,10 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             let call = stage.take_call(|call| call.csi().is_some())?;
             let failure = Failure { known, reason: format!("the plugin said {known:?}") };
             let outcome = match call.1 {
-                VolumeCall::Attach(..) | VolumeCall::Detach(..) => VolumeOutcome::Controller(Err(failure)),
+                VolumeCall::Create(..) => VolumeOutcome::Created(Err(failure)),
+                VolumeCall::Attach(..) | VolumeCall::Detach(..) | VolumeCall::Delete(..) => {
+                    VolumeOutcome::Controller(Err(failure))
+                }
                 _ => VolumeOutcome::Node(Err(failure), seen),
             };
             stage.give(call, Ok(outcome));
@@ -150,6 +182,28 @@ fn allocation(args: &mut ArgumentConsumer<'_>) -> Result<AllocationId, Fault> {
 
 fn seconds(text: &str) -> Result<Duration, Fault> {
     Ok(Duration::from_secs(text.trim_end_matches('s').parse()?))
+}
+
+fn bytes(args: &mut ArgumentConsumer<'_>, key: &str) -> Result<Option<u64>, Fault> {
+    Ok(args.take_key(key).map(str::parse).transpose()?)
+}
+
+fn zone(args: &mut ArgumentConsumer<'_>) -> Option<Topology> {
+    args.take_key("zone").map(|zone| Topology::from([("zone".to_owned(), zone.to_owned())]))
+}
+
+/// Without more words: of at least 10 bytes, anywhere.
+fn new_volume(args: &mut ArgumentConsumer<'_>) -> Result<NewVolume, Fault> {
+    let (required_bytes, limit_bytes) =
+        (bytes(args, "bytes")?.unwrap_or(10), bytes(args, "limit")?.unwrap_or(0));
+    let accessibility =
+        zone(args).map(|zone| csi::TopologyRequirement { requisite: vec![zone], preferred: Vec::new() });
+    Ok(NewVolume {
+        capacity_range: Some(csi::CapacityRange { required_bytes, limit_bytes }),
+        capabilities: vec![usage(args)?.capability],
+        accessibility,
+        ..NewVolume::default()
+    })
 }
 
 /// Without more words: a file system for several writers.
@@ -246,7 +300,8 @@ fn tell(effect: &Effect<Volume>, now: Timestamp) -> String {
 fn tell_change(change: &VolumeChange) -> String {
     match change {
         VolumeChange::KeepVolume(row) => {
-            format!("ledger: attach {}, stage {}", row.attach.as_str(), row.stage.as_str())
+            let existence = row.existence.as_ref().map_or_else(String::new, tell_existence);
+            format!("ledger: {existence}attach {}, stage {}", row.attach.as_str(), row.stage.as_str())
         }
         VolumeChange::KeepClaim(row) => {
             let wish = if row.wish == Wish::Held { "held" } else { "released" };
@@ -266,10 +321,24 @@ fn tell_change(change: &VolumeChange) -> String {
     }
 }
 
+fn tell_existence(existence: &Existence) -> String {
+    let wish = if existence.wish == Wish::Held { "" } else { " to be deleted" };
+    match &existence.volume {
+        _ if !existence.is_to_be_kept() => String::new(),
+        None => format!("volume {}{wish}, ", existence.step.as_str()),
+        Some(volume) => {
+            let csi::Volume { volume_id, capacity_bytes, .. } = &**volume;
+            format!("volume {}{wish} as {volume_id} of {capacity_bytes} bytes, ", existence.step.as_str())
+        }
+    }
+}
+
 fn tell_call(call: &VolumeCall) -> String {
     let name = call.csi().map_or("", |call| call.as_str());
     match call {
         VolumeCall::ReadRoute => "read route".to_owned(),
+        VolumeCall::Create(_, _, args) => format!("{name} {}", args.name),
+        VolumeCall::Delete(spec, _) => format!("{name} {}", spec.volume_id),
         VolumeCall::Attach(_, _, args) | VolumeCall::Detach(_, _, args) => {
             format!("{name} node={}", args.node_id)
         }
@@ -297,6 +366,12 @@ fn fs(capability: &VolumeCapability) -> &str {
 
 fn tell_answer(answer: &VolumeAnswer) -> String {
     match answer {
+        VolumeAnswer::CreateVolume(Ok(Created { volume })) => format!("created {volume:?}"),
+        VolumeAnswer::CreateVolume(Err(error)) => {
+            format!("{error}{}", if error.is_transient() { " (transient)" } else { "" })
+        }
+        VolumeAnswer::DeleteVolume(Ok(deleted)) => format!("deleted, did exist: {}", deleted.did_exist),
+        VolumeAnswer::DeleteVolume(Err(error)) => error.to_string(),
         VolumeAnswer::Claim(Ok(claimed)) => {
             let Claimed { path, is_block, read_only, generation } = claimed;
             let kind = if *is_block { "block device" } else { "file system" };

@@ -8,10 +8,12 @@ use crate::kernel::Effects;
 impl Volume {
     /// The present status.
     pub(super) fn status(&self) -> VolumeStatus {
-        let errors = [&self.stage_tries, &self.attach_tries];
+        let errors = [&self.life.tries, &self.stage_tries, &self.attach_tries];
         VolumeStatus {
             key: self.record.spec.key.clone(),
             plugin: self.record.spec.plugin.clone(),
+            exists: self.exists(),
+            created: self.record.existence.as_ref().and_then(|existence| existence.volume.clone()),
             attach: self.record.attach.as_str(),
             stage: self.record.stage.as_str(),
             claims: self.in_order().into_iter().map(claim_status).collect(),
@@ -47,7 +49,10 @@ impl Volume {
                 "waits for its claims to be confirmed".to_owned()
             }
             None if !self.claims.is_empty() => "in use".to_owned(),
-            None => "vacant".to_owned(),
+            None => match &self.life.unfit {
+                Some(reason) => format!("it is not what was asked for: {reason}"),
+                None => "vacant".to_owned(),
+            },
         }
     }
 
@@ -68,9 +73,13 @@ impl Volume {
 fn describe(what: &Move) -> String {
     match what {
         Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => format!("{} for {id}", what.name()),
-        Move::Attach | Move::Detach | Move::Stage | Move::Unstage | Move::LookAtStage => {
-            what.name().to_owned()
-        }
+        Move::Create
+        | Move::Delete
+        | Move::Attach
+        | Move::Detach
+        | Move::Stage
+        | Move::Unstage
+        | Move::LookAtStage => what.name().to_owned(),
     }
 }
 

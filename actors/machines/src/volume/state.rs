@@ -77,6 +77,8 @@ pub enum VolumeTimer {
 /// One operation of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Move {
+    Create,
+    Delete,
     Attach,
     Detach,
     Stage,
@@ -91,8 +93,13 @@ impl Move {
     /// Whether it sets something up. A look is part of that.
     pub(super) const fn is_up(&self) -> bool {
         match self {
-            Self::Attach | Self::Stage | Self::Publish(_) | Self::LookAtStage | Self::LookAt(_) => true,
-            Self::Detach | Self::Unstage | Self::Unpublish(_) => false,
+            Self::Create
+            | Self::Attach
+            | Self::Stage
+            | Self::Publish(_)
+            | Self::LookAtStage
+            | Self::LookAt(_) => true,
+            Self::Delete | Self::Detach | Self::Unstage | Self::Unpublish(_) => false,
         }
     }
 
@@ -102,6 +109,8 @@ impl Move {
 
     pub(super) const fn name(&self) -> &'static str {
         match self {
+            Self::Create => "CreateVolume",
+            Self::Delete => "DeleteVolume",
             Self::Attach => "ControllerPublishVolume",
             Self::Detach => "ControllerUnpublishVolume",
             Self::Stage => "NodeStageVolume",
@@ -181,6 +190,25 @@ impl Tries {
     }
 }
 
+/// A caller that waits for a deletion.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct DeleteWaiter {
+    pub(super) id: AskId,
+    /// Whether the volume existed, or may have, when it was asked.
+    pub(super) did_exist: bool,
+}
+
+/// What belongs to creation and deletion.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Life {
+    pub(super) tries: Tries,
+    /// The callers that wait for the creation.
+    pub(super) creates: Vec<AskId>,
+    pub(super) deletes: Vec<DeleteWaiter>,
+    /// Why what was created is not what was asked for, if so.
+    pub(super) unfit: Option<String>,
+}
+
 /// A claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Claim {
@@ -242,6 +270,7 @@ pub struct Volume {
     pub(super) is_kept: bool,
     pub(super) claims: BTreeMap<AllocationId, Claim>,
     pub(super) route: Option<Route>,
+    pub(super) life: Life,
     pub(super) attach_tries: Tries,
     pub(super) stage_tries: Tries,
     /// Whether the kernel agrees about the staging, since a claim came last.
@@ -278,6 +307,7 @@ impl Volume {
     /// The tries of an operation; `None` for a claim that was forgotten.
     pub(super) fn tries_of(&self, of: &Move) -> Option<&Tries> {
         match of {
+            Move::Create | Move::Delete => Some(&self.life.tries),
             Move::Attach | Move::Detach => Some(&self.attach_tries),
             Move::Stage | Move::Unstage | Move::LookAtStage => Some(&self.stage_tries),
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
@@ -289,6 +319,7 @@ impl Volume {
     /// The same, to change them.
     pub(super) fn tries(&mut self, of: &Move) -> Option<&mut Tries> {
         match of {
+            Move::Create | Move::Delete => Some(&mut self.life.tries),
             Move::Attach | Move::Detach => Some(&mut self.attach_tries),
             Move::Stage | Move::Unstage | Move::LookAtStage => Some(&mut self.stage_tries),
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {

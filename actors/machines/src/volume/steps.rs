@@ -8,13 +8,15 @@ use crate::kernel::{CallKey, Effects};
 use crate::vocabulary::{AllocationId, Generation};
 
 /// What an operation calls, and whether its step was unknown before.
-type Begun = (VolumeCall, bool);
+pub(super) type Begun = (VolumeCall, bool);
 
 impl Volume {
     /// Begins an operation that [`next_move`](Self::next_move) has found.
     pub(super) fn begin(&mut self, what: Move, effects: &mut Effects<Self>) {
         let generation = self.generation(&what);
         let begun = match &what {
+            Move::Create => self.begin_create(generation, effects),
+            Move::Delete => self.begin_delete(generation, effects),
             Move::Attach => self.begin_attach(generation, effects),
             Move::Stage => self.begin_stage(generation, effects),
             Move::Publish(id) => self.begin_publish(id, generation, effects),
@@ -44,7 +46,9 @@ impl Volume {
     fn generation(&self, what: &Move) -> Generation {
         let Some(route) = &self.route else { return Generation::default() };
         let half = match what {
-            Move::Attach | Move::Detach => route.controller.as_ref().map(|half| half.generation),
+            Move::Create | Move::Delete | Move::Attach | Move::Detach => {
+                route.controller.as_ref().map(|half| half.generation)
+            }
             Move::Stage
             | Move::Unstage
             | Move::Publish(_)

@@ -20,9 +20,10 @@ impl VolumeLaws {
     fn check_call(&mut self, generation: u64, call: &VolumeCall) {
         let half = match call {
             VolumeCall::ReadRoute | VolumeCall::Look { .. } => return,
-            VolumeCall::Attach(..) | VolumeCall::Detach(..) => {
-                self.route.controller.as_ref().map(|half| half.generation)
-            }
+            VolumeCall::Create(..)
+            | VolumeCall::Delete(..)
+            | VolumeCall::Attach(..)
+            | VolumeCall::Detach(..) => self.route.controller.as_ref().map(|half| half.generation),
             _ => self.route.node.as_ref().map(|half| half.generation),
         };
         let stages = self.route.node.as_ref().is_some_and(|node| node.stages);

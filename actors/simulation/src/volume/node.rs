@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use callboard_actors::vocabulary::Generation;
-use callboard_machines::csi::Context;
+use callboard_machines::csi::{self, Context};
 use callboard_machines::mounts::DeviceNumber;
 use callboard_machines::volume::{
     ControllerRoute, Failure, Known, Mark, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
@@ -27,6 +27,8 @@ pub(super) enum Sure {
 /// The step of a call, as an observer tells steps apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum StepOf {
+    /// Its existence: it is created and deleted.
+    Exist,
     Attach,
     Stage(PathBuf),
     Publish(PathBuf),
@@ -66,6 +68,8 @@ pub(super) struct Node {
 pub(super) fn step_of(call: &VolumeCall) -> Option<(StepOf, bool)> {
     Some(match call {
         VolumeCall::ReadRoute | VolumeCall::Look { .. } => return None,
+        VolumeCall::Create(..) => (StepOf::Exist, true),
+        VolumeCall::Delete(..) => (StepOf::Exist, false),
         VolumeCall::Attach(..) => (StepOf::Attach, true),
         VolumeCall::Detach(..) => (StepOf::Attach, false),
         VolumeCall::Stage(_, _, args) => (StepOf::Stage(args.staging_path.clone()), true),
@@ -129,12 +133,13 @@ impl Node {
 
     /// A call for a generation that is retired is not made: there is no lease of it any more.
     pub(super) fn refuse_retired(&self, call: &VolumeCall) -> Option<VolumeOutcome> {
-        let (step, _) = step_of(call)?;
+        let (step, is_up) = step_of(call)?;
         let generation = call.generation().filter(|generation| generation.get() != self.generation)?;
         let reason = format!("generation {generation} is retired");
         let failure = Failure { known: Known::NotMade, reason: reason.clone() };
         Some(match step {
-            StepOf::Attach => VolumeOutcome::Controller(Err(failure)),
+            StepOf::Exist if is_up => VolumeOutcome::Created(Err(failure)),
+            StepOf::Exist | StepOf::Attach => VolumeOutcome::Controller(Err(failure)),
             StepOf::Stage(_) | StepOf::Publish(_) => VolumeOutcome::Node(Err(failure), Seen::Unclear(reason)),
         })
     }
@@ -177,7 +182,7 @@ impl Node {
         };
         let result = result.map_err(|known| Failure { known, reason: format!("{how}") });
         let seen = match &step {
-            StepOf::Attach => Seen::Nothing,
+            StepOf::Exist | StepOf::Attach => Seen::Nothing,
             StepOf::Stage(path) | StepOf::Publish(path) => self.look(path, None),
         };
         let sure = match (how, is_up, before) {
@@ -187,7 +192,8 @@ impl Node {
             _ => Sure::Unsure,
         };
         let outcome = match &step {
-            StepOf::Attach => VolumeOutcome::Controller(result.map(|()| Context::new())),
+            StepOf::Exist if is_up => VolumeOutcome::Created(result.map(|()| created())),
+            StepOf::Exist | StepOf::Attach => VolumeOutcome::Controller(result.map(|()| Context::new())),
             StepOf::Stage(_) | StepOf::Publish(_) => VolumeOutcome::Node(result, seen),
         };
         if !is_forgotten {
@@ -206,7 +212,7 @@ impl Node {
 
     fn take_effect(&mut self, step: &StepOf, is_up: bool) {
         let path = match step {
-            StepOf::Attach => return,
+            StepOf::Exist | StepOf::Attach => return,
             StepOf::Stage(path) | StepOf::Publish(path) => path,
         };
         let next = self.mounts.values().max().map_or(1, |last| last + 1);
@@ -254,11 +260,16 @@ impl Node {
             self.mounts.clear();
             self.hung.clear();
             // The plugin starts with the machine, and knows of no mount.
-            let node = |step: &StepOf| *step != StepOf::Attach;
+            let node = |step: &StepOf| matches!(step, StepOf::Stage(_) | StepOf::Publish(_));
             let steps: Vec<_> = self.known.keys().filter(|step| node(step)).cloned().collect();
             steps.into_iter().for_each(|step| self.note(step, Sure::Unsure));
         }
     }
+}
+
+/// What the plugin says of the volume that it creates.
+fn created() -> csi::Volume {
+    csi::Volume { volume_id: "v".to_owned(), ..csi::Volume::default() }
 }
 
 fn mark(id: u32) -> Mark {

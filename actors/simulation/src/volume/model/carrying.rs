@@ -2,7 +2,7 @@
 
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 use callboard_machines::volume::{
-    ClaimError, Mark, Step, Volume, VolumeAnswer, VolumeCall, VolumeNews, VolumeOutcome, Wish,
+    ClaimError, Mark, Origin, Step, Volume, VolumeAnswer, VolumeCall, VolumeNews, VolumeOutcome, Wish,
 };
 
 use super::super::super::law::Law;
@@ -170,6 +170,8 @@ impl VolumeModel {
         let owner: Option<AllocationId> = owned.map(|claim| claim.allocation.clone());
         let is_claimed = match &step {
             StepOf::Publish(_) => owner.is_some(),
+            // It needs no claim.
+            StepOf::Exist => true,
             StepOf::Attach | StepOf::Stage(_) => self.owner.books.had_claims(),
         };
         if is_up && !is_claimed && !self.is_forced {
@@ -189,7 +191,15 @@ impl VolumeModel {
     fn is_written(&self, call: &VolumeCall) -> bool {
         let rows = self.owner.books.rows();
         let volume = rows.volume.as_ref();
+        let existence = volume.and_then(|row| row.existence.as_ref());
         match call {
+            VolumeCall::Create(_, _, args) => existence.is_some_and(|existence| {
+                let is_same = matches!(&existence.origin, Origin::Created(kept) if kept == args);
+                is_same && matches!(existence.step, Step::GoingUp(_))
+            }),
+            VolumeCall::Delete(..) => {
+                existence.is_some_and(|existence| matches!(existence.step, Step::GoingDown(_)))
+            }
             VolumeCall::Attach(_, _, args) => matches!(
                 volume.map(|row| &row.attach), Some(Step::GoingUp(intent)) if intent.args == *args),
             VolumeCall::Detach(_, _, args) => matches!(
@@ -232,7 +242,8 @@ impl VolumeModel {
             Some(Sure::Up) | None => {}
         }
         let above = self.node.maybe_up().find(|other| match step {
-            StepOf::Attach => !matches!(other, StepOf::Attach),
+            StepOf::Exist => !matches!(other, StepOf::Exist),
+            StepOf::Attach => matches!(other, StepOf::Stage(_) | StepOf::Publish(_)),
             StepOf::Stage(_) => matches!(other, StepOf::Publish(_)),
             StepOf::Publish(_) => false,
         });

@@ -57,6 +57,7 @@ impl VolumeModel {
         }
         let step = self.node.maybe_up().find(|step| match step {
             StepOf::Publish(path) => !is_claimed(path),
+            StepOf::Exist => false,
             StepOf::Attach | StepOf::Stage(_) => is_unclaimed,
         });
         if let Some(step) = step.filter(|_| !self.is_forced) {

@@ -1,0 +1,148 @@
+//! Creation: one volume under one name, which a retry repeats until the plugin has said whether it exists.
+
+use std::sync::Arc;
+
+use super::existence::{CreateArgs, Existence, Origin};
+use super::lifecycle::{CreateError, CreateVolume};
+use super::messages::VolumeAnswer;
+use super::outcome::{Failure, Known, VolumeCall, VolumeOutcome};
+use super::record::{Intent, Step, Towards, VolumeSpec, Wish};
+use super::state::{Flight, Volume, VolumeTimer};
+use super::steps::Begun;
+use crate::csi::{self, Request, Secrets};
+use crate::kernel::{AskId, CallLost, Effects};
+use crate::vocabulary::{Generation, Moment, Timestamp};
+
+impl Volume {
+    /// Takes a creation, or repeats one.
+    pub(super) fn create(
+        &mut self,
+        random: u64,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &CreateVolume,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Err(error) = self.admit_creation(asked) {
+            effects.reply(id, VolumeAnswer::CreateVolume(Err(error)));
+            return;
+        }
+        self.life.tries.is_held = false;
+        if self.record.existence.is_none() {
+            let args = CreateArgs::new(&self.record.spec.key, asked.volume.clone(), random);
+            self.life.tries = Default::default();
+            self.record.existence = Some(Existence::wanted(Arc::new(args)));
+            // Before the call is made, its name and arguments are on disk (V5).
+            self.keep_volume(effects);
+        }
+        self.life.creates.push(id);
+        effects.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
+    }
+
+    fn admit_creation(&self, asked: &CreateVolume) -> Result<(), CreateError> {
+        let volume = self.record.spec.key.clone();
+        if self.stopping.is_some() {
+            return Err(CreateError::Stopping { volume });
+        }
+        let waiting = self.waiting();
+        if waiting >= self.config.options.waiting_max {
+            return Err(CreateError::Full { volume, waiting });
+        }
+        if let Err(fault) = asked.volume.request("new", Secrets::none()).check() {
+            return Err(CreateError::Invalid { volume, reason: fault.to_string() });
+        }
+        let Some(existence) = &self.record.existence else { return Ok(()) };
+        match (&existence.origin, existence.wish) {
+            (Origin::Registered, Wish::Held) => {
+                let volume_id = self.record.spec.volume_id.clone();
+                Err(CreateError::Registered { volume, volume_id })
+            }
+            (_, Wish::Released) => Err(CreateError::BeingDeleted { volume }),
+            (Origin::Created(args), Wish::Held) if args.volume != asked.volume => {
+                Err(CreateError::OtherArguments { volume })
+            }
+            (Origin::Created(_), Wish::Held) => Ok(()),
+        }
+    }
+
+    pub(super) fn begin_create(
+        &mut self,
+        generation: Generation,
+        effects: &mut Effects<Self>,
+    ) -> Option<Begun> {
+        let existence = self.record.existence.as_mut()?;
+        let args = existence.args()?.clone();
+        let was_unknown = !existence.step.is_down();
+        let intent = existence.step.intent().cloned().unwrap_or(Intent { args: (), generation });
+        existence.step = Step::GoingUp(intent);
+        self.keep_volume(effects);
+        Some((VolumeCall::Create(self.record.spec.clone(), generation, args), was_unknown))
+    }
+
+    pub(super) fn create_returned(
+        &mut self,
+        moment: Moment,
+        flight: &Flight,
+        outcome: &Result<VolumeOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(existence) = &mut self.record.existence else { return };
+        let Step::GoingUp(intent) = existence.step.clone() else { return };
+        let failure = match created(outcome) {
+            Ok(volume) => {
+                existence.step = Step::Up(intent, ());
+                self.is_created_now(volume, effects);
+                return;
+            }
+            Err(failure) => failure,
+        };
+        let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
+        let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
+        let is_unwanted = existence.wish == Wish::Released;
+        existence.step = if is_certain { Step::Down } else { Step::Unknown(Towards::Up, intent) };
+        let is_spent = self.try_failed(moment, &flight.what, &failure);
+        match is_certain {
+            true if is_final || is_spent || is_unwanted => self.fail_creation(&failure.reason, effects),
+            true => self.keep_volume(effects),
+            // A refusal after an unclear try proves nothing about that try, and the same call would be refused again (C017).
+            false if is_final => self.hold_existence(&failure.reason, effects),
+            false => {}
+        }
+    }
+
+    /// It exists: its id, its context and everything else that its plugin says of it are kept (C059, C060).
+    fn is_created_now(&mut self, volume: csi::Volume, effects: &mut Effects<Self>) {
+        self.record.spec = Arc::new(VolumeSpec {
+            volume_id: volume.volume_id.clone(),
+            volume_context: volume.volume_context.clone(),
+            ..VolumeSpec::clone(&self.record.spec)
+        });
+        if let Some(existence) = &mut self.record.existence {
+            existence.volume = Some(Arc::new(volume));
+            self.life.unfit = existence.unfit();
+        }
+        self.life.tries = Default::default();
+        self.keep_volume(effects);
+    }
+
+    /// Nothing was created, for certain.
+    fn fail_creation(&mut self, reason: &str, effects: &mut Effects<Self>) {
+        let error = self.life.tries.error.take();
+        self.gone();
+        self.life.tries.error = error;
+        // It is forgotten before anybody hears of it: a restart must not create it after all.
+        self.forget_if_over(effects);
+        let (volume, reason) = (self.record.spec.key.clone(), reason.to_owned());
+        self.answer_creates(&Err(CreateError::Failed { volume, reason }), effects);
+    }
+}
+
+/// What `CreateVolume` has brought.
+fn created(outcome: &Result<VolumeOutcome, CallLost>) -> Result<csi::Volume, Failure> {
+    let unclear = |reason| Failure { known: Known::Unclear, reason };
+    match outcome {
+        Ok(VolumeOutcome::Created(created)) => created.clone(),
+        Ok(_) => Err(unclear("another call was answered than was made".to_owned())),
+        Err(lost @ CallLost::Busy(_)) => Err(Failure { known: Known::NotMade, reason: lost.to_string() }),
+        Err(lost) => Err(unclear(lost.to_string())),
+    }
+}

@@ -1,0 +1,145 @@
+//! Deletion: never of what is claimed or up on this node, and never forgotten before the plugin has confirmed it.
+
+use super::lifecycle::{CreateError, DeleteError, DeleteVolume};
+use super::messages::VolumeAnswer;
+use super::outcome::{Failure, Known, VolumeCall};
+use super::record::{Step, Towards, Wish};
+use super::state::{DeleteWaiter, Flight, Volume, VolumeTimer};
+use super::steps::Begun;
+use crate::kernel::{AskId, Effects};
+use crate::vocabulary::{Generation, Moment, Timestamp};
+
+impl Volume {
+    /// Takes the order to delete it, or repeats one.
+    pub(super) fn delete(
+        &mut self,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &DeleteVolume,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Err(error) = self.admit_deletion() {
+            effects.reply(id, VolumeAnswer::DeleteVolume(Err(error)));
+            return;
+        }
+        let did_exist = self.record.existence.as_ref().is_some_and(|existence| !existence.step.is_down());
+        self.life.tries.is_held = false;
+        if let Some(existence) = &mut self.record.existence
+            && existence.wish == Wish::Held
+        {
+            existence.wish = Wish::Released;
+            match did_exist {
+                true => self.keep_volume(effects),
+                false => self.gone(),
+            }
+        }
+        self.forget_if_over(effects);
+        let volume = self.record.spec.key.clone();
+        self.answer_creates(&Err(CreateError::Deleted { volume }), effects);
+        self.life.deletes.push(DeleteWaiter { id, did_exist });
+        effects.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
+    }
+
+    fn admit_deletion(&self) -> Result<(), DeleteError> {
+        let volume = self.record.spec.key.clone();
+        if self.stopping.is_some() {
+            return Err(DeleteError::Stopping { volume });
+        }
+        let waiting = self.waiting();
+        if waiting >= self.config.options.waiting_max {
+            return Err(DeleteError::Full { volume, waiting });
+        }
+        let held_by = self.held_by();
+        if held_by.is_empty() {
+            return Ok(());
+        }
+        let is_held = self.claims.values().any(|claim| !claim.is_released());
+        let remedy = if is_held { "release these claims first" } else { "delete it when all is undone" };
+        let holders = self.in_order().iter().map(|claim| claim.record.allocation.clone()).collect();
+        Err(DeleteError::InUse { volume, holders, held_by, remedy })
+    }
+
+    /// The claims, and the steps that are not down for certain.
+    pub(super) fn held_by(&self) -> Vec<String> {
+        let claims = self.in_order().into_iter().map(|claim| {
+            let wish = if claim.is_released() { "is being released" } else { "is held" };
+            format!("the claim of allocation {} {wish}", claim.record.allocation)
+        });
+        let (stage, attach) = (self.record.stage.as_str(), self.record.attach.as_str());
+        let steps = [("stage", stage), ("attach", attach)].into_iter().filter(|(_, state)| *state != "down");
+        claims.chain(steps.map(|(step, state)| format!("{step} is {state}"))).collect()
+    }
+
+    pub(super) fn begin_delete(
+        &mut self,
+        generation: Generation,
+        effects: &mut Effects<Self>,
+    ) -> Option<Begun> {
+        let existence = self.record.existence.as_mut()?;
+        let intent = existence.step.intent()?.clone();
+        let was_unknown = !existence.step.is_up();
+        existence.step = Step::GoingDown(intent);
+        self.keep_volume(effects);
+        Some((VolumeCall::Delete(self.record.spec.clone(), generation), was_unknown))
+    }
+
+    pub(super) fn delete_returned(
+        &mut self,
+        moment: Moment,
+        flight: &Flight,
+        result: Result<(), Failure>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(existence) = &mut self.record.existence else { return };
+        let Step::GoingDown(intent) = existence.step.clone() else { return };
+        let failure = match result {
+            Ok(()) => return self.gone(),
+            // A plugin that does not know it has deleted it (C064).
+            Err(failure) if failure.known == Known::Absent => return self.gone(),
+            Err(failure) => failure,
+        };
+        let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
+        let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
+        existence.step = if is_certain { Step::Up(intent, ()) } else { Step::Unknown(Towards::Down, intent) };
+        let is_spent = self.try_failed(moment, &flight.what, &failure);
+        match is_certain {
+            true if is_final || is_spent => self.stay(&failure.reason, effects),
+            true => self.keep_volume(effects),
+            false if is_final => self.hold_existence(&failure.reason, effects),
+            false => {}
+        }
+    }
+
+    /// The plugin does not delete it: it is as before.
+    fn stay(&mut self, reason: &str, effects: &mut Effects<Self>) {
+        if let Some(existence) = &mut self.record.existence {
+            existence.wish = Wish::Held;
+        }
+        self.keep_volume(effects);
+        let error = self.life.tries.error.take();
+        self.life.tries = Default::default();
+        self.life.tries.error = error;
+        let (volume, reason) = (self.record.spec.key.clone(), reason.to_owned());
+        self.answer_deletes(&Err(DeleteError::Refused { volume, reason }), effects);
+    }
+
+    /// Forgets by force what may exist at the plugin. What it gives is what may be left there.
+    pub(super) fn forget_existence(&mut self) -> Option<String> {
+        let existence = self.record.existence.take_if(|existence| existence.wish == Wish::Released)?;
+        let state = existence.step.as_str();
+        let name = existence.args().map(|args| args.name.as_str());
+        let left = match name.filter(|_| existence.is_unclear()) {
+            Some(name) => format!("create is {state}, under the name {name}"),
+            None => format!("create is {state}, with the id {:?}", self.record.spec.volume_id),
+        };
+        self.gone();
+        Some(left)
+    }
+
+    /// Whoever waited for a deletion that was forced hears what may be left.
+    pub(super) fn answer_forced_deletion(&mut self, left: &[String], effects: &mut Effects<Self>) {
+        if self.record.existence.is_none() {
+            let (volume, left) = (self.record.spec.key.clone(), left.join("; "));
+            self.answer_deletes(&Err(DeleteError::Forced { volume, left }), effects);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What the ledger holds of the existence of a volume: where it comes from, and its creation with the exact arguments (V5).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::record::{Intent, Step, Towards, VolumeKey, VolumeSpec, Wish};
+use crate::csi::{
+    self, CapacityRange, CreateVolumeRequest, Secrets, TopologyRequirement, VolumeCapability,
+    VolumeContentSource,
+};
+use crate::vocabulary::Generation;
+
+/// How many bytes of namespace and name go into the name for the plugin, which has at most 128.
+const NAME_PART_MAX: usize = 100;
+
+/// What a volume is to be, that does not exist yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct NewVolume {
+    /// How large it is to be; `None` leaves it to the plugin (C052).
+    pub capacity_range: Option<CapacityRange>,
+    /// How it is to be usable; all at once, at least one (C051).
+    pub capabilities: Vec<VolumeCapability>,
+    /// Parameters of the plugin.
+    pub parameters: BTreeMap<String, String>,
+    /// What it is to contain; `None` for nothing (C057).
+    pub content_source: Option<VolumeContentSource>,
+    /// From where it is to be accessible (C053, C054).
+    pub accessibility: Option<TopologyRequirement>,
+    /// Parameters that can be modified later (C056).
+    pub mutable_parameters: BTreeMap<String, String>,
+}
+
+impl NewVolume {
+    /// The request for it, by this name.
+    #[must_use]
+    pub fn request(&self, name: &str, secrets: Secrets) -> CreateVolumeRequest {
+        CreateVolumeRequest {
+            name: name.to_owned(),
+            capacity_range: self.capacity_range,
+            volume_capabilities: self.capabilities.clone(),
+            parameters: self.parameters.clone(),
+            secrets,
+            volume_content_source: self.content_source.clone(),
+            accessibility_requirements: self.accessibility.clone(),
+            mutable_parameters: self.mutable_parameters.clone(),
+        }
+    }
+}
+
+/// The arguments of `CreateVolume`; a retry repeats them (C013).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CreateArgs {
+    /// Made once for each creation, and the same in every try of it (C050).
+    pub name: String,
+    /// What it is to be.
+    pub volume: NewVolume,
+}
+
+impl CreateArgs {
+    /// A name that no other creation has: it begins with that of the volume, for people, and ends with a random number.
+    #[must_use]
+    pub fn new(key: &VolumeKey, volume: NewVolume, random: u64) -> Self {
+        let part: String = format!("{}-{}", key.namespace, key.name).chars().take(NAME_PART_MAX).collect();
+        Self { name: format!("{part}-{random:016x}"), volume }
+    }
+
+    /// The request.
+    #[must_use]
+    pub fn request(&self, secrets: Secrets) -> CreateVolumeRequest {
+        self.volume.request(&self.name, secrets)
+    }
+}
+
+/// Where a volume comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// It was made elsewhere, and the host says that it exists.
+    Registered,
+    /// It is created here.
+    Created(Arc<CreateArgs>),
+}
+
+/// The existence of a volume at its plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Existence {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Whether it is to exist. One that is released is deleted, and then forgotten.
+    pub wish: Wish,
+    /// Its creation, with its deletion as the inverse.
+    pub step: Step<(), ()>,
+    /// The answer of the plugin that created it, whole (C059, V10).
+    pub volume: Option<Arc<csi::Volume>>,
+}
+
+impl Existence {
+    /// That of a volume whose id the host knows; `None` for one without an id, which is yet to be created.
+    pub(super) fn registered(spec: &VolumeSpec) -> Option<Self> {
+        let up = Step::Up(Intent { args: (), generation: Generation::default() }, ());
+        (!spec.volume_id.is_empty()).then_some(Self {
+            origin: Origin::Registered,
+            wish: Wish::Held,
+            step: up,
+            volume: None,
+        })
+    }
+
+    /// That of a volume that is to be created.
+    pub(super) const fn wanted(args: Arc<CreateArgs>) -> Self {
+        Self { origin: Origin::Created(args), wish: Wish::Held, step: Step::Down, volume: None }
+    }
+
+    /// What a restart makes of it.
+    pub(super) fn restored(self) -> Self {
+        Self { step: self.step.restored(), ..self }
+    }
+
+    /// The arguments with which it is created.
+    pub(super) const fn args(&self) -> Option<&Arc<CreateArgs>> {
+        match &self.origin {
+            Origin::Created(args) => Some(args),
+            Origin::Registered => None,
+        }
+    }
+
+    /// Whether the ledger has to have it although nothing of it is used: what is registered and stays as it is, its host knows.
+    pub(super) const fn is_to_be_kept(&self) -> bool {
+        let is_as_registered =
+            matches!((&self.origin, self.wish, &self.step), (Origin::Registered, Wish::Held, Step::Up(..)));
+        !is_as_registered
+    }
+
+    /// Whether the plugin may have it, and not for certain under an id that is known here.
+    pub(super) const fn is_unclear(&self) -> bool {
+        matches!(self.step, Step::GoingUp(_) | Step::Unknown(Towards::Up, _))
+    }
+
+    /// Why it is not what was asked for, if so.
+    pub(super) fn unfit(&self) -> Option<String> {
+        let (args, volume) = (self.args()?, self.volume.as_ref()?);
+        let fault = args.request(Secrets::none()).check_fit(volume).err()?;
+        Some(fault.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::csi::Request;
+    use crate::vocabulary::{VolumeName, VolumeNamespace};
+
+    fn named(namespace: &str, name: &str, random: u64) -> String {
+        let key = VolumeKey {
+            namespace: VolumeNamespace::new(namespace).expect("it is a name"),
+            name: VolumeName::new(name).expect("it is a name"),
+        };
+        let capability = VolumeCapability {
+            access_type: csi::AccessType::Block,
+            access_mode: csi::AccessMode::SingleNodeWriter,
+        };
+        let volume = NewVolume { capabilities: vec![capability], ..NewVolume::default() };
+        let args = CreateArgs::new(&key, volume, random);
+        assert_eq!(args.request(Secrets::none()).check(), Ok(()), "{}", args.name);
+        args.name
+    }
+
+    #[test]
+    fn the_name_of_a_creation_tells_its_volume_and_is_never_that_of_another_one_c050() {
+        assert_eq!(named("default", "data", 0xab), "default-data-00000000000000ab");
+        assert_ne!(named("default", "data", 1), named("default", "data", 2));
+        let longest = named(&"n".repeat(255), &"v".repeat(255), u64::MAX);
+        assert_eq!(longest.len(), 117);
+    }
+}

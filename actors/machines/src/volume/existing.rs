@@ -1,0 +1,127 @@
+//! Whether a volume exists: what is to be done about that, and who is answered when.
+
+use std::sync::Arc;
+
+use super::existence::Origin;
+use super::lifecycle::{CreateError, Created, DeleteError, Deleted, Exists};
+use super::messages::VolumeAnswer;
+use super::record::{Step, Towards, VolumeSpec, Wish};
+use super::state::{DeleteWaiter, Life, Move, Volume};
+use crate::kernel::{AskId, Effects};
+
+impl Volume {
+    /// Whether it exists, in a word.
+    pub(super) fn exists(&self) -> Exists {
+        let Some(existence) = &self.record.existence else { return Exists::Absent };
+        match (existence.wish, &existence.step, &existence.origin) {
+            (Wish::Released, ..) => Exists::BeingDeleted,
+            (Wish::Held, Step::Up(..), Origin::Registered) => Exists::Registered,
+            (Wish::Held, Step::Up(..), Origin::Created(_)) if self.life.unfit.is_some() => Exists::Unfit,
+            (Wish::Held, Step::Up(..), Origin::Created(_)) => Exists::Created,
+            (Wish::Held, Step::Down | Step::GoingUp(_) | Step::GoingDown(_) | Step::Unknown(..), _) => {
+                Exists::BeingCreated
+            }
+        }
+    }
+
+    /// The call about its existence that is to be made.
+    pub(super) fn existence_move(&self) -> Option<Move> {
+        let existence = self.record.existence.as_ref()?;
+        match (existence.wish, &existence.step) {
+            (Wish::Held, Step::Up(..)) | (Wish::Released, Step::Down) => None,
+            (_, Step::GoingUp(_) | Step::GoingDown(_)) => None,
+            // What is to be deleted and may exist is created once more first: only its answer tells the id (C061).
+            (_, Step::Unknown(Towards::Up, _)) | (Wish::Held, Step::Down) => Some(Move::Create),
+            (Wish::Released, Step::Up(..)) | (_, Step::Unknown(Towards::Down, _)) => Some(Move::Delete),
+        }
+    }
+
+    /// It does not exist, for certain. What its id was means nothing any more.
+    pub(super) fn gone(&mut self) {
+        self.record.existence = None;
+        self.record.spec = Arc::new(VolumeSpec {
+            volume_id: String::new(),
+            volume_context: Default::default(),
+            ..VolumeSpec::clone(&self.record.spec)
+        });
+        self.life.unfit = None;
+        self.life.tries = Default::default();
+    }
+
+    /// Whether it exists stays unknown until the plugin changes, or somebody asks again.
+    pub(super) fn hold_existence(&mut self, reason: &str, effects: &mut Effects<Self>) {
+        self.life.tries.is_held = true;
+        let Some(existence) = &self.record.existence else { return };
+        let name = existence.args().map_or_else(String::new, |args| args.name.clone());
+        let (volume, reason) = (self.record.spec.key.clone(), reason.to_owned());
+        let error = CreateError::Unclear { volume: volume.clone(), name, reason: reason.clone() };
+        self.answer_creates(&Err(error), effects);
+        self.answer_deletes(&Err(DeleteError::Unclear { volume, reason }), effects);
+    }
+
+    /// Answers whoever waits for what has come about.
+    pub(super) fn answer_existence(&mut self, effects: &mut Effects<Self>) {
+        let created = self.record.existence.as_ref().and_then(|existence| existence.volume.clone());
+        match (self.exists(), created) {
+            (Exists::Created, Some(volume)) => self.answer_creates(&Ok(Created { volume }), effects),
+            (Exists::Unfit, Some(made)) => {
+                let (volume, volume_id) = (self.record.spec.key.clone(), made.volume_id.clone());
+                let reason = self.life.unfit.clone().unwrap_or_default();
+                self.answer_creates(&Err(CreateError::Unfit { volume, volume_id, reason }), effects);
+            }
+            (Exists::Absent, _) => {
+                for DeleteWaiter { id, did_exist } in std::mem::take(&mut self.life.deletes) {
+                    self.answer(id, VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist })), effects);
+                }
+            }
+            (
+                Exists::Registered
+                | Exists::BeingCreated
+                | Exists::Created
+                | Exists::Unfit
+                | Exists::BeingDeleted,
+                _,
+            ) => {}
+        }
+    }
+
+    pub(super) fn answer_creates(
+        &mut self,
+        answer: &Result<Created, CreateError>,
+        effects: &mut Effects<Self>,
+    ) {
+        for id in std::mem::take(&mut self.life.creates) {
+            self.answer(id, VolumeAnswer::CreateVolume(answer.clone()), effects);
+        }
+    }
+
+    pub(super) fn answer_deletes(
+        &mut self,
+        answer: &Result<Deleted, DeleteError>,
+        effects: &mut Effects<Self>,
+    ) {
+        for DeleteWaiter { id, .. } in std::mem::take(&mut self.life.deletes) {
+            self.answer(id, VolumeAnswer::DeleteVolume(answer.clone()), effects);
+        }
+    }
+
+    /// The host stops: what was begun is in the ledger.
+    pub(super) fn stop_existence(&mut self, effects: &mut Effects<Self>) {
+        let volume = self.record.spec.key.clone();
+        self.answer_creates(&Err(CreateError::Stopping { volume: volume.clone() }), effects);
+        self.answer_deletes(&Err(DeleteError::Stopping { volume }), effects);
+    }
+
+    /// The time of a caller is over, if it waits for a creation or a deletion.
+    pub(super) fn gave_up_on_existence(&mut self, id: AskId) -> Option<VolumeAnswer> {
+        let (volume, doing) = (self.record.spec.key.clone(), self.doing());
+        let Life { creates, deletes, .. } = &mut self.life;
+        if let Some(place) = creates.iter().position(|waiter| *waiter == id) {
+            creates.remove(place);
+            return Some(VolumeAnswer::CreateVolume(Err(CreateError::Pending { volume, doing })));
+        }
+        let place = deletes.iter().position(|waiter| waiter.id == id)?;
+        deletes.remove(place);
+        Some(VolumeAnswer::DeleteVolume(Err(DeleteError::Pending { volume, doing })))
+    }
+}

@@ -1,0 +1,277 @@
+//! The messages by which a volume begins and ends to exist.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::existence::NewVolume;
+use super::record::VolumeKey;
+use crate::csi;
+use crate::vocabulary::AllocationId;
+
+/// Creates the volume at its plugin. Answered when it exists. Repeating it is harmless: it asks for the result of what was begun, under
+/// the same name (C050), and never creates a second volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CreateVolume {
+    /// What it is to be.
+    pub volume: NewVolume,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// A volume that exists, as its plugin answered (C059).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Created {
+    /// The volume.
+    pub volume: Arc<csi::Volume>,
+}
+
+/// Why a volume is not created.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum CreateError {
+    /// The request breaks a rule.
+    #[error("volume {volume} cannot be created like this: {reason}")]
+    Invalid {
+        /// The volume.
+        volume: VolumeKey,
+        /// What is wrong, and the rule.
+        reason: String,
+    },
+    /// A volume of this name was made elsewhere.
+    #[error(
+        "volume {volume} is registered with the id {volume_id:?} and is not created once more; choose another name, or forget it first"
+    )]
+    Registered {
+        /// The volume.
+        volume: VolumeKey,
+        /// Its id with the plugin.
+        volume_id: String,
+    },
+    /// It was created, or is being created, with other arguments.
+    #[error(
+        "volume {volume} was to be created with other arguments; repeat those, choose another name, or delete it first"
+    )]
+    OtherArguments {
+        /// The volume.
+        volume: VolumeKey,
+    },
+    /// It is being deleted.
+    #[error("volume {volume} is being deleted; create it again when that is done")]
+    BeingDeleted {
+        /// The volume.
+        volume: VolumeKey,
+    },
+    /// The limit of waiting callers is reached.
+    #[error("volume {volume} has {waiting} callers waiting, and takes no more; try again later")]
+    Full {
+        /// The volume.
+        volume: VolumeKey,
+        /// Its waiting callers.
+        waiting: usize,
+    },
+    /// It was not created in time. It goes on: ask again, or delete it (C061, V15).
+    #[error("volume {volume} is not created in time, {doing}; it goes on: ask again, or delete it")]
+    Pending {
+        /// The volume.
+        volume: VolumeKey,
+        /// What it waits for.
+        doing: String,
+    },
+    /// The plugin refused it, and nothing was created.
+    #[error("volume {volume} is not created: {reason}")]
+    Failed {
+        /// The volume.
+        volume: VolumeKey,
+        /// Why.
+        reason: String,
+    },
+    /// The plugin refuses it after a try whose outcome is unknown (V4). It is kept, so that it can be asked again or deleted.
+    #[error(
+        "volume {volume} may exist at its plugin under the name {name:?}: {reason}; ask again when the plugin is in order, or delete it"
+    )]
+    Unclear {
+        /// The volume.
+        volume: VolumeKey,
+        /// The name that the plugin was given.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// It exists, and is not what was asked for. It is kept so that it can be deleted, and cannot be claimed.
+    #[error(
+        "volume {volume} exists with the id {volume_id:?}, and is not what was asked for: {reason}; delete it"
+    )]
+    Unfit {
+        /// The volume.
+        volume: VolumeKey,
+        /// Its id with the plugin.
+        volume_id: String,
+        /// What it has instead.
+        reason: String,
+    },
+    /// It was deleted while it was created.
+    #[error("volume {volume} was deleted while it was created")]
+    Deleted {
+        /// The volume.
+        volume: VolumeKey,
+    },
+    /// The host stops. What was begun is in the ledger, and the next start resumes it.
+    #[error("volume {volume} is not created yet, since the host stops; the next start resumes it")]
+    Stopping {
+        /// The volume.
+        volume: VolumeKey,
+    },
+}
+
+impl CreateError {
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::BeingDeleted { .. }
+            | Self::Full { .. }
+            | Self::Pending { .. }
+            | Self::Unclear { .. }
+            | Self::Stopping { .. } => true,
+            Self::Invalid { .. }
+            | Self::Registered { .. }
+            | Self::OtherArguments { .. }
+            | Self::Failed { .. }
+            | Self::Unfit { .. }
+            | Self::Deleted { .. } => false,
+        }
+    }
+}
+
+/// Deletes the volume at its plugin. Answered when that is confirmed. A volume that is claimed, or of which anything is set up on this
+/// node, is not deleted. Repeating it is harmless.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DeleteVolume {
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// A volume does not exist any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Deleted {
+    /// Whether it existed, or may have.
+    pub did_exist: bool,
+}
+
+/// Why a volume is not deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum DeleteError {
+    /// It is claimed, or not undone on this node. Nothing has changed.
+    #[error("volume {volume} is not deleted: {}; {remedy}", .held_by.join(", "))]
+    InUse {
+        /// The volume.
+        volume: VolumeKey,
+        /// The claims.
+        holders: Vec<AllocationId>,
+        /// What holds it: claims, and steps that are not down.
+        held_by: Vec<String>,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The plugin refused it. The volume is as it was.
+    #[error("volume {volume} is not deleted, and stays as it is: {reason}")]
+    Refused {
+        /// The volume.
+        volume: VolumeKey,
+        /// Why.
+        reason: String,
+    },
+    /// The plugin refuses it, and whether the volume exists is unknown. It is kept until that is resolved.
+    #[error("volume {volume} may still exist: {reason}; ask again when the plugin is in order, or force it")]
+    Unclear {
+        /// The volume.
+        volume: VolumeKey,
+        /// Why.
+        reason: String,
+    },
+    /// It was forgotten by force before its deletion was confirmed.
+    #[error("volume {volume} was forgotten by force: {left}; look for it at the plugin")]
+    Forced {
+        /// The volume.
+        volume: VolumeKey,
+        /// What may be left.
+        left: String,
+    },
+    /// The limit of waiting callers is reached.
+    #[error("volume {volume} has {waiting} callers waiting, and takes no more; try again later")]
+    Full {
+        /// The volume.
+        volume: VolumeKey,
+        /// Its waiting callers.
+        waiting: usize,
+    },
+    /// It takes longer, and goes on.
+    #[error("volume {volume} is not deleted yet, {doing}; it goes on, ask again or force it")]
+    Pending {
+        /// The volume.
+        volume: VolumeKey,
+        /// What it waits for.
+        doing: String,
+    },
+    /// The host stops. What was begun is in the ledger, and the next start resumes it.
+    #[error("volume {volume} is not deleted yet, since the host stops; the next start resumes it")]
+    Stopping {
+        /// The volume.
+        volume: VolumeKey,
+    },
+}
+
+/// Whether a volume exists, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Exists {
+    /// It was made elsewhere.
+    Registered,
+    /// It is not created.
+    Absent,
+    /// Its creation is not confirmed.
+    BeingCreated,
+    /// It was created.
+    Created,
+    /// It was created, and is not what was asked for.
+    Unfit,
+    /// Its deletion is not confirmed.
+    BeingDeleted,
+}
+
+impl Exists {
+    /// As a word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Registered => "registered",
+            Self::Absent => "absent",
+            Self::BeingCreated => "being-created",
+            Self::Created => "created",
+            Self::Unfit => "unfit",
+            Self::BeingDeleted => "being-deleted",
+        }
+    }
+
+    /// Whether a call about its existence is to be made.
+    #[must_use]
+    pub const fn is_changing(self) -> bool {
+        matches!(self, Self::BeingCreated | Self::BeingDeleted)
+    }
+
+    /// Why it cannot be claimed, and what to do, if so.
+    pub(super) const fn why_unclaimed(self) -> Option<&'static str> {
+        match self {
+            Self::Registered | Self::Created => None,
+            Self::Absent => Some("it does not exist; create or register it first"),
+            Self::BeingCreated => Some("it is being created; claim it when that is done"),
+            Self::Unfit => Some("it is not what was asked for; delete it, and create it anew"),
+            Self::BeingDeleted => Some("it is being deleted; create it again when that is done"),
+        }
+    }
+}
+
+impl fmt::Display for Exists {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
