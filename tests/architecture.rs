@@ -30,6 +30,7 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
     ("allocations", &["vocabulary", "kernel", "allocation"]),
     ("volume", &["vocabulary", "kernel", "csi", "mounts"]),
+    ("volumes", &["vocabulary", "kernel", "csi", "instances", "supervisor", "volume"]),
     ("agent", &["vocabulary", "kernel", "process", "instances", "allocation", "allocations", "volume"]),
 ];
 

@@ -47,6 +47,8 @@ pub mod allocations;
 
 pub mod volume;
 
+pub mod volumes;
+
 pub mod inventory;
 
 pub mod supervisor;

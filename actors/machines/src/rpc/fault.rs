@@ -6,7 +6,7 @@ use std::fmt;
 /// (C011); a request is refused before it is sent.
 ///
 /// It contains what was wrong and its length, but of the text itself only a short excerpt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fault {
     /// The rule, for instance `C030`.
     pub rule: &'static str,
@@ -25,7 +25,7 @@ impl Fault {
 }
 
 /// How a request or an answer breaks a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Problem {
     /// It is empty and must not be.
     Empty,

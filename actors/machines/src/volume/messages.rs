@@ -213,8 +213,8 @@ pub enum ReleaseError {
 /// run are released (V14). Claims that were made in this run are not touched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ConfirmClaims {
-    /// The allocations.
-    pub living: BTreeSet<AllocationId>,
+    /// The allocations. Shared by the messages to all volumes.
+    pub living: Arc<BTreeSet<AllocationId>>,
 }
 
 /// What became of the claims of an earlier run.
@@ -282,7 +282,7 @@ pub struct DescribeVolume;
 conversation! {
     /// The messages of a volume.
     #[derive(Clone, Hash)]
-    pub enum VolumeAsk -> #[derive(Hash)] VolumeAnswer for Volume {
+    pub enum VolumeAsk -> #[derive(Clone, Hash)] VolumeAnswer for Volume {
         CreateVolume => Result<Created, CreateError>,
         DeleteVolume => Result<Deleted, DeleteError>,
         Claim => Result<Claimed, ClaimError>,

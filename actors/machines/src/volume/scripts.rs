@@ -111,7 +111,7 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             while let Some(id) = args.next_pos() {
                 living.insert(AllocationId::new(id)?);
             }
-            stage.ask(VolumeAsk::ConfirmClaims(ConfirmClaims { living }));
+            stage.ask(VolumeAsk::ConfirmClaims(ConfirmClaims { living: living.into() }));
         }
         "force" => {
             let allocation = args.next_pos().map(AllocationId::new).transpose()?;

@@ -183,7 +183,7 @@ impl VolumeModel {
         let holding = self.users.iter().filter(|(_, user)| user.is_holding);
         let living: BTreeSet<_> = holding.map(|(number, _)| allocation(*number)).collect();
         self.unconfirmed.clear();
-        self.ask(now, Asked::Other, ConfirmClaims { living });
+        self.ask(now, Asked::Other, ConfirmClaims { living: living.into() });
     }
 
     /// The call in flight comes back.

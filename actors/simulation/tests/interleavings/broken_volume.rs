@@ -1,6 +1,6 @@
 //! Volumes that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::vocabulary::{Generation, RunNumber};
@@ -116,9 +116,7 @@ fn a_volume_that_believes_a_plugin_without_a_look_breaks_v7() {
 fn a_volume_that_releases_the_claims_of_the_living_breaks_v8() {
     misheard(Law::V8, VolumeBounds { kills: 1, ..CLAIMED }, |input| {
         asked(input, |ask| match ask {
-            VolumeAsk::ConfirmClaims(_) => {
-                VolumeAsk::ConfirmClaims(ConfirmClaims { living: BTreeSet::new() })
-            }
+            VolumeAsk::ConfirmClaims(_) => VolumeAsk::ConfirmClaims(ConfirmClaims { living: Arc::default() }),
             other => other,
         })
     });

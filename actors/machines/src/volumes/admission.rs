@@ -1,0 +1,66 @@
+//! Which claims are sent to their volumes (V12).
+
+use super::errors::{ClaimError, TooManyCallers, UnknownVolume};
+use super::messages::Claim;
+use super::state::{KnownVolume, Volumes};
+use crate::vocabulary::{NodeInfo, PluginName};
+use crate::volume;
+
+impl Volumes {
+    /// Whether a claim may be made at all. Whether it can be held beside others is up to the volume.
+    pub(super) fn admit(&self, asked: &Claim) -> Result<(), ClaimError> {
+        let key = &asked.volume;
+        if self.stop.is_some() {
+            return Err(ClaimError::Stopping { volume: key.clone() });
+        }
+        let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
+        self.room_for(&known.spec.plugin, self.config.options.waiting_max / 2)?;
+        asked.usage.capability.check().map_err(|fault| {
+            let reason = fault.to_string();
+            volume::ClaimError::Invalid { volume: key.clone(), reason }
+        })?;
+        if self.used(key).is_some() {
+            // It is here already, and has its place.
+            return Ok(());
+        }
+        let Some(node) = self.node_info(&known.spec.plugin) else { return Ok(()) };
+        check_topology(known, node)?;
+        self.check_limit(&known.spec.plugin, node)
+    }
+
+    /// Whether so many callers may wait for volumes of a plugin, and one more.
+    pub(super) fn room_for(&self, plugin: &PluginName, limit: usize) -> Result<(), TooManyCallers> {
+        let waiting = self.waiting.get(plugin).copied().unwrap_or_default();
+        if waiting >= limit {
+            return Err(TooManyCallers { plugin: plugin.clone(), waiting });
+        }
+        Ok(())
+    }
+
+    /// What the node half of a plugin has said of this node last.
+    fn node_info(&self, plugin: &PluginName) -> Option<&NodeInfo> {
+        let report = self.plugins.get(plugin)?.node.as_ref()?;
+        report.fingerprint.as_ref()?.node_info.as_ref()
+    }
+
+    /// The plugin's limit counts every volume that is claimed or set up on this node (C147).
+    fn check_limit(&self, plugin: &PluginName, node: &NodeInfo) -> Result<(), ClaimError> {
+        let Some(limit) = node.max_volumes.filter(|limit| *limit > 0) else { return Ok(()) };
+        let used = u64::try_from(self.users_of(plugin).count()).unwrap_or(u64::MAX);
+        if used >= limit {
+            return Err(ClaimError::NodeFull { plugin: plugin.clone(), limit, used });
+        }
+        Ok(())
+    }
+}
+
+fn check_topology(known: &KnownVolume, node: &NodeInfo) -> Result<(), ClaimError> {
+    if known.is_reachable_from(node.topology.as_ref()) {
+        return Ok(());
+    }
+    Err(ClaimError::Unreachable {
+        volume: known.spec.key.clone(),
+        node: node.topology.clone().unwrap_or_default(),
+        volume_at: known.accessible_topology.clone(),
+    })
+}

@@ -1,0 +1,134 @@
+//! Messages that concern several volumes: each volume answers its part.
+
+use std::sync::Arc;
+
+use super::errors::{ConfirmError, ReleaseError};
+use super::messages::{AllocationEnded, ConfirmClaims, VolumeConfirmed, VolumeReleased, VolumesAnswer};
+use super::state::{Purpose, Request, Volumes};
+use crate::kernel::{AskId, Effects};
+use crate::vocabulary::{Moment, Timestamp};
+use crate::volume::{self, ClaimsConfirmed, Released, VolumeAsk, VolumeKey};
+
+/// A message whose parts are not all answered yet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Batch {
+    /// How many parts are missing.
+    missing: usize,
+    rows: Rows,
+}
+
+/// The answers so far.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Rows {
+    Released(Vec<VolumeReleased>),
+    Confirmed(Vec<VolumeConfirmed>),
+}
+
+impl Volumes {
+    /// Releases every claim that an allocation may have.
+    pub(super) fn allocation_ended(
+        &mut self,
+        moment: Moment,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &AllocationEnded,
+        effects: &mut Effects<Self>,
+    ) {
+        let AllocationEnded { allocation, observed, within } = asked.clone();
+        let may_hold = self.entries.iter().filter(|(_, entry)| entry.may_be_claimed_by(&allocation));
+        let volumes: Vec<_> = may_hold.map(|(key, _)| key.clone()).collect();
+        self.batches.insert(id, Batch { missing: volumes.len(), rows: Rows::Released(Vec::new()) });
+        for volume in volumes {
+            if let Some(result) = self.release_answer(&volume) {
+                self.part_released(id, &volume, result, effects);
+                continue;
+            }
+            let allocation = allocation.clone();
+            let ask = VolumeAsk::Release(volume::Release { allocation, observed, within });
+            let request = Request { purpose: Purpose::Ended(id), until: asked_at + within, ask };
+            self.submit(moment, &volume, request, effects);
+        }
+        self.answer_batch(id, effects);
+    }
+
+    /// Confirms the claims of all volumes that are in use (V14).
+    pub(super) fn confirm(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        asked: &ConfirmClaims,
+        effects: &mut Effects<Self>,
+    ) {
+        let living: Arc<_> = asked.living.clone().into();
+        self.living = Some(living.clone());
+        let used = self.entries.iter().filter(|(_, entry)| entry.is_in_use());
+        let volumes: Vec<_> = used.map(|(key, _)| key.clone()).collect();
+        self.batches.insert(id, Batch { missing: volumes.len(), rows: Rows::Confirmed(Vec::new()) });
+        for volume in volumes {
+            if self.stop.is_some() {
+                let error = ConfirmError::Stopping { volume: volume.clone() };
+                self.part_confirmed(id, &volume, Err(error), effects);
+                continue;
+            }
+            let ask = VolumeAsk::ConfirmClaims(volume::ConfirmClaims { living: living.clone() });
+            let request = Request { purpose: Purpose::Confirmed(id), until: moment.now, ask };
+            self.submit(moment, &volume, request, effects);
+        }
+        self.answer_batch(id, effects);
+    }
+
+    /// A volume has answered the end of an allocation. One that it did not use is not named.
+    pub(super) fn part_released(
+        &mut self,
+        id: AskId,
+        volume: &VolumeKey,
+        result: Result<Released, ReleaseError>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        batch.missing -= 1;
+        let is_named = result.as_ref().map_or(true, |released| released.was_held);
+        match &mut batch.rows {
+            Rows::Released(rows) if is_named => rows.push(VolumeReleased { volume: volume.clone(), result }),
+            Rows::Released(_) | Rows::Confirmed(_) => {}
+        }
+        self.answer_batch(id, effects);
+    }
+
+    /// A volume has confirmed its claims. One without claims of an earlier run is not named.
+    pub(super) fn part_confirmed(
+        &mut self,
+        id: AskId,
+        volume: &VolumeKey,
+        result: Result<ClaimsConfirmed, ConfirmError>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        batch.missing -= 1;
+        let is_named = result.as_ref().map_or(true, |confirmed| *confirmed != ClaimsConfirmed::default());
+        match &mut batch.rows {
+            Rows::Confirmed(rows) if is_named => {
+                rows.push(VolumeConfirmed { volume: volume.clone(), result })
+            }
+            Rows::Confirmed(_) | Rows::Released(_) => {}
+        }
+        self.answer_batch(id, effects);
+    }
+
+    /// Answers when no part is missing, ordered by volume.
+    fn answer_batch(&mut self, id: AskId, effects: &mut Effects<Self>) {
+        if self.batches.get(&id).is_none_or(|batch| batch.missing > 0) {
+            return;
+        }
+        match self.batches.remove(&id).map(|batch| batch.rows) {
+            Some(Rows::Released(mut rows)) => {
+                rows.sort_by(|one, other| one.volume.cmp(&other.volume));
+                effects.reply(id, VolumesAnswer::AllocationEnded(rows));
+            }
+            Some(Rows::Confirmed(mut rows)) => {
+                rows.sort_by(|one, other| one.volume.cmp(&other.volume));
+                effects.reply(id, VolumesAnswer::ConfirmClaims(rows));
+            }
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The decisions of the owner of the volumes: dispatches its inputs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::messages::{VolumeReported, VolumesAnswer, VolumesAsk};
+use super::news::{VolumesNews, VolumesView};
+use super::state::{
+    Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage, VolumesOutcome, VolumesTimer,
+};
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopStep};
+use crate::vocabulary::{Attempt, Moment, Timestamp};
+
+/// The deadline of one call for the instances' news or for endings; then it is repeated.
+const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
+/// The deadline of calls that only send something to a child.
+const HAND_OVER_DEADLINE: Duration = Duration::from_secs(10);
+/// The margin between the end of the last child and the end of the owner.
+const STOP_MARGIN: Duration = Duration::from_secs(1);
+
+impl Machine for Volumes {
+    const KIND: &'static str = "volumes";
+    type Config = VolumesConfig;
+    type Image = VolumesImage;
+    type Ask = VolumesAsk;
+    type Answer = VolumesAnswer;
+    type Call = VolumesCall;
+    type Outcome = VolumesOutcome;
+    type Timer = VolumesTimer;
+    type Change = VolumesChange;
+    type News = VolumesNews;
+    type View = VolumesView;
+
+    fn restore(config: &VolumesConfig, image: VolumesImage, moment: Moment) -> Self {
+        let known = image.known.into_iter().map(|volume| (volume.spec.key.clone(), volume));
+        Self {
+            config: config.clone(),
+            known: known.collect(),
+            in_ledger: image.in_ledger,
+            entries: BTreeMap::new(),
+            plugins: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            asked: Attempt::default(),
+            waiting: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            unused: BTreeMap::new(),
+            living: None,
+            life: Attempt::new(moment.random >> 16),
+            following: Attempt::default(),
+            stop: None,
+            stop_began: moment.now,
+            steps: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => self.begin(moment, effects),
+            Input::Asked { id, asked_at, ask } => self.asked(moment, (*id, *asked_at), ask, effects),
+            Input::Returned { key, call, outcome } => self.returned(moment, *key, call, outcome, effects),
+            Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
+            Input::StopRequested(mode) => self.stop_all(moment, *mode, effects),
+        }
+    }
+
+    fn view(&self) -> VolumesView {
+        VolumesView { volumes: self.reports() }
+    }
+
+    /// What volumes answer has waited for their own ledgers.
+    fn is_promise(ask: &VolumesAsk) -> bool {
+        matches!(ask, VolumesAsk::RegisterVolume(_) | VolumesAsk::ForgetVolume(_))
+    }
+
+    fn is_new_promise(&self, ask: &VolumesAsk) -> bool {
+        matches!(ask, VolumesAsk::RegisterVolume(_))
+    }
+
+    fn awaits_disk(_: &VolumesCall) -> bool {
+        false
+    }
+
+    fn stops_within(&self) -> Option<Duration> {
+        Some(self.config.options.child_bound() + STOP_MARGIN)
+    }
+
+    fn stop_steps(&self) -> Vec<StopStep> {
+        self.steps.clone()
+    }
+}
+
+impl Volumes {
+    /// Starts an actor for each volume of the ledger, so that undoing goes on.
+    fn begin(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        self.call(VolumesCall::Sweep, effects);
+        self.follow(true, effects);
+        effects.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
+        for spec in std::mem::take(&mut self.in_ledger) {
+            self.open(moment, &spec, effects);
+        }
+    }
+
+    fn asked(
+        &mut self,
+        moment: Moment,
+        (id, asked_at): (AskId, Timestamp),
+        ask: &VolumesAsk,
+        effects: &mut Effects<Self>,
+    ) {
+        match ask {
+            VolumesAsk::RegisterVolume(asked) => {
+                let registered = self.register(&asked.volume, effects);
+                effects.reply(id, VolumesAnswer::RegisterVolume(registered));
+            }
+            VolumesAsk::ForgetVolume(asked) => {
+                let forgotten = self.forget(&asked.volume, effects);
+                effects.reply(id, VolumesAnswer::ForgetVolume(forgotten));
+            }
+            VolumesAsk::Claim(asked) => self.claim(moment, (id, asked_at), asked, effects),
+            VolumesAsk::Release(asked) => self.release(moment, (id, asked_at), asked, effects),
+            VolumesAsk::AllocationEnded(asked) => {
+                self.allocation_ended(moment, (id, asked_at), asked, effects);
+            }
+            VolumesAsk::ConfirmClaims(asked) => self.confirm(moment, id, asked, effects),
+            VolumesAsk::ForceRelease(asked) => self.force(moment, id, asked, effects),
+            VolumesAsk::DescribeVolume(asked) => {
+                effects.reply(id, VolumesAnswer::DescribeVolume(self.describe(&asked.volume)));
+            }
+            VolumesAsk::ListVolumes(_) => {
+                effects.reply(id, VolumesAnswer::ListVolumes(self.reports()));
+            }
+            VolumesAsk::AwaitUnused(asked) => self.await_unused(moment, (id, asked_at), asked, effects),
+            VolumesAsk::VolumeReported(VolumeReported { volume, life, news }) => {
+                self.reported(moment, volume, *life, news, effects);
+                effects.reply(id, VolumesAnswer::VolumeReported(()));
+            }
+        }
+    }
+
+    fn elapsed(&mut self, moment: Moment, timer: &VolumesTimer, effects: &mut Effects<Self>) {
+        match timer {
+            VolumesTimer::Refollow => self.follow(true, effects),
+            VolumesTimer::Stop(volume) => self.stopped_too_slowly(moment, volume, effects),
+            VolumesTimer::Restart(volume) => self.restart_due(moment, volume, effects),
+            VolumesTimer::Unused(id) => self.unused_overdue(moment, *id, effects),
+        }
+    }
+
+    // === Calls ===
+
+    pub(super) fn call(&self, call: VolumesCall, effects: &mut Effects<Self>) {
+        effects.call(CallKey::default(), HAND_OVER_DEADLINE, call);
+    }
+
+    pub(super) fn follow(&mut self, afresh: bool, effects: &mut Effects<Self>) {
+        self.following = self.following.next();
+        let key = CallKey { attempt: self.following, ..CallKey::default() };
+        effects.call(key, FOLLOW_DEADLINE, VolumesCall::Follow { afresh });
+    }
+
+    fn returned(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        call: &VolumesCall,
+        outcome: &Result<VolumesOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        match (call, outcome) {
+            (VolumesCall::Follow { .. }, outcome) if key.attempt == self.following => {
+                self.followed(moment, outcome, effects);
+            }
+            // A newer attempt to follow is pending.
+            (VolumesCall::Follow { .. }, _) => {}
+            (VolumesCall::AwaitEndings, outcome) => {
+                effects.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
+                if let Ok(VolumesOutcome::Ended(endings)) = outcome {
+                    endings.iter().for_each(|ended| self.ended(moment, ended, effects));
+                }
+            }
+            (VolumesCall::Ask { .. }, outcome) => self.answered(moment, key.attempt, outcome, effects),
+            (VolumesCall::Start { life, config }, Err(lost)) => {
+                self.not_started(moment, &config.spec.key, *life, lost, effects);
+            }
+            (VolumesCall::SetRoute { plugin, .. }, Err(_)) => self.send_route(plugin, effects),
+            // Their effect is reported as an ending. A timer kills a child that does not stop, repeatedly.
+            (VolumesCall::Start { .. } | VolumesCall::SetRoute { .. }, Ok(_))
+            | (VolumesCall::Sweep | VolumesCall::Stop { .. } | VolumesCall::Kill { .. }, _) => {}
+        }
+    }
+}

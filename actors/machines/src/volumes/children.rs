@@ -1,0 +1,256 @@
+//! The actors of the volumes: start, retirement, restart, and the end of all.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::news::VolumesNews;
+use super::state::{ChildEnded, Entry, Purpose, Request, Vacancy, Volumes, VolumesCall, VolumesTimer};
+use crate::kernel::{CallLost, Effects, Ending, StopMode, StopStep};
+use crate::supervisor::{ChildState, DynamicChild, Ended};
+use crate::vocabulary::{AllocationId, Attempt, Moment};
+use crate::volume::{
+    self, VolumeAsk, VolumeConfig, VolumeKey, VolumeLayout, VolumeNews, VolumeSpec, VolumeStatus,
+};
+
+impl Volumes {
+    /// A volume is in use from here on, or may be: its actor starts.
+    pub(super) fn open(&mut self, moment: Moment, spec: &Arc<VolumeSpec>, effects: &mut Effects<Self>) {
+        self.entries.insert(spec.key.clone(), Entry::new(spec.clone()));
+        self.start_child(moment, &spec.key, effects);
+    }
+
+    /// Starts the actor of a volume, and sends what has waited for it.
+    pub(super) fn start_child(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        self.life = self.life.next();
+        entry.child.start(self.life);
+        entry.vacancy = Vacancy::Unproven;
+        let queue = std::mem::take(&mut entry.queue);
+        let config = VolumeConfig {
+            layout: VolumeLayout::new(&self.config.data_dir, &entry.spec.plugin),
+            spec: entry.spec.clone(),
+            boot_id: self.config.boot_id.clone(),
+            run: self.config.run,
+            options: self.config.options.volume,
+        };
+        effects.cancel_timer(VolumesTimer::Restart(key.clone()));
+        self.call(VolumesCall::Start { life: self.life, config: Box::new(config) }, effects);
+        for request in queue {
+            self.send(moment, key, request, effects);
+        }
+        // What the host has confirmed holds for claims that are read only now (V14).
+        if let Some(living) = &self.living {
+            let ask = VolumeAsk::ConfirmClaims(volume::ConfirmClaims { living: living.clone() });
+            self.send(moment, key, Request { purpose: Purpose::Note, until: moment.now, ask }, effects);
+        }
+        self.publish(key, effects);
+    }
+
+    // === Reports ===
+
+    /// Handles the news of a volume. The status of an earlier life is ignored (REG-08); an audit never is.
+    pub(super) fn reported(
+        &mut self,
+        moment: Moment,
+        key: &VolumeKey,
+        life: Attempt,
+        news: &VolumeNews,
+        effects: &mut Effects<Self>,
+    ) {
+        match news {
+            VolumeNews::Changed(status) => {
+                let entry = self.entries.get_mut(key);
+                let Some(entry) = entry.filter(|entry| entry.child.life() == Some(life)) else { return };
+                entry.claimants.extend(status.claims.iter().map(|claim| claim.allocation.clone()));
+                entry.status = Some(status.clone());
+                self.publish(key, effects);
+                self.check_vacancy(moment, key, effects);
+            }
+            VolumeNews::ClaimFailed { allocation, reason } => {
+                let (volume, allocation, reason) = (key.clone(), allocation.clone(), reason.clone());
+                effects.publish(VolumesNews::ClaimFailed { volume, allocation, reason });
+            }
+            VolumeNews::Forced(forced) => effects.publish(VolumesNews::Forced(forced.clone())),
+        }
+    }
+
+    // === Retirement ===
+
+    /// Asks the actor of a volume that seems to be vacant. Its reports may be older than the last claim; its answer is not.
+    pub(super) fn check_vacancy(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let seems_vacant = entry.status.as_ref().is_some_and(VolumeStatus::is_vacant);
+        if !seems_vacant || !entry.is_idle() || entry.vacancy != Vacancy::Unproven {
+            return;
+        }
+        entry.vacancy = Vacancy::Asked;
+        let until = moment.now;
+        let ask = VolumeAsk::DescribeVolume(volume::DescribeVolume);
+        self.send(moment, key, Request { purpose: Purpose::Check, until, ask }, effects);
+    }
+
+    /// The volume is proven vacant: its actor is not needed any more.
+    pub(super) fn retire(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+        self.stop_child(moment, key, StopMode::Stop, effects);
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.vacancy = Vacancy::Proven;
+        let plugin = entry.spec.plugin.clone();
+        self.answer_unused(&plugin, effects);
+    }
+
+    fn stop_child(&mut self, moment: Moment, key: &VolumeKey, mode: StopMode, effects: &mut Effects<Self>) {
+        let due = moment.now + self.config.options.child_bound();
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if let Some(life) = entry.child.stop(VolumesTimer::Stop(key.clone()), due, effects) {
+            self.call(VolumesCall::Stop { life, mode }, effects);
+        }
+    }
+
+    pub(super) fn stopped_too_slowly(
+        &mut self,
+        moment: Moment,
+        key: &VolumeKey,
+        effects: &mut Effects<Self>,
+    ) {
+        let again = moment.now + self.config.options.child_bound();
+        let Some(entry) = self.entries.get(key) else { return };
+        if let Some(life) = entry.child.overdue(VolumesTimer::Stop(key.clone()), again, effects) {
+            self.call(VolumesCall::Kill { life }, effects);
+        }
+    }
+
+    // === The end of an actor ===
+
+    pub(super) fn ended(&mut self, moment: Moment, ended: &ChildEnded, effects: &mut Effects<Self>) {
+        let ChildEnded { volume, life, ending } = ended;
+        let end = self.entries.get(volume).and_then(|entry| entry.child.ended(*life));
+        match end {
+            Some(_) if self.stop.is_some() => self.left(moment, volume, &ending.to_string(), effects),
+            Some(Ended::OnRequest) => self.retired(moment, volume, effects),
+            Some(Ended::ByItself) => self.fell(moment, volume, ending, effects),
+            // An earlier life (REG-08).
+            None => {}
+        }
+    }
+
+    pub(super) fn not_started(
+        &mut self,
+        moment: Moment,
+        volume: &VolumeKey,
+        life: Attempt,
+        lost: &CallLost,
+        effects: &mut Effects<Self>,
+    ) {
+        let ending = Ending::Failed(format!("it could not be started: {lost}"));
+        self.ended(moment, &ChildEnded { volume: volume.clone(), life, ending }, effects);
+    }
+
+    /// The actor of a vacant volume has ended. What came meanwhile starts the next one.
+    fn retired(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+        effects.cancel_timer(VolumesTimer::Stop(key.clone()));
+        if self.entries.get(key).is_some_and(|entry| !entry.queue.is_empty()) {
+            return self.start_child(moment, key, effects);
+        }
+        self.entries.remove(key);
+        self.publish(key, effects);
+    }
+
+    /// The actor of a volume has ended without a request. Its successor goes on from the ledger.
+    fn fell(&mut self, moment: Moment, key: &VolumeKey, ending: &Ending, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let options = &self.config.options;
+        let policy = (&options.restart_budget, &options.restart_backoff);
+        let is_restarted = entry.child.fell(VolumesTimer::Restart(key.clone()), policy, moment, effects);
+        let next = if is_restarted {
+            "it is started again"
+        } else {
+            "that happened too often, so it is started again only with the next message for the volume"
+        };
+        entry.fallen = Some(format!("{ending}; {next}").into());
+        self.publish(key, effects);
+    }
+
+    pub(super) fn restart_due(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+        let is_pausing = |entry: &Entry| entry.child.state() == ChildState::Pausing;
+        if self.entries.get(key).is_some_and(is_pausing) {
+            self.start_child(moment, key, effects);
+        }
+    }
+
+    // === The end of all ===
+
+    /// Stops all actors at once. What remains set up is in the ledger, and the next start resumes it.
+    pub(super) fn stop_all(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+        if self.stop.is_none() {
+            self.stop_began = moment.now;
+        }
+        self.stop = Some(mode);
+        self.refuse_all_unused(moment, effects);
+        let entries: Vec<_> =
+            self.entries.iter().map(|(key, entry)| (key.clone(), entry.child.state())).collect();
+        for (key, child) in entries {
+            self.refuse_queue(&key, "the host stops", effects);
+            match child {
+                ChildState::Running(_) => self.stop_child(moment, &key, mode, effects),
+                ChildState::Stopping(_) => {}
+                ChildState::Pausing | ChildState::GivenUp => {
+                    effects.cancel_timer(VolumesTimer::Restart(key.clone()));
+                    self.left(moment, &key, "its actor had fallen before", effects);
+                }
+            }
+        }
+        self.end_if_done(effects);
+    }
+
+    /// Notes for the report of a stop what is left of a volume (S3).
+    fn left(&mut self, moment: Moment, key: &VolumeKey, how: &str, effects: &mut Effects<Self>) {
+        effects.cancel_timer(VolumesTimer::Stop(key.clone()));
+        let Some(entry) = self.entries.remove(key) else { return };
+        let status = entry.status.as_ref();
+        if entry.vacancy != Vacancy::Proven && !status.is_some_and(VolumeStatus::is_vacant) {
+            let state = status.map_or_else(|| "unknown".to_owned(), ToString::to_string);
+            let ending = format!("{how}; it is left as {state}, and the next start resumes it");
+            let is_left = self.stop == Some(StopMode::Stop);
+            let took = moment.now.since(self.stop_began);
+            self.steps.push(StopStep { what: format!("volume/{key}"), ending, took, is_left });
+        }
+        self.end_if_done(effects);
+    }
+
+    /// Ends when no actor is left and every caller has its answer.
+    pub(super) fn end_if_done(&self, effects: &mut Effects<Self>) {
+        if self.stop.is_some() && self.entries.is_empty() && self.asks.is_empty() {
+            effects.stop();
+        }
+    }
+}
+
+impl Vacancy {
+    /// The actor has answered, and has proven nothing.
+    pub(super) const fn is_answered(&mut self) {
+        if matches!(self, Self::Asked) {
+            *self = Self::Unproven;
+        }
+    }
+}
+
+impl Entry {
+    fn new(spec: Arc<VolumeSpec>) -> Self {
+        Self {
+            child: DynamicChild::new(ChildState::Pausing),
+            spec,
+            status: None,
+            claimants: BTreeSet::new(),
+            queue: VecDeque::new(),
+            in_flight: 0,
+            last_claim: Attempt::default(),
+            vacancy: Vacancy::Unproven,
+            fallen: None,
+        }
+    }
+
+    /// Whether an allocation may have a claim.
+    pub(super) fn may_be_claimed_by(&self, allocation: &AllocationId) -> bool {
+        self.status.is_none() || self.claimants.contains(allocation)
+    }
+}

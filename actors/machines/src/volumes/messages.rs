@@ -1,0 +1,167 @@
+//! The messages of the owner of the volumes.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::errors::{
+    AwaitUnusedError, ClaimError, ConfirmError, ForceError, ForgetVolumeError, RegisterVolumeError,
+    ReleaseError, UnknownVolume,
+};
+use super::news::VolumeReport;
+use super::state::{KnownVolume, Volumes};
+use crate::conversation;
+use crate::vocabulary::{AllocationId, Attempt, PluginName};
+use crate::volume::{Claimed, ClaimsConfirmed, Forced, ObservedEnd, Released, Usage, VolumeKey, VolumeNews};
+
+/// Makes a volume known, so that it can be claimed. Idempotent. Other contents replace the former ones, unless the volume is in use.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RegisterVolume {
+    /// The volume.
+    pub volume: KnownVolume,
+}
+
+/// What a registration of a volume has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VolumeRegistered {
+    /// It was unknown.
+    New,
+    /// It was known with these contents.
+    Unchanged,
+    /// It was known with other contents.
+    Replaced,
+}
+
+/// Forgets a volume that is not in use. Nothing is deleted at the plugin. Idempotent: the answer is whether it was known.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ForgetVolume {
+    /// The volume.
+    pub volume: VolumeKey,
+}
+
+/// Claims a volume for an allocation. Answered when its mount is proven; or with an error, which is never a success in disguise: an
+/// operation that was begun goes on, and the same message asks for its result (V15).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// The allocation that will own the claim.
+    pub allocation: AllocationId,
+    /// How it uses the volume.
+    pub usage: Usage,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Releases the claim of an allocation. Answered when its target is confirmed down and, if no other claim is left, the whole volume
+/// on this node. The release goes on when the caller stops waiting (V9, V15). Repeating it is harmless.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Release {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// The allocation.
+    pub allocation: AllocationId,
+    /// Why no process uses the volume (V8).
+    pub observed: ObservedEnd,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Releases all claims of an allocation. Answered when each of them is released, or was not in time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AllocationEnded {
+    /// The allocation.
+    pub allocation: AllocationId,
+    /// Why no process uses its volumes (V8).
+    pub observed: ObservedEnd,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// What became of one claim of an allocation that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeReleased {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// Whether it is released.
+    pub result: Result<Released, ReleaseError>,
+}
+
+/// Says which allocations may have processes, after a restart of the host: their claims are confirmed, and other claims of an earlier
+/// run are released (V14). Claims that were made in this run are not touched. It is remembered for volumes that cannot be asked now;
+/// repeat it if the answer names one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ConfirmClaims {
+    /// The allocations.
+    pub living: BTreeSet<AllocationId>,
+}
+
+/// What became of the claims of an earlier run to one volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeConfirmed {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// Which claims are held and which are undone, or why that is unknown.
+    pub result: Result<ClaimsConfirmed, ConfirmError>,
+}
+
+/// Gives up waiting for a confirmation, and forgets what may still be set up (V9). No call is cancelled and no directory removed; the
+/// audit says what may be left. Only what is released can be forced.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ForceRelease {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// The claim to forget; `None` for all of them, the staging and the attachment.
+    pub allocation: Option<AllocationId>,
+    /// Who wants it and why, for the audit.
+    pub reason: String,
+}
+
+/// Queries one volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DescribeVolume {
+    /// The volume.
+    pub volume: VolumeKey,
+}
+
+/// Queries all volumes that are known or in use, ordered by key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ListVolumes;
+
+/// Waits until no volume of a plugin is claimed or set up on this node: then the plugin may stop (V13). It waits for the releases, and
+/// causes none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AwaitUnused {
+    /// The plugin.
+    pub plugin: PluginName,
+    /// The timeout; zero asks for the present state.
+    pub within: Duration,
+}
+
+/// The news of a volume's actor to its owner. From any other sender it has no effect.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeReported {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// The life of the actor; a late report of an earlier life is ignored (REG-08).
+    pub life: Attempt,
+    /// The news.
+    pub news: VolumeNews,
+}
+
+conversation! {
+    /// The messages of the owner of the volumes.
+    #[derive(Clone, Hash)]
+    pub enum VolumesAsk -> #[derive(Hash)] VolumesAnswer for Volumes {
+        RegisterVolume => Result<VolumeRegistered, RegisterVolumeError>,
+        ForgetVolume => Result<bool, ForgetVolumeError>,
+        Claim => Result<Claimed, ClaimError>,
+        Release => Result<Released, ReleaseError>,
+        AllocationEnded => Vec<VolumeReleased>,
+        ConfirmClaims => Vec<VolumeConfirmed>,
+        ForceRelease => Result<Forced, ForceError>,
+        DescribeVolume => Result<VolumeReport, UnknownVolume>,
+        ListVolumes => Vec<VolumeReport>,
+        AwaitUnused => Result<(), AwaitUnusedError>,
+        VolumeReported => (),
+    }
+}

@@ -1,0 +1,61 @@
+//! The owner of the volumes: knows them, keeps one actor for each that is in use, and gives it its messages.
+//!
+//! ```text
+//!   Claim, or rows in the ledger              its actor ended unexpectedly
+//!  (no actor) ───────────────────────► Running ─────────────────────────► Pausing ── too often ──► GivenUp
+//!      ▲                                │  ▲ ▲                               │                        │
+//!      │      proven vacant, no caller  │  │ └────── the pause is over ──────┘                        │
+//!      │                                ▼  │                                                          │
+//!      └───── nothing waits ───── Stopping ┘ a message waits                                          │
+//!                                          ▲                                                          │
+//!                                          └─ the next message ───────────────────────────────────────┘
+//! ```
+//!
+//! A volume that is *known* can be claimed; its row is in the owner's store. One that is *in use* has claims, or steps that are not down;
+//! these are in the ledger of its own actor, which outlives neither a restart of the host nor its own fall without a successor.
+//!
+//! Invariants:
+//!
+//! - A volume never has two living actors, so that one call is in flight for it (V2). A message that comes while one ends waits for
+//!   the next one.
+//! - What is in use has an actor, or one that is started again; one that fell too often is shown, and the next message starts it.
+//! - An actor is stopped only when its volume is proven vacant: by an answer to what was asked after the last claim. A report proves
+//!   nothing, for it may be older than a claim.
+//! - Each message is answered once. If the actor of a volume falls before it answers, its caller gets an error that says to ask again
+//!   (V15). What waits for a volume's actor delays no other volume (V9).
+//! - V12, C137, C147, C148: a claim is refused if the volume is unknown, cannot be reached from this node, or would exceed the plugin's
+//!   limit of volumes. Claims take at most half of the places for waiting callers, so that releases always find one.
+//! - V13: a plugin is unused when no volume of it is in use. The caller is told at the deadline what is, and by whom.
+//! - V14: what the host confirms is sent to every volume in use, and again to each actor that starts later in this run.
+//! - RES-05: the route of a plugin is that of the last news of the instances. A takeover changes the route, and neither claims nor actors.
+//! - A volume is replaced or forgotten only while it is not in use.
+//! - Late reports of an earlier life of an actor are ignored (REG-08), but no audit is. When this actor's own machine is rebuilt, its
+//!   children are killed and started from the ledger.
+
+mod errors;
+mod messages;
+mod news;
+
+mod state;
+
+mod behaviour;
+mod known;
+
+mod admission;
+mod batches;
+mod requests;
+mod unused;
+
+mod children;
+mod routes;
+
+#[cfg(test)]
+mod scripts;
+
+pub use errors::*;
+pub use messages::*;
+pub use news::{VolumeActor, VolumeReport, VolumesNews, VolumesView};
+pub use state::{
+    ChildEnded, InstancesItem, KnownVolume, Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage,
+    VolumesOptions, VolumesOutcome, VolumesTimer,
+};

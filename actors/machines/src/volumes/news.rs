@@ -1,0 +1,84 @@
+//! The news of the owner of the volumes.
+
+use std::sync::Arc;
+
+use super::state::KnownVolume;
+use crate::vocabulary::AllocationId;
+use crate::volume::{Forced, VolumeKey, VolumeStatus};
+
+/// The state of a volume's actor.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum VolumeActor {
+    /// There is none: the volume has no claim, and nothing of it is set up on this node.
+    Unneeded,
+    /// It runs.
+    Running,
+    /// It was asked to stop, and has not ended yet.
+    Stopping,
+    /// It has ended unexpectedly, and is restarted after a pause.
+    Pausing {
+        /// How it ended.
+        reason: String,
+    },
+    /// It has ended unexpectedly too often. The next message for the volume starts it again.
+    GivenUp {
+        /// How it ended.
+        reason: String,
+    },
+}
+
+impl VolumeActor {
+    /// The state as a word.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Unneeded => "unneeded",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Pausing { .. } => "pausing",
+            Self::GivenUp { .. } => "given-up",
+        }
+    }
+}
+
+/// One volume, as the owner of the volumes knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeReport {
+    /// The volume.
+    pub volume: Arc<KnownVolume>,
+    /// Whether it can be claimed. One that cannot is only in the ledger: what is left of it is undone.
+    pub is_known: bool,
+    /// Its actor.
+    pub actor: VolumeActor,
+    /// How often its actor was restarted after a fall.
+    pub restarts: u64,
+    /// The last status that its actor reported; `None` if there is no actor, or it has not reported yet.
+    pub status: Option<VolumeStatus>,
+}
+
+/// The news of the owner of the volumes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum VolumesNews {
+    /// A volume became known, or something about it changed.
+    Changed(VolumeReport),
+    /// A volume is neither known nor in use any more.
+    Forgotten(VolumeKey),
+    /// A claim that was held could not be set up again, or for the first time; it is undone.
+    ClaimFailed {
+        /// The volume.
+        volume: VolumeKey,
+        /// The allocation.
+        allocation: AllocationId,
+        /// Why.
+        reason: String,
+    },
+    /// The audit of a forced release (V9).
+    Forced(Forced),
+}
+
+/// The view that subscribers get as snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct VolumesView {
+    /// Every volume that is known or in use, ordered by key.
+    pub volumes: Vec<VolumeReport>,
+}

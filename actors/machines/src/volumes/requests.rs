@@ -1,0 +1,341 @@
+//! Messages for volumes: how each gets to its volume, and the answer back to its caller.
+
+use std::time::Duration;
+
+use super::errors::{ClaimError, ConfirmError, ForceError, NoAnswer, ReleaseError, UnknownVolume};
+use super::messages::{Claim, ForceRelease, Release, VolumesAnswer};
+use super::state::{Entry, InFlight, Purpose, Request, Volumes, VolumesCall, VolumesOutcome};
+use crate::Message;
+use crate::kernel::{AskId, CallKey, CallLost, Effects};
+use crate::supervisor::ChildState;
+use crate::vocabulary::{Attempt, Moment, Timestamp};
+use crate::volume::{self, Released, Volume, VolumeAnswer, VolumeAsk, VolumeKey};
+
+/// How much longer a volume may take to answer than its caller waits: its answers wait for the disk.
+const ANSWER_MARGIN: Duration = Duration::from_secs(30);
+
+impl Volumes {
+    pub(super) fn claim(
+        &mut self,
+        moment: Moment,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &Claim,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Err(error) = self.admit(asked) {
+            effects.reply(id, VolumesAnswer::Claim(Err(error)));
+            return;
+        }
+        let Claim { volume, allocation, usage, within } = asked.clone();
+        let ask = VolumeAsk::Claim(volume::Claim { allocation, usage, within });
+        let request = Request { purpose: Purpose::Claim(id), until: asked_at + within, ask };
+        self.submit(moment, &volume, request, effects);
+    }
+
+    pub(super) fn release(
+        &mut self,
+        moment: Moment,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &Release,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Some(result) = self.release_answer(&asked.volume) {
+            effects.reply(id, VolumesAnswer::Release(result));
+            return;
+        }
+        let Release { volume, allocation, observed, within } = asked.clone();
+        let ask = VolumeAsk::Release(volume::Release { allocation, observed, within });
+        let request = Request { purpose: Purpose::Release(id), until: asked_at + within, ask };
+        self.submit(moment, &volume, request, effects);
+    }
+
+    /// The answer to a release that needs no actor of the volume.
+    pub(super) fn release_answer(&self, key: &VolumeKey) -> Option<Result<Released, ReleaseError>> {
+        if self.stop.is_some() {
+            return Some(Err(ReleaseError::Stopping { volume: key.clone() }));
+        }
+        match (self.used(key), self.known.contains_key(key)) {
+            (Some(entry), _) => {
+                let room = self.room_for(&entry.spec.plugin, self.config.options.waiting_max);
+                room.err().map(|error| Err(error.into()))
+            }
+            (None, true) => Some(Ok(Released { was_held: false, others: Vec::new() })),
+            (None, false) => Some(Err(UnknownVolume { volume: key.clone() }.into())),
+        }
+    }
+
+    pub(super) fn force(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        asked: &ForceRelease,
+        effects: &mut Effects<Self>,
+    ) {
+        let ForceRelease { volume, allocation, reason } = asked.clone();
+        let refused = match (self.used(&volume), self.known.contains_key(&volume)) {
+            _ if self.stop.is_some() => Some(ForceError::Stopping { volume: volume.clone() }),
+            (Some(entry), _) => {
+                let room = self.room_for(&entry.spec.plugin, self.config.options.waiting_max);
+                room.err().map(ForceError::from)
+            }
+            (None, true) => Some(volume::ForceError::Nothing { volume: volume.clone() }.into()),
+            (None, false) => Some(UnknownVolume { volume: volume.clone() }.into()),
+        };
+        if let Some(error) = refused {
+            effects.reply(id, VolumesAnswer::ForceRelease(Err(error)));
+            return;
+        }
+        let ask = VolumeAsk::ForceRelease(volume::ForceRelease { allocation, reason });
+        let request = Request { purpose: Purpose::Force(id), until: moment.now, ask };
+        self.submit(moment, &volume, request, effects);
+    }
+
+    // === The way to the volume ===
+
+    /// Sends a message to a volume; one without an actor gets one, and one whose actor stops or pauses gets it in its next life.
+    pub(super) fn submit(
+        &mut self,
+        moment: Moment,
+        key: &VolumeKey,
+        request: Request,
+        effects: &mut Effects<Self>,
+    ) {
+        if !self.entries.contains_key(key) {
+            let Some(known) = self.known.get(key) else { return };
+            let spec = known.spec.clone();
+            self.open(moment, &spec, effects);
+        }
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if request.purpose.is_awaited() {
+            *self.waiting.entry(entry.spec.plugin.clone()).or_default() += 1;
+        }
+        match entry.child.state() {
+            ChildState::Running(_) => self.send(moment, key, request, effects),
+            ChildState::Stopping(_) | ChildState::Pausing => entry.queue.push_back(request),
+            ChildState::GivenUp => {
+                entry.queue.push_back(request);
+                self.start_child(moment, key, effects);
+            }
+        }
+    }
+
+    /// Sends a message to the actor of a volume, which runs.
+    pub(super) fn send(
+        &mut self,
+        moment: Moment,
+        key: &VolumeKey,
+        request: Request,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let ChildState::Running(life) = entry.child.state() else { return };
+        self.asked = self.asked.next();
+        let within = request.until.since(moment.now);
+        let ask = hurried(&request.ask, within);
+        let is_first_claim = match &ask {
+            VolumeAsk::Claim(claim) => {
+                entry.last_claim = self.asked;
+                entry.claimants.insert(claim.allocation.clone())
+            }
+            _ => false,
+        };
+        entry.in_flight += usize::from(request.purpose.is_awaited());
+        self.asks.insert(self.asked, InFlight { volume: key.clone(), request, is_first_claim });
+        let call_key = CallKey { attempt: self.asked, ..CallKey::default() };
+        effects.call(call_key, within.saturating_add(ANSWER_MARGIN), VolumesCall::Ask { life, ask });
+    }
+
+    // === The way back ===
+
+    /// A volume has answered, or not.
+    pub(super) fn answered(
+        &mut self,
+        moment: Moment,
+        number: Attempt,
+        outcome: &Result<VolumesOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(InFlight { volume, request, is_first_claim }) = self.asks.remove(&number) else { return };
+        let answer = match outcome {
+            Ok(VolumesOutcome::Answered(Ok(answer))) => Ok(answer),
+            Ok(VolumesOutcome::Answered(Err(error))) => Err(error.to_string()),
+            Ok(VolumesOutcome::Followed(_) | VolumesOutcome::Ended(_) | VolumesOutcome::Done) => {
+                Err("it was not asked".to_owned())
+            }
+            Err(lost) => Err(lost.to_string()),
+        };
+        if let Some(entry) = self.entries.get_mut(&volume) {
+            entry.in_flight = entry.in_flight.saturating_sub(usize::from(request.purpose.is_awaited()));
+            if let Ok(answer) = answer {
+                entry.learn(number, &request.ask, answer, is_first_claim);
+            }
+        }
+        let is_proof = answer.as_ref().is_ok_and(|answer| says_vacant(answer));
+        let is_check = request.purpose == Purpose::Check;
+        self.deliver(&volume, request.purpose, answer.cloned(), effects);
+        match self.entries.get_mut(&volume) {
+            Some(entry) if is_proof && entry.is_idle() && number > entry.last_claim => {
+                self.retire(moment, &volume, effects);
+            }
+            // What the actor reports next decides.
+            Some(entry) if is_check && outcome.is_ok() => entry.vacancy.is_answered(),
+            Some(entry) => {
+                if is_check {
+                    entry.vacancy.is_answered();
+                }
+                self.check_vacancy(moment, &volume, effects);
+            }
+            None => {}
+        }
+        self.end_if_done(effects);
+    }
+
+    /// Gives an answer to whom it is for.
+    pub(super) fn deliver(
+        &mut self,
+        volume: &VolumeKey,
+        purpose: Purpose,
+        answer: Result<VolumeAnswer, String>,
+        effects: &mut Effects<Self>,
+    ) {
+        if purpose.is_awaited() {
+            self.waits_no_more(volume);
+        }
+        match purpose {
+            Purpose::Claim(id) => {
+                let result = reply::<volume::Claim>(volume, answer).map_err(ClaimError::NoAnswer);
+                let result = result.and_then(|claimed| claimed.map_err(ClaimError::from));
+                effects.reply(id, VolumesAnswer::Claim(result));
+            }
+            Purpose::Release(id) => {
+                effects.reply(id, VolumesAnswer::Release(released(volume, answer)));
+            }
+            Purpose::Force(id) => {
+                let result = reply::<volume::ForceRelease>(volume, answer).map_err(ForceError::from);
+                let result = result.and_then(|forced| forced.map_err(ForceError::from));
+                effects.reply(id, VolumesAnswer::ForceRelease(result));
+            }
+            Purpose::Ended(id) => self.part_released(id, volume, released(volume, answer), effects),
+            Purpose::Confirmed(id) => {
+                let result = reply::<volume::ConfirmClaims>(volume, answer).map_err(ConfirmError::from);
+                self.part_confirmed(id, volume, result, effects);
+            }
+            Purpose::Check | Purpose::Note => {}
+        }
+    }
+
+    /// Answers everything that waits for the next life of an actor, which does not come.
+    pub(super) fn refuse_queue(&mut self, key: &VolumeKey, reason: &str, effects: &mut Effects<Self>) {
+        let queue = self.entries.get_mut(key).map(|entry| std::mem::take(&mut entry.queue));
+        for request in queue.into_iter().flatten() {
+            self.deliver(key, request.purpose, Err(reason.to_owned()), effects);
+        }
+    }
+
+    /// A caller has its answer.
+    fn waits_no_more(&mut self, volume: &VolumeKey) {
+        let Some(entry) = self.entries.get(volume) else { return };
+        let plugin = &entry.spec.plugin;
+        if let Some(waiting) = self.waiting.get_mut(plugin) {
+            *waiting = waiting.saturating_sub(1);
+            if *waiting == 0 {
+                self.waiting.remove(plugin);
+            }
+        }
+    }
+}
+
+impl Purpose {
+    /// Whether a caller waits for the answer.
+    const fn is_awaited(self) -> bool {
+        match self {
+            Self::Claim(_) | Self::Release(_) | Self::Force(_) | Self::Ended(_) | Self::Confirmed(_) => true,
+            Self::Check | Self::Note => false,
+        }
+    }
+}
+
+impl Entry {
+    /// Whether its actor runs, and no caller waits for it.
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self.child.state(), ChildState::Running(_)) && self.in_flight == 0
+    }
+
+    /// Learns from an answer who may have a claim.
+    fn learn(&mut self, number: Attempt, ask: &VolumeAsk, answer: &VolumeAnswer, is_first_claim: bool) {
+        match (ask, answer) {
+            (VolumeAsk::Claim(claim), VolumeAnswer::Claim(Err(error)))
+                if is_first_claim && is_refusal(error) =>
+            {
+                self.claimants.remove(&claim.allocation);
+            }
+            (VolumeAsk::Claim(claim), _) => {
+                self.claimants.insert(claim.allocation.clone());
+            }
+            (VolumeAsk::Release(release), VolumeAnswer::Release(Ok(_))) if number > self.last_claim => {
+                self.claimants.remove(&release.allocation);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a claim was refused, so that it was never held.
+const fn is_refusal(error: &volume::ClaimError) -> bool {
+    match error {
+        volume::ClaimError::Held { .. }
+        | volume::ClaimError::OtherUsage { .. }
+        | volume::ClaimError::Invalid { .. }
+        | volume::ClaimError::NotThere { .. }
+        | volume::ClaimError::Full { .. } => true,
+        volume::ClaimError::Pending { .. }
+        | volume::ClaimError::Unproven { .. }
+        | volume::ClaimError::Failed { .. }
+        | volume::ClaimError::Released { .. }
+        | volume::ClaimError::Stopping { .. } => false,
+    }
+}
+
+/// Whether nothing of a volume was left on this node when it answered this.
+fn says_vacant(answer: &VolumeAnswer) -> bool {
+    match answer {
+        VolumeAnswer::DescribeVolume(status) => status.is_vacant(),
+        VolumeAnswer::Release(Ok(released)) => released.others.is_empty(),
+        VolumeAnswer::Release(Err(_))
+        | VolumeAnswer::Claim(_)
+        | VolumeAnswer::ConfirmClaims(_)
+        | VolumeAnswer::ForceRelease(_)
+        | VolumeAnswer::CreateVolume(_)
+        | VolumeAnswer::DeleteVolume(_)
+        | VolumeAnswer::RouteChanged(()) => false,
+    }
+}
+
+/// The same message, with the time that is left of it.
+fn hurried(ask: &VolumeAsk, within: Duration) -> VolumeAsk {
+    match ask {
+        VolumeAsk::Claim(claim) => VolumeAsk::Claim(volume::Claim { within, ..claim.clone() }),
+        VolumeAsk::Release(release) => VolumeAsk::Release(volume::Release { within, ..release.clone() }),
+        VolumeAsk::CreateVolume(_)
+        | VolumeAsk::DeleteVolume(_)
+        | VolumeAsk::ConfirmClaims(_)
+        | VolumeAsk::ForceRelease(_)
+        | VolumeAsk::RouteChanged(_)
+        | VolumeAsk::DescribeVolume(_) => ask.clone(),
+    }
+}
+
+/// The reply of a volume to one kind of message.
+fn reply<Q: Message<Volume>>(
+    volume: &VolumeKey,
+    answer: Result<VolumeAnswer, String>,
+) -> Result<Q::Reply, NoAnswer> {
+    let answer = answer
+        .and_then(|answer| Q::from_answer(answer).ok_or_else(|| "it answered another message".to_owned()));
+    answer.map_err(|reason| NoAnswer { volume: volume.clone(), reason })
+}
+
+fn released(volume: &VolumeKey, answer: Result<VolumeAnswer, String>) -> Result<Released, ReleaseError> {
+    let result = reply::<volume::Release>(volume, answer).map_err(ReleaseError::from);
+    result.and_then(|released| released.map_err(ReleaseError::from))
+}

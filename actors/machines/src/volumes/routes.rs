@@ -1,0 +1,123 @@
+//! The routes of the plugins, as the instances report them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::state::{InstancesItem, Plugin, Volumes, VolumesCall, VolumesOutcome, VolumesTimer};
+use crate::FeedItem;
+use crate::instances::{InstanceReport, InstancesNews, InstancesView};
+use crate::kernel::{CallLost, Effects};
+use crate::vocabulary::{Health, Moment, PluginKey, PluginName, PluginType};
+use crate::volume::{ControllerRoute, NodeRoute, Route};
+
+/// The pause before instances that were not running are followed again.
+const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
+
+impl Volumes {
+    pub(super) fn followed(
+        &mut self,
+        moment: Moment,
+        outcome: &Result<VolumesOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        match outcome {
+            Ok(VolumesOutcome::Followed(Ok(items))) => {
+                self.heard(items, effects);
+                self.follow(false, effects);
+            }
+            // There was no news before the deadline.
+            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, effects),
+            Ok(
+                VolumesOutcome::Followed(Err(_))
+                | VolumesOutcome::Ended(_)
+                | VolumesOutcome::Answered(_)
+                | VolumesOutcome::Done,
+            )
+            | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
+                effects.start_timer(VolumesTimer::Refollow, moment.now + REFOLLOW_PAUSE);
+            }
+        }
+    }
+
+    /// Applies all items of the instances, and sends each route that is another one then.
+    fn heard(&mut self, items: &[InstancesItem], effects: &mut Effects<Self>) {
+        let mut touched = BTreeSet::new();
+        for item in items {
+            match item {
+                FeedItem::Snapshot { view, .. } => touched.extend(self.replace_instances(view)),
+                FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
+                    touched.extend(self.set_instance(&report.plugin, Some(report)));
+                }
+                FeedItem::Change { news: InstancesNews::Left(report), .. } => {
+                    touched.extend(self.set_instance(&report.plugin, None));
+                }
+                // No work is routed to those, or nothing has changed.
+                FeedItem::Change {
+                    news: InstancesNews::Standby(_) | InstancesNews::Expected(_) | InstancesNews::Settled,
+                    ..
+                } => {}
+                // After a lag comes a snapshot.
+                FeedItem::Lagged { .. } => {}
+            }
+        }
+        for plugin in touched {
+            self.update_route(&plugin, effects);
+        }
+    }
+
+    fn replace_instances(&mut self, view: &InstancesView) -> BTreeSet<PluginName> {
+        let mut touched: BTreeSet<_> = self.plugins.keys().cloned().collect();
+        for plugin in self.plugins.values_mut() {
+            (plugin.node, plugin.controller) = (None, None);
+        }
+        for report in &view.reports {
+            touched.extend(self.set_instance(&report.plugin, Some(report)));
+        }
+        touched
+    }
+
+    /// Records the instance that work is routed to. Plugins without volumes are ignored.
+    fn set_instance(&mut self, key: &PluginKey, report: Option<&InstanceReport>) -> Option<PluginName> {
+        let half = match key.plugin_type {
+            PluginType::CsiNode => |plugin: &mut Plugin, report| plugin.node = report,
+            PluginType::CsiController => |plugin: &mut Plugin, report| plugin.controller = report,
+            PluginType::Driver | PluginType::Device => return None,
+        };
+        half(self.plugins.entry(key.name.clone()).or_default(), report.cloned());
+        Some(key.name.clone())
+    }
+
+    /// Sends the route of a plugin if it is another one.
+    fn update_route(&mut self, name: &PluginName, effects: &mut Effects<Self>) {
+        let Some(plugin) = self.plugins.get_mut(name) else { return };
+        let route = plugin.present_route();
+        let is_new = route != plugin.route;
+        let is_gone = plugin.node.is_none() && plugin.controller.is_none();
+        plugin.route = route;
+        if is_new {
+            self.send_route(name, effects);
+        }
+        if is_gone {
+            self.plugins.remove(name);
+        }
+    }
+
+    pub(super) fn send_route(&self, plugin: &PluginName, effects: &mut Effects<Self>) {
+        let route = self.plugins.get(plugin).map(|plugin| plugin.route.clone()).unwrap_or_default();
+        self.call(VolumesCall::SetRoute { plugin: plugin.clone(), route }, effects);
+    }
+}
+
+impl Plugin {
+    /// Only what is healthy is routed to (I2).
+    fn present_route(&self) -> Route {
+        let healthy = |report: &Option<InstanceReport>| {
+            let report = report.as_ref().filter(|report| report.health == Health::Healthy)?;
+            Some((report.generation, report.fingerprint.clone()?))
+        };
+        let node = healthy(&self.node).map(|(generation, found)| NodeRoute::new(generation, &found));
+        let controller =
+            healthy(&self.controller).map(|(generation, found)| ControllerRoute::new(generation, &found));
+        Route { node, controller }
+    }
+}

@@ -1,0 +1,479 @@
+//! Message scripts of the owner of the volumes: the pure machine under virtual time.
+//!
+//! A script says what callers ask, what the volumes report and answer, and which actors end; below stands, in order, what the owner
+//! does. Volumes are in the namespace `default` and of plugin `zfs` unless a script says otherwise. Lives are numbered as they start.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use goldenscript::ArgumentConsumer;
+
+use super::*;
+use crate::csi::{AccessMode, AccessType, MountVolume, VolumeCapability};
+use crate::instances::{InstanceReport, InstancesNews, InstancesView};
+use crate::kernel::{CallLost, Effect, Ending, Machine as _};
+use crate::stage::{Fault, Player, Stage, number, play_all, word};
+use crate::vocabulary::*;
+use crate::volume::{
+    self, ClaimStatus, Claimed, ClaimsConfirmed, Exists, Forced, ObservedEnd, Released, Route, Usage,
+    VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec, VolumeStatus, Wish,
+};
+use crate::{AskError, FeedItem};
+
+thread_local! {
+    /// What the store holds, and the ledger.
+    static KEPT: RefCell<VolumesImage> = RefCell::default();
+}
+
+#[test]
+fn every_story_of_the_owner_of_the_volumes_goes_as_it_is_told() {
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volumes/scripts"), 16, || Player::new(begin, say));
+}
+
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Volumes>, Fault> {
+    let mut options = VolumesOptions::default();
+    options.restart_backoff.jitter_percent = 0;
+    let mut image = VolumesImage::default();
+    while let Some((key, value)) = args.next_key() {
+        match key {
+            "volumes" => options.volumes_max = value.parse()?,
+            "waiting" => options.waiting_max = value.parse()?,
+            "falls" => options.restart_budget.limit = value.parse()?,
+            // These are in the ledger and known, or only in the ledger.
+            "ledger" => {
+                image.in_ledger = value.split(',').map(|name| spec(name, "zfs")).collect::<Result<_, _>>()?
+            }
+            "known" => {
+                for name in value.split(',') {
+                    image.known.push(Arc::new(KnownVolume::new(spec(name, "zfs")?)));
+                }
+            }
+            unknown => return Err(format!("no such option: {unknown}").into()),
+        }
+    }
+    KEPT.set(image.clone());
+    let config =
+        VolumesConfig { options, data_dir: "/d".into(), boot_id: "boot-1".into(), run: RunNumber::new(1) };
+    Ok(Stage::begin_from(config, image, tell).keeping(|| KEPT.with_borrow(Clone::clone)))
+}
+
+fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    match verb {
+        "heard" => {
+            let items = read_feed(args)?;
+            let call = stage.take_call(|call| matches!(call, VolumesCall::Follow { .. }))?;
+            stage.give(call, Ok(VolumesOutcome::Followed(Ok(items))));
+        }
+        "unheard" => {
+            let call = stage.take_call(|call| matches!(call, VolumesCall::Follow { .. }))?;
+            stage.give(call, Ok(VolumesOutcome::Followed(Err(gone()))));
+        }
+        "route-lost" => {
+            let call = stage.take_call(|call| matches!(call, VolumesCall::SetRoute { .. }))?;
+            stage.give(call, Err(CallLost::Busy(9)));
+        }
+        "not-started" => {
+            let call = stage.take_call(|call| matches!(call, VolumesCall::Start { .. }))?;
+            stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
+        }
+        // An actor has ended: in order, or by a panic.
+        "ended" => {
+            let (volume, life) = (key(args)?, life(args)?);
+            let ending = match args.next_pos() {
+                None => Ending::Normal,
+                Some(reason) => Ending::Panicked(reason.to_owned()),
+            };
+            let call = stage.take_call(|call| matches!(call, VolumesCall::AwaitEndings))?;
+            stage.give(call, Ok(VolumesOutcome::Ended(vec![ChildEnded { volume, life, ending }])));
+        }
+        "answers" => {
+            let (life, answer) = (life(args)?, read_answer(args)?);
+            let fits = |ask: &VolumeAsk| {
+                let kind = format!("{answer:?}");
+                format!("{ask:?}").split('(').next() == kind.split('(').next()
+            };
+            let is_it = |call: &VolumesCall| matches!(call, VolumesCall::Ask { life: at, ask } if *at == life && fits(ask));
+            let call = stage.take_call(is_it)?;
+            stage.give(call, Ok(VolumesOutcome::Answered(Ok(answer))));
+        }
+        // The oldest message to this life gets no answer: its actor has ended, or the time is over.
+        "silent" | "overdue" => {
+            let life = life(args)?;
+            let call =
+                stage.take_call(|call| matches!(call, VolumesCall::Ask { life: at, .. } if *at == life))?;
+            let outcome = match verb {
+                "silent" => Ok(VolumesOutcome::Answered(Err(gone()))),
+                _ => Err(CallLost::DeadlineExceeded(Duration::from_secs(90))),
+            };
+            stage.give(call, outcome);
+        }
+        "steps" => {
+            for step in stage.machine.stop_steps() {
+                let left = if step.is_left { " (left)" } else { "" };
+                stage.tell(&format!("{}: {} after {:?}{left}\n", step.what, step.ending, step.took));
+            }
+        }
+        _ => {
+            let ask = read_ask(verb, args)?;
+            stage.ask(ask);
+        }
+    }
+    Ok(())
+}
+
+fn gone() -> AskError {
+    AskError::NotRunning { actor: "volume".to_owned() }
+}
+
+// === Reading ===
+
+fn spec(name: &str, plugin: &str) -> Result<Arc<VolumeSpec>, Fault> {
+    let key = VolumeKey { namespace: VolumeNamespace::new("default")?, name: VolumeName::new(name)? };
+    let (plugin, volume_id) = (PluginName::new(plugin)?, format!("pool/{name}"));
+    Ok(Arc::new(VolumeSpec { key, plugin, volume_id, volume_context: BTreeMap::new() }))
+}
+
+fn key(args: &mut ArgumentConsumer<'_>) -> Result<VolumeKey, Fault> {
+    Ok(spec(&word(args, "volume")?, "zfs")?.key.clone())
+}
+
+fn life(args: &mut ArgumentConsumer<'_>) -> Result<Attempt, Fault> {
+    Ok(Attempt::new(word(args, "life")?.parse()?))
+}
+
+fn allocation(args: &mut ArgumentConsumer<'_>) -> Result<AllocationId, Fault> {
+    Ok(AllocationId::new(word(args, "allocation")?)?)
+}
+
+fn allocations(args: &mut ArgumentConsumer<'_>) -> Result<Vec<AllocationId>, Fault> {
+    std::iter::from_fn(|| args.next_pos()).map(|id| Ok(AllocationId::new(id)?)).collect()
+}
+
+fn within(args: &mut ArgumentConsumer<'_>) -> Result<Duration, Fault> {
+    args.take_key("within").map_or(Ok(Duration::from_secs(60)), crate::stage::parse_span)
+}
+
+/// A zone.
+fn place(text: &str) -> Topology {
+    BTreeMap::from([("zone".to_owned(), text.to_owned())])
+}
+
+fn usage() -> Usage {
+    let access_type = AccessType::Mount(MountVolume { fs_type: "ext4".to_owned(), ..MountVolume::default() });
+    let capability = VolumeCapability { access_type, access_mode: AccessMode::MultiNodeMultiWriter };
+    Usage { capability, read_only: false }
+}
+
+fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, Fault> {
+    Ok(match verb {
+        "register" => {
+            let name = word(args, "volume")?;
+            let mut spec = spec(&name, args.take_key("plugin").unwrap_or("zfs"))?;
+            if let Some(id) = args.take_key("id") {
+                Arc::make_mut(&mut spec).volume_id = id.to_owned();
+            }
+            let capacity_bytes = args.take_key("bytes").map(str::parse).transpose()?;
+            let accessible_topology = args.take_key("at").map(place).into_iter().collect();
+            let volume = KnownVolume { spec, capacity_bytes, accessible_topology };
+            VolumesAsk::RegisterVolume(RegisterVolume { volume })
+        }
+        "forget" => VolumesAsk::ForgetVolume(ForgetVolume { volume: key(args)? }),
+        "claim" => {
+            let (volume, allocation, within) = (key(args)?, allocation(args)?, within(args)?);
+            VolumesAsk::Claim(Claim { volume, allocation, usage: usage(), within })
+        }
+        "release" => {
+            let (volume, allocation, within) = (key(args)?, allocation(args)?, within(args)?);
+            VolumesAsk::Release(Release { volume, allocation, observed: ObservedEnd::Exited, within })
+        }
+        "allocation-ended" => {
+            let (allocation, within) = (allocation(args)?, within(args)?);
+            VolumesAsk::AllocationEnded(AllocationEnded { allocation, observed: ObservedEnd::Exited, within })
+        }
+        "confirm" => {
+            VolumesAsk::ConfirmClaims(ConfirmClaims { living: allocations(args)?.into_iter().collect() })
+        }
+        "force" => {
+            let (volume, allocation) = (key(args)?, args.next_pos().map(AllocationId::new).transpose()?);
+            let reason = "operator kim".to_owned();
+            VolumesAsk::ForceRelease(ForceRelease { volume, allocation, reason })
+        }
+        "describe" => VolumesAsk::DescribeVolume(DescribeVolume { volume: key(args)? }),
+        "list" => VolumesAsk::ListVolumes(ListVolumes),
+        "await-unused" => {
+            let (plugin, within) = (PluginName::new(word(args, "plugin")?)?, within(args)?);
+            VolumesAsk::AwaitUnused(AwaitUnused { plugin, within })
+        }
+        "reports" => {
+            let (volume, life) = (key(args)?, life(args)?);
+            let news = VolumeNews::Changed(read_status(&volume, args)?);
+            VolumesAsk::VolumeReported(VolumeReported { volume, life, news })
+        }
+        "reports-failed" | "reports-forced" => {
+            let (volume, life) = (key(args)?, life(args)?);
+            let news = match verb {
+                "reports-failed" => {
+                    let reason = "the disk is broken".to_owned();
+                    VolumeNews::ClaimFailed { allocation: allocation(args)?, reason }
+                }
+                _ => VolumeNews::Forced(forced(volume.clone())),
+            };
+            VolumesAsk::VolumeReported(VolumeReported { volume, life, news })
+        }
+        unknown => return Err(format!("unknown verb {unknown}").into()),
+    })
+}
+
+/// The stage as a word, then who has claims. Without both it is vacant.
+fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<VolumeStatus, Fault> {
+    let stage = match args.take_key("stage") {
+        None | Some("down") => "down",
+        Some("up") => "up",
+        Some("going-down") => "going-down",
+        Some(other) => return Err(format!("no such state: {other}").into()),
+    };
+    let claim = |allocation| ClaimStatus {
+        allocation,
+        wish: Wish::Held,
+        is_provisional: false,
+        is_proven: true,
+        publish: "up",
+        path: "/t".into(),
+        error: None,
+    };
+    let claims: Vec<_> = allocations(args)?.into_iter().map(claim).collect();
+    let doing = if claims.is_empty() { "vacant" } else { "in use" }.to_owned();
+    let plugin = PluginName::new("zfs")?;
+    Ok(VolumeStatus {
+        key: volume.clone(),
+        plugin,
+        exists: Exists::Registered,
+        created: None,
+        attach: "down",
+        stage,
+        claims,
+        doing,
+        error: None,
+    })
+}
+
+fn forced(volume: VolumeKey) -> Forced {
+    let (reason, left) = ("operator kim".to_owned(), vec!["stage is unknown-down, at /s".to_owned()]);
+    Forced { volume, reason, at: Timestamp::default(), left }
+}
+
+fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
+    let volume = || -> Result<VolumeKey, Fault> { Ok(spec("v", "zfs")?.key.clone()) };
+    Ok(match word(args, "answer")?.as_str() {
+        "claimed" => VolumeAnswer::Claim(Ok(Claimed {
+            path: "/t".into(),
+            is_block: false,
+            read_only: false,
+            generation: Generation::new(7),
+        })),
+        "held" => VolumeAnswer::Claim(Err(volume::ClaimError::Held {
+            volume: volume()?,
+            holder: allocation(args)?,
+            is_releasing: false,
+            reason: "its access mode permits one writer",
+        })),
+        "failed" => VolumeAnswer::Claim(Err(volume::ClaimError::Failed {
+            volume: volume()?,
+            allocation: allocation(args)?,
+            reason: "NodeStageVolume: no such disk".to_owned(),
+        })),
+        "released" => {
+            let was_held = args.take_key("held") != Some("no");
+            VolumeAnswer::Release(Ok(Released { was_held, others: allocations(args)? }))
+        }
+        "unreleased" => VolumeAnswer::Release(Err(volume::ReleaseError::Pending {
+            volume: volume()?,
+            doing: "NodeUnpublishVolume is in flight".to_owned(),
+        })),
+        "confirmed" => {
+            let (confirmed, released) = (allocations(args)?, Vec::new());
+            VolumeAnswer::ConfirmClaims(ClaimsConfirmed { confirmed, released })
+        }
+        "forced" => VolumeAnswer::ForceRelease(Ok(forced(volume()?))),
+        "status" => VolumeAnswer::DescribeVolume(read_status(&volume()?, args)?),
+        other => return Err(format!("no such answer: {other}").into()),
+    })
+}
+
+/// What the instances say: `all` with the plugins that are there, else the change of one of them.
+fn read_feed(args: &mut ArgumentConsumer<'_>) -> Result<Vec<FeedItem<InstancesNews, InstancesView>>, Fault> {
+    let what = word(args, "kind of item")?;
+    let limit = args.take_key("limit").map(str::parse).transpose()?;
+    let topology = args.take_key("at").map(place);
+    let health = match args.take_key("health") {
+        None => Health::Healthy,
+        Some(reason) => Health::Unhealthy { reason: reason.to_owned() },
+    };
+    let mut reports = Vec::new();
+    for (half, plugin_type) in [("node", PluginType::CsiNode), ("controller", PluginType::CsiController)] {
+        if let Some(generation) = args.take_key(half) {
+            let info = NodeInfo { node_id: "n1".to_owned(), max_volumes: limit, topology: topology.clone() };
+            let report = report(plugin_type, generation.parse()?, info)?;
+            reports.push(InstanceReport { health: health.clone(), ..report });
+        }
+    }
+    let change = |news| FeedItem::Change { number: 1, news };
+    Ok(match what.as_str() {
+        "all" => vec![FeedItem::Snapshot {
+            number: 0,
+            view: InstancesView { reports, ..InstancesView::default() },
+        }],
+        "now" => reports.into_iter().map(|report| change(InstancesNews::Reported(report))).collect(),
+        "left" => reports.into_iter().map(|report| change(InstancesNews::Left(report))).collect(),
+        "standby" => reports.into_iter().map(|report| change(InstancesNews::Standby(report))).collect(),
+        other => return Err(format!("nothing is heard as {other}").into()),
+    })
+}
+
+fn report(plugin_type: PluginType, generation: u64, info: NodeInfo) -> Result<InstanceReport, Fault> {
+    let is_node = plugin_type == PluginType::CsiNode;
+    let fingerprint = CsiFingerprint {
+        identity: Identity { provider: "zfs".into(), version: "1.0".into(), manifest: BTreeMap::new() },
+        plugin: vec![PluginCapability::ControllerService],
+        expansion: Vec::new(),
+        controller: (!is_node).then(|| vec![ControllerCapability::PublishUnpublishVolume]),
+        group_controller: None,
+        node: is_node.then(|| vec![NodeCapability::StageUnstageVolume]),
+        node_info: is_node.then_some(info),
+    };
+    Ok(InstanceReport {
+        plugin: PluginKey { plugin_type, name: PluginName::new("zfs")? },
+        allocation: AllocationId::new("plugin-1")?,
+        socket: SocketPath::new("/run/zfs.sock")?,
+        generation: Generation::new(generation),
+        health: Health::Healthy,
+        since: Timestamp::default(),
+        fitness: Fitness::Fit,
+        fingerprint: Some(Arc::new(fingerprint)),
+        remarks: Vec::new(),
+    })
+}
+
+// === Telling ===
+
+fn tell(effect: &Effect<Volumes>, now: Timestamp) -> String {
+    match effect {
+        Effect::Persist(_, change) => {
+            KEPT.with_borrow_mut(|kept| kept.apply(change));
+            match change {
+                VolumesChange::Keep(volume) => {
+                    format!("write: {} of {}", volume.spec.key, volume.spec.plugin)
+                }
+                VolumesChange::Forget(volume) => format!("write: {volume} forgotten"),
+            }
+        }
+        Effect::Reply(id, answer) => match tell_answer(answer) {
+            told if told.is_empty() => told,
+            told => format!("answer {}: {told}", number(*id)),
+        },
+        Effect::Publish(VolumesNews::Changed(report)) => format!("news: {}", tell_report(report)),
+        Effect::Publish(VolumesNews::Forgotten(volume)) => format!("news: {volume} is forgotten"),
+        Effect::Publish(VolumesNews::ClaimFailed { volume, allocation, reason }) => {
+            format!("news: the claim of {allocation} to {volume} failed: {reason}")
+        }
+        Effect::Publish(VolumesNews::Forced(forced)) => {
+            format!("news: {} forced by {}, left {:?}", forced.volume, forced.reason, forced.left)
+        }
+        Effect::Call { call, deadline, .. } => match tell_call(call) {
+            told if told.is_empty() => told,
+            told if matches!(call, VolumesCall::Ask { .. }) => format!("call: {told} within {deadline:?}"),
+            told => format!("call: {told}"),
+        },
+        Effect::StartTimer(VolumesTimer::Unused(_), _) => String::new(),
+        Effect::StartTimer(VolumesTimer::Refollow, at) => format!("follow again in {:?}", at.since(now)),
+        Effect::StartTimer(VolumesTimer::Stop(volume), at) => {
+            format!("{volume} should stop within {:?}", at.since(now))
+        }
+        Effect::StartTimer(VolumesTimer::Restart(volume), at) => {
+            format!("{volume} is started again in {:?}", at.since(now))
+        }
+        Effect::CancelTimer(_) => String::new(),
+        Effect::Stop(ending) => format!("{ending}"),
+    }
+}
+
+fn tell_call(call: &VolumesCall) -> String {
+    match call {
+        VolumesCall::AwaitEndings => String::new(),
+        VolumesCall::Follow { afresh } => format!("follow the instances, afresh: {afresh}"),
+        VolumesCall::Sweep => "kill all".to_owned(),
+        VolumesCall::Start { life, config } => format!("start {} as life {life}", config.spec.key),
+        VolumesCall::SetRoute { plugin, route: Route { node, controller } } => {
+            let node = node.as_ref().map(|node| node.generation);
+            let controller = controller.as_ref().map(|controller| controller.generation);
+            format!("route of {plugin}: node {node:?}, controller {controller:?}")
+        }
+        VolumesCall::Stop { life, mode } => format!("{mode:?} life {life}"),
+        VolumesCall::Kill { life } => format!("kill life {life}"),
+        VolumesCall::Ask { life, ask } => {
+            let ask = match ask {
+                VolumeAsk::Claim(claim) => format!("claim of {} for {:?}", claim.allocation, claim.within),
+                VolumeAsk::Release(release) => {
+                    format!("release of {} for {:?}", release.allocation, release.within)
+                }
+                VolumeAsk::ConfirmClaims(confirm) => format!("living are {:?}", confirm.living),
+                VolumeAsk::ForceRelease(force) => format!("force {:?} by {}", force.allocation, force.reason),
+                VolumeAsk::CreateVolume(_) => "create".to_owned(),
+                VolumeAsk::DeleteVolume(_) => "delete".to_owned(),
+                VolumeAsk::RouteChanged(_) => "route".to_owned(),
+                VolumeAsk::DescribeVolume(_) => "describe".to_owned(),
+            };
+            format!("ask life {life}: {ask}")
+        }
+    }
+}
+
+fn tell_report(report: &VolumeReport) -> String {
+    let VolumeReport { volume, is_known, actor, restarts, status } = report;
+    let unknown = if *is_known { "" } else { ", only in the ledger" };
+    let status = status.as_ref().map(|status| format!(", {status}")).unwrap_or_default();
+    let reason = match actor {
+        VolumeActor::Pausing { reason } | VolumeActor::GivenUp { reason } => format!(" ({reason})"),
+        VolumeActor::Unneeded | VolumeActor::Running | VolumeActor::Stopping => String::new(),
+    };
+    let restarts = if *restarts == 0 { String::new() } else { format!(", restarts {restarts}") };
+    format!("{} {}{reason}{restarts}{unknown}{status}", volume.spec.key, actor.as_str())
+}
+
+fn tell_answer(answer: &VolumesAnswer) -> String {
+    let transient = |is: bool| if is { " (transient)" } else { "" };
+    match answer {
+        VolumesAnswer::RegisterVolume(Err(error)) => format!("{error}{}", transient(error.is_transient())),
+        VolumesAnswer::Claim(Ok(claimed)) => format!("claimed at {}", claimed.path.display()),
+        VolumesAnswer::Claim(Err(error)) => format!("{error}{}", transient(error.is_transient())),
+        VolumesAnswer::Release(Err(error)) => format!("{error}{}", transient(error.is_transient())),
+        VolumesAnswer::RegisterVolume(Ok(registered)) => format!("{registered:?}"),
+        VolumesAnswer::ForgetVolume(Ok(was_known)) => format!("was known: {was_known}"),
+        VolumesAnswer::ForgetVolume(Err(error)) => error.to_string(),
+        VolumesAnswer::Release(Ok(released)) => format!("{released:?}"),
+        VolumesAnswer::AllocationEnded(rows) => {
+            let row = |row: &VolumeReleased| match &row.result {
+                Ok(released) => format!("{} {released:?}", row.volume),
+                Err(error) => error.to_string(),
+            };
+            format!("{:?}", rows.iter().map(row).collect::<Vec<_>>())
+        }
+        VolumesAnswer::ConfirmClaims(rows) => {
+            let row = |row: &VolumeConfirmed| match &row.result {
+                Ok(confirmed) => format!("{} {confirmed:?}", row.volume),
+                Err(error) => error.to_string(),
+            };
+            format!("{:?}", rows.iter().map(row).collect::<Vec<_>>())
+        }
+        VolumesAnswer::ForceRelease(Ok(forced)) => format!("left {:?}", forced.left),
+        VolumesAnswer::ForceRelease(Err(error)) => error.to_string(),
+        VolumesAnswer::DescribeVolume(Ok(report)) => tell_report(report),
+        VolumesAnswer::DescribeVolume(Err(error)) => error.to_string(),
+        VolumesAnswer::ListVolumes(reports) => reports.iter().map(tell_report).collect::<Vec<_>>().join("; "),
+        VolumesAnswer::AwaitUnused(Ok(())) => "unused".to_owned(),
+        VolumesAnswer::AwaitUnused(Err(error)) => error.to_string(),
+        VolumesAnswer::VolumeReported(()) => String::new(),
+    }
+}

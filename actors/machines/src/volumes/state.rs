@@ -1,0 +1,342 @@
+//! The configuration and the state of the owner of the volumes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::batches::Batch;
+use crate::csi::{Fault, rules};
+use crate::instances::{InstanceReport, InstancesNews, InstancesView};
+use crate::kernel::{AskId, Ending, StopMode, StopStep};
+use crate::supervisor::DynamicChild;
+use crate::vocabulary::{
+    AllocationId, Attempt, Backoff, PluginName, RestartBudget, RunNumber, Timestamp, Topology,
+};
+use crate::volume::{
+    Route, VolumeAnswer, VolumeAsk, VolumeConfig, VolumeKey, VolumeOptions, VolumeSpec, VolumeStatus,
+};
+use crate::{AskError, FeedItem};
+
+/// A volume that can be claimed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KnownVolume {
+    /// Its identity here and with its plugin.
+    pub spec: Arc<VolumeSpec>,
+    /// Its size, if it is known.
+    pub capacity_bytes: Option<u64>,
+    /// From where it can be reached; empty means from everywhere.
+    pub accessible_topology: Vec<Topology>,
+}
+
+impl KnownVolume {
+    /// A volume of which only the identity is known.
+    #[must_use]
+    pub const fn new(spec: Arc<VolumeSpec>) -> Self {
+        Self { spec, capacity_bytes: None, accessible_topology: Vec::new() }
+    }
+
+    /// Checks sizes and formats (C004, C005, C055).
+    ///
+    /// # Errors
+    /// The first field that breaks a rule.
+    pub fn check(&self) -> Result<(), Fault> {
+        rules::id("volume_id", &self.spec.volume_id)?;
+        rules::map("volume_context", &self.spec.volume_context)?;
+        rules::number("C059", "capacity_bytes", self.capacity_bytes.unwrap_or_default())?;
+        self.accessible_topology.iter().try_for_each(rules::topology)
+    }
+
+    /// Whether a node at this place reaches it; one that does not say where it is reaches all (C148).
+    #[must_use]
+    pub fn is_reachable_from(&self, node: Option<&Topology>) -> bool {
+        let Some(node) = node else { return true };
+        let is_there =
+            |place: &Topology| place.iter().all(|(key, value)| node.get(key).is_some_and(|at| at == value));
+        self.accessible_topology.is_empty() || self.accessible_topology.iter().any(is_there)
+    }
+}
+
+/// The options of the owner of the volumes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumesOptions {
+    /// The options of each volume.
+    pub volume: VolumeOptions,
+    /// The limit of known volumes. 65,536 by default.
+    pub volumes_max: usize,
+    /// The limit of callers that wait for volumes of one plugin. 8,192 by default. Claims take at most half of the places, so that they
+    /// never keep a release out.
+    pub waiting_max: usize,
+    /// The restart budget of each volume's actor.
+    pub restart_budget: RestartBudget,
+    /// The backoff before a restart.
+    pub restart_backoff: Backoff,
+}
+
+impl Default for VolumesOptions {
+    fn default() -> Self {
+        Self {
+            volume: VolumeOptions::default(),
+            volumes_max: 65_536,
+            waiting_max: 8_192,
+            restart_budget: RestartBudget::default(),
+            restart_backoff: Backoff::default(),
+        }
+    }
+}
+
+/// How much longer the actor of a volume may take to stop than undoing may.
+const CHILD_MARGIN: Duration = Duration::from_secs(2);
+
+impl VolumesOptions {
+    /// How long the actor of a volume may take to stop before it is killed.
+    pub(super) fn child_bound(&self) -> Duration {
+        self.volume.stop_within.saturating_add(CHILD_MARGIN)
+    }
+}
+
+/// The configuration of the owner of the volumes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumesConfig {
+    /// Its options.
+    pub options: VolumesOptions,
+    /// The data directory of the host.
+    pub data_dir: PathBuf,
+    /// The boot of the machine.
+    pub boot_id: Arc<str>,
+    /// The run of the host.
+    pub run: RunNumber,
+}
+
+/// What its store and the ledger hold.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct VolumesImage {
+    /// The known volumes.
+    pub known: Vec<Arc<KnownVolume>>,
+    /// The volumes that have rows in the ledger, of themselves or of claims. The spec is that of the ledger, or the known one where its
+    /// row is lost.
+    pub in_ledger: Vec<Arc<VolumeSpec>>,
+}
+
+/// One write to its store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum VolumesChange {
+    /// Insert or replace the row of a known volume.
+    Keep(Arc<KnownVolume>),
+    /// Remove it.
+    Forget(VolumeKey),
+}
+
+impl VolumesImage {
+    /// Applies a write.
+    pub fn apply(&mut self, change: &VolumesChange) {
+        let key = match change {
+            VolumesChange::Keep(volume) => &volume.spec.key,
+            VolumesChange::Forget(key) => key,
+        };
+        self.known.retain(|known| known.spec.key != *key);
+        if let VolumesChange::Keep(volume) = change {
+            self.known.push(volume.clone());
+        }
+    }
+}
+
+/// One item of the feed of the instances.
+pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;
+
+/// The calls of the owner of the volumes. None of them waits for the disk: each volume has its own ledger.
+#[derive(Debug, Clone, Hash)]
+pub enum VolumesCall {
+    /// Wait for the next items of the instances; `afresh` begins with a snapshot.
+    Follow {
+        /// Whether to subscribe again.
+        afresh: bool,
+    },
+    /// Wait until actors of volumes have ended.
+    AwaitEndings,
+    /// Kill every living actor, and forget all routes: this life of the machine knows none of them.
+    Sweep,
+    /// Start the actor of a volume.
+    Start {
+        /// Its life.
+        life: Attempt,
+        /// Its configuration.
+        config: Box<VolumeConfig>,
+    },
+    /// Send a message to a volume, and wait for the answer.
+    Ask {
+        /// The life of its actor.
+        life: Attempt,
+        /// The message.
+        ask: VolumeAsk,
+    },
+    /// Keep the present route of a plugin for [`VolumeCall::ReadRoute`](crate::volume::VolumeCall::ReadRoute), and send it to the actors of
+    /// its volumes.
+    SetRoute {
+        /// The plugin.
+        plugin: PluginName,
+        /// The route.
+        route: Route,
+    },
+    /// Ask the actor of a volume to stop.
+    Stop {
+        /// Its life.
+        life: Attempt,
+        /// How.
+        mode: StopMode,
+    },
+    /// Kill the actor of a volume.
+    Kill {
+        /// Its life.
+        life: Attempt,
+    },
+}
+
+/// The outcome of a [`VolumesCall`].
+#[derive(Debug)]
+pub enum VolumesOutcome {
+    /// The items of the instances, or the error that their supervisor is not running.
+    Followed(Result<Vec<InstancesItem>, AskError>),
+    /// These actors have ended; at least one.
+    Ended(Vec<ChildEnded>),
+    /// The answer of a volume, or why there is none.
+    Answered(Result<VolumeAnswer, AskError>),
+    /// It was done.
+    Done,
+}
+
+/// The actor of a volume has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ChildEnded {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// The life of the actor.
+    pub life: Attempt,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// The timers of the owner of the volumes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum VolumesTimer {
+    /// The instances are followed again.
+    Refollow,
+    /// The actor of this volume should have stopped by now.
+    Stop(VolumeKey),
+    /// The actor of this volume is restarted after its pause.
+    Restart(VolumeKey),
+    /// The timeout of a caller that waits until a plugin is unused.
+    Unused(AskId),
+}
+
+/// Whom the answer of a volume is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Purpose {
+    /// For the caller of a claim.
+    Claim(AskId),
+    /// For the caller of a release.
+    Release(AskId),
+    /// For the caller of a forced release.
+    Force(AskId),
+    /// It is a part of the answer to the end of an allocation.
+    Ended(AskId),
+    /// It is a part of the answer to a confirmation of claims.
+    Confirmed(AskId),
+    /// It decides whether the actor of the volume is still needed.
+    Check,
+    /// It is ignored.
+    Note,
+}
+
+/// A message for one volume.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Request {
+    pub(super) purpose: Purpose,
+    /// The end of the timeout of its caller.
+    pub(super) until: Timestamp,
+    pub(super) ask: VolumeAsk,
+}
+
+/// A message that a volume has not answered yet.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct InFlight {
+    pub(super) volume: VolumeKey,
+    pub(super) request: Request,
+    /// Whether it is a claim of an allocation that was not known to claim the volume.
+    pub(super) is_first_claim: bool,
+}
+
+/// Whether a volume is vacant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Vacancy {
+    /// It is in use, or may be.
+    Unproven,
+    /// Its actor has reported so, and is being asked.
+    Asked,
+    /// An answer to what was asked after the last claim has proven it. Its actor stops.
+    Proven,
+}
+
+/// A volume that is in use, or may be: it has an actor, or gets one.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Entry {
+    pub(super) child: DynamicChild,
+    pub(super) spec: Arc<VolumeSpec>,
+    /// The last status that was reported, of whichever life.
+    pub(super) status: Option<VolumeStatus>,
+    /// All allocations that may have a claim.
+    pub(super) claimants: BTreeSet<AllocationId>,
+    /// What waits for the next life of the actor.
+    pub(super) queue: VecDeque<Request>,
+    /// How many messages have callers who wait for the answer of an actor of this volume.
+    pub(super) in_flight: usize,
+    /// The number of the last claim that was sent. What is asked later and says that the volume is vacant proves it.
+    pub(super) last_claim: Attempt,
+    pub(super) vacancy: Vacancy,
+    /// How the actor ended last, unexpectedly.
+    pub(super) fallen: Option<Arc<str>>,
+}
+
+/// The instances of a plugin to which work is routed, and the route that was made of them.
+#[derive(Debug, Clone, Hash, Default)]
+pub(super) struct Plugin {
+    pub(super) node: Option<InstanceReport>,
+    pub(super) controller: Option<InstanceReport>,
+    pub(super) route: Route,
+}
+
+/// A caller that waits until a plugin is unused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct UnusedWaiter {
+    pub(super) plugin: PluginName,
+    pub(super) since: Timestamp,
+}
+
+/// The machine: see the [module](super).
+#[derive(Debug, Clone, Hash)]
+pub struct Volumes {
+    pub(super) config: VolumesConfig,
+    pub(super) known: BTreeMap<VolumeKey, Arc<KnownVolume>>,
+    pub(super) in_ledger: Vec<Arc<VolumeSpec>>,
+    pub(super) entries: BTreeMap<VolumeKey, Entry>,
+    pub(super) plugins: BTreeMap<PluginName, Plugin>,
+    /// The messages that volumes have not answered yet, by number.
+    pub(super) asks: BTreeMap<Attempt, InFlight>,
+    /// The number of the latest of them.
+    pub(super) asked: Attempt,
+    /// How many callers wait for volumes of each plugin.
+    pub(super) waiting: BTreeMap<PluginName, usize>,
+    pub(super) batches: BTreeMap<AskId, Batch>,
+    pub(super) unused: BTreeMap<AskId, UnusedWaiter>,
+    /// The allocations that the host has confirmed in this run (V14).
+    pub(super) living: Option<Arc<BTreeSet<AllocationId>>>,
+    /// The number of the latest life of any child. It starts at random, so that lives known to a former life of this machine have
+    /// other numbers.
+    pub(super) life: Attempt,
+    pub(super) following: Attempt,
+    pub(super) stop: Option<StopMode>,
+    /// When it was asked to stop.
+    pub(super) stop_began: Timestamp,
+    /// What became of each volume since.
+    pub(super) steps: Vec<StopStep>,
+}
