@@ -46,7 +46,8 @@ impl Volumes {
     /// The plugin's limit counts every volume that is claimed or set up on this node (C147).
     fn check_limit(&self, plugin: &PluginName, node: &NodeInfo) -> Result<(), ClaimError> {
         let Some(limit) = node.max_volumes.filter(|limit| *limit > 0) else { return Ok(()) };
-        let used = u64::try_from(self.users_of(plugin).count()).unwrap_or(u64::MAX);
+        let used = self.users_of(plugin).filter(|entry| entry.is_on_node()).count();
+        let used = u64::try_from(used).unwrap_or(u64::MAX);
         if used >= limit {
             return Err(ClaimError::NodeFull { plugin: plugin.clone(), limit, used });
         }

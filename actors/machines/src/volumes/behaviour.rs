@@ -1,6 +1,6 @@
 //! The decisions of the owner of the volumes: dispatches its inputs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::messages::{VolumeReported, VolumesAnswer, VolumesAsk};
@@ -37,6 +37,7 @@ impl Machine for Volumes {
             config: config.clone(),
             known: known.collect(),
             in_ledger: image.in_ledger,
+            created: BTreeSet::new(),
             entries: BTreeMap::new(),
             plugins: BTreeMap::new(),
             asks: BTreeMap::new(),
@@ -69,11 +70,25 @@ impl Machine for Volumes {
 
     /// What volumes answer has waited for their own ledgers.
     fn is_promise(ask: &VolumesAsk) -> bool {
-        matches!(ask, VolumesAsk::RegisterVolume(_) | VolumesAsk::ForgetVolume(_))
+        match ask {
+            VolumesAsk::RegisterVolume(_)
+            | VolumesAsk::ForgetVolume(_)
+            | VolumesAsk::CreateVolume(_)
+            | VolumesAsk::DeleteVolume(_) => true,
+            VolumesAsk::Claim(_)
+            | VolumesAsk::Release(_)
+            | VolumesAsk::AllocationEnded(_)
+            | VolumesAsk::ConfirmClaims(_)
+            | VolumesAsk::ForceRelease(_)
+            | VolumesAsk::DescribeVolume(_)
+            | VolumesAsk::ListVolumes(_)
+            | VolumesAsk::AwaitUnused(_)
+            | VolumesAsk::VolumeReported(_) => false,
+        }
     }
 
     fn is_new_promise(&self, ask: &VolumesAsk) -> bool {
-        matches!(ask, VolumesAsk::RegisterVolume(_))
+        matches!(ask, VolumesAsk::RegisterVolume(_) | VolumesAsk::CreateVolume(_))
     }
 
     fn awaits_disk(_: &VolumesCall) -> bool {
@@ -116,6 +131,8 @@ impl Volumes {
                 let forgotten = self.forget(&asked.volume, effects);
                 effects.reply(id, VolumesAnswer::ForgetVolume(forgotten));
             }
+            VolumesAsk::CreateVolume(asked) => self.create(moment, (id, asked_at), asked, effects),
+            VolumesAsk::DeleteVolume(asked) => self.delete(moment, (id, asked_at), asked, effects),
             VolumesAsk::Claim(asked) => self.claim(moment, (id, asked_at), asked, effects),
             VolumesAsk::Release(asked) => self.release(moment, (id, asked_at), asked, effects),
             VolumesAsk::AllocationEnded(asked) => {

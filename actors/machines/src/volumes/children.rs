@@ -76,11 +76,12 @@ impl Volumes {
 
     // === Retirement ===
 
-    /// Asks the actor of a volume that seems to be vacant. Its reports may be older than the last claim; its answer is not.
+    /// Asks the actor of a volume that seems to be vacant, or to exist unknown. Its reports may be older than the last claim; its answer is not.
     pub(super) fn check_vacancy(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+        let status = self.entries.get(key).and_then(|entry| entry.status.as_ref());
+        let is_asked_for = status.is_some_and(|status| status.is_vacant() || self.is_news(status));
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let seems_vacant = entry.status.as_ref().is_some_and(VolumeStatus::is_vacant);
-        if !seems_vacant || !entry.is_idle() || entry.vacancy != Vacancy::Unproven {
+        if !is_asked_for || !entry.is_idle() || entry.vacancy != Vacancy::Unproven {
             return;
         }
         entry.vacancy = Vacancy::Asked;
@@ -244,6 +245,8 @@ impl Entry {
             queue: VecDeque::new(),
             in_flight: 0,
             last_claim: Attempt::default(),
+            last_change: Attempt::default(),
+            is_settled: false,
             vacancy: Vacancy::Unproven,
             fallen: None,
         }

@@ -9,7 +9,7 @@ use crate::volume::{self, VolumeKey};
 
 /// There is no volume of this key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("there is no volume {volume}; register it first")]
+#[error("there is no volume {volume}; register or create it first")]
 pub struct UnknownVolume {
     /// The key.
     pub volume: VolumeKey,
@@ -86,6 +86,12 @@ pub enum RegisterVolumeError {
         /// By whom.
         in_use: InUse,
     },
+    /// It was created here with other contents.
+    #[error("volume {volume} was created here with other contents; choose another name, or delete it first")]
+    Created {
+        /// The volume.
+        volume: VolumeKey,
+    },
     /// The limit of known volumes is reached.
     #[error("{count} volumes are known already; forget those that are not used any more")]
     TooMany {
@@ -107,7 +113,7 @@ impl RegisterVolumeError {
         match self {
             Self::InUse { in_use } => !in_use.is_claimed(),
             Self::Stopping { .. } => true,
-            Self::Invalid { .. } | Self::TooMany { .. } => false,
+            Self::Invalid { .. } | Self::Created { .. } | Self::TooMany { .. } => false,
         }
     }
 }
@@ -121,6 +127,78 @@ pub enum ForgetVolumeError {
         /// By whom.
         in_use: InUse,
     },
+    /// It was created here.
+    #[error("volume {volume} was created here; delete it instead")]
+    Created {
+        /// The volume.
+        volume: VolumeKey,
+    },
+}
+
+/// Why a volume is not created.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum CreateError {
+    /// There is a volume of this key, of another plugin.
+    #[error("volume {volume} is one of plugin {plugin}; choose another name")]
+    OtherPlugin {
+        /// The volume.
+        volume: VolumeKey,
+        /// Its plugin.
+        plugin: PluginName,
+    },
+    /// The limit of known volumes is reached.
+    #[error("{count} volumes are known already; forget or delete those that are not used any more")]
+    TooMany {
+        /// How many are known.
+        count: usize,
+    },
+    /// Too many callers wait.
+    #[error(transparent)]
+    TooManyCallers(#[from] TooManyCallers),
+    /// The actor of the volume gave no answer. What was begun goes on: ask again.
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
+    /// The host stops.
+    #[error("volume {volume} is not created any more, since the host stops")]
+    Stopping {
+        /// The volume.
+        volume: VolumeKey,
+    },
+    /// The volume refuses it, or it failed.
+    #[error(transparent)]
+    Refused(#[from] volume::CreateError),
+}
+
+impl CreateError {
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::TooManyCallers(_) | Self::NoAnswer(_) | Self::Stopping { .. } => true,
+            Self::OtherPlugin { .. } | Self::TooMany { .. } => false,
+            Self::Refused(error) => error.is_transient(),
+        }
+    }
+}
+
+/// Why a volume is not deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum DeleteError {
+    /// Too many callers wait. Nothing was begun.
+    #[error(transparent)]
+    TooManyCallers(#[from] TooManyCallers),
+    /// The actor of the volume gave no answer. What was begun goes on: ask again.
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
+    /// The host stops.
+    #[error("volume {volume} is not deleted any more, since the host stops")]
+    Stopping {
+        /// The volume.
+        volume: VolumeKey,
+    },
+    /// The volume refuses it, or it is not confirmed.
+    #[error(transparent)]
+    Refused(#[from] volume::DeleteError),
 }
 
 /// Why a volume is not claimed. Unless it says otherwise, nothing is held afterwards.

@@ -8,7 +8,7 @@ use super::news::{VolumeActor, VolumeReport, VolumesNews};
 use super::state::{Entry, KnownVolume, Vacancy, Volumes, VolumesChange};
 use crate::kernel::Effects;
 use crate::supervisor::ChildState;
-use crate::volume::VolumeKey;
+use crate::volume::{VolumeKey, VolumeStatus};
 
 impl Volumes {
     pub(super) fn register(
@@ -35,6 +35,9 @@ impl Volumes {
         if let Some(entry) = self.used(key).filter(is_another) {
             return Err(RegisterVolumeError::InUse { in_use: entry.in_use() });
         }
+        if self.created.contains(key) {
+            return Err(RegisterVolumeError::Created { volume: key.clone() });
+        }
         let volume = Arc::new(volume.clone());
         if let Some(entry) = self.entries.get_mut(key) {
             entry.spec = volume.spec.clone();
@@ -55,6 +58,9 @@ impl Volumes {
         }
         if let Some(entry) = self.used(key) {
             return Err(ForgetVolumeError::InUse { in_use: entry.in_use() });
+        }
+        if self.created.contains(key) {
+            return Err(ForgetVolumeError::Created { volume: key.clone() });
         }
         self.known.remove(key);
         effects.persist(VolumesChange::Forget(key.clone()));
@@ -104,6 +110,12 @@ impl Entry {
     /// Whether the volume is in use, or may be.
     pub(super) fn is_in_use(&self) -> bool {
         self.vacancy != Vacancy::Proven || !self.queue.is_empty()
+    }
+
+    /// Whether it is claimed or set up on this node, or may be.
+    pub(super) fn is_on_node(&self) -> bool {
+        let is_down = |status: &VolumeStatus| status.attach == "down" && status.stage == "down";
+        !self.claimants.is_empty() || !self.status.as_ref().is_some_and(is_down)
     }
 
     fn actor(&self) -> VolumeActor {

@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::errors::{
-    AwaitUnusedError, ClaimError, ConfirmError, ForceError, ForgetVolumeError, RegisterVolumeError,
-    ReleaseError, UnknownVolume,
+    AwaitUnusedError, ClaimError, ConfirmError, CreateError, DeleteError, ForceError, ForgetVolumeError,
+    RegisterVolumeError, ReleaseError, UnknownVolume,
 };
 use super::news::VolumeReport;
 use super::state::{KnownVolume, Volumes};
 use crate::conversation;
 use crate::vocabulary::{AllocationId, Attempt, PluginName};
-use crate::volume::{Claimed, ClaimsConfirmed, Forced, ObservedEnd, Released, Usage, VolumeKey, VolumeNews};
+use crate::volume::{
+    Claimed, ClaimsConfirmed, Created, Deleted, Forced, NewVolume, ObservedEnd, Released, Usage, VolumeKey,
+    VolumeNews,
+};
 
 /// Makes a volume known, so that it can be claimed. Idempotent. Other contents replace the former ones, unless the volume is in use.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,6 +39,30 @@ pub enum VolumeRegistered {
 pub struct ForgetVolume {
     /// The volume.
     pub volume: VolumeKey,
+}
+
+/// Creates a volume at its plugin. Answered when it exists; from then on it is known. Repeating it is harmless: it asks for the result
+/// of what was begun, and never creates a second volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CreateVolume {
+    /// Its identity on this host.
+    pub volume: VolumeKey,
+    /// The plugin.
+    pub plugin: PluginName,
+    /// What it is to be.
+    pub new: NewVolume,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Deletes a volume at its plugin. Answered when that is confirmed; from then on it is not known. One that is claimed, or set up on this
+/// node, is not deleted. Repeating it is harmless.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DeleteVolume {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// How long to wait for the answer.
+    pub within: Duration,
 }
 
 /// Claims a volume for an allocation. Answered when its mount is proven; or with an error, which is never a success in disguise: an
@@ -154,6 +181,8 @@ conversation! {
     pub enum VolumesAsk -> #[derive(Hash)] VolumesAnswer for Volumes {
         RegisterVolume => Result<VolumeRegistered, RegisterVolumeError>,
         ForgetVolume => Result<bool, ForgetVolumeError>,
+        CreateVolume => Result<Created, CreateError>,
+        DeleteVolume => Result<Deleted, DeleteError>,
         Claim => Result<Claimed, ClaimError>,
         Release => Result<Released, ReleaseError>,
         AllocationEnded => Vec<VolumeReleased>,

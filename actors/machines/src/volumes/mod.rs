@@ -28,7 +28,9 @@
 //! - V13: a plugin is unused when no volume of it is in use. The caller is told at the deadline what is, and by whom.
 //! - V14: what the host confirms is sent to every volume in use, and again to each actor that starts later in this run.
 //! - RES-05: the route of a plugin is that of the last news of the instances. A takeover changes the route, and neither claims nor actors.
-//! - A volume is replaced or forgotten only while it is not in use.
+//! - A volume is replaced or forgotten only while it is not in use, and not if it was created here: then it is deleted.
+//! - C059: a volume that was created is known by the answer of its plugin, and one that was deleted is not known any more. Whether it
+//!   exists is learned from its actor's answer to what was asked after the last creation or deletion, and again after a restart.
 //! - Late reports of an earlier life of an actor are ignored (REG-08), but no audit is. When this actor's own machine is rebuilt, its
 //!   children are killed and started from the ledger.
 
@@ -43,6 +45,7 @@ mod known;
 
 mod admission;
 mod batches;
+mod existing;
 mod requests;
 mod unused;
 

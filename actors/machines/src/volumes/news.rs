@@ -46,7 +46,7 @@ impl VolumeActor {
 pub struct VolumeReport {
     /// The volume.
     pub volume: Arc<KnownVolume>,
-    /// Whether it can be claimed. One that cannot is only in the ledger: what is left of it is undone.
+    /// Whether it can be claimed. One that cannot is only in the ledger: it is being created, or what is left of it is undone.
     pub is_known: bool,
     /// Its actor.
     pub actor: VolumeActor,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::errors::{ClaimError, ConfirmError, ForceError, NoAnswer, ReleaseError, UnknownVolume};
+use super::errors::{
+    ClaimError, ConfirmError, CreateError, DeleteError, ForceError, NoAnswer, ReleaseError, UnknownVolume,
+};
 use super::messages::{Claim, ForceRelease, Release, VolumesAnswer};
 use super::state::{Entry, InFlight, Purpose, Request, Volumes, VolumesCall, VolumesOutcome};
 use crate::Message;
@@ -104,6 +106,9 @@ impl Volumes {
             let Some(known) = self.known.get(key) else { return };
             let spec = known.spec.clone();
             self.open(moment, &spec, effects);
+            if let Some(entry) = self.entries.get_mut(key) {
+                entry.is_settled = true;
+            }
         }
         let Some(entry) = self.entries.get_mut(key) else { return };
         if request.purpose.is_awaited() {
@@ -132,6 +137,9 @@ impl Volumes {
         self.asked = self.asked.next();
         let within = request.until.since(moment.now);
         let ask = hurried(&request.ask, within);
+        if matches!(ask, VolumeAsk::CreateVolume(_) | VolumeAsk::DeleteVolume(_)) {
+            (entry.last_change, entry.is_settled) = (self.asked, false);
+        }
         let is_first_claim = match &ask {
             VolumeAsk::Claim(claim) => {
                 entry.last_claim = self.asked;
@@ -170,11 +178,14 @@ impl Volumes {
                 entry.learn(number, &request.ask, answer, is_first_claim);
             }
         }
+        if let Ok(answer) = answer {
+            self.settle(&volume, number, answer, effects);
+        }
         let is_proof = answer.as_ref().is_ok_and(|answer| says_vacant(answer));
         let is_check = request.purpose == Purpose::Check;
         self.deliver(&volume, request.purpose, answer.cloned(), effects);
         match self.entries.get_mut(&volume) {
-            Some(entry) if is_proof && entry.is_idle() && number > entry.last_claim => {
+            Some(entry) if is_proof && entry.is_idle() && entry.is_settled && number > entry.last_claim => {
                 self.retire(moment, &volume, effects);
             }
             // What the actor reports next decides.
@@ -202,6 +213,16 @@ impl Volumes {
             self.waits_no_more(volume);
         }
         match purpose {
+            Purpose::Create(id) => {
+                let result = reply::<volume::CreateVolume>(volume, answer).map_err(CreateError::from);
+                let result = result.and_then(|created| created.map_err(CreateError::from));
+                effects.reply(id, VolumesAnswer::CreateVolume(result));
+            }
+            Purpose::Delete(id) => {
+                let result = reply::<volume::DeleteVolume>(volume, answer).map_err(DeleteError::from);
+                let result = result.and_then(|deleted| deleted.map_err(DeleteError::from));
+                effects.reply(id, VolumesAnswer::DeleteVolume(result));
+            }
             Purpose::Claim(id) => {
                 let result = reply::<volume::Claim>(volume, answer).map_err(ClaimError::NoAnswer);
                 let result = result.and_then(|claimed| claimed.map_err(ClaimError::from));
@@ -249,7 +270,13 @@ impl Purpose {
     /// Whether a caller waits for the answer.
     const fn is_awaited(self) -> bool {
         match self {
-            Self::Claim(_) | Self::Release(_) | Self::Force(_) | Self::Ended(_) | Self::Confirmed(_) => true,
+            Self::Create(_)
+            | Self::Delete(_)
+            | Self::Claim(_)
+            | Self::Release(_)
+            | Self::Force(_)
+            | Self::Ended(_)
+            | Self::Confirmed(_) => true,
             Self::Check | Self::Note => false,
         }
     }
@@ -301,12 +328,13 @@ fn says_vacant(answer: &VolumeAnswer) -> bool {
     match answer {
         VolumeAnswer::DescribeVolume(status) => status.is_vacant(),
         VolumeAnswer::Release(Ok(released)) => released.others.is_empty(),
+        VolumeAnswer::DeleteVolume(Ok(_)) => true,
         VolumeAnswer::Release(Err(_))
         | VolumeAnswer::Claim(_)
         | VolumeAnswer::ConfirmClaims(_)
         | VolumeAnswer::ForceRelease(_)
         | VolumeAnswer::CreateVolume(_)
-        | VolumeAnswer::DeleteVolume(_)
+        | VolumeAnswer::DeleteVolume(Err(_))
         | VolumeAnswer::RouteChanged(()) => false,
     }
 }
@@ -316,9 +344,11 @@ fn hurried(ask: &VolumeAsk, within: Duration) -> VolumeAsk {
     match ask {
         VolumeAsk::Claim(claim) => VolumeAsk::Claim(volume::Claim { within, ..claim.clone() }),
         VolumeAsk::Release(release) => VolumeAsk::Release(volume::Release { within, ..release.clone() }),
-        VolumeAsk::CreateVolume(_)
-        | VolumeAsk::DeleteVolume(_)
-        | VolumeAsk::ConfirmClaims(_)
+        VolumeAsk::CreateVolume(create) => {
+            VolumeAsk::CreateVolume(volume::CreateVolume { within, ..create.clone() })
+        }
+        VolumeAsk::DeleteVolume(_) => VolumeAsk::DeleteVolume(volume::DeleteVolume { within }),
+        VolumeAsk::ConfirmClaims(_)
         | VolumeAsk::ForceRelease(_)
         | VolumeAsk::RouteChanged(_)
         | VolumeAsk::DescribeVolume(_) => ask.clone(),

@@ -11,14 +11,14 @@ use std::time::Duration;
 use goldenscript::ArgumentConsumer;
 
 use super::*;
-use crate::csi::{AccessMode, AccessType, MountVolume, VolumeCapability};
+use crate::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{CallLost, Effect, Ending, Machine as _};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 use crate::volume::{
-    self, ClaimStatus, Claimed, ClaimsConfirmed, Exists, Forced, ObservedEnd, Released, Route, Usage,
-    VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec, VolumeStatus, Wish,
+    self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Deleted, Exists, Forced, NewVolume, ObservedEnd,
+    Released, Route, Usage, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec, VolumeStatus, Wish,
 };
 use crate::{AskError, FeedItem};
 
@@ -29,7 +29,7 @@ thread_local! {
 
 #[test]
 fn every_story_of_the_owner_of_the_volumes_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volumes/scripts"), 16, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volumes/scripts"), 19, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Volumes>, Fault> {
@@ -179,6 +179,13 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
             let volume = KnownVolume { spec, capacity_bytes, accessible_topology };
             VolumesAsk::RegisterVolume(RegisterVolume { volume })
         }
+        "create" => {
+            let (volume, plugin) = (key(args)?, PluginName::new(args.take_key("plugin").unwrap_or("zfs"))?);
+            let (new, within) =
+                (NewVolume { capabilities: vec![usage().capability], ..Default::default() }, within(args)?);
+            VolumesAsk::CreateVolume(CreateVolume { volume, plugin, new, within })
+        }
+        "delete" => VolumesAsk::DeleteVolume(DeleteVolume { volume: key(args)?, within: within(args)? }),
         "forget" => VolumesAsk::ForgetVolume(ForgetVolume { volume: key(args)? }),
         "claim" => {
             let (volume, allocation, within) = (key(args)?, allocation(args)?, within(args)?);
@@ -234,6 +241,15 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
         Some("going-down") => "going-down",
         Some(other) => return Err(format!("no such state: {other}").into()),
     };
+    let (exists, created) = match args.take_key("exists") {
+        None => (Exists::Registered, None),
+        Some("no") => (Exists::Absent, None),
+        Some("being-created") => (Exists::BeingCreated, None),
+        Some("created") => (Exists::Created, Some(created())),
+        Some("unfit") => (Exists::Unfit, Some(created())),
+        Some("being-deleted") => (Exists::BeingDeleted, Some(created())),
+        Some(other) => return Err(format!("it cannot be {other}").into()),
+    };
     let claim = |allocation| ClaimStatus {
         allocation,
         wish: Wish::Held,
@@ -249,14 +265,18 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
     Ok(VolumeStatus {
         key: volume.clone(),
         plugin,
-        exists: Exists::Registered,
-        created: None,
+        exists,
+        created,
         attach: "down",
         stage,
         claims,
         doing,
         error: None,
     })
+}
+
+fn created() -> Arc<csi::Volume> {
+    Arc::new(csi::Volume { capacity_bytes: 4096, volume_id: "new-7".to_owned(), ..csi::Volume::default() })
 }
 
 fn forced(volume: VolumeKey) -> Forced {
@@ -267,6 +287,16 @@ fn forced(volume: VolumeKey) -> Forced {
 fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
     let volume = || -> Result<VolumeKey, Fault> { Ok(spec("v", "zfs")?.key.clone()) };
     Ok(match word(args, "answer")?.as_str() {
+        "created" => VolumeAnswer::CreateVolume(Ok(Created { volume: created() })),
+        "uncreated" => VolumeAnswer::CreateVolume(Err(volume::CreateError::Pending {
+            volume: volume()?,
+            doing: "CreateVolume is in flight".to_owned(),
+        })),
+        "deleted" => VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist: true })),
+        "undeleted" => VolumeAnswer::DeleteVolume(Err(volume::DeleteError::Pending {
+            volume: volume()?,
+            doing: "DeleteVolume is in flight".to_owned(),
+        })),
         "claimed" => VolumeAnswer::Claim(Ok(Claimed {
             path: "/t".into(),
             is_block: false,
@@ -364,7 +394,10 @@ fn tell(effect: &Effect<Volumes>, now: Timestamp) -> String {
             KEPT.with_borrow_mut(|kept| kept.apply(change));
             match change {
                 VolumesChange::Keep(volume) => {
-                    format!("write: {} of {}", volume.spec.key, volume.spec.plugin)
+                    format!(
+                        "write: {} of {}, id {}",
+                        volume.spec.key, volume.spec.plugin, volume.spec.volume_id
+                    )
                 }
                 VolumesChange::Forget(volume) => format!("write: {volume} forgotten"),
             }
@@ -420,8 +453,8 @@ fn tell_call(call: &VolumesCall) -> String {
                 }
                 VolumeAsk::ConfirmClaims(confirm) => format!("living are {:?}", confirm.living),
                 VolumeAsk::ForceRelease(force) => format!("force {:?} by {}", force.allocation, force.reason),
-                VolumeAsk::CreateVolume(_) => "create".to_owned(),
-                VolumeAsk::DeleteVolume(_) => "delete".to_owned(),
+                VolumeAsk::CreateVolume(create) => format!("create for {:?}", create.within),
+                VolumeAsk::DeleteVolume(delete) => format!("delete for {:?}", delete.within),
                 VolumeAsk::RouteChanged(_) => "route".to_owned(),
                 VolumeAsk::DescribeVolume(_) => "describe".to_owned(),
             };
@@ -446,6 +479,10 @@ fn tell_answer(answer: &VolumesAnswer) -> String {
     let transient = |is: bool| if is { " (transient)" } else { "" };
     match answer {
         VolumesAnswer::RegisterVolume(Err(error)) => format!("{error}{}", transient(error.is_transient())),
+        VolumesAnswer::CreateVolume(Ok(created)) => format!("created {}", created.volume.volume_id),
+        VolumesAnswer::CreateVolume(Err(error)) => format!("{error}{}", transient(error.is_transient())),
+        VolumesAnswer::DeleteVolume(Ok(deleted)) => format!("{deleted:?}"),
+        VolumesAnswer::DeleteVolume(Err(error)) => error.to_string(),
         VolumesAnswer::Claim(Ok(claimed)) => format!("claimed at {}", claimed.path.display()),
         VolumesAnswer::Claim(Err(error)) => format!("{error}{}", transient(error.is_transient())),
         VolumesAnswer::Release(Err(error)) => format!("{error}{}", transient(error.is_transient())),

@@ -232,6 +232,10 @@ pub enum VolumesTimer {
 /// Whom the answer of a volume is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
+    /// For the caller of a creation.
+    Create(AskId),
+    /// For the caller of a deletion.
+    Delete(AskId),
     /// For the caller of a claim.
     Claim(AskId),
     /// For the caller of a release.
@@ -292,6 +296,10 @@ pub(super) struct Entry {
     pub(super) in_flight: usize,
     /// The number of the last claim that was sent. What is asked later and says that the volume is vacant proves it.
     pub(super) last_claim: Attempt,
+    /// The number of the last creation or deletion that was sent. What was asked before says nothing of its existence.
+    pub(super) last_change: Attempt,
+    /// Whether its existence is known and does not change.
+    pub(super) is_settled: bool,
     pub(super) vacancy: Vacancy,
     /// How the actor ended last, unexpectedly.
     pub(super) fallen: Option<Arc<str>>,
@@ -318,6 +326,8 @@ pub struct Volumes {
     pub(super) config: VolumesConfig,
     pub(super) known: BTreeMap<VolumeKey, Arc<KnownVolume>>,
     pub(super) in_ledger: Vec<Arc<VolumeSpec>>,
+    /// The volumes that were created here, as their actors have said in this life of the machine.
+    pub(super) created: BTreeSet<VolumeKey>,
     pub(super) entries: BTreeMap<VolumeKey, Entry>,
     pub(super) plugins: BTreeMap<PluginName, Plugin>,
     /// The messages that volumes have not answered yet, by number.

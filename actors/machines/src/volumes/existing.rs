@@ -1,0 +1,181 @@
+//! Volumes that are created and deleted here. Whether one exists is known from its own actor, and kept for claims.
+
+use std::sync::Arc;
+
+use super::errors::{CreateError, DeleteError};
+use super::messages::{CreateVolume, DeleteVolume, VolumesAnswer};
+use super::state::{KnownVolume, Purpose, Request, Volumes, VolumesChange};
+use crate::csi::{self, Context};
+use crate::kernel::{AskId, Effects};
+use crate::vocabulary::{Attempt, Moment, Timestamp};
+use crate::volume::{self, Deleted, VolumeAnswer, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
+
+impl Volumes {
+    pub(super) fn create(
+        &mut self,
+        moment: Moment,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &CreateVolume,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Err(error) = self.admit_creation(asked) {
+            effects.reply(id, VolumesAnswer::CreateVolume(Err(error)));
+            return;
+        }
+        let CreateVolume { volume: key, plugin, new: volume, within } = asked.clone();
+        if !self.entries.contains_key(&key) {
+            let unknown = || {
+                let (key, plugin) = (key.clone(), plugin);
+                Arc::new(VolumeSpec { key, plugin, volume_id: String::new(), volume_context: Context::new() })
+            };
+            let spec = self.known.get(&key).map_or_else(unknown, |known| known.spec.clone());
+            self.open(moment, &spec, effects);
+        }
+        let ask = VolumeAsk::CreateVolume(volume::CreateVolume { volume, within });
+        let request = Request { purpose: Purpose::Create(id), until: asked_at + within, ask };
+        self.submit(moment, &key, request, effects);
+    }
+
+    /// Whether a creation may be asked for at all. Whether it is one of this volume is up to the volume.
+    fn admit_creation(&self, asked: &CreateVolume) -> Result<(), CreateError> {
+        let CreateVolume { volume: key, plugin, .. } = asked;
+        if self.stop.is_some() {
+            return Err(CreateError::Stopping { volume: key.clone() });
+        }
+        self.room_for(plugin, self.config.options.waiting_max / 2)?;
+        let (known, entry) = (self.known.get(key), self.entries.get(key));
+        let spec = known.map(|known| &known.spec).or_else(|| entry.map(|entry| &entry.spec));
+        match spec {
+            Some(spec) if spec.plugin != *plugin => {
+                let (volume, plugin) = (key.clone(), spec.plugin.clone());
+                Err(CreateError::OtherPlugin { volume, plugin })
+            }
+            None if self.known.len() >= self.config.options.volumes_max => {
+                Err(CreateError::TooMany { count: self.known.len() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        moment: Moment,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &DeleteVolume,
+        effects: &mut Effects<Self>,
+    ) {
+        let DeleteVolume { volume: key, within } = asked.clone();
+        let answer = match self.spec_of(&key) {
+            _ if self.stop.is_some() => Some(Err(DeleteError::Stopping { volume: key.clone() })),
+            None => Some(Ok(Deleted { did_exist: false })),
+            Some(spec) => {
+                let room = self.room_for(&spec.plugin, self.config.options.waiting_max);
+                room.err().map(|error| Err(error.into()))
+            }
+        };
+        if let Some(answer) = answer {
+            effects.reply(id, VolumesAnswer::DeleteVolume(answer));
+            return;
+        }
+        let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within });
+        let request = Request { purpose: Purpose::Delete(id), until: asked_at + within, ask };
+        self.submit(moment, &key, request, effects);
+    }
+
+    /// The volume of this key, if it is known or in use.
+    fn spec_of(&self, key: &VolumeKey) -> Option<&Arc<VolumeSpec>> {
+        let known = self.known.get(key).map(|known| &known.spec);
+        known.or_else(|| self.used(key).map(|entry| &entry.spec))
+    }
+
+    // === What is known ===
+
+    /// Learns from the answer of a volume whether it exists. What was answered before the last creation or deletion was sent proves
+    /// nothing. Gives what may be told to the caller then.
+    pub(super) fn settle(
+        &mut self,
+        key: &VolumeKey,
+        number: Attempt,
+        answer: &VolumeAnswer,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if number < entry.last_change {
+            return;
+        }
+        match answer {
+            VolumeAnswer::CreateVolume(Ok(created)) => {
+                entry.is_settled = true;
+                self.is_created(key, &created.volume, effects);
+            }
+            VolumeAnswer::DeleteVolume(Ok(_)) => {
+                entry.is_settled = true;
+                self.is_deleted(key, effects);
+            }
+            VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 => {
+                entry.is_settled = !status.exists.is_changing();
+                match (&status.created, status.exists) {
+                    (Some(created), _) => self.is_created(key, created, effects),
+                    (None, volume::Exists::Absent) => self.is_deleted(key, effects),
+                    (
+                        None,
+                        volume::Exists::Registered
+                        | volume::Exists::BeingCreated
+                        | volume::Exists::Created
+                        | volume::Exists::Unfit
+                        | volume::Exists::BeingDeleted,
+                    ) => {}
+                }
+            }
+            VolumeAnswer::CreateVolume(Err(_))
+            | VolumeAnswer::DeleteVolume(Err(_))
+            | VolumeAnswer::DescribeVolume(_)
+            | VolumeAnswer::Claim(_)
+            | VolumeAnswer::Release(_)
+            | VolumeAnswer::ConfirmClaims(_)
+            | VolumeAnswer::ForceRelease(_)
+            | VolumeAnswer::RouteChanged(()) => {}
+        }
+    }
+
+    /// Whether the status of a volume says that what is known of it is not up to date.
+    pub(super) fn is_news(&self, status: &VolumeStatus) -> bool {
+        status.created.is_some() && !self.created.contains(&status.key)
+    }
+
+    /// It exists, as its plugin answered (C059, C060).
+    fn is_created(&mut self, key: &VolumeKey, volume: &csi::Volume, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let spec = Arc::new(VolumeSpec {
+            volume_id: volume.volume_id.clone(),
+            volume_context: volume.volume_context.clone(),
+            ..VolumeSpec::clone(&entry.spec)
+        });
+        entry.spec = spec.clone();
+        let capacity_bytes = Some(volume.capacity_bytes).filter(|bytes| *bytes > 0);
+        let accessible_topology = volume.accessible_topology.clone();
+        let known = Arc::new(KnownVolume { spec, capacity_bytes, accessible_topology });
+        self.created.insert(key.clone());
+        if self.known.get(key) != Some(&known) {
+            self.known.insert(key.clone(), known.clone());
+            effects.persist(VolumesChange::Keep(known));
+            self.publish(key, effects);
+        }
+    }
+
+    /// It does not exist. What its id was means nothing any more.
+    fn is_deleted(&mut self, key: &VolumeKey, effects: &mut Effects<Self>) {
+        self.created.remove(key);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.spec = Arc::new(VolumeSpec {
+                volume_id: String::new(),
+                volume_context: Context::new(),
+                ..VolumeSpec::clone(&entry.spec)
+            });
+        }
+        if self.known.remove(key).is_some() {
+            effects.persist(VolumesChange::Forget(key.clone()));
+            self.publish(key, effects);
+        }
+    }
+}
