@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AccessMode, AccessType, MountFlags, MountVolume, VolumeCapability};
+use super::{AccessMode, AccessType, CreateVolumeRequest, MountFlags, MountVolume, VolumeCapability};
 use crate::vocabulary::{
     ControllerCapability, CsiFingerprint, Expansion, GroupControllerCapability, Identity, NodeCapability,
     PluginCapability,
@@ -34,4 +34,13 @@ pub(super) fn mount() -> VolumeCapability {
         volume_mount_group: String::new(),
     };
     VolumeCapability { access_type: AccessType::Mount(volume), access_mode: AccessMode::SingleNodeWriter }
+}
+
+/// A request for a volume.
+pub(super) fn create() -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        name: "vol-1".to_owned(),
+        volume_capabilities: vec![mount()],
+        ..CreateVolumeRequest::default()
+    }
 }

@@ -33,6 +33,8 @@ mod request;
 
 mod controller;
 
+mod creation;
+
 mod listing;
 
 mod snapshots;
@@ -57,9 +59,10 @@ pub use continuity::{check_same_plugin, check_same_provider};
 pub use controller::{
     Confirmed, ControllerExpandVolumeRequest, ControllerExpandVolumeResponse, ControllerGetVolumeRequest,
     ControllerGetVolumeResponse, ControllerModifyVolumeRequest, ControllerPublishVolumeRequest,
-    ControllerUnpublishVolumeRequest, CreateVolumeRequest, DeleteVolumeRequest, UnpublishFrom,
-    ValidateVolumeCapabilitiesRequest, ValidateVolumeCapabilitiesResponse,
+    ControllerUnpublishVolumeRequest, UnpublishFrom, ValidateVolumeCapabilitiesRequest,
+    ValidateVolumeCapabilitiesResponse,
 };
+pub use creation::{CreateVolumeRequest, DeleteVolumeRequest};
 pub use error::{CallError, Step};
 pub use failure::{FailedCall, Failure};
 pub use groups::{
