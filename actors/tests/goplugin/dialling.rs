@@ -31,12 +31,12 @@ async fn right_line_and_nobody_listens_is_refused_at_once_d42() {
     let error = place.refused().await;
     assert_eq!((error.class(), error.step(), error.is_transient()), (Class::Refused, Step::Dial, true));
     let told = error.to_string();
-    assert!(told.starts_with("Dial on unix:/") && told.contains("nobody listens"), "{told}");
+    assert!(told.starts_with("Dial on unix:/") && told.contains("no process listens"), "{told}");
 
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let endpoint = PluginEndpoint::Tcp(listener.local_addr().expect("bound"));
     drop(listener);
-    let error = Connection::dial(&endpoint, Limits::default()).await.expect_err("nobody listens");
+    let error = Connection::dial(&endpoint, Limits::default()).await.expect_err("no process listens");
     assert_eq!(error.cause(), &Cause::Refused);
     assert!(error.to_string().starts_with("Dial on tcp:127.0.0.1:"), "{error}");
     assert!(began.elapsed() < Duration::from_secs(4));

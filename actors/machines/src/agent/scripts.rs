@@ -273,7 +273,7 @@ fn status(allocation: AllocationId) -> AllocationStatus {
     }
 }
 
-fn nobody() -> AskError {
+fn not_running() -> AskError {
     AskError::NotRunning { actor: "allocations".to_owned() }
 }
 
@@ -334,7 +334,7 @@ impl Stage {
                 let waited = Duration::from_secs(60);
                 let not_healthy = |reason| AwaitHealthyError::NotHealthy { allocation, reason, waited };
                 let answer = match &*rest {
-                    "nobody" => Err(nobody()),
+                    "not-running" => Err(not_running()),
                     "" => Ok(Ok(())),
                     _ => Ok(Err(not_healthy(rest))),
                 };
@@ -399,14 +399,14 @@ impl Stage {
                 let answer = match &*rest {
                     "" => Ok(Ok(())),
                     "unknown" => Ok(Err(unknown())),
-                    _ => Err(nobody()),
+                    _ => Err(not_running()),
                 };
                 self.come_back(|call| is_of(call, "announce"), AgentOutcome::Announced(answer), told);
             }
             "withdrawn" => {
                 let answer = match &*rest {
                     "unknown" => Ok(Err(unknown())),
-                    "nobody" => Err(nobody()),
+                    "not-running" => Err(not_running()),
                     "" => Ok(Ok(AllocationStopped { deregistered: true, remarks: vec![] })),
                     remark => {
                         Ok(Ok(AllocationStopped { deregistered: true, remarks: vec![remark.to_owned()] }))
@@ -415,7 +415,7 @@ impl Stage {
                 self.come_back(|call| is_of(call, "withdraw"), AgentOutcome::Withdrawn(answer), told);
             }
             "reported" => {
-                let answer = if rest.is_empty() { Ok(Ok(())) } else { Err(nobody()) };
+                let answer = if rest.is_empty() { Ok(Ok(())) } else { Err(not_running()) };
                 self.come_back(|call| is_of(call, "report"), AgentOutcome::Reported(answer), told);
             }
             "ended" => self.ended(allocation, rest, told),
@@ -434,7 +434,7 @@ impl Stage {
                 self.hear(AllocationsNews::Task(event), told);
             }
             "books-lost" => {
-                let outcome = AgentOutcome::Followed(Err(nobody()));
+                let outcome = AgentOutcome::Followed(Err(not_running()));
                 self.come_back(|call| matches!(call, AgentCall::Follow { .. }), outcome, told);
             }
             "books-new" => {

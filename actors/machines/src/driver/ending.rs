@@ -271,7 +271,7 @@ impl Driver {
     }
 }
 
-/// The longest that the steps of an end may take together, for whoever waits for one.
+/// The longest that the steps of an end may take together, for callers that wait for one.
 #[must_use]
 pub fn ending_deadline(config: &DriverConfig) -> Duration {
     let spec = &config.spec;

@@ -1,6 +1,6 @@
 //! Task events, and where each stands in its plugin's stream.
 //!
-//! The protocol's stream has no position, so that what happens while nobody listens is lost. Callboard adds one, in a way that
+//! The protocol's stream has no position, so that what happens while no client listens is lost. Callboard adds one, in a way that
 //! plugins who know nothing of it do not notice:
 //!
 //! - The host asks for `TaskEvents` with the metadata [`EVENTS_AFTER_METADATA`], whose value is an [`EventPosition`] as
@@ -102,7 +102,7 @@ impl EventPosition {
         }
     }
 
-    /// Whether an event at this place has been had by whoever has had everything up to `last`.
+    /// Whether an event at this place was received by a handler that received everything up to `last`.
     #[must_use]
     pub fn is_had_after(&self, last: &Self) -> bool {
         self.stream == last.stream && self.sequence <= last.sequence
@@ -153,7 +153,7 @@ pub enum TaskEventItem {
     },
     /// Events are missing here.
     Gap {
-        /// How many; `None` if nobody can say.
+        /// How many; `None` if that is unknown.
         missed: Option<u64>,
         /// Why.
         reason: GapReason,
@@ -165,7 +165,7 @@ pub enum TaskEventItem {
 pub enum GapReason {
     /// The handler fell so far behind that the oldest events it had not read made room for newer ones (EVT-01).
     HandlerTooSlow,
-    /// Nobody had announced the task when they came, and the plugin can't repeat them (EVT-02).
+    /// The task was not announced yet when they came, and the plugin can't repeat them (EVT-02).
     NotAnnounced,
     /// The stream was interrupted, and the plugin can't tell what came meanwhile.
     Interrupted,

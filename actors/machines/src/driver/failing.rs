@@ -123,7 +123,7 @@ impl Driver {
         self.report.is_adopted = false;
     }
 
-    /// Its process is gone, or does not answer: whoever asks is cut off.
+    /// Its process is gone, or does not answer: callers are cut off.
     pub(super) fn cut(&self, reason: &str, effects: &mut Effects<Self>) {
         if let Link::Up(..) = self.link {
             let (reason, within) = (reason.to_owned(), Duration::ZERO);

@@ -8,22 +8,22 @@
 //!                                                                                                         │
 //!            ┌───────────────── 5 s to 2 min ─── Pausing ◄──── any failure, any end of the stream ──── Watching
 //!            ▼                                     ▲
-//!         Recall, or, when nobody answered         └──── its process ended
+//!         Recall, or, without an answer            └──── its process ended
 //!         three times: Ending, then anew
 //!
 //!   Launch is refused (a wrong digest, no program) ──► Refused ─ the program has changed, or a restart ─► Recall
 //!
 //!   stop, in any phase ──► Ending: ShutdownAnswer ─ it goes ─► Leaving ─ grace over ─► Stopping ──► Gone
-//!                             └─ it does not understand, or there is nobody to say it to ──────▲
+//!                             └─ it does not understand, or there is no connection ────────────▲
 //! ```
 //!
 //! What holds:
 //!
 //! - Every failure takes one path, the first like any later one (HLT-04), and every end of the stream as well (HLT-05). How
 //!   often a process is launched is bounded by the backoff alone, which grows while failures go on.
-//! - A program that is refused is launched again only when its file has changed, or somebody asks for it.
+//! - A program that is refused is launched again only when its file has changed, or when a restart is requested.
 //! - A connection outlives the end of the fingerprint stream: clients and task events go on over it, and it is asked again
-//!   whether it is there. Only when nobody answers is it given up, and with it its generation.
+//!   whether it is there. Only when no answer comes is it given up, and with it its generation.
 //! - When the process ends, every question in flight fails as *the plugin is gone* (PRC-05); when the driver stops, within an
 //!   instant (SHD-03).
 //! - Once stopping, nothing is launched, dialled or tried again, whichever event comes (I6, SHD-06).

@@ -55,7 +55,7 @@ pub enum DriverStage {
     Watching,
     /// Something failed and is tried again after a pause.
     Pausing,
-    /// Its program is refused; it is launched again when the program has changed, or when somebody restarts the driver.
+    /// Its program is refused; it is launched again when the program has changed, or when a restart of the driver is requested.
     Refused,
     /// It is being ended, or left.
     Stopping,
@@ -279,7 +279,7 @@ impl DriverReport {
         }
     }
 
-    /// Whether both say the same to whoever places work by them. Only the time, the stage, and which process it is do not
+    /// Whether both are the same to a scheduler that places work by them. Only the time, the stage, and which process it is do not
     /// count (SCL-05).
     #[must_use]
     pub fn equals(&self, other: &Self) -> bool {

@@ -184,7 +184,7 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
             Ok(Ok(fingerprint(&word, &told, args.take_key("version"))))
         }
         "ended" => Ok(Ok(Reached::Ended(args.next_pos().unwrap_or("exit code 0").to_owned()))),
-        "silence" => trouble(TroubleKind::Silent, "nobody answered"),
+        "silence" => trouble(TroubleKind::Silent, "no answer"),
         "no" => trouble(TroubleKind::Answered, args.next_pos().unwrap_or("it said no")),
         "refused" => trouble(TroubleKind::Refused, args.next_pos().unwrap_or("its digest is another")),
         "unimplemented" => trouble(TroubleKind::Unimplemented, "it does not have this call"),

@@ -91,7 +91,7 @@ pub struct DriverLimits {
     /// How long to wait before the next fingerprint is read, so that a driver that tells more than anybody can use is slowed
     /// down instead of us. 100 ms by default.
     pub fingerprint_pause: Duration,
-    /// After how many failures in a row in which nobody answered the process is ended and another one launched. 3 by default.
+    /// After how many failures in a row without an answer the process is ended and another one launched. 3 by default.
     pub silent_until_replaced: u32,
     /// How long to wait for the process's end before an error that looks like it is told as another one (D111). 3 s by
     /// default.

@@ -150,7 +150,7 @@ pub enum Reached {
 /// What kind of failure it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TroubleKind {
-    /// Nobody answered, or the connection broke off: the connection is of no use any more.
+    /// No answer came, or the connection broke off: the connection is of no use any more.
     Silent,
     /// An answer came, and it is no or of no use.
     Answered,
@@ -217,7 +217,7 @@ pub(super) enum Phase {
     Resting,
     /// Something failed; a timer tries again.
     Pausing,
-    /// Its program is refused. It is launched again when the program has changed, or somebody asks for it.
+    /// Its program is refused. It is launched again when the program has changed, or when a restart is requested.
     Refused,
     /// Its process is being ended since the time given.
     Ending(Ending, Then, Timestamp),
@@ -269,7 +269,7 @@ pub struct Driver {
     pub(super) told: Option<DriverReport>,
     pub(super) attempt: Attempt,
     pub(super) backoff: BackoffState,
-    /// How many failures in a row there were in which nobody answered.
+    /// How many failures in a row there were without an answer.
     pub(super) silent_failures: u32,
     pub(super) troubles: Recent,
     /// How it is to end, once that has begun.

@@ -272,7 +272,7 @@ pub enum TaskEnd {
     Exited(i32),
     /// A signal ended it.
     Signalled(i32),
-    /// It ended, and nobody knows how.
+    /// It ended; how is unknown.
     Unknown(String),
 }
 

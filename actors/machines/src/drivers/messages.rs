@@ -109,7 +109,7 @@ impl fmt::Display for Removed {
         f.write_str(match self {
             Self::Ended { ending } => ending,
             Self::NothingRan => "no process of it ran",
-            Self::Untold => "nobody told what became of its process",
+            Self::Untold => "it is unknown how its process ended",
         })
     }
 }

@@ -299,7 +299,7 @@ fn tell_change(change: &DriversChange) -> String {
 fn tell_call(call: &DriversCall) -> String {
     match call {
         DriversCall::AwaitEndings => "await endings".to_owned(),
-        DriversCall::Sweep => "end whoever is there".to_owned(),
+        DriversCall::Sweep => "end all children".to_owned(),
         DriversCall::StartDriver(life, config) => {
             let mode = if config.mode == DriverMode::Retire { ", to retire it" } else { "" };
             format!("life {life}: start driver {} {}{mode}", config.spec.name, config.spec.api_version)
@@ -358,7 +358,7 @@ fn tell_answer(answer: &DriversAnswer, now: Timestamp) -> String {
         DriversAnswer::AddDriver(answer) => said(answer),
         DriversAnswer::RemoveDriver(Ok(Removed::Ended { ending })) => format!("removed, {ending}"),
         DriversAnswer::RemoveDriver(Ok(Removed::NothingRan)) => "removed, nothing ran".to_owned(),
-        DriversAnswer::RemoveDriver(Ok(Removed::Untold)) => "removed, nobody told how".to_owned(),
+        DriversAnswer::RemoveDriver(Ok(Removed::Untold)) => "removed, end unknown".to_owned(),
         DriversAnswer::RemoveDriver(Err(error)) => error.to_string(),
         DriversAnswer::RestartDriver(answer) => said(answer),
         DriversAnswer::ListDrivers(reports) => {

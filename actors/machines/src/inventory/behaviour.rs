@@ -189,7 +189,7 @@ impl Inventory {
     fn expect_also(&mut self, plugins: &[PluginKey]) {
         match &mut self.phase {
             Phase::Gathering { awaited, .. } => awaited.extend(plugins.iter().cloned()),
-            // Nobody waits any more.
+            // The first wait is over.
             Phase::Published { .. } => {}
         }
     }

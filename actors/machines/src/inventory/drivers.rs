@@ -28,7 +28,7 @@ impl Inventory {
         }
     }
 
-    /// Takes what is known of drivers, and follows them from there. At the end of the first wait nobody is asked again.
+    /// Takes what is known of drivers, and follows them from there. At the end of the first wait no driver is asked again.
     pub(super) fn drivers_told(
         &mut self,
         moment: Moment,

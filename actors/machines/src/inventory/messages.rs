@@ -85,7 +85,7 @@ pub struct FirstSummary {
     pub healthy: Vec<PluginKey>,
     /// These answered that they are not, each with its reason.
     pub unhealthy: Vec<(PluginKey, String)>,
-    /// These are not there at all: nobody came back for what was registered before, or a driver found nothing to drive.
+    /// These are not there at all: no owner came back for what was registered before, or a driver found nothing to drive.
     pub undetected: Vec<PluginKey>,
     /// These had not answered; among them drivers that were expected and had not been brought.
     pub no_answer: Vec<PluginKey>,

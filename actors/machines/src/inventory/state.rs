@@ -229,7 +229,7 @@ impl Offer {
         }
     }
 
-    /// Whether two offers are the same to whoever places work by them. The generation, the time since when, and the mark of
+    /// Whether two offers are the same to a scheduler that places work by them. The generation, the time since when, and the mark of
     /// a restart do not count (SCL-05).
     pub fn equals(&self, other: &Self) -> bool {
         let Self { plugin, allocation, health, fingerprint, remarks, generation: _, since: _, restarting: _ } =

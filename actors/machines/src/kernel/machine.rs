@@ -55,7 +55,7 @@ pub trait Machine: Sized + Debug + 'static {
     }
 
     /// Whether this call is made only when everything that was persisted before is on disk. One that ends something, or that a crash
-    /// takes back to nobody's harm, waits for no disk.
+    /// may take back without harm, waits for no disk.
     fn awaits_disk(_call: &Self::Call) -> bool {
         true
     }
@@ -145,7 +145,7 @@ pub enum CallLost {
 pub enum Input<M: Machine> {
     /// It has just been built from disk. Whatever was under way must be asked for again.
     Resumed,
-    /// Somebody said something.
+    /// A message came.
     Asked {
         /// By this the answer finds its way.
         id: AskId,
@@ -172,7 +172,7 @@ pub enum Input<M: Machine> {
 /// What waits until a write is on disk, of all that follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Gate {
-    /// Nothing: a crash may take the write back to nobody's harm.
+    /// Nothing: a crash may take the write back without harm.
     Nothing,
     /// Answers that are promises, and calls that await the disk.
     Promises,
@@ -198,7 +198,7 @@ pub enum Effect<M: Machine> {
         /// What to call.
         call: M::Call,
     },
-    /// Wake the machine at this time. Timers are nobody else's business, so they do not wait behind a gate.
+    /// Wake the machine at this time. Timers are not visible outside, so they do not wait behind a gate.
     StartTimer(M::Timer, Timestamp),
     /// Do not wake it after all.
     CancelTimer(M::Timer),

@@ -8,7 +8,7 @@
 //!   Event ──► Kernel::handle ──► Port
 //!   Asked         │                ├─ write, load, pause            the store
 //!   StopRequested │                ├─ send: answer, news, snapshot, call
-//!   Subscribed    ▼                ├─ refuse                        whoever asked
+//!   Subscribed    ▼                ├─ refuse                        the caller
 //!   Settled    Machine::step       ├─ abandon_calls
 //!   Loaded        │                ├─ note                          the journal
 //!   Returned      ▼                └─ end
@@ -27,8 +27,9 @@
 //!    hears of them ([`Machine::is_new_promise`]), and others when they would wait; the end of the actor does not wait either. The
 //!    machine goes on, and what it wrote is written when the disk is sound. Calls wait until then.
 //! 2. What was handed over and is lost ([`Event::Settled`] with an error) is handed over again after a pause, in its order and before
-//!    any later change; the machine goes on, and whoever waits for a promise is refused as [`Refusal::NotDurable`]. When a write is
-//!    refused at once ([`Written::Failed`]), nothing that follows from it leaves, and the machine is rebuilt from its store. What no step had answered yet is asked again, in the order in which it came, also if nobody waits for an answer: so a
+//!    any later change; the machine goes on, and a caller that waits for a promise is refused as [`Refusal::NotDurable`]. When a
+//!    write is refused at once ([`Written::Failed`]), nothing that follows from it leaves, and the machine is rebuilt from its store.
+//!    What no step had answered yet is asked again, in the order in which it came, also if no caller waits for the answer: so a
 //!    machine answers everything that is said to it, sooner or later. A request to stop keeps its place among the questions.
 //! 3. Calls come back with their key, and calls of a former life of the machine have no effect.
 //! 4. A panic in a step is caught: its asker is refused as [`Refusal::Crashed`], what was written before settles, the machine is

@@ -8,7 +8,7 @@ use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
 /// The types that a kernel carries for its port and never looks into.
 pub trait Terms<M: Machine> {
-    /// Whoever asked, as the port finds them again.
+    /// The caller, as the port finds it again.
     type Asker;
     /// A new subscriber.
     type Reader;
@@ -67,7 +67,7 @@ pub enum Event<M: Machine, T: Terms<M>> {
 
 /// Something that leaves. What it rests on is on disk.
 pub enum Outgoing<M: Machine, T: Terms<M>> {
-    /// An answer. There is no asker if the machine answers what nobody asked, or what it has answered before.
+    /// An answer. There is no asker if the machine answers a question that was not asked, or that it has answered before.
     Answer {
         /// Whom it is for.
         asker: Option<T::Asker>,
@@ -283,8 +283,8 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// Gives up all calls that were made.
     fn abandon_calls(&mut self);
 
-    /// Writes down what happens, in the order in which it does. What leaves is noted before it leaves, so that nobody who hears of
-    /// it can have a line in front of it.
+    /// Writes down what happens, in the order in which it does. What leaves is noted before it leaves, so that a receiver of
+    /// it cannot write a line in front of it.
     fn note(&mut self, entry: JournalEntry<'_, M>);
 
     /// Whether the journal wants a snapshot of a machine that has just been built.

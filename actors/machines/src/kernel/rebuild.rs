@@ -59,7 +59,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     }
 
     /// Everything that is not on disk is lost, and will be handed over again in its order: what has left already, as that something
-    /// has ended, is not taken back by a lost write. Whoever waits for a promise is answered.
+    /// has ended, is not taken back by a lost write. Callers that wait for a promise are answered.
     fn write_lost(&mut self, error: &str, port: &mut impl Port<M, T>) {
         if self.is_loading() {
             // What is being read may be without what was lost.
@@ -130,7 +130,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             match item {
                 Item::Answer(Some(asker), _) => port.refuse(asker, Refusal::NotDurable(error)),
                 Item::Attach(reader, _) => self.unattached.push(reader),
-                // Nobody may see these; the rebuilt machine says and asks again what still holds.
+                // These must not leave; the rebuilt machine says and asks again what still holds.
                 Item::Answer(None, _)
                 | Item::News(_)
                 | Item::Snapshot(..)

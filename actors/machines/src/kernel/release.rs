@@ -37,7 +37,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             match waiting.item {
                 Item::Answer(Some(asker), _) => port.refuse(asker, Refusal::NotDurable(&reason)),
                 Item::Stop(ending) => end = Some(ending),
-                // Nobody waits for the answer, and nothing else is a promise.
+                // No caller waits for the answer, and nothing else is a promise.
                 Item::Answer(None, _)
                 | Item::News(_)
                 | Item::Attach(..)

@@ -89,7 +89,7 @@ pub(super) struct Waiting<I> {
 /// One thing that waits to leave.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Item<M: Machine, T: Terms<M>> {
-    /// An answer; there may be nobody whom it is for.
+    /// An answer; the caller may be gone.
     Answer(Option<T::Asker>, T::Answer),
     /// News for everyone.
     News(M::News),

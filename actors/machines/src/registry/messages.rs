@@ -109,7 +109,7 @@ pub enum Deregistered {
 }
 
 /// Reports the fitness of a registration. The registry routes accordingly, in this step (R1b). It is not stored: after a rebuild of
-/// the registry its subscribers get a snapshot, and whoever watches the plugins reports again.
+/// the registry its subscribers get a snapshot, and the actors that watch the plugins report again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReportFitness {
     /// The plugin.

@@ -25,7 +25,7 @@
 //! - Each registration has a generation from the same counter, another one with each change of its contents or its connection. A
 //!   generation is active at most once. Every change of the active one is published as `ActiveChanged` with its reason (R1, R3, REG-05,
 //!   REG-06).
-//! - What is said of a change by health waits for no write of its own: a crash takes it back to nobody's harm.
+//! - What is said of a change by health waits for no write of its own: a crash takes it back without harm.
 //! - The changes of one message are one atomic write (R5).
 //! - A removal is published only for what existed, and names it (R4, REG-04).
 //! - Nothing polls: a waiting caller is answered by the step that makes its plugin active, or by its deadline (R7).

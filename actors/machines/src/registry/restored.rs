@@ -177,7 +177,7 @@ mod tests {
         let unproven = |(key, call): &(CallKey, CheckIdentity)| Input::Returned {
             key: *key,
             call: call.clone(),
-            outcome: Ok(CheckOutcome::NotProven("nobody answers".to_owned())),
+            outcome: Ok(CheckOutcome::NotProven("no answer".to_owned())),
         };
         assert_eq!(asked(&mut registry, &unproven(&first[0])).len(), 1);
         // The next round begins; late outcomes of the one before do not free a slot in it.

@@ -249,7 +249,7 @@ impl Runner for Stage {
             }
             "not-proven" => {
                 let allocation = word(&mut args, "allocation")?;
-                self.checked(&allocation, &CheckOutcome::NotProven("nobody listens".into()), &mut told);
+                self.checked(&allocation, &CheckOutcome::NotProven("no listener".into()), &mut told);
             }
             "stop" => self.step(&Input::StopRequested(StopMode::Stop), &mut told),
             unknown => return Err(format!("no such verb: {unknown}").into()),
@@ -302,7 +302,7 @@ fn tell_description(description: &Description) -> String {
     let Description { active, reason, policy, standby, provisional, .. } = description;
     format!(
         "{policy}: active {} ({reason:?}); standby [{}]; provisional [{}]",
-        active.as_ref().map_or_else(|| "nobody".to_owned(), tell_active),
+        active.as_ref().map_or_else(|| "none".to_owned(), tell_active),
         standby.iter().map(tell_standby).collect::<Vec<_>>().join(", "),
         tell_entries(provisional)
     )
@@ -316,7 +316,7 @@ fn tell_active(active: &Active) -> String {
 fn tell_news(news: &RegistryNews) -> String {
     let short = |active: &Option<Active>| match active {
         Some(active) => format!("{}@{}", active.registration.allocation, active.generation),
-        None => "nobody".to_owned(),
+        None => "none".to_owned(),
     };
     match news {
         RegistryNews::Registered(entry) => format!("registered {}", tell_entry(entry)),

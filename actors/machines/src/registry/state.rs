@@ -266,7 +266,7 @@ impl Registry {
         }
         for plugin in registry.plugins.values_mut() {
             plugin.active = plugin.last_active(image.run);
-            // Nobody reports the fitness of other types, so nobody would correct this.
+            // The fitness of other types is not reported, so this would not be corrected.
             if let Some((number, active)) = &plugin.active
                 && active.registration.plugin.plugin_type.is_csi()
             {

@@ -80,7 +80,7 @@ pub enum Cause {
         /// Where it leads, as [`crate::vocabulary::text::quoted`].
         to: String,
     },
-    /// The socket file of an open connection is not there any more, or is another one: whoever connects reaches somebody else, or nobody.
+    /// The socket file of an open connection is not there any more, or is another one: a client that connects reaches another process, or none.
     SocketLost {
         /// What was found in its place.
         found: &'static str,
@@ -153,12 +153,12 @@ impl fmt::Display for Cause {
             ),
             Self::SocketLost { found } => write!(
                 f,
-                "the connection is given up, {found} in the place of its socket; the plugin, or somebody else, has removed that"
+                "the connection is given up, {found} in the place of its socket; the plugin or another process removed it"
             ),
             Self::Stranger { detail } => f.write_str(detail),
             Self::Denied(denial) => denial.fmt(f),
             Self::Refused => f.write_str(
-                "connection refused, nobody listens on the socket; a dead process left it, start the plugin again",
+                "connection refused, no process listens on the socket; a dead process left it, start the plugin again",
             ),
             Self::Busy => f.write_str(
                 "busy, its queue of waiting connections is full; the plugin lives but does not accept",

@@ -53,7 +53,7 @@ impl Allowance {
         self.left_out = self.left_out.saturating_add(count);
     }
 
-    /// How many were left out since this was last asked; whoever asks is to tell it.
+    /// How many were left out since this was last asked; the caller is to report it.
     pub const fn take_left_out(&mut self) -> u64 {
         std::mem::replace(&mut self.left_out, 0)
     }

@@ -18,7 +18,7 @@ pub enum MalformedEndpoint {
     /// Nothing was given.
     #[error("the socket path is empty; give an absolute path")]
     Empty,
-    /// It depends on somebody's working directory.
+    /// It depends on the working directory of a process.
     #[error("the socket path {path:?} is relative; give an absolute path")]
     Relative {
         /// The path, or its beginning.

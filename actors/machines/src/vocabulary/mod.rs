@@ -3,7 +3,7 @@
 //! Everything else imports from here and this imports nothing of ours. The types are plain data with their own checks: a
 //! value that exists is well formed (R9), so no actor checks a name or a path twice.
 //!
-//! They are neither wire types nor rows: conversions live at the edges, in `csi` and in the `rows` of whoever stores.
+//! They are neither wire types nor rows: conversions live at the edges, in `csi` and in the `rows` of each actor that stores.
 
 mod allowance;
 mod backoff;
