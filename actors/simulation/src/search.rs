@@ -2,7 +2,7 @@
 //!
 //! A world says what can happen next, and each of these is tried, depth first, in every state that was not seen before. A
 //! state is known again by a hash of 128 bits of all that is in it, so that different orders that come to the same are looked
-//! into once. Where nothing more can happen, the world is settled and must owe nobody an answer.
+//! into once. Where nothing more can happen, the world is settled, and every caller must have its answer.
 
 mod scene;
 mod world;

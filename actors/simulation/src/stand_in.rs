@@ -197,7 +197,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
 
     // === What comes in ===
 
-    /// Somebody subscribes: a snapshot leaves when everything before it has. Before the machine lives nothing is done, since
+    /// A subscriber comes: a snapshot leaves when everything before it has. Before the machine lives nothing is done, since
     /// it begins with a snapshot.
     pub fn subscribe(&mut self) {
         if self.machine().is_some() {
@@ -205,12 +205,12 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
         }
     }
 
-    /// Somebody says something.
+    /// A message comes.
     pub fn ask(&mut self, moment: Moment, asker: u64, ask: M::Ask) {
         self.drive(moment, Event::Asked { ask, asker });
     }
 
-    /// Somebody wants it to end.
+    /// Its end is requested.
     pub fn request_stop(&mut self, moment: Moment, mode: StopMode) {
         self.drive(moment, Event::StopRequested(mode));
     }

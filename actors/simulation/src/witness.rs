@@ -51,7 +51,7 @@ pub(super) fn violation(law: Law, what: impl Into<String>) -> Result<(), Violati
 }
 
 /// What is said of an answer to a question that has its answer.
-pub(super) const NOBODY_WAITS: &str = "a question is answered that nobody waits for any more";
+pub(super) const NOBODY_WAITS: &str = "an answer is sent for a question that has no waiting caller";
 
 /// Ends what was tried if a law was broken.
 pub(super) fn found(broken: Option<&Violation>) -> Result<(), Violation> {
@@ -77,7 +77,7 @@ impl Verdict {
         self.0.get_or_insert_with(|| Violation { law, what: what() });
     }
 
-    /// What is found of somebody else who is judged along with this one.
+    /// A violation of another one that is judged along with this one.
     pub fn heard_of(&mut self, violation: Option<&Violation>) {
         if self.0.is_none() {
             self.0 = violation.cloned();

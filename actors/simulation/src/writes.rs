@@ -39,7 +39,7 @@ impl<C> Writes<C> {
         self.waiting.len()
     }
 
-    /// What waits, in its order: read as if it were on disk by whoever is built while the disk is sick.
+    /// What waits, in its order: read as if it were on disk by a machine that is built while the disk is sick.
     pub fn changes(&self) -> impl Iterator<Item = &C> + '_ {
         self.waiting.iter().map(|(_, change)| change)
     }

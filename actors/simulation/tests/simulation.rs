@@ -135,7 +135,7 @@ fn a_registry_that_never_ends_is_found_out_when_nobody_takes_a_step_any_more_she
     let violation = found.expect_err("it was not found out").violation;
     assert_eq!(violation.law, Law::Shell7, "{violation}");
     assert!(
-        violation.to_string().contains("nobody takes a step any more, and the host is Fallen"),
+        violation.to_string().contains("no actor takes a step any more, and the host is Fallen"),
         "{violation}"
     );
 }
@@ -167,7 +167,7 @@ fn an_owner_that_bears_supervisors_without_what_their_tasks_do_is_found_out_a5()
     finds_out(&of_crashes(), Tampers::forget_tasks, Law::A5, 20);
 }
 
-/// Only when all is calm it shows that nobody took the place of a supervisor.
+/// Only when all is calm it shows that a supervisor was not replaced.
 #[test]
 fn an_owner_that_misses_the_ends_of_supervisors_is_found_out_a5() {
     finds_out(&of_crashes(), Tampers::miss_endings, Law::A5, 20);

@@ -36,7 +36,7 @@ impl AllocationWorld {
         if self.neighbours.around.has_directory && !self.is_disturbed {
             return violation(Law::A4, "it has left, and its files are there");
         }
-        // The next start of the host drops what nobody confirms.
+        // The next start of the host drops what is not confirmed.
         let is_left_to_next = self.stopped.is_some() && self.is_disturbed;
         if self.neighbours.registered.is_some() && !is_left_to_next {
             return violation(Law::A4, "it has left, and is registered");

@@ -36,7 +36,7 @@ pub enum Reply {
     Good,
     /// Not as one would wish.
     Bad,
-    /// In another way than one would think of: a permission is refused, nobody is there.
+    /// In an unusual way: a permission is refused, or the receiver is not there.
     Odd,
     /// Not in time.
     Late,
@@ -60,7 +60,7 @@ impl Reply {
 pub enum Receipt {
     /// It is taken, and answered.
     Taken,
-    /// It is refused, or finds nobody there.
+    /// It is refused, or the receiver is not there.
     Refused,
     /// It is still to come when its sender gives it up.
     GivenUp,

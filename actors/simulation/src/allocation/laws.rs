@@ -182,7 +182,7 @@ impl AllocationLaws {
                     way_out.owes_remark |= !is_clean;
                 }
             }
-            // Whoever waits for them is looked at when it is answered.
+            // Callers that wait for them are checked when they are answered.
             AllocationCall::MakeDirectories(_) => {}
         }
     }

@@ -60,7 +60,7 @@ impl Neighbours {
         self.in_flight.push_back(InFlight { number: Some(number), message });
     }
 
-    /// Nobody waits for answers any more. What has been sent arrives all the same.
+    /// No caller waits for answers any more. What has been sent arrives all the same.
     pub(super) fn forget_caller(&mut self) {
         self.calls.clear();
         self.in_flight.iter_mut().for_each(|in_flight| in_flight.number = None);

@@ -2,7 +2,7 @@
 //!
 //! It is there for the small world alone, which would be too large with the owner of production in it; the simulator runs that one. It
 //! lets a supervisor go on whose preparation failed, where the real one has it sign off or detach: both are tried at every instant
-//! anyway, and whatever else it says then is more than a supervisor ever hears. Whoever listens on the socket is welcome to it, since
+//! anyway, and whatever else it says then is more than a supervisor ever gets. Any process may listen on the socket, since
 //! what that means to a supervisor is an answer like any other.
 
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ impl Owner {
         again
     }
 
-    /// The host is killed: the task may run on, and whoever starts the host again says so.
+    /// The host is killed: the task may run on, and the next start of the host reports it.
     pub(super) fn forgets(&mut self) {
         (self.task, self.health) = (Task::NotStarted, Health::Starting);
         self.unanswered.clear();

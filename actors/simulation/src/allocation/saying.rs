@@ -35,7 +35,7 @@ impl AllocationLaws {
     pub(super) fn check_time(&mut self, moment: Moment) {
         let is_waited_for = self.is_looked_after() && self.course.identity.is_none();
         if is_waited_for && moment.now > self.ready_until() {
-            self.violation(Law::A2, "the time of the plugin is up, and nobody is told");
+            self.violation(Law::A2, "the time of the plugin is over, and its owner is not notified");
         }
         if self.is_unhealthy_for_too_long(moment) {
             self.violation(
@@ -197,7 +197,7 @@ impl AllocationLaws {
             self.violation(Law::A3, "it is shown as registered, and is not");
         }
         if status.health == Health::Gone && is_registered {
-            self.violation(Law::A4, "the end of a task is told, and nobody says goodbye for it");
+            self.violation(Law::A4, "the end of a task is published, and it is not deregistered");
         }
     }
 
@@ -245,7 +245,7 @@ impl AllocationLaws {
             return;
         }
         if !self.is_looked_after() || self.course.identity.is_some() {
-            self.violation(Law::A2, "a restart is asked for that nobody needs, or a second time");
+            self.violation(Law::A2, "a restart is requested that is not needed, or a second time");
         }
         if moment.now != self.ready_until() {
             self.violation(Law::A2, "a restart is asked for before the time is up, or too late");

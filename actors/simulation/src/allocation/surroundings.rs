@@ -98,7 +98,7 @@ impl Surroundings {
         }
     }
 
-    /// What comes of directories for a task at whose socket somebody listens who is not expected there.
+    /// The result of directories for a task at whose socket an unexpected process listens.
     pub(in super::super) fn taken(&self) -> AllocationOutcome {
         AllocationOutcome::Made(Err(PrepareError::SocketInUse { socket: self.socket.clone() }))
     }

@@ -89,7 +89,7 @@ impl AllocationWorld {
         Ok(())
     }
 
-    /// The task may run on, and whoever starts the host again says so.
+    /// The task may run on, and the next start of the host reports it.
     fn kill(&mut self) {
         self.owner.forgets();
         (self.stopped, self.is_signed_off) = (None, false);
@@ -148,7 +148,7 @@ impl AllocationWorld {
         })
     }
 
-    /// Whoever ends the host, or has had the last word of a supervisor, needs no other one.
+    /// A host that ends, or that got the last report of a supervisor, needs no other supervisor.
     fn may_fall(&self) -> bool {
         self.left.falls > 0 && !self.is_signed_off && self.stopped.is_none()
     }

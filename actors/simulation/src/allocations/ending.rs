@@ -68,7 +68,7 @@ impl AllocationsWorld {
             return Ok(());
         }
         let Some(supervisor) = &entry.supervisor else {
-            return violation(Law::A5, format!("{} is known, and nobody looks after it", name(place)));
+            return violation(Law::A5, format!("{} is known, and has no supervisor", name(place)));
         };
         if supervisor.life != known.life || known.is_down {
             return violation(

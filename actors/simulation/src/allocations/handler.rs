@@ -93,7 +93,7 @@ impl Handler {
         self.entries.iter_mut().for_each(|entry| *entry = Entry::default());
     }
 
-    /// Whether somebody has ended and its owner has not heard so.
+    /// Whether a supervisor has ended and its owner has not received that.
     pub(super) fn has_endings(&self) -> bool {
         !self.endings.is_empty()
     }

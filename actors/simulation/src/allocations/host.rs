@@ -55,7 +55,7 @@ impl AllocationsWorld {
         self.owner.ask(self.moment(), self.askers, ask);
     }
 
-    /// Whoever hears that an allocation is stopped may rely on it.
+    /// A caller that gets the answer that an allocation is stopped may rely on it.
     pub(super) fn check_answer(&self, place: usize, answer: &AllocationsAnswer) -> Result<(), Violation> {
         let AllocationsAnswer::StopAllocation(Ok(_)) = answer else { return Ok(()) };
         let entry = &self.handler.entries[place];

@@ -36,8 +36,8 @@ pub(in super::super) struct Known {
 }
 
 impl Known {
-    /// Whether this is to be told for what was said under that number. Where a task was started behind its preparation, whoever
-    /// listens may be that, and is welcome; nobody else is.
+    /// Whether this is to be told for what was said under that number. Where a task was started behind its preparation, the
+    /// listener may be that task; no other listener is accepted.
     pub(super) fn is_order(&self, ask: AskId, order: &Order) -> bool {
         match self.orders.get(&ask) {
             Some(Order::Prepare) if self.task == Task::Running => *order == Order::Adopt,

@@ -27,7 +27,7 @@ pub struct AllocationsLaws {
 }
 
 impl AllocationsLaws {
-    /// Another owner takes the place of the former one, with its memory: whoever waited for an answer was refused.
+    /// Another owner takes the place of the former one, with its memory: callers that waited for an answer were refused.
     pub(in super::super) fn succeed(&mut self) {
         for known in self.known.values_mut() {
             known.orders.clear();
@@ -126,7 +126,7 @@ impl AllocationsLaws {
         let is_new = life > self.last_life;
         self.last_life = self.last_life.max(life);
         let Some(known) = self.known.get_mut(allocation) else {
-            self.violation(|| format!("a supervisor is started for {allocation}, which nobody prepared"));
+            self.violation(|| format!("a supervisor is started for {allocation}, which was not prepared"));
             return;
         };
         let is_taken_back = is_resuming && known.life == life;
@@ -165,7 +165,7 @@ impl AllocationsLaws {
             // What was answered is told anew behind what was said before it.
             let is_so =
                 matches!((order, known.task), (Order::Start, Task::Running) | (Order::Stop, Task::Leaving));
-            (!is_so).then(|| format!("{order:?} is told of {allocation}, and nobody said so"))
+            (!is_so).then(|| format!("{order:?} is told of {allocation}, which was not requested"))
         } else if !known.is_order(ask, order) {
             Some(format!("{order:?} is told of {allocation}, which was not said or is answered"))
         } else if ask <= known.told {
@@ -180,7 +180,7 @@ impl AllocationsLaws {
         }
     }
 
-    /// Whoever could not be prepared is seen out without anybody's asking.
+    /// An allocation that could not be prepared is removed without a request.
     fn kept(&mut self, allocation: &AllocationId, task: Task, effects: &[Effect<Allocations>]) {
         let is_refusal = |effect: &_| {
             matches!(
@@ -228,7 +228,7 @@ impl AllocationsLaws {
         }
     }
 
-    /// Whoever was started anew was told all that waits, and whoever is gone has had all answers.
+    /// A supervisor that was started again got all that waits, and one that is gone has answered all.
     fn check(&mut self, input: &Input<Allocations>, effects: &[Effect<Allocations>]) {
         if !matches!(input, Input::Resumed) {
             for effect in effects {
@@ -255,7 +255,7 @@ impl AllocationsLaws {
             }
             let is_refused = effects.iter().any(|effect| matches!(effect, Effect::Reply(..)));
             if known.task != Task::Leaving && self.ending.is_none() && !is_refused {
-                self.violation(|| format!("{allocation} is let go, and nobody stopped it"));
+                self.violation(|| format!("{allocation} is let go, and was not stopped"));
             }
             if !known.orders.is_empty() {
                 self.verdict
@@ -292,7 +292,7 @@ impl Witness<Allocations> for AllocationsLaws {
                 Effect::Persist(_, AllocationsChange::Keep(allocation, record)) => {
                     self.kept(allocation, record.task, effects);
                 }
-                // A host that lets go of all tells nobody that they are gone.
+                // A host that detaches does not publish that they are gone.
                 Effect::Persist(_, AllocationsChange::Forget(allocation)) => {
                     if self.ending == Some(StopMode::Detach) {
                         self.known.remove(allocation);

@@ -25,7 +25,7 @@ pub(super) struct Entry {
     pub(super) is_registered: bool,
     /// Whether its directories are there.
     pub(super) has_files: bool,
-    /// Whether nobody could be asked to deregister it any more.
+    /// Whether no actor could be asked to deregister it any more.
     pub(super) is_excused: bool,
     /// What supervisors answered, by the call of their owner.
     pub(super) answers: VecDeque<(u64, Answered)>,
@@ -174,7 +174,7 @@ impl Entry {
         }
     }
 
-    /// It ends, and whoever waits for it learns that.
+    /// It ends, and callers that wait for it are answered.
     pub(super) fn end(&mut self, ending: Ending) -> Option<Ending> {
         let supervisor = self.supervisor.take()?;
         self.answers.extend(supervisor.waiting().into_iter().map(|call| (call, Err(not_running()))));

@@ -95,7 +95,7 @@ impl AllocationsWorld {
         self.handler.act(place, act);
     }
 
-    /// Nobody takes the place of a supervisor that falls while everything ends.
+    /// A supervisor that falls while everything ends is not replaced.
     fn excuse(&mut self, place: usize, falls: bool) {
         self.handler.entries[place].is_excused |= falls && self.stopped.is_some();
     }
@@ -181,7 +181,7 @@ impl AllocationsWorld {
             }
             Left::Answer(None, _) => return violation(Law::Shell7, NOBODY_WAITS),
             Left::Call { number, call, .. } => return self.called(number, call),
-            // Whoever still waits is told by the shell that it is over.
+            // The shell answers the callers that still wait.
             Left::Ended(_) => self.unanswered.clear(),
             Left::News(..) | Left::Snapshot(..) => {}
         }

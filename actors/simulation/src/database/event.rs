@@ -75,7 +75,7 @@ pub enum DatabaseEvent {
     Mend,
     /// The host closes the database behind everything that waits.
     Close,
-    /// A bit of a record flips while nobody has the database open.
+    /// A bit of a record flips while no process has the database open.
     Damage,
     /// The host and the power are gone; of what was not synced this much had reached the disk.
     Cut(Reached),

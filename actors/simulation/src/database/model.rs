@@ -81,7 +81,7 @@ struct Ledger {
     told: Option<(u64, u64)>,
 }
 
-/// A commit that is over, and of which nobody was told.
+/// A commit that is over, and whose result was not told yet.
 #[derive(Debug, Clone, Hash)]
 struct Finished {
     batch: Rc<Batch>,
@@ -112,11 +112,11 @@ pub(crate) struct DatabaseModel<D> {
     finished: VecDeque<Finished>,
     pub(crate) words: VecDeque<Word>,
     plain: Plain,
-    /// What was found out about commits of which nobody knew whether they took effect, in their order.
+    /// What was found out about commits of which it was unknown whether they took effect, in their order.
     pub(crate) took_effect: Vec<bool>,
     /// What fails now, or will.
     trouble: Option<(u64, DiskFault)>,
-    /// The records that are damaged, and of which nobody knows yet.
+    /// The records that are damaged, which is not known yet.
     damaged: Vec<Place>,
     fault: Option<PersisterFault>,
     has_failed: bool,
@@ -187,7 +187,7 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    /// Whether somebody is to be told of a commit.
+    /// Whether the result of a commit is to be told.
     pub(crate) fn may_tell(&self) -> bool {
         !self.finished.is_empty()
     }
@@ -225,7 +225,7 @@ impl<D: Medium> DatabaseModel<D> {
         self.volume.carry_out(Deed::Mend);
     }
 
-    /// A bit of a record flips on a disk that nobody uses.
+    /// A bit of a record flips on a disk that is not in use.
     pub(super) fn is_damaged(&mut self, place: Place, record: &[u8]) {
         self.volume.carry_out(Deed::Damage(record.to_vec()));
         self.damaged.push(place);

@@ -1,4 +1,4 @@
-//! The plain model of a database: rows, and the commits of which nobody knows whether they took effect.
+//! The plain model of a database: rows, and the commits of which it is unknown whether they took effect.
 
 use super::volume::{Lines, Place};
 

@@ -77,7 +77,7 @@ pub(crate) trait Medium {
     /// Does one, and says what came of it.
     fn carry_out(&mut self, deed: Deed) -> Rc<Came>;
 
-    /// A number that stands for all deeds so far, where somebody counts them.
+    /// A number that stands for all deeds so far, where they are counted.
     fn history(&self) -> u128 {
         0
     }
@@ -109,7 +109,7 @@ impl Volume {
     }
 
     fn commit(&mut self, batch: &Batch) -> Came {
-        let Some(store) = &mut self.store else { return nobody() };
+        let Some(store) = &mut self.store else { return no_host() };
         match store.commit(&batch.operations) {
             Ok(()) => self.done(),
             Err(error) => Came::Failed { is_transient: error.is_transient(), what: error.to_string() },
@@ -117,7 +117,7 @@ impl Volume {
     }
 
     fn read(&mut self) -> Came {
-        let Some(store) = &mut self.store else { return nobody() };
+        let Some(store) = &mut self.store else { return no_host() };
         let mut reading = Reading::default();
         match self.readers.iter().try_for_each(|read| read(store, &mut reading)) {
             Ok(()) => Came::Read(reading),
@@ -138,7 +138,7 @@ impl Volume {
     }
 }
 
-fn nobody() -> Came {
+fn no_host() -> Came {
     Came::Failed { is_transient: false, what: "no host runs".to_owned() }
 }
 

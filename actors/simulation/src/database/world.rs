@@ -122,7 +122,7 @@ impl DatabaseWorld {
         let author = &mut self.authors[usize::from(who)];
         author.phase = Phase::Loading;
         author.epoch += 1;
-        // Whoever was there before hears nothing more.
+        // Earlier callers get nothing more.
         author.unsettled.clear();
         self.model.open_ledger(OWNERS[usize::from(who)]);
         self.model.words.retain(|word| word.owner != OWNERS[usize::from(who)]);

@@ -50,7 +50,7 @@ struct Known {
     is_hung_up: bool,
     /// Whether calls over it may still end.
     is_draining: bool,
-    /// Whether it was told that its process cannot be ended, or that nobody knows of one.
+    /// Whether it was told that its process cannot be ended, or that no process is known.
     is_excused: bool,
 }
 
@@ -301,7 +301,7 @@ impl DriverLaws {
             && report.reason.is_empty()
             && !matches!(heard, Heard::Fingerprint(_))
         {
-            self.violation(Law::I5, || "it is unhealthy and nobody is told why".to_owned());
+            self.violation(Law::I5, || "it is unhealthy without a reason".to_owned());
         }
         self.is_gone |= report.health == DriverHealth::Gone;
         self.told = Some(report.clone());

@@ -16,7 +16,7 @@ pub enum Order {
     Remove,
     /// It is to be brought anew.
     Restart,
-    /// Somebody wants to use it.
+    /// A client wants to use it.
     Dispense,
     /// The task is known, and its handler comes later.
     Announce,

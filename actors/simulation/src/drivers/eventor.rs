@@ -154,7 +154,7 @@ impl Witness<Eventor> for EventorLaws {
                 Effect::StartTimer(timer, at) => self.sets(moment, timer, *at),
                 Effect::CancelTimer(EventorTimer::Reopen) => self.is_to_reopen = false,
                 Effect::Publish(EventorNews::Interrupted { error, .. }) if error.is_empty() => {
-                    self.violation(Law::I5, || "its stream ended, and nobody is told why".to_owned());
+                    self.violation(Law::I5, || "its stream ended without a reason".to_owned());
                 }
                 Effect::Publish(_) | Effect::CancelTimer(_) | Effect::Reply(..) | Effect::Stop(_) => {}
                 Effect::Persist(_, never) => match *never {},

@@ -75,7 +75,7 @@ impl Ground {
         self.process.is_some_and(|process| tag_of(process.launch) == tag)
     }
 
-    /// Somebody orders a launch. False if there is a process already, or a launch under way.
+    /// A launch is ordered. False if there is a process already, or a launch under way.
     pub(super) const fn launch_begins(&mut self) -> bool {
         let is_first = self.process.is_none() && !self.is_launching;
         self.is_launching = true;
@@ -122,7 +122,7 @@ impl Ground {
         self.process = None;
     }
 
-    /// Somebody ends this launch, or whichever there is. Gives whether there was one.
+    /// This launch is ended, or whichever there is. Gives whether there was one.
     pub(super) fn stopped(&mut self, tag: Option<ProcessTag>) -> bool {
         let is_meant =
             self.process.is_some_and(|process| tag.is_none_or(|tag| tag == tag_of(process.launch)));
@@ -147,7 +147,7 @@ impl Ground {
 
     // === The plugin's events ===
 
-    /// Something happens to a task, and the plugin tells. Without a process nobody does.
+    /// Something happens to a task, and the plugin reports it. Without a process it is not reported.
     pub(super) fn happens(&mut self, task: u8) {
         if self.process.is_none() {
             return;

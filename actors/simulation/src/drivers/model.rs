@@ -35,7 +35,7 @@ use super::ground::Ground;
 use super::owner::DriversLaws;
 use super::subscribers::Subscribers;
 
-/// The asker whose answers nobody needs.
+/// The asker whose answers are not needed.
 const NOBODY: u64 = 0;
 
 /// The owner, the children, their plugins and handlers, and what is between them.
@@ -55,7 +55,7 @@ pub struct DriversModel {
     endings: VecDeque<ChildEnded>,
     /// How the host was told to stop.
     stopped: Option<StopMode>,
-    /// Whether somebody could not end a process, so that one may be left.
+    /// Whether a process could not be ended, so that one may be left.
     is_excused: bool,
     pub(in super::super) set_off: Vec<SetOff>,
     /// Who was answered by the owner, and how.
@@ -145,7 +145,7 @@ impl DriversModel {
         self.grounds.get(driver).is_some_and(Ground::is_running)
     }
 
-    /// Whether somebody could not end a process, so that one may be left.
+    /// Whether a process could not be ended, so that one may be left.
     pub(super) const fn is_excused(&self) -> bool {
         self.is_excused
     }
@@ -163,7 +163,7 @@ impl DriversModel {
         self.carry(moment);
     }
 
-    /// Somebody asks the owner.
+    /// A message reaches the owner.
     pub(in super::super) fn ask<Q: Message<Drivers>>(&mut self, moment: Moment, asker: u64, message: Q) {
         self.owner.ask(moment, asker, message.into_ask());
         self.carry(moment);
@@ -280,7 +280,7 @@ impl DriversModel {
         living.chain(self.late.keys().copied()).collect()
     }
 
-    /// The next thing that somebody said reaches the owner. False if there is none.
+    /// The next message in the mailbox reaches the owner. False if there is none.
     pub(in super::super) fn deliver_mail(&mut self, moment: Moment, life: Attempt) -> bool {
         let living = self.children.get_mut(&life).and_then(|child| child.mail.pop_front());
         let said = living.or_else(|| self.late.get_mut(&life)?.mail.pop_front());

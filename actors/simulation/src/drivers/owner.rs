@@ -47,7 +47,7 @@ impl DriversLaws {
 
     // === What comes in ===
 
-    /// Whether it comes of an earlier life of somebody.
+    /// Whether it comes of an earlier life of an actor.
     fn hear(&mut self, input: &Input<Drivers>) -> bool {
         match input {
             Input::StopRequested(_) => self.is_stopped = true,
@@ -213,7 +213,7 @@ impl DriversLaws {
         let late =
             self.waiting.values().find(|(driver, _)| is_ready(driver)).map(|(driver, _)| driver.clone());
         if let Some(driver) = late {
-            self.violation(Law::Hlt4, || format!("{driver} is ready, and somebody goes on waiting for it"));
+            self.violation(Law::Hlt4, || format!("{driver} is ready, and a caller goes on waiting for it"));
         }
     }
 

@@ -48,7 +48,7 @@ pub struct Subscribers {
 }
 
 impl Subscribers {
-    /// Nobody handles anything yet. Journals of sinks that nobody reads hold so many items.
+    /// No task has a handler yet. Journals of sinks that are not read hold so many items.
     #[must_use]
     pub fn new(journal_items: usize) -> Self {
         Self { journal_items, ..Self::default() }
@@ -201,7 +201,7 @@ impl Subscribers {
         }
     }
 
-    /// All is calm: whoever handles a task has had its latest event, or knows that something is missing.
+    /// All is calm: the handler of each task has had its latest event, or knows that something is missing.
     pub(super) fn check_calm(&mut self, ground: &Ground) {
         let latest = |seat: &Subscriber| seat.task.and_then(|task| ground.latest_of(task));
         let late: Vec<_> = self

@@ -257,7 +257,7 @@ impl InstanceLaws {
         match &report.health {
             Health::Healthy => self.is_called_healthy(report),
             Health::Unhealthy { reason } if reason.is_empty() => {
-                self.violation(Law::I5, || "it is unhealthy and nobody is told why".to_owned());
+                self.violation(Law::I5, || "it is unhealthy without a reason".to_owned());
             }
             Health::Gone => self.is_gone = true,
             Health::Starting | Health::Unhealthy { .. } => {}

@@ -20,9 +20,9 @@ pub struct InstancesBounds {
     pub faults: u8,
     /// Which ways there are.
     pub behaviours: &'static [Behaviour],
-    /// How often somebody wants the plugin, or a look at it, or to know when it is let go.
+    /// How often a client wants the plugin, or a look at it, or to know when it has retired.
     pub asks: u8,
-    /// How often somebody waits until an allocation has been healthy for a while.
+    /// How often a client waits until an allocation has been healthy for a while.
     pub gates: u8,
     /// How often time passes until something is due.
     pub pauses: u8,
@@ -63,13 +63,13 @@ pub enum InstancesEvent {
     Deliver(InFlight),
     /// The plugin meets a call.
     Answer(Attempt, u64, Behaviour),
-    /// Somebody wants the plugin.
+    /// A client wants the plugin.
     Dispense,
-    /// Somebody wants a look at it.
+    /// A client wants a look at it.
     Check,
-    /// Somebody wants to know when it is let go.
+    /// A client wants to know when it has retired.
     AwaitRetired,
-    /// Somebody waits until the latest allocation has been healthy for a while.
+    /// A client waits until the latest allocation has been healthy for a while.
     AwaitHealthy,
     /// Time passes until something is due.
     Pass,
@@ -88,7 +88,7 @@ impl fmt::Display for InstancesEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Route(true) => f.write_str("route next"),
-            Self::Route(false) => f.write_str("route nobody"),
+            Self::Route(false) => f.write_str("route none"),
             Self::Join => f.write_str("join"),
             Self::TakeOver => f.write_str("take-over"),
             Self::HangUp(life) => write!(f, "hang-up life={life}"),

@@ -80,7 +80,7 @@ pub(super) struct Tampers {
     pub(super) child: Option<Rc<dyn Tamper<Instance>>>,
 }
 
-/// The asker whose answers nobody needs.
+/// The asker whose answers are not needed.
 const NOBODY: u64 = 0;
 /// A look of the parent asks a child under the number of its call from here on.
 const LOOKS: u64 = 1 << 32;
@@ -107,7 +107,7 @@ pub struct InstancesModel {
     pub(in super::super) stirred: Vec<Attempt>,
     /// What has set out since the world looked.
     pub(in super::super) set_out: Vec<SetOut>,
-    /// What the parent has told, for whoever follows it.
+    /// What the parent has told, for its subscribers.
     pub(in super::super) told: Vec<InstancesItem>,
     /// Who was answered by the parent, and how.
     pub(in super::super) answered: Vec<(u64, Option<Rc<callboard_actors::instances::InstancesAnswer>>)>,
@@ -169,7 +169,7 @@ impl InstancesModel {
         self.children.len()
     }
 
-    /// Somebody follows the parent afresh.
+    /// A subscriber follows the parent afresh.
     pub fn subscribe(&mut self, moment: Moment) {
         self.parent.subscribe();
         self.carry_parent(moment);
@@ -201,7 +201,7 @@ impl InstancesModel {
         self.inbox.clear();
     }
 
-    /// Somebody asks the parent.
+    /// A message reaches the parent.
     pub fn ask(&mut self, moment: Moment, asker: u64, ask: InstancesAsk) {
         self.parent.ask(moment, asker, ask);
         self.carry_parent(moment);
@@ -249,7 +249,7 @@ impl InstancesModel {
         in_flight
     }
 
-    /// Something arrives. False if it was not on its way, or nobody waits for it yet.
+    /// Something arrives. False if it was not on its way, or it is not awaited yet.
     pub fn deliver(&mut self, moment: Moment, in_flight: InFlight) -> bool {
         let has_arrived = match in_flight {
             InFlight::Feed => self.deliver_feed(moment),

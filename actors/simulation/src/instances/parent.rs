@@ -226,7 +226,7 @@ impl InstancesLaws {
                 });
             }
             Health::Unhealthy { reason } if reason.is_empty() => {
-                self.verdict.violation(Law::I5, || format!("{plugin} is unhealthy and nobody is told why"));
+                self.verdict.violation(Law::I5, || format!("{plugin} is unhealthy without a reason"));
             }
             Health::Healthy | Health::Unhealthy { .. } | Health::Starting | Health::Gone => {}
         }

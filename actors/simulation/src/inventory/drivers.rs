@@ -112,7 +112,7 @@ impl DriversModel {
         Some((call, InventoryOutcome::DriversHeard(heard)))
     }
 
-    /// Nobody waits for it any more.
+    /// It is not awaited any more.
     pub(super) fn forget(&mut self) {
         (self.asked, self.follow) = (None, None);
     }

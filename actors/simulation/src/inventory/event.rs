@@ -14,7 +14,7 @@ pub struct InventoryBounds {
     pub words: u8,
     /// How often the news of the instances are cut off, or leave a gap.
     pub losses: u8,
-    /// How often somebody asks for the inventory, or for the first one.
+    /// How often a client asks for the inventory, or for the first one.
     pub asks: u8,
     /// How often time passes until something is due.
     pub pauses: u8,
@@ -148,9 +148,9 @@ pub enum InventoryEvent {
     SayOfDriver(DriverWord),
     /// What the owner of the drivers said arrives; or it is not there.
     DeliverDrivers(bool),
-    /// Somebody asks for the inventory.
+    /// A client asks for the inventory.
     Take,
-    /// Somebody waits for the first one.
+    /// A client waits for the first one.
     AwaitFirst,
 }
 

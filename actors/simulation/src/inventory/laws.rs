@@ -286,7 +286,7 @@ impl Witness<Inventory> for InventoryLaws {
                 self.verdict.violation(Law::Hlt8, || format!("{plugin} is withdrawn, and still offered"));
             }
         }
-        // Whoever has come meanwhile holds from here on, whatever it says of itself.
+        // A plugin that has come meanwhile counts from here on, whatever it reports.
         if let Input::Elapsed(InventoryTimer::Grace(plugin)) = input {
             self.away.remove(plugin);
         }

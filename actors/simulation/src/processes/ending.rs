@@ -69,7 +69,7 @@ impl ProcessesModel {
         let owns =
             |tag| reports.iter().any(|report| report.tag == tag && report.phase == ProcessPhase::Ready);
         if !self.ground.running().all(owns) {
-            return Err((Law::Prc9, format!("a process runs that nobody owns; known are {reports:?}")));
+            return Err((Law::Prc9, format!("a process runs that has no owner; known are {reports:?}")));
         }
         if let Some(report) = reports.iter().find(|report| !self.ground.runs(report.tag)) {
             let what = format!("nothing of {} runs, and it is kept: {report:?}", report.name);

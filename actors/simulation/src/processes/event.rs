@@ -14,9 +14,9 @@ pub struct ProcessesBounds {
     pub found: u8,
     /// How many names processes are launched under.
     pub names: u8,
-    /// How often somebody wants a process launched.
+    /// How often a launch is requested.
     pub launches: u8,
-    /// How often somebody wants one ended, or wants to know what became of it.
+    /// How often an end is requested, or a report on what became of one.
     pub orders: u8,
     /// How often a launch or a sweep fails.
     pub faults: u8,
@@ -63,11 +63,11 @@ impl ProcessesBounds {
 /// What can happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessesEvent {
-    /// Somebody wants the process of this number launched.
+    /// The launch of the process of this number is requested.
     Launch(u8),
-    /// Somebody wants it ended.
+    /// Its end is requested.
     End(u8),
-    /// Somebody wants to know what became of it.
+    /// A client asks what became of it.
     Recall(u8),
     /// The actor of a process goes one step on, or what it is at fails.
     Act(Attempt, bool),

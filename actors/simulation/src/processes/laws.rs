@@ -48,7 +48,7 @@ impl ProcessesLaws {
         self.check(report.tag, stage, disk);
     }
 
-    /// Somebody is answered.
+    /// A caller is answered.
     pub(super) fn answered(&mut self, answer: &ProcessesAnswer, disk: &ProcessesDisk) {
         match answer {
             ProcessesAnswer::LaunchProcess(Ok(launched))

@@ -26,7 +26,7 @@ use super::laws::ProcessesLaws;
 
 type Owner = StandIn<Processes, ProcessesDisk, ProcessesLaws>;
 
-/// Whose answers nobody waits for: actors that tell how their processes do.
+/// Whose answers are not awaited: actors that tell how their processes do.
 const NOBODY: u64 = 0;
 
 /// The owner, what it stands on, and what is between them.
@@ -186,7 +186,7 @@ impl ProcessesModel {
 
     // === What comes in ===
 
-    /// Somebody says something.
+    /// A message comes.
     pub(in super::super) fn ask<Q: Message<Processes>>(&mut self, now: Timestamp, message: Q) {
         self.ask_until(now, None, message);
     }
@@ -202,7 +202,7 @@ impl ProcessesModel {
         self.carry(now);
     }
 
-    /// Somebody waits for the end of the process that runs under a name.
+    /// A client waits for the end of the process that runs under a name.
     pub(in super::super) fn await_end(&mut self, now: Timestamp, name: &ProcessName) {
         let tag = self.ground.tag_of(name).unwrap_or(ProcessTag::new([u8::MAX; 16]));
         self.ask_until(now, Some(tag), AwaitEnd { name: name.clone(), tag });

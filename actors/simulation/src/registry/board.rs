@@ -11,7 +11,7 @@ use callboard_actors::vocabulary::{
 
 use super::model::Tale;
 
-/// Somebody who is registered.
+/// One that is registered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Held {
     pub(super) number: RegistrationNumber,
@@ -55,7 +55,7 @@ pub(super) struct Board {
     pub(super) losses: BTreeMap<AllocationId, (u32, Timestamp)>,
 }
 
-/// The number of whoever came in the present message, until the machine tells it.
+/// The number of a registration of the present message, until the machine tells it.
 pub(super) const UNTOLD: RegistrationNumber = RegistrationNumber::new(u64::MAX);
 
 /// What an election depends on beside the list.

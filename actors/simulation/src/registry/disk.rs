@@ -22,11 +22,11 @@ pub struct RegistryDisk {
     run: RunNumber,
     begun: Timestamp,
     writes: Writes<StoredChange>,
-    /// Whether it may hold what nobody was told: a commit failed and took effect.
+    /// Whether it may hold what was not told: a commit failed and took effect.
     is_ahead: bool,
-    /// What was handed over since somebody took it, if there is a database that takes it.
+    /// What was handed over since it was last taken, if there is a database that takes it.
     handed: Option<Vec<(Ticket, StoredChange)>>,
-    /// The commits of that database of which nobody knows whether they took effect.
+    /// The commits of that database of which it is unknown whether they took effect.
     in_doubt: VecDeque<Vec<StoredChange>>,
 }
 
@@ -90,7 +90,7 @@ impl RegistryDisk {
         self.handed.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// So many of the waiting writes fail as one commit, and nobody knows whether they are on disk.
+    /// So many of the waiting writes fail as one commit, and it is unknown whether they are on disk.
     pub(crate) fn doubt(&mut self, count: usize) -> Option<Settlement> {
         let mut doubtful = Vec::new();
         let failed = self.writes.settle(count, Outcome::FailedButWritten, |change| doubtful.push(change))?;
@@ -120,7 +120,7 @@ impl RegistryDisk {
         Image::of(stored, self.ceiling, self.run, now.since(self.begun))
     }
 
-    /// A snapshot was told: whoever heard it knows everything that is on the disk.
+    /// A snapshot was sent: its subscribers know everything that is on the disk.
     pub const fn was_told(&mut self) {
         self.is_ahead = false;
     }

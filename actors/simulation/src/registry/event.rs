@@ -21,11 +21,11 @@ pub struct RegistryBounds {
     pub are_provable: bool,
     /// Whether a registration may change its policy, alone and with its contents: that of the first allocation `newest`, that of the others to pin the first one.
     pub has_policies: bool,
-    /// How often somebody reports how fit one is. Then allocations leave by failing, too.
+    /// How often the fitness of one is reported. Then allocations leave by failing, too.
     pub reports: u8,
     /// How often one gets a new generation.
     pub renewals: u8,
-    /// How often somebody waits for the plugin.
+    /// How often a client waits for the plugin.
     pub waits: u8,
     /// How many writes fail, in any of three ways.
     pub failures: u8,
@@ -74,7 +74,7 @@ pub enum RegistryEvent {
     Report(u8, bool),
     /// An allocation gets a new generation.
     Renew(u8),
-    /// Somebody waits for the plugin.
+    /// A client waits for the plugin.
     Wait,
     /// So many of the waiting writes settle in this way.
     Settle(u8, Outcome),

@@ -31,7 +31,7 @@ pub struct RegistryLaws {
     waiting: BTreeMap<AskId, (PluginKey, Timestamp)>,
     pub(super) newest_number: RegistrationNumber,
     pub(super) newest_generation: Generation,
-    /// The newest of them that anybody was told: what nobody was told may be given again.
+    /// The newest of them that was published: what was not published may be given again.
     told_number: RegistrationNumber,
     told_generation: Generation,
     told: u64,
@@ -81,7 +81,7 @@ impl RegistryLaws {
         }
     }
 
-    /// The actor was killed: whoever listened is gone, and the next one starts from a snapshot.
+    /// The actor was killed: its subscribers are gone, and the next one starts from a snapshot.
     pub fn forget_listeners(&mut self) {
         self.told = 0;
         self.picture = Picture::default();
@@ -218,7 +218,7 @@ impl RegistryLaws {
         }
     }
 
-    /// Everyone who waited for one of these and nobody else is answered in this step.
+    /// The callers that waited for one of these, and no others, are answered in this step.
     pub(super) fn check_awakened(&mut self, came: &[(PluginKey, Generation)], reading: &Reading<'_>) {
         for (id, answer) in reading.others() {
             let waited = self.waiting.remove(&id).map(|(plugin, _)| plugin);
@@ -242,7 +242,7 @@ impl RegistryLaws {
             && let Some((plugin, _)) = self.waiting.values().find(is_forgotten)
         {
             let plugin = plugin.clone();
-            self.verdict.violation(Law::R7, || format!("{plugin} has come, and somebody still waits for it"));
+            self.verdict.violation(Law::R7, || format!("{plugin} has come, and a caller still waits for it"));
         }
     }
 

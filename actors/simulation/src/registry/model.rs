@@ -226,7 +226,7 @@ impl Model {
         of.next().filter(|held| held.generation == generation)
     }
 
-    /// Whoever is not confirmed leaves.
+    /// Registrations that are not confirmed leave.
     pub(super) fn end_grace(&mut self, tales: &mut Vec<Tale>) {
         let mut left = Vec::new();
         for board in self.boards.values_mut() {
@@ -271,7 +271,7 @@ impl Model {
             }
             Some(Arc::clone(&held.registration))
         });
-        // Nobody is remembered of whom nobody is left.
+        // A plugin without registrations is not remembered.
         if is_left {
             board.losses.clear();
         }

@@ -1,4 +1,4 @@
-//! What the plain list says to whoever asks.
+//! What the plain list answers.
 
 use callboard_actors::registry::{Description, Entry, RegistryAnswer, RegistryAsk, Standing};
 

@@ -55,7 +55,7 @@ impl<'a> Reading<'a> {
         self.answers.iter().find(|(_, other, _)| *other == id).map(|(_, _, answer)| *answer)
     }
 
-    /// Answers to whoever asked earlier.
+    /// Answers to earlier callers.
     pub(super) fn others(&self) -> impl Iterator<Item = (AskId, &'a RegistryAnswer)> + '_ {
         let others = self.answers.iter().filter(|(_, id, _)| Some(*id) != self.current);
         others.map(|(_, id, answer)| (*id, *answer))
@@ -353,7 +353,7 @@ impl Picture {
         }
     }
 
-    /// Whether these rows say the same; whoever has heard nothing yet says nothing.
+    /// Whether these rows are the same; a subscriber without a snapshot has nothing to compare.
     pub(super) fn is_of(&self, rows: &Rows, run: RunNumber) -> bool {
         let is_same = |(entry, row): (&Entry, &callboard_actors::registry::Stored)| {
             entry.number == row.number

@@ -161,7 +161,7 @@ impl RegistryWorld {
         let has_ended = self.registry.has_ended();
         let is_rebuilt = self.registry.is_loading() || self.registry.pauses_until().is_some();
         let StandIn { books, witness, .. } = &mut self.registry;
-        // What was handed over before the end is on disk afterwards, and nobody is there to tell of it.
+        // What was handed over before the end is on disk afterwards, and no actor is there to report it.
         if !books.is_ahead() && !has_ended {
             let rows = books.rows();
             witness.compare_told(rows, books.waiting() > 0 || is_rebuilt);
@@ -169,7 +169,7 @@ impl RegistryWorld {
         self.verdict.heard_of(self.registry.witness.verdict.broken());
     }
 
-    /// While its disk is sick nobody waits for a promise, and the registry ends when it is told to.
+    /// While its disk is sick no caller waits for a promise, and the registry ends when it is told to.
     fn look_at_the_sick_disk(&mut self) {
         self.promises.retain(|asker| self.unanswered.contains(asker));
         if !self.registry.is_sick() {
@@ -345,7 +345,7 @@ impl Play for RegistryWorld {
                 let outcome = if is_proven {
                     CheckOutcome::Proven
                 } else {
-                    CheckOutcome::NotProven("nobody listens".into())
+                    CheckOutcome::NotProven("no listener".into())
                 };
                 self.registry.returned(self.moment(), number, Ok(outcome));
             }

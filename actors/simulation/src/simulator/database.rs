@@ -165,7 +165,7 @@ impl HostModel {
         self.resolve();
     }
 
-    /// What was found out about commits of which nobody knew whether they took effect.
+    /// What was found out about commits of which it was unknown whether they took effect.
     fn resolve(&mut self) {
         let Some(database_model) = self.database.as_mut().map(Database::database_model) else { return };
         for took_effect in std::mem::take(&mut database_model.took_effect) {
@@ -292,7 +292,7 @@ impl HostModel {
         }
     }
 
-    /// What is wrong with the database, and whether somebody is to be told of it.
+    /// What is wrong with the database, and whether it is to be reported.
     pub(super) fn hear_database(&mut self) {
         let Some(database_model) =
             self.database.as_ref().and_then(|database| database.database_model.as_ref())

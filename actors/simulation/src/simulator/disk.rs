@@ -78,7 +78,7 @@ impl HostModel {
         matches!(ask, RegistryAsk::WaitForPlugin(_))
     }
 
-    /// While its disk is sick the registry lives, answers whoever asks, and ends when it is told to. With a database in the place of
+    /// While its disk is sick the registry lives, answers its callers, and ends on request. With a database in the place of
     /// rows it is read when the disk is sound.
     pub(super) fn look_at_the_sick_disk(&mut self) {
         if !self.registry.is_sick() || self.registry.has_ended() || self.database.is_some() {

@@ -30,21 +30,21 @@ pub enum Happening {
     Register(u32, u8),
     /// An allocation says goodbye.
     Deregister(u32),
-    /// Somebody asks about a plugin.
+    /// A client asks about a plugin.
     Describe(u32),
-    /// Somebody asks whether, and how, a plugin's allocation is registered.
+    /// A client asks whether, and how, a plugin's allocation is registered.
     RegistrationOf(u32, u32),
-    /// Somebody asks for all registrations.
+    /// A client asks for all registrations.
     List,
-    /// Somebody waits for a plugin, for so many milliseconds.
+    /// A client waits for a plugin, for so many milliseconds.
     Wait(u32, u32),
-    /// Somebody wants to use a plugin.
+    /// A client wants to use a plugin.
     Dispense(u32),
-    /// Somebody wants a look at a plugin.
+    /// A client wants a look at a plugin.
     Check(u32),
-    /// Somebody waits until an allocation is let go.
+    /// A client waits until an allocation has retired.
     AwaitRetired(u32),
-    /// Somebody asks what the node offers.
+    /// A client asks what the node offers.
     TakeInventory,
     /// So many writes settle in this way.
     Settle(u32, Outcome),

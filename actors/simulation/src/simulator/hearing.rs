@@ -55,7 +55,7 @@ impl HostModel {
         self.look_at_the_sick_disk();
     }
 
-    /// The supervisor of the instances hears whether the registry took what it was told. False if somebody else asked.
+    /// The supervisor of the instances gets the registry's answer to its report. False if another actor asked.
     fn instances_heard(&mut self, asker: u64, refusal: Option<Refusal>) -> bool {
         let Some(call) = self.registry_calls.remove(&asker) else { return false };
         let answer = refusal.map_or(Ok(()), |refusal| Err(refusal.into_error(Registry::KIND)));

@@ -43,7 +43,7 @@ pub(super) type InventoryActor = StandIn<Inventory, NoDisk, InventoryLaws>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Curtain {
     Up,
-    /// The owner of the supervisors of allocations was told to stop in this way, and nobody else yet.
+    /// The owner of the supervisors of allocations was told to stop in this way, and no other actor yet.
     Leaving(StopMode),
     /// Who else consumes was told to stop, and the registry not yet.
     Falling,
@@ -306,7 +306,7 @@ impl HostModel {
         }
     }
 
-    /// A number for whoever asks next: odd ones are not of the registry.
+    /// A number for the next caller: odd ones are not of the registry.
     pub(super) fn next_asker(&mut self) -> u64 {
         self.askers += 2;
         self.unanswered.insert(self.askers + 1);
@@ -323,9 +323,9 @@ impl HostModel {
         self.verdict.violation(law, || what);
     }
 
-    /// Nobody has taken a step for as long as nobody may.
+    /// No actor has taken a step for as long as that is permitted.
     pub(super) fn stands_still(&mut self) {
-        let what = format!("nobody takes a step any more, and the host is {:?}", self.curtain);
+        let what = format!("no actor takes a step any more, and the host is {:?}", self.curtain);
         self.violation(Law::Shell7, what);
     }
 

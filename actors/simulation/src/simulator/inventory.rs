@@ -49,7 +49,7 @@ impl HostModel {
 
     fn inventory_calls(&mut self, number: u64, call: &InventoryCall) {
         let InventoryCall::Follow { afresh } = *call else {
-            unreachable!("without drivers nobody is asked for them")
+            unreachable!("without drivers no actor is asked for them")
         };
         self.inventory_follow = Some(number);
         if afresh {

@@ -98,7 +98,7 @@ pub struct Summary {
 
 /// How often the registry as a whole is compared with the plain list, in events.
 const COMPARED_EVERY: u64 = 16_384;
-/// How long nobody takes a step at most, in a host to which somebody says something every few seconds.
+/// The longest time without a step of any actor, in a host that gets a message every few seconds.
 const STANDSTILL_MAX: Duration = Duration::from_secs(3_600);
 
 /// Who watches a simulation.
@@ -124,7 +124,7 @@ pub trait Watch {
     }
 }
 
-/// For whoever does not watch.
+/// For a simulation without a watcher.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unwatched;
 

@@ -256,7 +256,7 @@ impl Plan {
         Some((count, outcome))
     }
 
-    /// The host is gone: what was planned of its actors will find nobody.
+    /// The host is gone: what was planned of its actors will find no actor.
     pub(super) fn forget_the_host(&mut self) {
         self.once.clear();
         self.disk = None;

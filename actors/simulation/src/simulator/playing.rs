@@ -207,7 +207,7 @@ impl HostModel {
         let outcome = if is_proven && self.workloads.is_there(allocation, version.as_deref()) {
             CheckOutcome::Proven
         } else {
-            CheckOutcome::NotProven("nobody listens".to_owned())
+            CheckOutcome::NotProven("no listener".to_owned())
         };
         self.registry.returned(self.moment(), number, Ok(outcome));
     }

@@ -113,7 +113,7 @@ impl HostModel {
             }
             ProcessDoing::Recall if is_up => model.ask(now, RecallProcess { name: name.clone() }),
             ProcessDoing::AwaitEnd if is_up => model.await_end(now, name),
-            // Nobody asks a host that ends.
+            // A host that ends gets no requests.
             ProcessDoing::Launch(_) | ProcessDoing::End | ProcessDoing::Recall | ProcessDoing::AwaitEnd => {}
             ProcessDoing::Act => model.act_of(name, false),
             ProcessDoing::Fail => model.act_of(name, true),

@@ -27,11 +27,11 @@ pub enum FamilyDoing {
     Return(Task, Reply),
     /// A child ends of itself.
     End(u8, TaskEnd),
-    /// Somebody wants a child started again.
+    /// The restart of a child is requested.
     Restart(u8),
-    /// Somebody waits until all children are up.
+    /// A client waits until all children are up.
     Await,
-    /// Somebody asks for the tree.
+    /// A client asks for the tree.
     Describe,
     /// What is due in it.
     Timers,

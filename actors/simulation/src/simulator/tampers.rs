@@ -37,7 +37,7 @@ pub struct Tampers {
 }
 
 impl Tampers {
-    /// A registry that tells nobody of updates, for a simulation that must fail.
+    /// A registry that does not publish updates, for a simulation that must fail.
     #[must_use]
     pub fn drop_updates() -> Self {
         let told = Spoils(|input, mut effects: Vec<Effect<Registry>>| {
@@ -59,7 +59,7 @@ impl Tampers {
         Self { registry: Some(Rc::new(ended)), ..Self::default() }
     }
 
-    /// A registry that knows nobody whom it is asked for, for a simulation that must fail.
+    /// A registry that denies every registration it is asked for, for a simulation that must fail.
     #[must_use]
     pub fn deny_registrations() -> Self {
         let told = Spoils(|_, mut effects| {
@@ -87,7 +87,7 @@ impl Tampers {
         Self { allocation: Some(Rc::new(said)), ..Self::default() }
     }
 
-    /// Supervisors of allocations that say goodbye for nobody, for a simulation that must fail.
+    /// Supervisors that deregister no allocation, for a simulation that must fail.
     #[must_use]
     pub fn forget_goodbyes() -> Self {
         let said = Spoils(|_, mut effects| {

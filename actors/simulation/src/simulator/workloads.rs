@@ -91,7 +91,7 @@ struct Workload {
     /// Whether its supervisor has put everything away, and whether the files could not be removed then.
     has_left: bool,
     is_untidy: bool,
-    /// Whether it is gone since its supervisors crashed too often, and nobody has spoken to the registry of it since.
+    /// Whether it is gone since its supervisors crashed too often, and the registry has got no message about it since.
     is_abandoned: bool,
     calls: Vec<Pending>,
     /// Until when each call has time.
@@ -245,7 +245,7 @@ impl Workload {
         self.has_left = false;
     }
 
-    /// Nobody waits for answers any more. What was asked of the registry and the instances arrives there all the same.
+    /// No caller waits for answers any more. What was asked of the registry and the instances arrives there all the same.
     fn forget_caller(&mut self) {
         self.life += 1;
         self.calls.clear();
@@ -337,7 +337,7 @@ impl HostModel {
                 }
             }
             WorkloadDoing::Fall if is_up => self.supervisor_is_killed(place),
-            // Nobody falls at the end of a host but by its own hand.
+            // At the end of a host no supervisor is killed.
             WorkloadDoing::Die | WorkloadDoing::Crash | WorkloadDoing::Fall => {}
         }
         self.carry_workload(place);

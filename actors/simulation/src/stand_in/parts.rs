@@ -47,7 +47,7 @@ impl Refusal {
 /// Something that left, for the world to hear.
 #[derive(Debug)]
 pub enum Left<M: Machine> {
-    /// The answer to what this asker said. `None` means that nobody waited for it, or not any more.
+    /// The answer to what this asker said. `None` means that no caller waited for it, or not any more.
     Answer(Option<u64>, Rc<M::Answer>),
     /// This asker is refused.
     Refused(u64, Refusal),

@@ -174,7 +174,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
                 Left::Snapshot(number, view)
             }
             Outgoing::Snapshot { number, view, .. } => Left::Snapshot(number, view),
-            // Nobody follows a journal here.
+            // There is no reader of a journal here.
             Outgoing::Described { .. } => return,
             Outgoing::Call { number, deadline, call } => Left::Call { number, deadline, call },
             Outgoing::Lost { number, lost } => {

@@ -22,7 +22,7 @@ pub struct SupervisionBounds {
     pub ends: u8,
     /// How often a start fails or hangs, a stop has to be forced or is not to be had, a watch is lost.
     pub faults: u8,
-    /// How often somebody wants a child started again, waits for the start, or asks for the tree.
+    /// How often a client wants a child started again, waits for the start, or asks for the tree.
     pub asks: u8,
     /// How often so much time passes that the falls before it are forgotten.
     pub waits: u8,
@@ -86,11 +86,11 @@ pub enum SupervisionEvent {
     Return(usize, Reply),
     /// A child ends of itself.
     End(usize, TaskEnd),
-    /// Somebody wants a child started again.
+    /// The restart of a child is requested.
     Restart(usize),
-    /// Somebody waits for the start.
+    /// A client waits for the start.
     Await,
-    /// Somebody asks for the tree.
+    /// A client asks for the tree.
     Describe,
     /// Time passes until something is due.
     Pass,
@@ -98,7 +98,7 @@ pub enum SupervisionEvent {
     Wait,
     /// The next step of the supervisor crashes.
     Crash,
-    /// Somebody tells it to shut down, and waits for the report.
+    /// A client tells it to shut down, and waits for the report.
     Shutdown(StopMode),
     /// Its own supervisor tells it to stop.
     Stop(StopMode),

@@ -38,7 +38,7 @@ pub(in super::super) enum Stir {
     Make(usize, usize),
     /// Something is due in a supervisor.
     Due(usize),
-    /// Nobody keeps the root any more.
+    /// The root is not held back any more.
     Begin,
 }
 
@@ -228,7 +228,7 @@ impl Family {
         self.has_ended(number, child);
     }
 
-    /// Whoever waits for the end of a child can hear of it.
+    /// A caller that waits for the end of a child can be answered.
     fn has_ended(&mut self, number: usize, child: usize) {
         self.is_touched = true;
         let waiting = [Task::Start(child), Task::Watch(child), Task::Stop(child)];

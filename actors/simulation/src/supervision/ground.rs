@@ -100,7 +100,7 @@ impl Ground {
         self.life_of(child).is_some_and(|life| life.ending.is_none())
     }
 
-    /// Whether a child lives that nobody could end.
+    /// Whether a child lives that could not be ended.
     pub(super) fn is_stuck(&self, child: usize) -> bool {
         self.life_of(child).is_some_and(|life| life.is_stuck)
     }
@@ -110,7 +110,7 @@ impl Ground {
         self.life_of(child).filter(|life| life.ending.is_none())?.told
     }
 
-    /// Whether somebody waits for the end of a child that was told to stop.
+    /// Whether a caller waits for the end of a child that was told to stop.
     pub(in super::super) fn is_being_stopped(&self, child: usize) -> bool {
         let stops = |work: &Work| matches!(work, Work::Stop { child: stopped, .. } if *stopped == child);
         self.work.values().any(stops)
@@ -177,7 +177,7 @@ impl Ground {
         Work::Stop { child, life, had_ended, deadline, kill_at: now + deadline }
     }
 
-    /// The supervisor's step crashed: nobody waits for anything any more, and the children live on.
+    /// The supervisor's step crashed: nothing is awaited any more, and the children live on.
     pub(super) fn cut_off(&mut self) {
         self.work.clear();
         self.slots.iter_mut().for_each(|slot| slot.starting = None);
@@ -371,7 +371,7 @@ impl Ground {
         }
     }
 
-    /// Forgets lives that are over and that nobody asks about any more.
+    /// Forgets lives that are over and that are not asked about any more.
     fn tidy(&mut self) {
         let (slots, work) = (&self.slots, &self.work);
         self.lives.retain(|number, _| {

@@ -27,7 +27,7 @@ pub(super) enum Reason {
     Opening,
     /// One of them fell.
     Fallen,
-    /// Somebody wants one started again.
+    /// The restart of one was requested.
     Asked,
 }
 
@@ -60,7 +60,7 @@ impl SupervisionLaws {
         }
     }
 
-    /// Somebody wants a child started again: alone, or at once where it is to be started anyway.
+    /// The restart of a child is requested: alone, or at once where it is to be started anyway.
     pub(super) fn hasten(&mut self, child: usize) {
         match self.groups.iter_mut().find(|group| group.members.contains(&child)) {
             Some(group) => group.pause = Duration::ZERO,
@@ -114,12 +114,12 @@ impl SupervisionLaws {
             let Some(ready_at) = group.ready_at() else {
                 let last = group.members.iter().rev().find(|member| !state(member).is_at_rest())?;
                 let is_stopping = matches!(state(last), State::Stopping { .. });
-                return (!is_stopping).then(|| format!("c{last} is to go down, and nobody stops it"));
+                return (!is_stopping).then(|| format!("c{last} is to go down, and is not stopped"));
             };
             let first = group.members.first()?;
             let is_starting = matches!(state(first), State::Starting(_));
             let is_waiting = !group.pause.is_zero() && self.pauses.values().any(|at| *at == ready_at);
-            (!is_starting && !is_waiting).then(|| format!("c{first} is to be started, and nobody does so"))
+            (!is_starting && !is_waiting).then(|| format!("c{first} is to be started, and is not"))
         })
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Known {
 /// Where a child is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) enum State {
-    /// Nobody has looked yet, or it lives and what was being done with it was cut off.
+    /// It was not looked at yet, or it lives and what was being done with it was cut off.
     #[default]
     Unseen,
     Down,
@@ -85,7 +85,7 @@ pub(super) struct End {
 /// Why everything ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Cause {
-    /// Somebody wants it.
+    /// It was requested.
     Asked,
     /// A child could not be started in the first place.
     Undone,

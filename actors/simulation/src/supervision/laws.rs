@@ -278,7 +278,7 @@ impl SupervisionLaws {
         }
         for (child, known) in self.children.iter().enumerate() {
             if let State::Up { is_watched: false, .. } = known.state {
-                self.verdict.violation(Law::S1, || format!("c{child} is up, and nobody watches it"));
+                self.verdict.violation(Law::S1, || format!("c{child} is up, and is not watched"));
             }
         }
         let Some(end) = &self.end else { return };

@@ -78,7 +78,8 @@ impl SupervisionLaws {
             return;
         };
         if mode != end.mode {
-            self.verdict.violation(Law::S3, || format!("c{child} is told to {mode:?}, which nobody wants"));
+            self.verdict
+                .violation(Law::S3, || format!("c{child} is told to {mode:?}, which was not requested"));
         }
         let is_starting = matches!(state, State::Starting(_));
         if !is_starting && !(child + 1..self.children.len()).all(|other| self.is_done(other)) {
@@ -103,7 +104,8 @@ impl SupervisionLaws {
 
     fn stops_for_a_restart(&mut self, child: usize, mode: StopMode) {
         let Some(group) = self.groups.iter().find(|group| group.members.contains(&child)) else {
-            self.verdict.violation(Law::S1, || format!("c{child} is stopped, and shares nobody's fate"));
+            self.verdict
+                .violation(Law::S1, || format!("c{child} is stopped, and is in no group that restarts"));
             return;
         };
         let is_down = |other: &usize| *other <= child || self.children[*other].state.is_at_rest();

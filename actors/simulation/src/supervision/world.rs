@@ -103,7 +103,7 @@ impl SupervisionWorld {
         self.left.waits > 0 && self.model.next_timer().is_none() && self.model.next_deadline().is_none()
     }
 
-    /// Whether a child may end of itself: whenever it likes, if it was told to and nobody waits for that.
+    /// Whether a child may end of itself: whenever it likes, if it was told to and that is not awaited.
     fn may_end(&self, child: usize) -> bool {
         let ground = &self.model.ground;
         let is_told = ground.told(child).is_some();
@@ -125,7 +125,7 @@ impl SupervisionWorld {
 
     fn check_end(&mut self) -> Result<(), Violation> {
         if self.has_ended() {
-            // Who still waits learns that nobody is there.
+            // Callers that still wait get the answer that the supervisor is gone.
             return Ok(());
         }
         if !self.unanswered.is_empty() {

@@ -42,7 +42,7 @@ impl<D: Medium> DatabaseModel<D> {
     }
 
     /// What waits behind a failure is forgotten with it, in the queue and in the plain list: also what a former life of a ledger
-    /// wrote, of which nobody hears.
+    /// wrote, which is not told.
     fn drop_what_depends(&mut self, progress: &[Progress], failed: &[(Life, u64)]) {
         for ((owner, opening), epoch) in failed {
             let ledger = self.ledgers.entry(*owner).or_default();

@@ -89,7 +89,7 @@ impl DriversModel {
         self.eventor_returns(moment, life, number, EventorOutcome::Done);
     }
 
-    /// Another stream takes the place of the one there is. Whoever reads from that lets it go.
+    /// Another stream takes the place of the one there is. Readers of the former one drop it.
     fn set_stream(&mut self, moment: Moment, life: Attempt, stream: Option<Stream>, opening: u64) {
         let Some(Child { actor: Actor::Eventor(child), .. }) = self.children.get_mut(&life) else { return };
         child.stream = stream;
@@ -356,7 +356,7 @@ fn is_possible(
 fn trouble(conduct: Conduct) -> Outcome {
     let (kind, what) = match conduct {
         Conduct::Hangs => return Err(CallLost::DeadlineExceeded(Duration::from_secs(12))),
-        Conduct::IsSilent => (TroubleKind::Silent, "nobody answered"),
+        Conduct::IsSilent => (TroubleKind::Silent, "no answer"),
         Conduct::Declines => (TroubleKind::Unimplemented, "it does not have this call"),
         Conduct::Refuses | Conduct::Well | Conduct::IsUnwell | Conduct::Lingers => {
             (TroubleKind::Answered, "it said no")

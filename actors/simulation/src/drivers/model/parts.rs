@@ -33,7 +33,7 @@ impl Disk<Drivers> for Memory {
 
 pub(super) type Owner = StandIn<Drivers, Memory, DriversLaws>;
 
-/// How somebody meets a call.
+/// How a callee reacts to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Conduct {
     /// As it should.

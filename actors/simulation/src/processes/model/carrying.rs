@@ -56,7 +56,7 @@ impl ProcessesModel {
             Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
             Left::News(_, news) => witness.told(&news, books),
             Left::Call { number, call, .. } => self.called(now, number, call),
-            // Whoever still waits is told by the shell that it is over.
+            // The shell answers the callers that still wait.
             Left::Ended(_) => self.unanswered.clear(),
             Left::Snapshot(..) => {}
         }

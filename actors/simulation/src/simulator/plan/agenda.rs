@@ -15,7 +15,7 @@ pub(super) enum Planned {
     Act(u32),
     /// The host speaks of a supervised allocation again, before it has its answer.
     Hurry(u32),
-    /// Somebody asks something.
+    /// A question is asked.
     Question,
     /// Something breaks.
     Break,
@@ -31,7 +31,7 @@ pub(super) enum Planned {
     Checked,
     /// A plugin meets a call.
     Answer(u32),
-    /// Somebody says something of the process of this number.
+    /// A message about the process of this number.
     ProcessTurn(u32),
     /// Something of the driver of this number.
     Driver(u32, DriverTurn),

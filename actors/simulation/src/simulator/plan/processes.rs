@@ -17,7 +17,7 @@ impl Plan {
         }
     }
 
-    /// What somebody says of a process.
+    /// A message about a process.
     pub(super) fn process_turn(&mut self, at: Timestamp, number: u32) -> Happening {
         let pause = micros(100_000 + self.chance.below(3_000_000));
         self.add(at + pause, Planned::ProcessTurn(number));

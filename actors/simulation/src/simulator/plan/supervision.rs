@@ -16,7 +16,7 @@ use super::{Plan, micros};
 pub(super) enum FamilyTurn {
     /// A child ends of itself.
     End,
-    /// Somebody asks a supervisor something.
+    /// A supervisor is asked something.
     Ask,
 }
 

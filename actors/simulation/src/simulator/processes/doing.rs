@@ -26,13 +26,13 @@ pub enum ProcessesDoing {
 /// What can happen of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessDoing {
-    /// Somebody wants it launched, in one of two ways.
+    /// Its launch is requested, in one of two ways.
     Launch(u8),
-    /// Somebody wants it ended.
+    /// Its end is requested.
     End,
-    /// Somebody wants to know what became of it.
+    /// A client asks what became of it.
     Recall,
-    /// Somebody waits for its end.
+    /// A client waits for its end.
     AwaitEnd,
     /// Its actor goes one step on.
     Act,

@@ -18,7 +18,7 @@ pub(super) struct Pending {
     pub(super) call: AllocationCall,
     /// Which process was there when it was made.
     pub(super) process: u64,
-    /// Whether directories were to be made for a task at whose socket somebody listened who was not expected there.
+    /// Whether directories were to be made for a task at whose socket an unexpected process listened.
     pub(super) is_taken: bool,
     /// Whether it will never come back.
     pub(super) hangs: bool,
@@ -110,7 +110,7 @@ impl HostModel {
         }
     }
 
-    /// Whoever has put everything away has left no files, unless they could not be removed.
+    /// A supervisor that has removed everything has left no files, unless they could not be removed.
     fn supervisor_ended(&mut self, place: usize, ending: Ending) {
         let workload = &mut self.workloads.all[place];
         workload.forget_caller();
@@ -250,7 +250,7 @@ fn journal_name(place: usize) -> String {
     format!("allocation {}", trace_name(place))
 }
 
-/// What somebody has answered.
+/// An answer of an actor.
 enum Word {
     Described(Description),
     Reported(Vec<InstanceReport>),

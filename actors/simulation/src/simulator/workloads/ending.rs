@@ -111,7 +111,7 @@ impl Workload {
         }
         let (known, held) = match (known, &self.seat) {
             (Some(known), Some(held)) => (known, held),
-            (Some(_), None) => return Some((Law::A5, "it is known, and nobody looks after it".to_owned())),
+            (Some(_), None) => return Some((Law::A5, "it is known, and has no supervisor".to_owned())),
             (None, Some(_)) => {
                 return Some((Law::A5, "it is not known, and its supervisor lives".to_owned()));
             }
@@ -135,7 +135,7 @@ impl Workload {
         }
     }
 
-    /// Nobody could say goodbye for what was given up while it left.
+    /// What was given up while it left could not be deregistered.
     fn is_still_registered(&self, entries: &[&Entry]) -> Option<(Law, String)> {
         let is_left = !entries.is_empty() && !self.is_abandoned;
         is_left.then(|| (Law::A4, format!("it does not run, and is registered as {entries:?}")))

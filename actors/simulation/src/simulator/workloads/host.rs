@@ -60,7 +60,7 @@ impl HostModel {
 
     // === What it hears ===
 
-    /// Whoever hears that an allocation is stopped may rely on it.
+    /// A caller that gets the answer that an allocation is stopped may rely on it.
     pub(super) fn host_hears(&mut self, asker: u64, answer: &AllocationsAnswer) {
         if asker == NOBODY {
             return;
@@ -138,7 +138,7 @@ impl HostModel {
         self.carry_owner();
     }
 
-    /// Whoever still waits is told by the shell that it is over.
+    /// The shell answers the callers that still wait.
     pub(super) fn owner_has_ended(&mut self) {
         self.workloads.office.unanswered.clear();
         let is_stopped = self.curtain == Curtain::Leaving(StopMode::Stop);
@@ -172,7 +172,7 @@ impl Workloads {
         workload.next_order(self.office.known(&workload.spec.allocation))
     }
 
-    /// What its task is doing, as its host knows, if somebody looks after it.
+    /// What its task is doing, as its host knows, if it has a supervisor.
     pub(in super::super) fn task(&self, who: u32) -> Option<Task> {
         self.task_at(place_of(who).filter(|place| *place < self.all.len())?)
     }

@@ -144,7 +144,7 @@ impl HostModel {
                 // It comes a moment later.
                 self.now = self.now + Duration::from_millis(1);
             }
-            // Nobody comes after it at the end of a host.
+            // It is not replaced at the end of a host.
             WorkloadsDoing::Crash | WorkloadsDoing::Fall => {}
         }
         self.carry_owner();
@@ -320,7 +320,7 @@ fn owner(memory: Memory, laws: AllocationsLaws, tamper: Option<Rc<dyn Tamper<All
 }
 
 /// Everything takes a few seconds at most, so that much happens in a short time. Supervisors are given up as in production, but
-/// over their second crash in a minute: whoever is given up is spoken to again by its host, so that every law can be held in the end.
+/// over their second crash in a minute: the host sends another message to one that is given up, so that every law can be held in the end.
 fn options() -> AllocationsOptions {
     AllocationsOptions {
         each: AllocationOptions {

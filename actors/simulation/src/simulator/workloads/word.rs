@@ -33,7 +33,7 @@ impl Kind {
 }
 
 impl Workloads {
-    /// A supervisor has ended: whoever waits for it learns that, and its owner will hear of it.
+    /// A supervisor has ended: callers that wait for it are answered, and its owner will be notified.
     pub(super) fn is_missed(&mut self, place: usize, held: Held, ending: Ending) {
         let workload = &mut self.all[place];
         for (call, kind) in held.told {
