@@ -1,4 +1,4 @@
-//! Cost of the journal: register and deregister in memory, at a registry that has no journal, one that nobody reads, and one that is
+//! Cost of the journal: register and deregister in memory, at a registry that has no journal, one whose journal is not read, and one whose journal is
 //! read, in turn, round by round.
 
 mod support;
@@ -79,5 +79,5 @@ fn report(pace: Pace, rounds: &Rounds) {
         println!("{name} | {} | {}", samples.spread(0), samples.over(without).spread(2));
     }
     let ratio = unread.over(without).median();
-    judge(pace, "a message with a journal that nobody reads, over one without", ratio, Goal::AtMost(1.02));
+    judge(pace, "a message with a journal that is not read, over one without", ratio, Goal::AtMost(1.02));
 }

@@ -13,7 +13,7 @@ use support::Pace;
 use support::clients::{apart, closed_loop};
 use support::disk::{directory, read_through};
 use support::figures::Samples;
-use support::rig::{NobodyAnswers, Rig, held_plugin, open};
+use support::rig::{NoAnswer, Rig, held_plugin, open};
 
 fn main() {
     support::run("restart: from opening the database to the registry's first answer, ms", measure);
@@ -59,7 +59,7 @@ async fn restart(place: &Path, held: u64) -> Duration {
     let persister = open(place).await;
     let store = DurableStore::new(&Database::opened(persister.clone(), Notices::default()));
     let registry = Address::vacant("registry", IN_FLIGHT_MAX);
-    let running = start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
+    let running = start(&registry, RegistryOptions::default(), NoAnswer, store, Settings::default());
     let question = Describe { plugin: held_plugin(held - 1) };
     let answer = registry.ask(question).await.expect("the registry runs");
     let took = begun.elapsed();

@@ -120,7 +120,7 @@ async fn delays(file: &Path, pipe: &Path, lines: usize) -> Samples {
         for _ in 0..lines {
             let length = || std::fs::metadata(&file).map_or(0, |seen| seen.len());
             let (before, began) = (length(), Instant::now());
-            pipe.write_all(b"a line of a task that does not flood\n").expect("somebody reads");
+            pipe.write_all(b"a line of a task that does not flood\n").expect("it is read");
             while length() == before {
                 assert!(began.elapsed() < TIMEOUT, "a line does not come");
                 std::thread::yield_now();
@@ -172,13 +172,13 @@ async fn memory(stage: &Stage, pace: Pace) {
     for number in 0..tasks {
         let paths = stage.open(&format!("task-{number}")).await;
         let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("it can be opened");
-        pipe.write_all(&[b'x'; 4_096]).expect("somebody reads");
+        pipe.write_all(&[b'x'; 4_096]).expect("it is read");
         pipes.push(pipe);
     }
     println!("log writer with {tasks} tasks: {}", held(pid));
     let writing = spawn_blocking(move || {
         for _ in 0..16 {
-            pipes.iter_mut().for_each(|pipe| pipe.write_all(&[b'x'; 65_536]).expect("somebody reads"));
+            pipes.iter_mut().for_each(|pipe| pipe.write_all(&[b'x'; 65_536]).expect("it is read"));
         }
     });
     writing.await.expect("no panic");

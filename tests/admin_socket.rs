@@ -14,7 +14,7 @@ use program::{CALLBOARD, Stage, TIMEOUT, refusal, until_true};
 use rustix::process::Signal;
 
 /// A user that is neither root nor us.
-const NOBODY: u32 = 65_534;
+const NOBODY_UID: u32 = 65_534;
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -30,7 +30,7 @@ fn refused(stage: &Stage) -> String {
 
 /// Asks as another user. `None` when that user cannot even run the program, which is said in the output.
 fn ask_as_nobody(stage: &Stage) -> Option<Output> {
-    let ask = |words: &[&str]| Command::new(CALLBOARD).args(words).uid(NOBODY).gid(NOBODY).output();
+    let ask = |words: &[&str]| Command::new(CALLBOARD).args(words).uid(NOBODY_UID).gid(NOBODY_UID).output();
     if !is_root() || !ask(&["--version"]).is_ok_and(|output| output.status.success()) {
         eprintln!("NOT RUN: only root can ask as another user, and only where that user may run {CALLBOARD}");
         return None;
@@ -117,7 +117,7 @@ fn of_two_hosts_with_one_admin_socket_the_first_keeps_it_and_leaves_nothing_to_t
     let names: Vec<_> = names.map(|entry| entry.expect("it is there").file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("shared.sock")), "{names:?}");
     second.run().kill();
-    assert!(socket.exists(), "nobody has removed it");
+    assert!(socket.exists(), "it was not removed");
     assert!(first.run().ask(&["status"]).status.success(), "a killed host has no claim to it");
 }
 
@@ -138,13 +138,13 @@ fn what_belongs_to_another_user_is_not_touched() {
     let socket = stage.directory.path().join("other.sock");
     drop(UnixListener::bind(&socket).expect("a socket"));
     stage.configure(&format!("admin_socket = {socket:?}"));
-    if chown(&socket, Some(NOBODY), None).is_err() {
+    if chown(&socket, Some(NOBODY_UID), None).is_err() {
         eprintln!("NOT RUN: only root can give a socket to another user");
         return;
     }
     let said = refused(&stage);
     assert!(said.contains("belongs to user 65534, and this host runs as user 0"), "{said}");
-    assert_eq!(std::fs::symlink_metadata(&socket).expect("it is there").uid(), NOBODY);
+    assert_eq!(std::fs::symlink_metadata(&socket).expect("it is there").uid(), NOBODY_UID);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_directory_that_others_can_write_is_refused() {
     assert!(said.contains("others may write to") && said.contains("(mode 0777"), "{said}");
 }
 
-/// What a listener that is no host makes of whoever connects.
+/// What a listener that is no host gets from a client.
 fn asked_of(answer: impl Fn(UnixStream) + Send + 'static) -> String {
     let stage = Stage::new("");
     let socket = stage.directory.path().join("other.sock");
@@ -189,7 +189,7 @@ fn what_listens_and_hangs_up_is_no_host() {
 }
 
 #[test]
-fn clients_that_forget_to_leave_take_a_bounded_number_of_descriptors_and_keep_nobody_out() {
+fn clients_that_forget_to_leave_take_a_bounded_number_of_descriptors_and_keep_no_other_out() {
     let stage = Stage::new("");
     let host = stage.run();
     let pid = host.json(&["status"])["host"]["pid"].to_string();

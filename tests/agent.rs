@@ -318,7 +318,7 @@ fn the_agent_of_a_host_is_restarted_with_its_tasks_and_reports_what_it_stopped_s
         assert_eq!(host.supervisor().ask(restart).await, Ok(Ok(())));
         let second = running(&address).await;
         assert_ne!(first.pid, second.pid);
-        assert_eq!(second.restarts, 0, "nobody is to blame for that");
+        assert_eq!(second.restarts, 0, "it counts as no failure");
         let tree = host.tree().await.expect("it runs");
         let node = tree.children.last().expect("it has parts");
         assert_eq!((node.name.as_str(), node.restarts, node.children.len()), ("agent", 1, 1));

@@ -128,16 +128,16 @@ async fn make_room(ballast: &Path) {
     until("there is room", async || rustix::fs::statvfs(directory).unwrap().f_bavail > 512).await;
 }
 
-/// Who nobody is.
-const NOBODY: u32 = 65_534;
+/// The id of the user `nobody`.
+const NOBODY_UID: u32 = 65_534;
 
-/// Plays on a thread that has no special rights: root's thread gives up its own, and all that it starts is nobody's.
+/// Plays on a thread that has no special rights: root's thread gives up its own, and all that it starts belongs to the user `nobody`.
 fn as_nobody<F: Future<Output = ()>>(play: impl FnOnce() -> F + Send + 'static) {
     let thread = std::thread::spawn(move || {
         if rustix::process::geteuid().is_root() {
             rustix::thread::set_thread_groups(&[]).unwrap();
-            rustix::thread::set_thread_gid(rustix::process::Gid::from_raw(NOBODY)).unwrap();
-            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(NOBODY)).unwrap();
+            rustix::thread::set_thread_gid(rustix::process::Gid::from_raw(NOBODY_UID)).unwrap();
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(NOBODY_UID)).unwrap();
         }
         actix::System::new().block_on(play());
     });
@@ -281,7 +281,7 @@ async fn a_used_directory_that_became_full_loses_nothing_p3() {
 }
 
 #[actix::test]
-async fn a_damaged_database_is_refused_and_left_for_whoever_repairs_it_res_08() {
+async fn a_damaged_database_is_refused_and_left_for_its_repair_res_08() {
     let stage = Stage::new();
     use_directory(&stage).await;
     let (data_dir, file) = (stage.data_dir(), stage.data_dir().join(DATABASE));
@@ -310,7 +310,7 @@ async fn a_database_of_a_later_version_is_refused_and_not_touched_p2() {
 /// Writes facts of another schema into a file, as a later version would: checksum and schema first, and then whatever.
 fn make_newer(file: &Path) {
     let mut rest = u32::MAX.to_le_bytes().to_vec();
-    rest.extend_from_slice(b"facts that nobody here knows");
+    rest.extend_from_slice(b"facts of an unknown schema");
     let facts = [crc32fast::hash(&rest).to_le_bytes().as_slice(), &rest].concat();
     let table: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
     let database = Database::open(file).unwrap();
@@ -396,7 +396,9 @@ fn a_plugin_whose_socket_belongs_to_someone_else_is_refused_within_a_second_sec_
     }
     let stage = Stage::new();
     let (data_dir, run, theirs) = (stage.data_dir(), stage.path("run"), stage.path("theirs"));
-    for (directory, owner) in [(&stage.path(""), 0), (&data_dir, NOBODY), (&run, NOBODY), (&theirs, 0)] {
+    for (directory, owner) in
+        [(&stage.path(""), 0), (&data_dir, NOBODY_UID), (&run, NOBODY_UID), (&theirs, 0)]
+    {
         fs::create_dir_all(directory).unwrap();
         fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
         chown(directory, Some(owner), Some(owner)).unwrap();
@@ -436,7 +438,7 @@ async fn refused_socket(host: &Host, socket: &Path) {
     let told = allocations.until("the refusal", refused).await;
     println!("{told}");
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-    let us = format!("we are {NOBODY}:");
+    let us = format!("we are {NOBODY_UID}:");
     for word in ["permission denied", socket.to_str().unwrap(), "0:0", "mode 0755", &us] {
         assert!(told.contains(word), "{word:?} is missing in: {told}");
     }

@@ -162,7 +162,7 @@ fn a_secret_of_a_plugins_environment_reaches_the_plugin_and_is_nowhere_on_disk_p
     assert!(String::from_utf8_lossy(&environment).contains(CANARY), "the plugin has it");
     let shown = [host.json(&["status"]), host.json(&["tree"])].map(|json| json.to_string());
     assert!(host.ask(&["shutdown"]).status.success());
-    assert!(shown.iter().chain([&host.log()]).all(|text| !text.contains(CANARY)), "nobody is shown it");
+    assert!(shown.iter().chain([&host.log()]).all(|text| !text.contains(CANARY)), "it is shown nowhere");
     let mut directories = vec![stage.data_dir()];
     let mut files = 0;
     while let Some(directory) = directories.pop() {
@@ -225,7 +225,7 @@ fn who_asks_where_no_host_runs_is_told_so_log_05() {
     host.kill();
     let (code, said) = refusal(&ask(&["tree", "--data-dir", &data_dir]));
     assert_eq!(code, 1);
-    assert!(said.contains("nobody listens on") && said.contains("the last one was killed"), "{said}");
+    assert!(said.contains("no process listens on") && said.contains("the last one was killed"), "{said}");
     let (code, said) = refusal(&ask(&["status", "--config", "/nowhere.toml"]));
     assert_eq!(code, 2);
     assert!(said.starts_with("callboard: cannot read configuration /nowhere.toml"), "{said}");
@@ -536,7 +536,7 @@ fn a_data_directory_of_two_hundred_characters_serves_plugins_and_people_sec_01()
     assert!(of_allocations.is_empty(), "left behind: {of_allocations:?}");
 }
 
-/// Its socket would be there for ever: nobody prepares that allocation any more.
+/// Its socket would be there for ever: that allocation is not prepared any more.
 #[test]
 fn the_socket_of_an_allocation_goes_that_was_taken_out_of_the_configuration_while_no_host_ran_sec_02() {
     let stage = Stage::new(&allocation("old", "zfs", "node", &[], ""));
@@ -552,6 +552,6 @@ fn the_socket_of_an_allocation_goes_that_was_taken_out_of_the_configuration_whil
     let host = stage.run();
     host.until_active("csi-node", "zfs", "new");
     assert!(!socket.exists() && !plugins.join("old").exists());
-    assert!(plugins.join("living/csi.sock").exists(), "somebody listens there");
+    assert!(plugins.join("living/csi.sock").exists(), "a process listens there");
     assert!(host.log().contains("living was left: a process listens there"), "{}", host.log());
 }

@@ -542,7 +542,7 @@ fn a_file_that_is_not_there_is_named() {
 
 #[test]
 fn a_configuration_without_an_end_is_not_read_to_its_end() {
-    let error = Config::load(Path::new("/dev/zero")).expect_err("nobody writes that much");
+    let error = Config::load(Path::new("/dev/zero")).expect_err("it has no end");
     assert!(matches!(error, ConfigError::TooLong { .. }), "{error}");
 }
 

@@ -123,7 +123,7 @@ fn process_numbers(lines: &[String]) -> Vec<u32> {
     lines.iter().filter_map(|line| told.iter().find_map(|words| after(line, words))).collect()
 }
 
-/// Whether a process has ended; one that nobody has reaped yet has.
+/// Whether a process has ended; one that is not reaped yet has.
 fn is_gone(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")) else {
         return true;

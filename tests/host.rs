@@ -44,7 +44,7 @@ async fn a_host_stops_its_actors_in_reverse_order_and_reports_each_s2_s3() {
     for child in &report.children {
         assert_eq!(child.ending, StopOutcome::Stopped, "{}", child.name);
     }
-    assert!(host.registry().ask(List).await.is_err(), "nobody is left to answer");
+    assert!(host.registry().ask(List).await.is_err(), "no actor is left to answer");
 }
 
 #[actix::test]
@@ -112,7 +112,7 @@ async fn a_host_does_not_start_on_a_copy_whose_original_was_moved_and_runs_th053
     Host::builder(&moved).start().await.unwrap().stop().await;
 }
 
-/// Says that whoever sleeps has been woken.
+/// Signals that the sleeper has been woken.
 struct Alarm(mpsc::Sender<()>);
 
 impl Wake for Alarm {
@@ -144,7 +144,7 @@ async fn a_host_whose_start_is_given_up_at_any_moment_leaves_its_directory_p5_s4
         let waker = Waker::from(Arc::new(Alarm(wake)));
         assert!(start.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         if waits_for_the_answer {
-            // The answer is there then, and nobody has looked at it.
+            // The answer is there then, and it was not read.
             woken.recv_timeout(TIMEOUT).expect("the thread answers");
         }
         drop(start);

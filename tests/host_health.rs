@@ -141,7 +141,7 @@ async fn each_plugin_has_its_own_time_to_get_ready_and_one_restart_is_asked_for_
         never.kill(&host).await;
     }
     event(&mut of_slow, "slow", TaskEventKind::Healthy).await;
-    assert_eq!(restarts(&allocations.so_far()), Vec::<&str>::new(), "nobody touches the slow one");
+    assert_eq!(restarts(&allocations.so_far()), Vec::<&str>::new(), "the slow one is not restarted");
     slow.stop(&host).await;
     never.stop(&host).await;
     host.stop().await;
@@ -163,7 +163,7 @@ async fn a_plugin_that_falls_silent_is_routed_to_no_more_and_told_of_once_hlt_03
     host.inventory().ask(AwaitFirst).await.unwrap();
     inventory.so_far();
 
-    // Its sockets still take connections, and nobody answers.
+    // Its sockets still take connections, and no answer comes.
     task.signal(Signal::STOP);
     let told = event(&mut allocations, "a", TaskEventKind::Unhealthy).await;
     assert!(told.message.contains("Probe") && told.message.contains("deadline"), "{}", told.message);
@@ -209,8 +209,8 @@ async fn whatever_fails_first_is_tried_again_until_it_works_hlt_04() {
     assert_eq!(dispensed.allocation, id("by-hand"));
 
     // A host stops cleanly while one plugin works and another has never done so.
-    let nobody = SocketPath::new("/nowhere/csi.sock").unwrap();
-    host.registry().ask(register(&node("nobody"), &nobody)).await.unwrap().unwrap();
+    let absent = SocketPath::new("/nowhere/csi.sock").unwrap();
+    host.registry().ask(register(&node("absent"), &absent)).await.unwrap().unwrap();
     instances.until("the other fails", unhealthy).await;
     let report = host.stop().await;
     assert!(report.children.iter().all(|child| child.ending == StopOutcome::Stopped), "{report:?}");

@@ -45,7 +45,7 @@ async fn registered(host: &Host, plugin: &PluginKey, task: &Task) {
 
 // === Who is active ===
 
-/// All orders of starting three and stopping two of them in which nobody is stopped before being started.
+/// All orders of starting three and stopping two of them in which none is stopped before being started.
 fn orders_of_life() -> Vec<Vec<&'static str>> {
     let events = ["+a", "+b", "-a", "+c", "-c"];
     let mut orders = vec![Vec::new()];
@@ -143,7 +143,7 @@ async fn a_monolith_comes_and_goes_with_both_its_halves_reg_02() {
 }
 
 #[actix::test]
-async fn a_plugin_that_is_killed_at_any_moment_of_its_start_harms_nobody_reg_03() {
+async fn a_plugin_that_is_killed_at_any_moment_of_its_start_harms_no_other_reg_03() {
     let stage = Stage::new();
     let host = stage.host().await;
     let mut task = Task::new(&stage, "a", "zfs", Role::Monolith);
@@ -377,7 +377,7 @@ async fn a_plugin_that_comes_late_after_a_restart_is_not_yet_and_never_gone_res_
 }
 
 #[actix::test]
-async fn what_is_restored_serves_if_it_answers_and_leaves_if_nobody_comes_back_res_06() {
+async fn what_is_restored_serves_if_it_answers_and_leaves_if_no_owner_comes_back_res_06() {
     let stage = Stage::new();
     let plugin = node("zfs");
     let (mut alive, mut dead) =
@@ -446,7 +446,7 @@ async fn tasks_that_outlived_their_host_are_adopted_in_any_order_and_keep_theirs
 // === Stopping ===
 
 #[actix::test]
-async fn whoever_calls_in_a_tight_loop_during_a_stop_never_meets_a_missing_file_shd_04() {
+async fn a_caller_in_a_tight_loop_during_a_stop_never_meets_a_missing_file_shd_04() {
     let stage = Stage::new();
     let host = stage.host().await;
     let plugin = node("zfs");
@@ -457,7 +457,7 @@ async fn whoever_calls_in_a_tight_loop_during_a_stop_never_meets_a_missing_file_
         let socket = dispense(&host, &plugin, LONG).await.unwrap().socket;
         let mut stopping = Box::pin(task.stop(&host));
         loop {
-            // What is handed out after the file is gone was handed out too late, whoever was how slow.
+            // What is handed out after the file is gone was handed out too late, whichever side was slow.
             let is_there = socket.as_path().exists();
             match dispense(&host, &plugin, Duration::ZERO).await {
                 Ok(dispensed) => assert!(is_there, "handed out without its socket: {dispensed:?}"),

@@ -1,4 +1,4 @@
-//! What a host costs, and that nothing grows: waiting holds up nobody, and lives that have ended leave nothing behind.
+//! What a host costs, and that nothing grows: waiting delays no other caller, and lives that have ended leave nothing behind.
 
 mod support;
 
@@ -38,7 +38,7 @@ async fn latency(host: &Host, plugin: &PluginKey) -> Duration {
 }
 
 #[actix::test]
-async fn a_hundred_who_wait_for_a_plugin_that_never_comes_hold_up_nobody_scl_02() {
+async fn a_hundred_callers_that_wait_for_a_plugin_that_never_comes_delay_no_other_scl_02() {
     let _alone = alone().await;
     let stage = Stage::new();
     let host = stage.host().await;
@@ -199,11 +199,11 @@ async fn ten_thousand_registrations_that_came_and_went_leave_nothing_behind_scl_
             deregistered.await.unwrap();
         }
         if hundred == 20 {
-            until("nobody is there", async || stage_is_calm(&host).await).await;
+            until("none is there", async || stage_is_calm(&host).await).await;
             base = Some(Held::now());
         }
     }
-    until("nobody is there", async || stage_is_calm(&host).await).await;
+    until("none is there", async || stage_is_calm(&host).await).await;
     back_to(base.unwrap(), "registrations").await;
     host.stop().await;
 }

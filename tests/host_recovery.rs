@@ -37,7 +37,7 @@ async fn whichever_actor_is_started_again_everything_is_as_before_s1_r1_r2() {
 
         stage.restart(name).await;
         let after = stage.settled("second", &["first"]).await;
-        assert_eq!(after.generation, before.generation, "{name}: nobody else became active");
+        assert_eq!(after.generation, before.generation, "{name}: no other one became active");
         stage.all_run(name).await;
 
         // It is no mere appearance: what ends leaves, the next one takes over, and numbers go on growing.
@@ -93,7 +93,7 @@ async fn an_allocation_that_is_stopped_while_its_owner_is_started_again_is_gone_
     stage.settled("second", &["first"]).await;
     let stopping = stage.host.allocations().ask(StopAllocation { allocation: id("second") });
     stage.restart("allocations").await;
-    // Whoever asked is answered in any case.
+    // The caller is answered in any case.
     let _ = within(stopping).await;
     stage.settled("first", &[]).await;
     let deadline = tokio::time::Instant::now() + LONG;

@@ -137,7 +137,7 @@ async fn every_garbled_name_and_map_is_a_fault_of_one_line_c005_c011_c030() {
 }
 
 #[tokio::test]
-async fn capabilities_that_nobody_knows_are_left_out_with_a_remark_c026() {
+async fn unknown_capabilities_are_left_out_with_a_remark_c026() {
     let place = Place::new();
     let plugin = place.start(&["--garbage=unknown-capabilities", "--node-capability=EXPAND_VOLUME"]);
     let connection = plugin.connection().await;
@@ -401,7 +401,7 @@ impl Place {
         Connection::dial(&self.socket, Limits::default()).await
     }
 
-    /// Dials until somebody listens.
+    /// Dials until there is a listener.
     async fn connection(&self) -> Connection {
         let began = Instant::now();
         loop {

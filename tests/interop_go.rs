@@ -221,7 +221,7 @@ async fn a_host_runs_a_driver_on_the_go_packages_and_brings_it_back_when_it_is_k
     assert_eq!(std::fs::read_to_string(stage.path("short.out")).unwrap(), "good evening\n");
     until_event(&mut events, "short", "exited with code 4, signal 0").await;
 
-    // Whoever waits for a task hears that the driver is gone, and that trying again can help.
+    // A caller that waits for a task gets the error that the driver is gone, and that trying again can help.
     let waiting = client.wait_task(&long, LONG);
     let killing = async {
         let pid = i32::try_from(report.pid.expect("it runs")).unwrap();

@@ -70,7 +70,7 @@ fn a_task_of_the_workload() {
     std::process::exit(i32::try_from(number(CODE)).unwrap());
 }
 
-/// Not a story of its own: somebody who has nothing to do with it, and lives until its standard input ends.
+/// Not a story of its own: a process that has nothing to do with it, and lives until its standard input ends.
 #[test]
 fn a_bystander() {
     if std::env::var_os("CALLBOARD_TEST_BYSTANDER").is_some() {
@@ -187,7 +187,7 @@ impl Play {
         self.processes().into_iter().filter(|(_, command)| is_driver(command)).map(|(pid, _)| pid).collect()
     }
 
-    /// Kills the driver, if there is one. It is looked at again behind its descriptor, so that nobody else is met.
+    /// Kills the driver, if there is one. It is looked at again behind its descriptor, so that no other process is hit.
     fn kill_driver(&self) -> bool {
         let mut is_killed = false;
         for pid in self.drivers() {
@@ -200,7 +200,7 @@ impl Play {
         is_killed
     }
 
-    /// Makes the record of the driver's process point at somebody else: at its number, or at all that proves it but the tag.
+    /// Makes the record of the driver's process point at another process: at its number, or at all that proves it but the tag.
     /// Gives whether there was a record.
     fn forge(&self, identity: Identity, whole: bool) -> bool {
         actix::System::new().block_on(async {
@@ -281,7 +281,7 @@ fn task<'v>(status: &'v Value, name: &str) -> &'v Value {
     status["tasks"].as_array().unwrap().iter().find(|task| task["name"] == name).unwrap_or(&Value::Null)
 }
 
-/// Whether everything is as it is to be when nobody is killed.
+/// Whether everything is as it is to be when no process is killed.
 fn is_well(status: &Value) -> bool {
     let driver = &status["drivers"][0];
     let steady = ["steady-1", "steady-2"].iter().all(|name| task(status, name)["state"] == "running");
@@ -338,7 +338,8 @@ fn compare_starts(play: &Play) -> usize {
         let starts = play.starts(name);
         for start in &starts {
             let place = runs.iter().position(|pid| pid == start);
-            let place = place.unwrap_or_else(|| panic!("{name} was started as {start}, and nobody meant it"));
+            let place =
+                place.unwrap_or_else(|| panic!("{name} was started as {start}, and that was not intended"));
             runs.swap_remove(place);
         }
         count += starts.len();

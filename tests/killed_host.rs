@@ -107,7 +107,7 @@ fn say(line: &str) {
 async fn tell_what_is_there(host: &Host) {
     say(&format!("run {}", host.run_number()));
     for entry in host.registry().ask(List).await.unwrap() {
-        assert_eq!(entry.standing, Standing::Provisional, "nobody has confirmed it yet");
+        assert_eq!(entry.standing, Standing::Provisional, "it is not confirmed yet");
         let told = &entry.registration;
         say(&format!("found {} {} {} {}", told.plugin, told.allocation, told.socket, entry.number));
     }

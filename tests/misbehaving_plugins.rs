@@ -352,9 +352,9 @@ async fn one_that_forks_and_ends_has_ended_and_its_child_ends_with_it_d10_prc_03
 // === A good line, and nothing behind it: D.10 ===
 
 #[actix::test]
-async fn a_line_behind_which_nobody_listens_is_told_with_the_socket_and_another_process_comes_d10() {
-    let words = ["-nobody", "no socket is there"];
-    fails_and_is_mended(|stage| faulty_once(stage, "--nobody-listens"), &words).await;
+async fn a_line_whose_socket_has_no_listener_is_reported_with_the_socket_and_another_process_comes_d10() {
+    let words = ["-unused", "no socket is there"];
+    fails_and_is_mended(|stage| faulty_once(stage, "--no-listener"), &words).await;
 }
 
 #[actix::test]
@@ -480,14 +480,14 @@ async fn one_that_takes_no_notice_of_anything_is_killed_after_its_grace_d10_d60_
 }
 
 #[actix::test]
-async fn one_whose_shutdown_never_answers_holds_up_nobody_d65_shd_07() {
+async fn one_whose_shutdown_never_answers_delays_no_other_d65_shd_07() {
     let freeze = |pid| kill_process(pid, Signal::STOP).unwrap();
     let (took, ending) = removal(&[], freeze).await;
     contains_all(&ending, &["killed after its grace", "SIGKILL"]);
     took_its_grace(took);
 }
 
-// === It is somebody else ===
+// === It is another driver ===
 
 #[actix::test]
 async fn one_that_names_the_socket_of_another_driver_never_serves_and_its_end_leaves_the_other_alone_d82() {
@@ -512,9 +512,9 @@ async fn one_that_names_the_socket_of_another_driver_never_serves_and_its_end_le
 async fn one_that_calls_itself_otherwise_than_it_is_asked_for_does_not_serve_d102() {
     let prepare = |stage: &DriverStage| DriverSpec {
         said_name: Some(NAME.to_owned()),
-        ..stage.shell(NAME, "exec \"$CALLBOARD\" plugin exec --name somebody-else")
+        ..stage.shell(NAME, "exec \"$CALLBOARD\" plugin exec --name another-driver")
     };
     let mut story = Story::of(prepare).await;
-    story.fails(&["calls itself somebody-else", "is asked for"]).await;
+    story.fails(&["calls itself another-driver", "is asked for"]).await;
     story.end().await;
 }

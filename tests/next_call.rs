@@ -138,7 +138,7 @@ async fn a_plugin_that_crashes_in_a_loop_disturbs_the_standby_once_r1c_u35() {
     let stage = Stage::new();
     let (host, _old, mut new) = two(&stage).await;
     assert_eq!(call(&host).await, "new");
-    // Nobody tells the host of the death of a process: the end of its connection does.
+    // The host learns of the death of a process from the end of its connection.
     new.signal(Signal::KILL);
     assert_eq!(call(&host).await, "old");
     new.end().await;

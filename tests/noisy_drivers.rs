@@ -27,7 +27,7 @@ impl Noisy {
         let stage = Stage::new("");
         let directory = stage.directory.path().to_owned();
         let script = directory.join("noisy");
-        let text = "#!/bin/sh\nyes 'nobody reads all of this' >&2 &\n\
+        let text = "#!/bin/sh\nyes 'not all of this is read' >&2 &\n\
                     exec \"$CALLBOARD\" plugin exec --name noisy --state-dir \"$STAGE/noisy-state\"\n";
         fs::write(&script, text).expect("room");
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
@@ -101,7 +101,7 @@ fn a_driver_that_floods_its_output_never_fills_the_disk_and_costs_its_neighbour_
         );
     });
     assert!(program.log().contains("were skipped and never read"), "the loss is told");
-    // The host is killed: nobody reads any more, and the driver goes on.
+    // The host is killed: there is no reader any more, and the driver goes on.
     program.kill();
     stage.is_bounded("without a host", || assert!(lives(pid), "it outlives its host"));
     let program = stage.0.run();

@@ -259,7 +259,7 @@ impl Drop for Node {
     }
 }
 
-/// Ports that nobody listens on, as far as can be said.
+/// Ports without a listener, as far as can be said.
 fn free_ports() -> [u16; 3] {
     let held = [(); 3].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a free port"));
     held.map(|port| port.local_addr().expect("it has an address").port())

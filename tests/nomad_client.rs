@@ -55,7 +55,7 @@ fn kill(pid: i32) {
     until("a killed process ends", || !lives(pid));
 }
 
-/// A node: what is on its disk, and the pipe of the task's output with somebody who reads it.
+/// A node: what is on its disk, and the pipe of the task's output with a reader.
 struct Node {
     program: PathBuf,
     directory: TempDir,

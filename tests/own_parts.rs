@@ -115,7 +115,7 @@ async fn parts_of_a_hosts_own_are_started_by_what_they_depend_on_and_stopped_in_
     let stopped: Vec<_> = report.children.iter().map(|child| child.name.as_str()).collect();
     assert_eq!(stopped, names.into_iter().rev().collect::<Vec<_>>());
     assert!(report.children.iter().all(|child| child.ending == StopOutcome::Stopped), "{report:?}");
-    assert!(first.ask(List).await.is_err(), "nobody is left to answer");
+    assert!(first.ask(List).await.is_err(), "no actor is left to answer");
 }
 
 #[actix::test]

@@ -141,7 +141,7 @@ fn a_host_program_without_the_program_compiles_nothing_that_is_there_for_its_sak
         "tracing-subscriber",
     ] {
         assert!(program.contains_key(package), "{package} is not needed at all");
-        assert!(!library.contains_key(package), "{package} is compiled by whoever embeds the library");
+        assert!(!library.contains_key(package), "{package} is compiled by programs that embed the library");
     }
     println!("{} packages, and {} with the program", library.len(), program.len());
     assert!(library.len() <= 120, "there are {}: {:?}", library.len(), library.keys());

@@ -147,7 +147,7 @@ fn a_task_whose_configuration_does_not_fit_fails_with_its_place_and_a_command_th
     the_keys_of_drivers_and_tasks_are_those_that_are_promised(&status);
     let (code, said) = program.refusal(&["stop", "job"]);
     assert_eq!((code, said.contains("task job does not run: it is ended")), (1, true), "{said}");
-    let (code, said) = program.refusal(&["start", "nobody"]);
+    let (code, said) = program.refusal(&["start", "unknown"]);
     assert_eq!((code, said.contains("neither an allocation nor a task")), (1, true), "{said}");
     let shown = String::from_utf8(program.ask(&["status"]).stdout).expect("it is text");
     assert!(shown.contains("DRIVER") && shown.contains("TASK"), "{shown}");
@@ -310,7 +310,7 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
 }
 
 #[test]
-fn a_mute_plugin_holds_up_nobody_else_is_told_after_its_own_time_and_leaves_nothing() {
+fn a_mute_plugin_delays_no_other_is_reported_after_its_own_time_and_leaves_nothing() {
     let stage = Stage::new("");
     let plugins = plugin_dir(&stage);
     let mute = plugins.join("callboard-mute");

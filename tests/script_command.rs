@@ -1,4 +1,4 @@
-//! `callboard script` as somebody meets it who has never used it: every mistake has its words, its place and its exit code.
+//! `callboard script` for a user who has never used it: every mistake has its words, its place and its exit code.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -67,7 +67,7 @@ fn a_mistake_has_its_line_and_what_was_expected() {
             "s:1: nothing is known of now; say: host start|start-beside|stop|detach|kill",
         ),
         ("host strt\nlist\n", "s:1: what the host does: \"strt\" is none of start"),
-        ("(host start)\n!list\n", "s:2: `list` had to be a mistake, and came to: nobody is registered"),
+        ("(host start)\n!list\n", "s:2: `list` had to be a mistake, and came to: no plugin is registered"),
         ("host start\nlist \"\n---\n", "s:2: this is no line of a script: list \";"),
         ("host start\nlist /all\n---\n", "s:2: this is no line of a script: list /all; a word that begins"),
         ("host start\ncrash instance csi-node/zfs\n---\n", "s:2: no instance csi-node/zfs runs; there are "),
@@ -96,14 +96,14 @@ fn a_mistake_has_its_line_and_what_was_expected() {
 
 #[test]
 fn a_difference_is_shown_and_is_no_mistake() {
-    let stage = stage("s", "host start\nlist\n---\nsomebody\n");
+    let stage = stage("s", "host start\nlist\n---\na plugin\n");
     let (code, out, told) = script(stage.path(), &["s"]);
     assert_eq!((code, told.as_str()), (1, ""));
-    assert!(out.contains("-somebody\n") && out.contains("+nobody is registered\n"), "{out}");
+    assert!(out.contains("-a plugin\n") && out.contains("+no plugin is registered\n"), "{out}");
     // A mistake in one script keeps no other from being played, and the worst is the exit code.
     let (code, out, told) = script(stage.path(), &["missing", "s"]);
     assert_eq!(code, 2);
-    assert!(out.contains("-somebody\n") && told.contains("missing: cannot be read"), "{out}{told}");
+    assert!(out.contains("-a plugin\n") && told.contains("missing: cannot be read"), "{out}{told}");
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn of_last_lines_without_an_outcome_the_outcome_is_shown_and_written_down() {
         let stage = stage("s", text);
         let (code, out, told) = script(stage.path(), &["s"]);
         assert_eq!((code, told.as_str()), (1, ""));
-        assert!(out.contains("+---\n+nobody is registered\n"), "{out}");
-        let whole = "(host start)\nlist\n---\nnobody is registered\n";
+        assert!(out.contains("+---\n+no plugin is registered\n"), "{out}");
+        let whole = "(host start)\nlist\n---\nno plugin is registered\n";
         assert_eq!(script(stage.path(), &["--show", "s"]), (0, whole.to_owned(), String::new()));
         assert_eq!(script(stage.path(), &["--update", "s"]).0, 0);
         assert_eq!(fs::read_to_string(stage.path().join("s")).unwrap(), whole);
@@ -122,16 +122,16 @@ fn of_last_lines_without_an_outcome_the_outcome_is_shown_and_written_down() {
 
 #[test]
 fn a_run_that_is_drawn_is_compared_as_well() {
-    let stage = stage("s", "host start\nlist\n---\nsomebody\n");
+    let stage = stage("s", "host start\nlist\n---\na plugin\n");
     let (code, out, told) = script(stage.path(), &["--diagram", "s.svg", "s"]);
     assert_eq!((code, told.as_str()), (1, ""));
-    assert!(out.contains("-somebody\n"), "{out}");
+    assert!(out.contains("-a plugin\n"), "{out}");
     assert!(fs::read_to_string(stage.path().join("s.svg")).unwrap().ends_with("</svg>\n"));
 }
 
 #[test]
 fn an_outcome_that_cannot_be_printed_is_a_failure_that_is_told() {
-    let stage = stage("s", "host start\nlist\n---\nsomebody\n");
+    let stage = stage("s", "host start\nlist\n---\na plugin\n");
     for arguments in [&["--show", "s"][..], &["--verbs"], &["s"]] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = callboard(stage.path(), arguments).stdout(full).output().unwrap();
@@ -182,7 +182,7 @@ fn a_file_that_cannot_be_updated_is_as_it_was_and_one_that_can_keeps_its_permiss
     std::os::unix::fs::symlink("s", &link).unwrap();
     let (code, _, told) = script(stage.path(), &["--update", "link"]);
     assert_eq!((code, told.as_str()), (0, "link: updated\n"));
-    assert!(fs::read_to_string(&path).unwrap().contains("nobody is registered"));
+    assert!(fs::read_to_string(&path).unwrap().contains("no plugin is registered"));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read_dir(stage.path()).unwrap().count(), 2, "nothing is left over");

@@ -192,10 +192,10 @@ fn two_long_names_that_differ_in_their_last_letter_have_short_sockets_of_their_o
 fn updating_writes_what_came_back_and_checking_then_finds_no_difference() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a_story_of_one_line");
-    std::fs::write(&path, "host start\nlist\n---\nsomebody\n").unwrap();
+    std::fs::write(&path, "host start\nlist\n---\na plugin\n").unwrap();
     let mut player = Player::new();
     let Verdict::Different { diff } = player.check(&path).unwrap() else { panic!("it differs") };
-    assert!(diff.contains("-somebody\n") && diff.contains("+nobody is registered\n"), "{diff}");
+    assert!(diff.contains("-a plugin\n") && diff.contains("+no plugin is registered\n"), "{diff}");
     assert!(player.update(&path).unwrap() && !player.update(&path).unwrap());
     assert_eq!(player.check(&path).unwrap(), Verdict::Same);
 }

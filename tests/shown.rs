@@ -36,7 +36,7 @@ fn a_plugin_is_shown_as_what_is_known_of_it_now_hlt_08() {
 
     assert!(host.ask(&["stop", "serves"]).status.success());
     let status = host.json(&["status"]);
-    assert_eq!(counts(shown(&status, "zfs")), json!(["gone", 0, 0, 0]), "nobody expects it back");
+    assert_eq!(counts(shown(&status, "zfs")), json!(["gone", 0, 0, 0]), "it is not expected back");
     assert_eq!(shown(&status, "zfs")["restarting"], false);
     let text = String::from_utf8(host.ask(&["status"]).stdout).expect("text");
     let row = text.lines().find(|line| line.starts_with("zfs ")).expect("it is listed");
@@ -209,7 +209,7 @@ fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
     assert_eq!((code(&["health"]), said(&["health"])), (Some(0), "all is well\n".to_owned()));
     assert_eq!(code(&["status", "--check"]), Some(0));
     assert!(said(&["status"]).contains("all is well"));
-    assert_eq!(code(&["health", "nobody"]), Some(1));
+    assert_eq!(code(&["health", "unknown"]), Some(1));
 
     program::left::kill_if_there(pid_of(&host.json(&["status"]), "a"));
     host.until("its end", |status| task(status, "a")["task"] != "running");

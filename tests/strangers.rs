@@ -49,7 +49,7 @@ fn a_plugin_behind_a_wrapper_that_leaves_it_alone_is_the_allocations_own_process
 
 #[test]
 fn a_plugin_that_shows_nothing_of_its_task_serves_only_where_any_may_listen_sec_02() {
-    // Nobody's child, in a session of its own, and without environment: as a container runtime or systemd starts it.
+    // A process without a parent, in a session of its own, and without environment: as a container runtime or systemd starts it.
     let script = format!(
         "(setsid env -i {CALLBOARD} plugin hostpath --endpoint \"$CSI_ENDPOINT\" --role node &); exec sleep 1000"
     );

@@ -145,7 +145,7 @@ fn what_lies_in_the_way_is_the_failure_of_its_task_and_not_of_the_host_th060() {
 }
 
 #[test]
-fn the_groups_of_tasks_that_nobody_knows_are_swept_and_their_directories_told_t197_th053() {
+fn the_groups_of_unknown_tasks_are_swept_and_their_directories_reported_t197_th053() {
     let stage = stage();
     let host = stage.run();
     until_running(&host, "web");
@@ -217,7 +217,7 @@ fn a_task_that_was_stopped_before_the_configuration_forgot_it_leaves_no_director
     host.until("a stopped task", |status| find(status, "tasks", "web")["state"] == "stopped");
     host.signal(rustix::process::Signal::TERM);
     host.ended();
-    // It has no run, so nobody reads its events before it is forgotten.
+    // It has no run, so its events are not read before it is forgotten.
     stage.configure(DRIVER);
     let host = stage.run();
     until_true("nothing is left of it", TIMEOUT, || !allocation.exists());
@@ -235,7 +235,7 @@ fn a_forgotten_task_whose_directories_are_busy_leaves_none_once_they_are_not_als
         let allocation = allocation(&stage);
         host.signal(rustix::process::Signal::TERM);
         host.ended();
-        // Somebody has mounted something of his own there.
+        // Another program has mounted something there.
         let (outside, inside) = (stage.directory.path().join("outside"), allocation.join("web/local/in"));
         fs::create_dir(&outside).unwrap();
         fs::create_dir(&inside).unwrap();

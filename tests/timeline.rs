@@ -15,7 +15,7 @@ use serde_json::Value;
 /// How long something may take that takes milliseconds on an idle machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Somebody who watches the timeline.
+/// A client that watches the timeline.
 struct Watcher {
     child: Child,
     lines: Box<dyn Iterator<Item = String>>,
@@ -91,12 +91,12 @@ fn a_cause_stands_before_its_consequence_from_the_start_of_a_plugin_to_its_end()
         ("agent", "process a", "run as process"),
         ("process a", "allocation a", "ready"),
         ("allocation a", "registry", "Register"),
-        ("registry", "everyone", "active: nobody → a"),
+        ("registry", "everyone", "active: none → a"),
         ("instances", "process a", "who are you"),
         ("process a", "instances", "healthy"),
         ("agent", "allocation a", "stop"),
         ("allocation a", "registry", "Deregister"),
-        ("registry", "everyone", "active: a → nobody"),
+        ("registry", "everyone", "active: a → none"),
         ("instances", "process a", "goodbye"),
         ("allocation a", "agent", "deregistered"),
         ("agent", "process a", "ending process"),
@@ -107,7 +107,7 @@ fn a_cause_stands_before_its_consequence_from_the_start_of_a_plugin_to_its_end()
 
     let numbers: Vec<_> = watcher.said.iter().map(|said| said["number"].as_u64().unwrap()).collect();
     assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "{numbers:?}");
-    let active = &watcher.said[watcher.place("registry", "everyone", "active: nobody → a")];
+    let active = &watcher.said[watcher.place("registry", "everyone", "active: none → a")];
     assert_eq!((&active["plugin"], &active["allocation"]), (&"csi-node/zfs".into(), &"a".into()));
     assert!(active["generation"].is_u64(), "{active}");
 }
@@ -123,7 +123,7 @@ fn what_waits_for_the_disk_stands_behind_its_gate_and_the_gate_behind_what_close
     let course = [
         ("process a", "allocation a", "ready"),
         ("registry", "disk", "write "),
-        ("registry", "everyone", "active: nobody → a"),
+        ("registry", "everyone", "active: none → a"),
         ("disk", "registry", "on disk"),
     ];
     let places = course.map(|(from, to, message)| watcher.place(from, to, message));
@@ -134,8 +134,12 @@ fn what_waits_for_the_disk_stands_behind_its_gate_and_the_gate_behind_what_close
 
     let mut plain = Watcher::of(&stage);
     assert!(host.ask(&["stop", "a"]).status.success());
-    plain.until("registry", "everyone", "active: a → nobody");
-    assert!(plain.said.iter().all(|said| said["gate"].is_null()), "nobody asked for them: {:#?}", plain.said);
+    plain.until("registry", "everyone", "active: a → none");
+    assert!(
+        plain.said.iter().all(|said| said["gate"].is_null()),
+        "they were not requested: {:#?}",
+        plain.said
+    );
 }
 
 #[test]
@@ -158,7 +162,7 @@ fn the_picture_of_a_running_host_has_the_gate_below_what_closed_it_shell_1() {
     let text = drawn();
     let title = format!("the running host of {}: messages between its actors", stage.data_dir().display());
     assert!(text.contains(&title), "{text}");
-    let course = ["Register", "write", "active: nobody", "on disk"];
+    let course = ["Register", "write", "active: none", "on disk"];
     let places = course.map(|words| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}")));
     assert!(places.is_sorted(), "{places:?} in {text}");
     host.signal(Signal::TERM);

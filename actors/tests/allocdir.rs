@@ -91,7 +91,7 @@ fn may_mount(what: &str) -> bool {
     may
 }
 
-fn nobody() -> u32 {
+fn uid_of_nobody() -> u32 {
     accounts::user("nobody").unwrap().uid
 }
 
@@ -108,16 +108,16 @@ fn the_tree_has_the_modes_and_owners_that_drivers_count_on_t040_t041_t042_t043_t
     for open in
         [&layout.shared_dir, &layout.log_dir, &layout.shared_dir.join("tmp"), &layout.shared_dir.join("data")]
     {
-        assert_eq!(of(open), (0o777, nobody()), "{}", open.display());
+        assert_eq!(of(open), (0o777, uid_of_nobody()), "{}", open.display());
     }
-    assert_eq!(of(&layout.task_dir), (0o777, nobody()));
-    assert_eq!(of(&layout.local_dir), (0o777, nobody()));
-    assert_eq!(of(&layout.task_dir.join("tmp")), (0o1777, nobody()));
+    assert_eq!(of(&layout.task_dir), (0o777, uid_of_nobody()));
+    assert_eq!(of(&layout.local_dir), (0o777, uid_of_nobody()));
+    assert_eq!(of(&layout.task_dir.join("tmp")), (0o1777, uid_of_nobody()));
     assert_eq!(prepared.secrets, Secrets::InMemory);
     let table = mounts_of_this_process().unwrap();
     for name in ["secrets", "private"] {
         let path = layout.task_dir.join(name);
-        assert_eq!(of(&path), (0o777, nobody()));
+        assert_eq!(of(&path), (0o777, uid_of_nobody()));
         let mounted = table.mounted_at(&path).expect("it is in memory");
         assert_eq!(mounted.fs_type, "tmpfs");
         for word in ["noexec", "nosuid", "nodev"] {
@@ -209,7 +209,7 @@ fn the_tasks_user_owns_its_secrets_but_not_where_the_name_means_another_number_t
     };
     assert!(read(54_321) && !read(54_323));
     dirs.prepare(&TaskTree { user, ..tree(FsIsolation::Image) }).unwrap();
-    assert_eq!(of(&secrets), (0o777, nobody()));
+    assert_eq!(of(&secrets), (0o777, uid_of_nobody()));
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_link_in_the_place_of_a_directory_is_refused_and_not_followed_th060() {
         let refused = dirs.prepare(&tree(FsIsolation::None)).unwrap_err();
         let AllocDirError::NotADirectory { path, found } = &refused else { panic!("{refused}") };
         assert_eq!((path, *found), (swapped, "a link"));
-        assert!(!refused.is_transient(), "nobody but a person can say what this is");
+        assert!(!refused.is_transient(), "only a person can say what this is");
         fs::remove_file(swapped).unwrap();
         fs::create_dir(swapped).unwrap();
     }
@@ -445,7 +445,7 @@ fn a_link_to_something_that_is_mounted_gets_nothing_of_the_host_unmounted_th060(
 }
 
 #[test]
-fn what_somebody_has_mounted_inside_is_neither_entered_nor_unmounted_th060_t050() {
+fn a_foreign_mount_inside_is_neither_entered_nor_unmounted_th060_t050() {
     if !may_mount("a bind inside of a task") {
         return;
     }

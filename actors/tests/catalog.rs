@@ -243,7 +243,7 @@ fn every_plugin_is_asked_and_its_temporary_instance_ended_prc_02() {
 }
 
 #[test]
-fn one_broken_plugin_is_told_and_stops_nobody_else_prc_02() {
+fn one_broken_plugin_is_reported_and_stops_no_other_prc_02() {
     story(|| async {
         let programs = [
             ("a", Manner::Mute),
@@ -377,7 +377,7 @@ fn a_directory_that_is_missing_or_too_full_is_told() {
         let listing = stage.scan().await;
         assert!(matches!(listing.directory_error, Some(DirectoryError::System { .. })));
         let asked = stage.address.ask(ResolvePlugin { plugin: driver("beta") });
-        let error = asked.await.expect("it runs").expect_err("nobody knows of it");
+        let error = asked.await.expect("it runs").expect_err("it is unknown");
         assert!(matches!(error, ResolveError::Unread { .. }) && error.is_transient(), "{error}");
         stage.stop().await;
     });

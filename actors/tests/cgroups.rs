@@ -207,7 +207,7 @@ fn version_2_a_task_is_seen_killed_and_its_scope_removed_t101_t103_t110() {
 
 #[test]
 fn version_2_a_slice_that_was_removed_is_made_again_before_the_start_t199() {
-    let Some(unified) = Unified::new("a slice that somebody removed") else { return };
+    let Some(unified) = Unified::new("a slice that was removed") else { return };
     let (groups, name) = (unified.groups(), name("web"));
     groups.create(&name, Cores::Shared).expect("nothing was prepared, and all of it is made");
     groups.destroy(&name).unwrap();

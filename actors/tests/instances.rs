@@ -29,7 +29,7 @@ async fn settle_down() {
 async fn hang_up_on(socket: &SocketPath, connections: u64) {
     let listener = UnixListener::bind(socket.as_path()).expect("the path is free");
     for _ in 0..connections {
-        drop(listener.accept().await.expect("somebody connects"));
+        drop(listener.accept().await.expect("a client connects"));
     }
     std::fs::remove_file(socket.as_path()).expect("it is there");
 }
@@ -339,7 +339,7 @@ fn who_leaves_is_gone_at_once_and_its_last_word_says_so_hlt_08() {
         assert_eq!(fixture.instances.ask(HealthOf { allocation: allocation("a") }).await, Ok(vec![]));
         plugin.take_calls();
         tokio::time::sleep(300 * SECOND).await;
-        assert!(plugin.take_calls().is_empty(), "nobody calls what has left (SCL-05)");
+        assert!(plugin.take_calls().is_empty(), "no call goes to what has left (SCL-05)");
         fixture.stop_instances().await;
     });
 }
@@ -377,8 +377,8 @@ fn handing_out_has_three_answers_res_01() {
     story(|| async {
         let fixture = Fixture::open();
         let (zfs, socket) = (node("zfs"), fixture.socket("a.sock"));
-        let nobody = fixture.dispense(&zfs, 3 * SECOND).await.expect_err("nobody serves it");
-        assert_eq!(nobody, DispenseError::NotServed { plugin: zfs.clone(), waited: 3 * SECOND });
+        let error = fixture.dispense(&zfs, 3 * SECOND).await.expect_err("no plugin serves it");
+        assert_eq!(error, DispenseError::NotServed { plugin: zfs.clone(), waited: 3 * SECOND });
 
         let fixture = std::rc::Rc::new(fixture);
         let waiter = {
@@ -399,7 +399,7 @@ fn handing_out_has_three_answers_res_01() {
 }
 
 #[test]
-fn a_plugin_that_is_never_ready_keeps_nobody_else_waiting_scl_02() {
+fn a_plugin_that_is_never_ready_keeps_no_other_waiting_scl_02() {
     story(|| async {
         let fixture = Fixture::open();
         let (stuck, quick) = (node("stuck"), node("quick"));
@@ -535,7 +535,7 @@ fn a_plugin_whose_socket_is_deleted_is_left_within_a_round_and_found_again_at_it
 
 /// Accepts one connection, and sends PING frames until it is closed.
 async fn flood(listener: UnixListener) {
-    let (mut stream, _) = listener.accept().await.expect("somebody connects");
+    let (mut stream, _) = listener.accept().await.expect("a client connects");
     let (mut reading, mut writing) = stream.split();
     let ping: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     writing.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.expect("it is connected");
@@ -557,7 +557,7 @@ fn a_plugin_that_floods_its_connection_is_unhealthy_with_the_reason_f17() {
         fixture.register(&zfs, "a", &socket).await;
         let report = watch.until(&zfs, "unhealthy").await;
         let Health::Unhealthy { reason } = &report.health else { panic!("{report:?}") };
-        assert!(reason.contains("floods the connection with HTTP/2 frames"), "{reason}");
+        assert!(reason.contains("floods the connection with unsolicited HTTP/2 frames"), "{reason}");
         flooding.await.expect("it ends");
         fixture.stop_instances().await;
     });

@@ -179,7 +179,7 @@ fn a_restart_within_the_grace_is_no_news_and_beyond_it_exactly_one_removal_hlt_0
         let serving = Plugin::new("zfs.example").serve(&socket);
         fixture.register(&zfs, "a", &socket).await;
         pass(60).await;
-        assert_eq!(books.rest(), [], "a short restart harms nobody");
+        assert_eq!(books.rest(), [], "a short restart is not published");
         assert!(!books.take().await.offers[0].restarting);
 
         fixture.deregister(&zfs, "a").await;

@@ -288,7 +288,7 @@ fn the_mailbox_goes_on_while_writes_are_on_their_way() {
 // === Rule 2: a failed write ===
 
 #[test]
-fn a_write_that_is_lost_is_refused_to_whoever_waits_and_handed_over_again_in_its_order() {
+fn a_write_that_is_lost_is_refused_to_its_callers_and_handed_over_again_in_its_order() {
     story(|| async {
         let disk = SharedDisk::manual();
         let (words, _running, settings) = word_list(&disk);
@@ -359,7 +359,7 @@ fn subscribers_hear_of_a_write_that_was_lost_when_it_is_on_disk_at_last() {
 // === Rule 3: calls never hold the mailbox ===
 
 #[test]
-fn a_hanging_call_holds_nobody_and_ends_at_its_deadline() {
+fn a_hanging_call_delays_no_other_and_ends_at_its_deadline() {
     story(|| async {
         let disk = SharedDisk::default();
         let (words, _running, _) = word_list(&disk);
@@ -370,7 +370,7 @@ fn a_hanging_call_holds_nobody_and_ends_at_its_deadline() {
 }
 
 #[test]
-fn a_call_that_panics_comes_back_as_lost_and_harms_nobody() {
+fn a_call_that_panics_comes_back_as_lost_and_harms_no_other() {
     story(|| async {
         let disk = SharedDisk::default();
         let (words, _running, _) = word_list(&disk);
@@ -499,7 +499,7 @@ fn crashes_that_lie_far_apart_do_not_spend_the_budget() {
 // === Rule 5: order under overload ===
 
 #[test]
-fn one_message_too_many_is_refused_at_the_door_and_overtakes_nobody() {
+fn one_message_too_many_is_refused_at_the_door_and_overtakes_no_other() {
     story(|| async {
         let disk = SharedDisk::manual();
         let (words, _running, _) = word_list_with(&disk, 3, Settings::default());
@@ -544,7 +544,7 @@ fn an_actor_with_room_for_one_message_handles_many_timers_at_once_scl_07() {
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert!(
             sleeping.remove(0).await.is_ok(),
-            "the timer ran although nobody else could have been let in"
+            "the timer ran although no other caller could have been admitted"
         );
         assert_eq!(words.ask(Add("still here")).await, Ok(1));
     });
@@ -553,7 +553,7 @@ fn an_actor_with_room_for_one_message_handles_many_timers_at_once_scl_07() {
 // === Rule 6 and feeds ===
 
 #[test]
-fn a_slow_subscriber_delays_nobody_and_learns_exactly_what_it_missed_scl_01() {
+fn a_slow_subscriber_delays_no_other_and_learns_exactly_what_it_missed_scl_01() {
     story(|| async {
         let (words, _running, settings) = word_list(&SharedDisk::default());
         let mut slow = words.subscribe("slow", 4).expect("it runs");
@@ -777,7 +777,7 @@ fn an_actor_describes_itself_in_its_place_among_its_news_when_it_is_asked_and_wh
 }
 
 #[test]
-fn one_who_reads_the_journal_too_slowly_delays_nobody_misses_entries_and_begins_anew_r6() {
+fn a_reader_of_the_journal_that_is_too_slow_delays_nothing_misses_entries_and_begins_anew_r6() {
     story(|| async {
         let (words, _running, settings) = word_list(&SharedDisk::default());
         settle_down().await;

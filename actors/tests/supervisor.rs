@@ -287,7 +287,7 @@ impl Programme {
         }
     }
 
-    /// Waits for the next end of this child that nobody asked for.
+    /// Waits for the next end of this child that was not requested.
     async fn end_of(&mut self, awaited: &str) -> Ending {
         loop {
             match self.next().await {
@@ -412,8 +412,8 @@ fn a_child_is_restarted_on_request_s1() {
         assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
         assert_eq!(root.ask(RestartChild { name: "player".into() }).await, Ok(Ok(())));
         assert_eq!(part.address.ask(WhichLife).await, Ok(2), "it runs when the answer comes");
-        let unknown = root.ask(RestartChild { name: "nobody".into() }).await;
-        assert_eq!(unknown, Ok(Err(RestartError::Unknown { name: "nobody".into() })));
+        let unknown = root.ask(RestartChild { name: "unknown".into() }).await;
+        assert_eq!(unknown, Ok(Err(RestartError::Unknown { name: "unknown".into() })));
     });
 }
 
@@ -798,7 +798,7 @@ fn the_tree_says_who_waits_to_be_restarted_and_why() {
         );
         assert!(
             root.ask(AwaitStarted).now_or_never().is_none(),
-            "whoever waits for the start waits for the restart"
+            "a caller that waits for the start waits for the restart"
         );
     });
 }

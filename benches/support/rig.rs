@@ -28,11 +28,11 @@ const FILLED_AT_ONCE: u64 = 1_024;
 
 /// A liveness check without plugins: a bench has none.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct NobodyAnswers;
+pub(crate) struct NoAnswer;
 
-impl IdentityCheck for NobodyAnswers {
+impl IdentityCheck for NoAnswer {
     fn check(&mut self, _: Arc<Registration>) -> LocalBoxFuture<'static, CheckOutcome> {
-        Box::pin(std::future::ready(CheckOutcome::NotProven("nobody answers in a bench".to_owned())))
+        Box::pin(std::future::ready(CheckOutcome::NotProven("no answer in a bench".to_owned())))
     }
 }
 
@@ -142,7 +142,7 @@ impl Rig {
         settings: Settings,
     ) -> Self {
         let registry = Address::vacant("registry", IN_FLIGHT_MAX);
-        let running = start(&registry, RegistryOptions::default(), NobodyAnswers, store, settings);
+        let running = start(&registry, RegistryOptions::default(), NoAnswer, store, settings);
         fill(&registry, held).await;
         let reading = is_read.then(|| read(&registry));
         Self { registry, reading, running, persister }

@@ -8,7 +8,7 @@ use callboard_actors::lease::Connections;
 use callboard_actors::registry::{self, MemoryStore, Registry, RegistryOptions};
 use callboard_actors::shell::{Address, IN_FLIGHT_MAX, Settings, StopMode};
 
-use super::rig::NobodyAnswers;
+use super::rig::NoAnswer;
 
 /// A timeout longer than any dial or call, with the most concurrency in a bench.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ impl Stage {
     pub(crate) fn probing(round: Duration) -> Self {
         let registry = Address::vacant("registry", IN_FLIGHT_MAX);
         let store = MemoryStore::default();
-        registry::start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
+        registry::start(&registry, RegistryOptions::default(), NoAnswer, store, Settings::default());
         let instances = Address::vacant("instances", IN_FLIGHT_MAX);
         let mut options = InstancesOptions::default();
         options.limits.call_deadline = TIMEOUT;

@@ -1,4 +1,4 @@
-//! Shows that no secret gets into debug output, whoever prints it (C025 for CSI, SEC-06 for drivers).
+//! Shows that no secret gets into debug output, whichever code prints it (C025 for CSI, SEC-06 for drivers).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

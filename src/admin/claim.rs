@@ -74,7 +74,7 @@ pub(super) fn lock_of(place: &Path) -> PathBuf {
     path.into()
 }
 
-/// Opens the file, which is made if it is not there. One that is somebody else's, or has contents, is no lock of a host and is left
+/// Opens the file, which is made if it is not there. One that belongs to another user, or has contents, is no lock of a host and is left
 /// alone.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -94,7 +94,7 @@ mod tests {
     fn a_place_is_claimed_by_one_at_a_time_and_nothing_is_left_of_a_claim() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("a.sock");
-        let claim = Claim::take(&place).expect("it can be locked").expect("nobody has it");
+        let claim = Claim::take(&place).expect("it can be locked").expect("it is free");
         assert!(Claim::take(&place).expect("it can be locked").is_none());
         drop(claim);
         assert_eq!(std::fs::read_dir(directory.path()).expect("it is there").count(), 0);
@@ -105,9 +105,9 @@ mod tests {
     fn a_lock_that_took_the_place_of_a_removed_one_is_left_alone() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("a.sock");
-        let first = Claim::take(&place).expect("it can be locked").expect("nobody has it");
-        std::fs::remove_file(lock_of(&place)).expect("somebody cleans up");
-        let second = Claim::take(&place).expect("it can be locked").expect("nobody has this one");
+        let first = Claim::take(&place).expect("it can be locked").expect("it is free");
+        std::fs::remove_file(lock_of(&place)).expect("a clean-up removes it");
+        let second = Claim::take(&place).expect("it can be locked").expect("this one is free");
         drop(first);
         assert!(lock_of(&place).exists(), "it is the second one's");
         drop(second);
@@ -151,7 +151,7 @@ mod tests {
         let place = directory.path().join("a.sock");
         let (lock, file) = (lock_of(&place), directory.path().join("precious"));
         std::fs::write(&lock, "data").expect("it is written");
-        let error = Claim::take(&place).expect_err("it is somebody's");
+        let error = Claim::take(&place).expect_err("it has contents");
         assert!(error.to_string().contains("no lock of a host"), "{error}");
         assert_eq!(std::fs::read_to_string(&lock).expect("it is there"), "data");
         std::fs::remove_file(&lock).expect("it is ours");

@@ -20,7 +20,7 @@ use super::error::AdminError;
 
 /// What every call claims to be addressed to.
 const AUTHORITY: &str = "http://localhost";
-/// How long an answer may take that needs nobody's end.
+/// How long an answer may take that does not wait for the end of a process.
 const QUICK: Duration = Duration::from_secs(10);
 /// Largest status that is read: ten thousand allocations fit with room to spare.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -270,7 +270,7 @@ mod tests {
         let (began, mut byte) = (Instant::now(), [0]);
         tokio::select! {
             read = served.read(&mut byte) => assert_eq!(read.expect("it is at its end"), 0),
-            _ = connections.next() => panic!("nobody else comes"),
+            _ = connections.next() => panic!("there is no other connection"),
         }
         assert!(began.elapsed() >= QUIET_MAX && began.elapsed() < QUIET_MAX + 2 * LOOK_PAUSE);
     }

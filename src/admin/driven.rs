@@ -168,10 +168,11 @@ mod tests {
     use crate::tasks::TasksView;
 
     #[test]
-    fn an_exit_that_nobody_saw_is_shown_as_unknown_and_not_as_a_code_evt_05() {
-        let unseen = TaskExit { end: TaskEnd::Unknown("nobody saw it".to_owned()), oom_killed: false };
+    fn an_exit_that_was_not_seen_is_shown_as_unknown_and_not_as_a_code_evt_05() {
+        let unseen =
+            TaskExit { end: TaskEnd::Unknown("its exit was not seen".to_owned()), oom_killed: false };
         let shown = exit(&unseen, Timestamp::default());
-        assert_eq!((shown.how.as_str(), shown.reason.as_str()), ("unknown", "nobody saw it"));
+        assert_eq!((shown.how.as_str(), shown.reason.as_str()), ("unknown", "its exit was not seen"));
     }
 
     #[test]

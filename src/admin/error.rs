@@ -20,7 +20,7 @@ pub enum SocketError {
         /// The process.
         pid: String,
     },
-    /// What is there is somebody else's.
+    /// What is there belongs to another user.
     #[error("{path} belongs to user {owner}, and this host runs as user {ours}; choose another admin_socket")]
     NotOurs {
         /// What is there.
@@ -60,8 +60,8 @@ pub enum AdminError {
         /// Where it would be.
         path: PathBuf,
     },
-    /// There is a socket that nobody listens on.
-    #[error("no host runs here: nobody listens on {path}; the last one was killed")]
+    /// There is a socket without a listener.
+    #[error("no host runs here: no process listens on {path}; the last one was killed")]
     Dead {
         /// The socket.
         path: PathBuf,

@@ -103,7 +103,7 @@ impl Events {
                 (driver, format!("its stream of task events ended: {error}"))
             }
             DriversNews::DeadLetters { driver, count, .. } => {
-                (driver, format!("{count} of its task events reached nobody"))
+                (driver, format!("{count} of its task events reached no handler"))
             }
         };
         self.note(("driver", name.to_string()), &text, at);

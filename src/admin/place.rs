@@ -48,7 +48,7 @@ pub fn find_socket(data_dir: &Path) -> Result<SocketPath, AdminError> {
     let direct: PathBuf = data_dir.join(SOCKET_FILE);
     match std::fs::read_link(&direct) {
         Ok(target) => Ok(SocketPath::new(target.to_string_lossy())?),
-        // Too long a path, without a link: nobody has listened there.
+        // Too long a path, without a link: no host has listened there.
         Err(_) if direct.as_os_str().len() > SOCKET_PATH_BYTES_MAX => {
             Err(AdminError::NoHost { path: direct })
         }

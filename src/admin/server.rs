@@ -100,14 +100,14 @@ impl AdminSocket {
     /// Binds a socket.
     ///
     /// # Errors
-    /// When the socket cannot be had: it is in use, belongs to somebody else, or the system refuses it.
+    /// When the socket cannot be had: it is in use, belongs to another user, or the system refuses it.
     pub fn bind(path: &SocketPath, data_dir: &Path) -> Result<Self, SocketError> {
         let (file, listener) = SocketFile::listen(path, data_dir)?;
         tracing::info!(path = %path, "serving the admin socket");
         Ok(Self { file, listener })
     }
 
-    /// Removes the socket: there will be nobody to serve it.
+    /// Removes the socket: no host will serve it.
     pub fn remove(self) {
         self.file.remove();
     }

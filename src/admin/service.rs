@@ -201,7 +201,7 @@ fn host_status(sources: &Sources) -> wire::HostStatus {
     }
 }
 
-/// Whether a name is nobody's among the allocations; then it is a task's, or nobody's at all.
+/// Whether a name is of no allocation; then it is of a task, or unknown.
 const fn is_unknown<T>(answer: &Result<T, TaskError>) -> bool {
     matches!(answer, Err(TaskError::Unknown { .. }))
 }
@@ -329,7 +329,7 @@ impl wire::admin_server::Admin for Service {
         &self,
         request: Request<wire::ShutdownRequest>,
     ) -> Result<Response<wire::ShutdownResponse>, Status> {
-        // Whoever asks for it gets it, however many do.
+        // Every caller gets an answer, however many there are.
         let _staying = request.extensions().get::<Peer>().map(Peer::stay);
         let mode = if request.into_inner().detach { StopMode::Detach } else { StopMode::Stop };
         let (reply, stopped) = oneshot::channel();

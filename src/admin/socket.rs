@@ -56,7 +56,7 @@ impl SocketFile {
         Ok((Self { link: Some(link), ..listening }, listener))
     }
 
-    /// Removes it, the link to it, and the short directory that was made for it. What somebody has put in the place of either stays.
+    /// Removes it, the link to it, and the short directory that was made for it. What another process has put in the place of either stays.
     pub(super) fn remove(self) {
         let Self { path, file, link, claims } = self;
         let place = path.as_path();
@@ -97,7 +97,7 @@ fn ours() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Makes the directory of the socket if it is not there. Nobody else may be able to put a socket of their own in the place of ours.
+/// Makes the directory of the socket if it is not there. No other user may be able to put a socket in the place of ours.
 fn make_directory(directory: &Path) -> Result<(), SocketError> {
     Ok(reach_or_make(directory).map(drop)?)
 }
@@ -222,12 +222,12 @@ mod tests {
     fn of_hosts_that_start_at_once_one_has_the_socket_and_keeps_it_sec_02() {
         const HOSTS: usize = 4;
         let stage = Stage::new();
-        // Whoever ends removes the directory too.
+        // A host that ends removes the directory too.
         let socket = stage.path("callboard-admin-1/admin.sock");
         let (begun, ended) = (Barrier::new(HOSTS), Barrier::new(HOSTS));
         let data_dirs: Vec<_> = (0..HOSTS).map(|host| stage.data_dir(&host.to_string())).collect();
         let (listening, problems) = (AtomicU32::new(0), Mutex::new(Vec::new()));
-        let problem = |problem: String| problems.lock().expect("nobody panics").push(problem);
+        let problem = |problem: String| problems.lock().expect("no host panics").push(problem);
         let host = |data_dir: &Path| {
             for round in 0..50 {
                 begun.wait();
@@ -240,7 +240,7 @@ mod tests {
                 }
                 if let Ok((file, _listener)) = listener {
                     if let Err(error) = UnixStream::connect(&socket) {
-                        problem(format!("nobody is reached in round {round}: {error}"));
+                        problem(format!("no host is reached in round {round}: {error}"));
                     }
                     // In every other round it is killed, and its socket stays behind.
                     if round % 2 == 0 {
@@ -256,7 +256,7 @@ mod tests {
                 scope.spawn(|| host(data_dir));
             }
         });
-        assert_eq!(problems.into_inner().expect("nobody panics"), Vec::<String>::new());
+        assert_eq!(problems.into_inner().expect("no host panics"), Vec::<String>::new());
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
     fn a_socket_that_is_bound_and_does_not_listen_yet_is_its_hosts_sec_02() {
         let stage = Stage::new();
         let (data_dir, place) = (stage.data_dir("data"), stage.path("a.sock"));
-        let _starting = claim(&place).expect("nobody has it");
+        let _starting = claim(&place).expect("it is free");
         let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
         rustix::net::bind(&socket, &SocketAddrUnix::new(&place).expect("a path")).expect("it is bound");
         let refused = stage.listen(&place, &data_dir).expect_err("it is in use");

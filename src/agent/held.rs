@@ -24,7 +24,7 @@ use crate::process::{Process, ProcessEnding, ProcessExit};
 /// The end of a process.
 #[derive(Debug, Clone)]
 pub(super) struct End {
-    /// `None` if nobody saw it: it was no child of this host.
+    /// `None` if it was not observed: it was no child of this host.
     pub(super) exit: Option<ProcessExit>,
     pub(super) by: EndedBy,
     pub(super) last_words: Option<String>,
@@ -82,7 +82,7 @@ impl Held {
         }
     }
 
-    /// Waits for its end. `None` if it is gone and nobody knows how it ended.
+    /// Waits for its end. `None` if it is gone and it is unknown how it ended.
     pub(super) async fn ended(self) -> Option<End> {
         match self {
             Self::Bound(process) => {
@@ -132,7 +132,7 @@ impl Surviving {
         let Self { owner, name, tag, ended, .. } = self.clone();
         actix_rt::spawn(async move {
             let order = StopProcess { name, tag: Some(tag), grace };
-            // What has ended needs no order; whoever does not answer is told again.
+            // What has ended needs no order; an owner that does not answer gets the order again.
             while ended.borrow().is_none() && owner.ask(order.clone()).await.is_err() {
                 sleep(RETRY_PAUSE).await;
             }
@@ -172,7 +172,7 @@ pub async fn end_departed(owner: &Address<Processes>, configured: &[AllocationId
     }
 }
 
-/// Launches a process that survives the host. Whatever comes of it, at most one of this name runs; one that nobody could be told of
+/// Launches a process that survives the host. Whatever comes of it, at most one of this name runs; one that could not be reported
 /// is ended.
 pub(super) async fn launch(
     owner: Address<Processes>,
@@ -208,7 +208,7 @@ struct EndUnlessKnown(Option<(Address<Processes>, StopProcess)>);
 impl Drop for EndUnlessKnown {
     fn drop(&mut self) {
         if let Some((owner, stop)) = self.0.take() {
-            // It is in the mailbox now; nobody waits for the answer.
+            // It is in the mailbox now; the answer is not awaited.
             drop(owner.ask(stop));
         }
     }

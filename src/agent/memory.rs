@@ -105,7 +105,7 @@ impl AgentMemory {
         self.known.add(allocation.clone(), pid);
         let known = self.known.clone();
         self.processes.borrow_mut().insert(allocation.clone(), (attempt, process.clone()));
-        // Weak, so that a bound process is killed when the agent ends and nobody holds it any more.
+        // Weak, so that a bound process is killed when the agent ends and it is not held any more.
         let processes = Rc::downgrade(&self.processes);
         let endings = Rc::clone(&self.endings);
         let ended = process.ended();
@@ -118,7 +118,7 @@ impl AgentMemory {
                     log_end(&allocation, attempt, pid, &end);
                     (end.exit, end.how)
                 }
-                None => (None, "its process is gone, and nobody knows how it ended".to_owned()),
+                None => (None, "its process is gone, and it is unknown how it ended".to_owned()),
             };
             endings.queue.borrow_mut().push_back(Ended { allocation, attempt, exit, how });
             endings.arrived.notify_one();
@@ -157,7 +157,7 @@ impl AgentMemory {
     }
 }
 
-/// An end that nobody asked for is a warning, and so is one that took force.
+/// An end that was not requested is a warning, and so is one that took force.
 fn log_end(allocation: &AllocationId, attempt: Attempt, pid: u32, end: &End) {
     let exit = end.exit.map_or_else(|| "unknown".to_owned(), |exit| exit.to_string());
     match end.by {

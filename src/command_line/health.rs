@@ -21,7 +21,7 @@ fn told(state: &str, reason: &str) -> String {
     if reason.is_empty() { state.to_owned() } else { format!("{state}: {reason}") }
 }
 
-/// What is wrong with a plugin. One that nobody expects may be gone.
+/// What is wrong with a plugin. One that is not expected may be gone.
 pub(super) fn plugin(plugin: &wire::PluginStatus) -> Option<Trouble> {
     let is_meant = plugin.expected > 0 || plugin.registered > 0;
     (is_meant && plugin.health != "healthy").then(|| Trouble {
@@ -176,7 +176,7 @@ mod tests {
         };
         let of_it = of_name(&status, "zfs").expect("it is there");
         assert_eq!((of_it.plugins.len(), of_it.allocations.len()), (1, 1));
-        assert_eq!(of_name(&status, "nobody"), None);
+        assert_eq!(of_name(&status, "unknown"), None);
         assert_eq!(troubles(&status, Some("a")).len(), 1);
         let told = summary(&troubles(&status, None), Palette::plain());
         assert_eq!(told, "2 not well: plugin /zfs, allocation a\n");

@@ -1,4 +1,4 @@
-//! What a stop could not end makes whoever asked for it fail (S3, S4).
+//! What a stop could not end makes the command that asked for it fail (S3, S4).
 
 use callboard_proto::admin::v1 as wire;
 

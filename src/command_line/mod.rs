@@ -117,7 +117,7 @@ struct KeeperArgs {
 
 #[derive(Debug, Args)]
 struct BoundArgs {
-    /// The process id of the host; without it the command is bound to nobody
+    /// The process id of the host; without it the command is bound to no process
     #[arg(long, value_name = "PID")]
     parent: Option<u32>,
 

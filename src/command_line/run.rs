@@ -311,7 +311,7 @@ fn ground_options(config: &Config) -> GroundOptions {
     }
 }
 
-/// Looks beside everything else for what tasks left that nobody knows any more.
+/// Looks beside everything else for what tasks left that are not known any more.
 fn sweep(config: &Config, host: &Host, ground: Ground) {
     let configured: Vec<_> = config.tasks.iter().map(|task| task.name.clone()).collect();
     let database = host.database().clone();

@@ -190,7 +190,7 @@ impl From<GetStatusResponse> for Board {
 fn described(half: &PluginStatus) -> String {
     let list = |names: &[String]| names.join(", ");
     let mut words = match (half.active_allocation.as_str(), half.reason.as_str()) {
-        ("", _) => vec!["nobody active".to_owned()],
+        ("", _) => vec!["none active".to_owned()],
         (active, "") => vec![format!("{active} active"), half.health.clone()],
         (active, reason) => vec![format!("{active} active"), format!("{} ({reason})", half.health)],
     };
@@ -305,7 +305,7 @@ mod tests {
             assert!(!restored.serves_confirmed("hostpath", active, standby).holds, "{active} {standby:?}");
         }
         assert!(!restored.serves("hostpath", "green", &["blue", "red"]).holds, "one is not back");
-        assert!(!restored.awaits("hostpath", &["red"]).holds, "somebody is active");
+        assert!(!restored.awaits("hostpath", &["red"]).holds, "one is active");
         let confirmed = known("healthy", &[]);
         assert!(confirmed.serves("hostpath", "green", &["blue", "red"]).holds);
         assert!(!confirmed.serves("hostpath", "blue", &["blue", "red"]).holds);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_plugin_is_not_healthy_and_that_nobody_is_active_is_described() {
+    fn why_a_plugin_is_not_healthy_and_that_none_is_active_is_described() {
         let mut board = Board::default();
         assert_eq!(board.describe("hostpath"), "unknown");
         let reason = "Probe: refused".to_owned();
@@ -326,7 +326,7 @@ mod tests {
         };
         board.hear(News::PluginChanged(controller));
         board.hear(News::PluginChanged(half("csi-node", "", &[], 0)));
-        let seen = "controller: green active, unhealthy (Probe: refused); node: nobody active";
+        let seen = "controller: green active, unhealthy (Probe: refused); node: none active";
         assert_eq!(board.describe("hostpath"), seen);
     }
 
@@ -355,9 +355,9 @@ mod tests {
         board.hear(News::TaskChanged(task("job", "waits for its driver")));
         let processes = [("blue", 11), ("green", 12), ("driver exec", 21), ("task web", 31)];
         assert_eq!(board.processes(), processes.map(|(name, pid)| (name.to_owned(), pid)));
-        assert_eq!((board.restarts("green"), board.restarts("nobody")), (3, 0));
+        assert_eq!((board.restarts("green"), board.restarts("unknown")), (3, 0));
         assert_eq!((board.pid("green"), board.pid("red")), (Some(12), None));
-        let known = [board.allocation("green"), board.allocation("nobody")];
+        let known = [board.allocation("green"), board.allocation("unknown")];
         assert_eq!(known, [("running", "registered"), ("", "")]);
         assert_eq!([board.task_process("web"), board.task_process("job")], [Some(31), None]);
         assert_eq!(board.driver("exec"), Some(&driver("exec", 21)));

@@ -68,7 +68,7 @@ pub(super) enum DemoError {
         source: AdminError,
     },
     /// The host ended an endless stream.
-    #[error("the host ended its {stream} although nobody asked it to")]
+    #[error("the host ended its {stream} without a request")]
     StreamEnded {
         /// The stream.
         stream: &'static str,
@@ -97,7 +97,7 @@ pub(super) enum DemoError {
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
     /// The reader of standard output is gone.
-    #[error("nobody reads it any more")]
+    #[error("its reader is gone")]
     ReaderLeft,
     /// Standard output cannot be written.
     #[error("cannot write to standard output: {0}")]

@@ -173,7 +173,7 @@ mod tests {
         );
         assert!(wrong(|task| task.alloc_dir = "relative".to_owned()).contains("absolute"));
         assert!(wrong(|task| task.name = "../up".to_owned()).contains("name of a directory"));
-        assert!(wrong(|task| task.user = "nobody-at-all".to_owned()).contains("/etc/passwd"));
+        assert!(wrong(|task| task.user = "no-such-user".to_owned()).contains("/etc/passwd"));
     }
 
     #[test]

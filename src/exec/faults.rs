@@ -52,7 +52,7 @@ pub struct FaultArgs {
 
     /// Name a socket on which nothing listens
     #[arg(long)]
-    pub nobody_listens: bool,
+    pub no_listener: bool,
 
     /// Start a copy of itself that continues, and exit
     #[arg(long)]
@@ -187,7 +187,7 @@ const RPCS: [&str; 15] = [
 
 /// The line of a flood.
 const FLOOD_LINE: &[u8] =
-    b"2026-11-21 a line of a flood that says nothing, over and over, so that nobody can keep up\n";
+    b"2026-11-21 a line of a flood that says nothing, over and over, so that no reader can keep up\n";
 /// Lines that break log parsers (D73, D74, D76).
 const ODD_LINES: [&str; 9] = [
     r#"{"@message":5,"@level":"info","@timestamp":"2026-11-21T12:00:00.000000Z"}"#,
@@ -229,8 +229,8 @@ impl Faults {
         if let Some(version) = self.args.app_version {
             claimed.app_version = version;
         }
-        if self.args.nobody_listens {
-            claimed.socket.as_mut_os_string().push("-nobody");
+        if self.args.no_listener {
+            claimed.socket.as_mut_os_string().push("-unused");
         }
         match &self.args.line {
             Some(text) => text.replace("{socket}", &claimed.socket.display().to_string()),

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_nobody_asked_for_are_kept_where_they_are_ours_and_hinder_nobody_elsewhere_t174() {
+    fn notes_of_unknown_tasks_are_kept_where_they_are_ours_and_hinder_nothing_elsewhere_t174() {
         let runtime = tempfile::tempdir().expect("a temporary directory");
         let memory = TaskMemory::shared(runtime.path());
         let task = TaskConfig { id: "t".to_owned(), name: "main".to_owned(), ..TaskConfig::default() };

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_group_counts_nobody_knows() {
+    fn where_no_group_counts_usage_is_unknown() {
         let group = tempfile::tempdir().expect("room");
         assert!(KillCount::in_group(group.path()).is_none());
     }

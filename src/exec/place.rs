@@ -192,13 +192,13 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let place = TaskPlace::of(&directory.path().join("main"), "task/1");
         place.make().expect("room");
-        let lock = place.lock().expect("a file").expect("nobody has it");
+        let lock = place.lock().expect("a file").expect("it is free");
         assert!(place.lock().expect("a file").is_none());
-        assert!(!place.ask(Order::Kill).expect("no error"), "nobody listens");
+        assert!(!place.ask(Order::Kill).expect("no error"), "there is no listener");
         let control = place.listen().expect("room");
         assert!(place.ask(Order::Kill).expect("room"));
         drop((control, lock));
-        assert!(!place.ask(Order::Kill).expect("no error"), "nobody listens any longer");
+        assert!(!place.ask(Order::Kill).expect("no error"), "there is no listener any more");
         assert!(place.lock().expect("a file").is_some());
         place.remove().expect("it is ours");
         place.remove().expect("it is gone already");

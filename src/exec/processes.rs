@@ -127,7 +127,7 @@ pub(super) fn signal_each<'a>(
     }
     match refused {
         Some((pid, error)) if count == 0 => {
-            let told = format!("nobody could be signalled, process {pid} for one: {error}");
+            let told = format!("no process could be signalled, for example process {pid}: {error}");
             Err(io::Error::new(io::Error::from(error).kind(), told))
         }
         Some(_) | None => Ok(count),

@@ -17,7 +17,7 @@ pub enum StartError {
     /// Its database cannot be opened; the error names the path and what to do.
     #[error(transparent)]
     Database(#[from] OpenError),
-    /// Its data directory is a link, belongs to somebody else, or others may write to it.
+    /// Its data directory is a link, belongs to another user, or others may write to it.
     #[error(transparent)]
     Directory(#[from] DataDirError),
     /// Whose its data directory is cannot be settled, such as that of a copy beside its original.

@@ -140,7 +140,7 @@ impl Host {
         &self.handles.connections
     }
 
-    /// The processes that plugins' tasks run in, as far as the host program says. It says so before `TaskStarted`, and from then on nobody
+    /// The processes that plugins' tasks run in, as far as the host program says. It says so before `TaskStarted`, and from then on no process
     /// but that process, its descendants and its groups may listen at the socket of the allocation, unless
     /// [`TaskProcesses::set_listener`] or its `Probing` says that any process may.
     #[must_use]
@@ -205,7 +205,7 @@ impl Host {
         self.handles.database.run()
     }
 
-    /// Where an actor of the host program's own stores its records: in tables and under an owner's name that nobody else uses.
+    /// Where an actor of the host program's own stores its records: in tables and under an owner's name that no other actor uses.
     /// It is open until the host has stopped, so such an actor ends before.
     #[must_use]
     pub fn database(&self) -> &Database {

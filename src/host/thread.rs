@@ -65,7 +65,7 @@ impl HostThread {
     }
 }
 
-/// A host that was started and that nobody has taken yet. If nobody does, nobody could ever stop it: it is asked to end then, and
+/// A host that was started and that no caller has taken yet. If none does, it could never be stopped: it is asked to end then, and
 /// leaves what it found to the next start.
 #[derive(Debug)]
 struct Offer(Option<Host>);
@@ -79,7 +79,7 @@ impl Offer {
 impl Drop for Offer {
     fn drop(&mut self) {
         if let Some(host) = &self.0 {
-            tracing::info!("nobody waits for the start of the host any more, so it ends");
+            tracing::info!("no caller waits for the start of the host any more, so it ends");
             // One that has ended already need not be told.
             let _ = host.supervisor().notify(Shutdown { mode: StopMode::Detach });
         }
@@ -106,7 +106,7 @@ fn run(builder: HostBuilder, tell: oneshot::Sender<Result<Offer, StartError>>) {
         Ok(runner) => runner,
         Err(error) => return drop(tell.send(Err(StartError::Thread(error)))),
     };
-    // Whoever started it may wait no longer, which an offer sees to.
+    // The caller that started it may wait no longer, which an offer handles.
     match runner.block_on(builder.start()) {
         Err(error) => drop(tell.send(Err(error))),
         Ok(host) => {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_thread_of_a_host_ends_with_it_whoever_stops_it_s4() {
+    fn the_thread_of_a_host_ends_with_it_whatever_stops_it_s4() {
         let data_dir = tempfile::tempdir().unwrap();
         let (tell, told) = oneshot::channel();
         let builder = Host::builder(data_dir.path());

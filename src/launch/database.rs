@@ -80,10 +80,10 @@ fn hold_open(database: Persister, present: watch::Sender<Option<Persister>>) -> 
             () = stopped.notified() => false,
             () = database.ended() => true,
         };
-        // Whoever wants to read from now on waits for the next one.
+        // Readers wait for the next one from now on.
         present.send_replace(None);
         let ending = if has_ended {
-            Ending::Failed("whoever writes the database has ended unexpectedly".to_owned())
+            Ending::Failed("the writer of the database has ended unexpectedly".to_owned())
         } else {
             match timeout(CLOSE_DEADLINE, database.close()).await {
                 Ok(Ok(())) => Ending::Normal,

@@ -7,7 +7,7 @@
 //!                     what the player says and does ──────────┘
 //! ```
 //!
-//! A picture knows nothing of actors: it has columns and marks, and whoever has noted something puts them in.
+//! A picture knows nothing of actors: it has columns and marks, which the timeline adds.
 
 mod model;
 

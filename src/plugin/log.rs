@@ -157,7 +157,7 @@ mod tests {
 
     impl<S: Subscriber> Layer<S> for Kept {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-            self.0.lock().expect("nobody panics").push(line(event, SystemTime::UNIX_EPOCH));
+            self.0.lock().expect("no test panics").push(line(event, SystemTime::UNIX_EPOCH));
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
             tracing::warn!(task = "a\nb", code = 3, is_new = true, "odd {}", "thing");
             tracing::error!("{}", "x".repeat(100_000));
         });
-        let lines = lines.lock().expect("nobody panics");
+        let lines = lines.lock().expect("no test panics");
         let read: Value = serde_json::from_slice(&lines[0]).expect("JSON");
         assert_eq!(read["@level"], "warn");
         assert_eq!(read["@message"], "odd thing");

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_nobody_takes_is_kept_in_little_room_and_the_newest_of_it_d55() {
+    async fn what_is_not_read_is_kept_in_little_room_and_the_newest_of_it_d55() {
         let printed = Printed::default();
         printed.keep(&vec![b'a'; KEPT_BYTES_MAX]);
         printed.keep(b"the end");

@@ -89,7 +89,7 @@ fn rotated(path: &Path) -> PathBuf {
 }
 
 fn open_end(path: &Path) -> io::Result<(File, u64)> {
-    // What is no file could block whoever opens or writes it.
+    // What is no file could block the thread that opens or writes it.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
@@ -136,7 +136,7 @@ mod tests {
         let path = directory.path().join("a.log");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
             .expect("a pipe");
-        assert!(open(&LogSpec::at(&path)).is_err(), "nobody reads it");
+        assert!(open(&LogSpec::at(&path)).is_err(), "it has no reader");
         let _reader = OpenOptions::new().read(true).write(true).open(&path).expect("it opens");
         assert!(open(&LogSpec::at(&path)).is_err_and(|error| error.to_string().contains("it is no file")));
     }

@@ -43,6 +43,6 @@ mod tests {
         }
         tail.push("panic: \u{1b}[31mno space\n\n  \n".as_bytes());
         assert_eq!(tail.last_words().as_deref(), Some("panic: \\u{1b}[31mno space"));
-        assert!(tail.0.lock().expect("nobody panics").len() <= KEPT_BYTES);
+        assert!(tail.0.lock().expect("no test panics").len() <= KEPT_BYTES);
     }
 }

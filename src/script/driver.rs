@@ -242,7 +242,7 @@ pub(super) fn stream<T: Send + 'static>(first: impl IntoIterator<Item = T>) -> (
     (says, Box::pin(UnboundedReceiverStream::new(said)))
 }
 
-/// Ends a stream. False means that there is none, or nobody listens.
+/// Ends a stream. False means that there is none, or that it has no reader.
 fn end<T>(stream: Option<Says<T>>, how: Option<Status>) -> bool {
     stream.is_some_and(|says| match how {
         Some(status) => says.send(Err(status)).is_ok(),

@@ -163,7 +163,7 @@ pub(super) fn figures(id: &str) -> wire::TaskStatsResponse {
 }
 
 /// The command of a session: it writes back what it is given, tells of the size of its terminal, and ends when its input does.
-/// That nobody reads any more is nothing to it.
+/// It ignores that its output is not read any more.
 pub(super) async fn echo(
     mut asked: tonic::Streaming<wire::ExecTaskStreamingRequest>,
     says: Says<wire::ExecTaskStreamingResponse>,

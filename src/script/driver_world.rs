@@ -182,7 +182,7 @@ impl ProcessOwner for DriverWorld {
         let end_told = process.end.subscribe();
         if drivers.ignores_sigterm(&order.name) {
             let (world, StopProcess { name, tag, grace }) = (self.clone(), order);
-            // It is killed at its time, whether or not whoever asked for it still waits.
+            // It is killed at its time, whether or not the caller still waits.
             actix_rt::spawn(async move {
                 tokio::time::sleep(grace).await;
                 if let Some(process) = world.drivers().process(&name, tag) {

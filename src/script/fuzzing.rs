@@ -70,7 +70,7 @@ impl Reader {
         let mut words = Words::of(command);
         words.keys_below("");
         while words.maybe_next().is_some() {}
-        assert!(words.left_over().is_ok(), "a word that nobody can take");
+        assert!(words.left_over().is_ok(), "a word that cannot be taken");
         Ok(told.join("\n"))
     }
 }

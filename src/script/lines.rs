@@ -92,8 +92,8 @@ mod tests {
         let verb = told(text, "command one failed at line 12: there is no such verb");
         assert_eq!(verb, (12, "there is no such verb".to_owned()));
         assert_eq!(told(text, "no input"), (1, "no input".to_owned()), "no line is said");
-        let surprise = told(text, "expected command 'list' to fail at line 7, succeeded with: nobody\n");
-        assert_eq!(surprise, (7, "`list` had to be a mistake, and came to: nobody".to_owned()));
+        let surprise = told(text, "expected command 'list' to fail at line 7, succeeded with: none\n");
+        assert_eq!(surprise, (7, "`list` had to be a mistake, and came to: none".to_owned()));
     }
 
     #[test]
@@ -102,9 +102,9 @@ mod tests {
             ("list", "list\n---\n"),
             ("list\n", "list\n---\n"),
             ("list\n---\n", "list\n---\n"),
-            ("list\n---\nnobody\nlist\n", "list\n---\nnobody\nlist\n"),
-            ("list\r\n---\r\nnobody\r\n\r\nlist\r\n", "list\r\n---\r\nnobody\r\n\r\nlist\r\n---\n"),
-            ("list\n---\nnobody\n\n# no more\n\n", "list\n---\nnobody\n\n# no more\n\n"),
+            ("list\n---\nnone\nlist\n", "list\n---\nnone\nlist\n"),
+            ("list\r\n---\r\nnone\r\n\r\nlist\r\n", "list\r\n---\r\nnone\r\n\r\nlist\r\n---\n"),
+            ("list\n---\nnone\n\n# no more\n\n", "list\n---\nnone\n\n# no more\n\n"),
             ("", ""),
         ] {
             assert_eq!(completed(text), whole, "{text:?}");

@@ -291,7 +291,7 @@ impl Stage {
         self.run(tokio::time::sleep(INSTANT));
     }
 
-    /// Notes a line of news, under the name of whoever says it: one of `registry`, `instances`, `inventory`, `allocations`, `host`
+    /// Notes a line of news, under the name of its voice: one of `registry`, `instances`, `inventory`, `allocations`, `host`
     /// and `notices`.
     pub fn say(&self, voice: &str, text: &str) {
         self.record.say(voice, text);

@@ -14,7 +14,7 @@ pub(super) fn event(item: &TaskEventItem) -> String {
             let missed = missed.map_or("some".to_owned(), |missed| missed.to_string());
             let why = match reason {
                 GapReason::HandlerTooSlow => "the handler was too slow",
-                GapReason::NotAnnounced => "nobody had announced the task",
+                GapReason::NotAnnounced => "the task was not announced",
                 GapReason::Interrupted => "the stream was interrupted",
                 GapReason::NewStream => "the driver began a new stream",
                 GapReason::Forgotten => "the driver has forgotten them",

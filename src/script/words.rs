@@ -24,7 +24,7 @@ impl Mistake {
 /// How something begins that has no article: "which actor is missing".
 const QUESTIONS: [&str; 5] = ["what ", "which ", "who", "how ", "where "];
 
-/// The words that follow a verb. Each is taken once, and what nobody took is a mistake.
+/// The words that follow a verb. Each is taken once, and what is left over is a mistake.
 #[derive(Debug)]
 pub struct Words<'a> {
     words: Vec<(&'a Argument, Cell<bool>)>,
@@ -162,7 +162,7 @@ impl<'a> Words<'a> {
         std::iter::from_fn(|| self.maybe_next()).map(plugin).collect()
     }
 
-    /// What is to be said of the first word that nobody took.
+    /// The mistake of the first word that was not taken.
     pub(super) fn left_over(&self) -> Result<(), Mistake> {
         let Some((word, _)) = self.words.iter().find(|(_, taken)| !taken.get()) else { return Ok(()) };
         let is_known = |known: &str| {

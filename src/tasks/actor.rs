@@ -36,7 +36,7 @@ pub trait Runners: 'static {
     /// Adds a driver that the configuration has no more to those of the host, so that what is left of its tasks can be stopped.
     fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>>;
     /// Ends a driver that the configuration has no more; a process that an earlier run of the host left is proven before that.
-    /// These are the tasks that it leaves and that nobody can end.
+    /// These are the tasks that it leaves and that cannot be ended.
     fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>>;
     /// Has the events of a task read from now on, those after this one.
     fn watch(&self, driver: DriverName, task: TaskKey, after: Option<EventPosition>) -> Asking<Watching>;
@@ -159,7 +159,7 @@ impl<R: Runners> Handler<R> {
         taken: u64,
     ) -> LocalBoxFuture<'static, TasksOutcome> {
         let present = self.readers.borrow().get(&name).cloned();
-        // Whoever reads at present is a call of a former life, which is dropped before this is made.
+        // The present reader is a call of a former life, which is dropped before this is made.
         let present = present.as_ref().and_then(|reader| reader.try_lock().ok());
         if let Some(reader) = &present
             && reader.driver == driver

@@ -134,7 +134,7 @@ mod tests {
         let reason = "its process ended: exit code 2, last output: panic: nil map".to_owned();
         let gone = DriverError::PluginGone { asked, is_worth_retrying: true, reason };
         let Started::Unclear(trouble) = started(&run(), Err(gone)) else {
-            panic!("nobody knows what it did")
+            panic!("it is unknown what it did")
         };
         assert!(trouble.is_absent && trouble.is_transient);
         assert_eq!(
@@ -182,7 +182,7 @@ mod tests {
         assert!(is_proof(asked, process(2, false)), "it was never asked");
         assert!(is_proof(Some(Asked::Answered), process(1, false)), "it has answered");
         assert!(!is_proof(None, process(1, true)), "an earlier run of the host may have asked it");
-        assert!(is_proof(None, process(1, false)), "nobody has asked it");
+        assert!(is_proof(None, process(1, false)), "it was not asked");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Machine for Tasks {
             Input::StopRequested(mode) => self.leave(moment, *mode, effects),
         }
         self.forget_what_is_over(effects);
-        self.dismiss_whom_nobody_needs(effects);
+        self.dismiss_unused_drivers(effects);
         self.close_if_let_be(effects);
     }
 

@@ -95,7 +95,7 @@ impl Tasks {
     }
 
     /// Ends all departed drivers that are no longer needed. A host that is stopping handles its drivers itself.
-    pub(super) fn dismiss_whom_nobody_needs(&mut self, effects: &mut Effects<Self>) {
+    pub(super) fn dismiss_unused_drivers(&mut self, effects: &mut Effects<Self>) {
         if self.life != Life::Serving {
             return;
         }

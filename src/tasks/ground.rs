@@ -288,13 +288,10 @@ impl Inner {
     fn sweep_unknown(&self, known: &BTreeSet<TaskNames>) {
         let (removed, left) = self.groups.sweep(|name| self.is_ours(name), &group_names(known));
         for name in removed {
-            tracing::info!(
-                group = name.as_str(),
-                "the control group of a task that nobody knows was removed"
-            );
+            tracing::info!(group = name.as_str(), "the control group of an unknown task was removed");
         }
         for (name, error) in left {
-            tracing::warn!(group = name.as_str(), %error, "the control group of a task that nobody knows stays");
+            tracing::warn!(group = name.as_str(), %error, "the control group of an unknown task stays");
         }
         if !self.alloc_dir.exists() {
             return;
@@ -321,7 +318,7 @@ impl Inner {
             let (path, tasks) = (self.alloc_dir.join(allocation), tasks.join(", "));
             tracing::warn!(
                 path = %path.display(), tasks,
-                "directories of a task that neither configuration nor database knows; remove them when nobody needs them: \
+                "directories of a task that neither configuration nor database knows; remove them when they are not needed: \
                  first unmount what `findmnt -R` shows below, then rm -r --one-file-system"
             );
         }

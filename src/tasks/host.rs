@@ -39,7 +39,7 @@ const DISPENSE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const QUICK: Duration = Duration::from_secs(10);
 /// Recovering or ending a task takes a driver no longer.
 const SLOW: Duration = Duration::from_secs(50);
-/// A wait for a start, or for an end, has no end of its own: whoever waits gives it up before.
+/// A wait for a start, or for an end, has no end of its own: the caller gives it up before.
 pub(super) const ENDLESS: Duration = Duration::from_secs(24 * 3_600);
 /// How much longer than the grace the answer to a stop may take: longer than our own driver waits for a task that it has
 /// killed, so that it is heard when it says that the task does not end.
@@ -129,7 +129,7 @@ impl Runners for HostRunners {
             if let Err(trouble) = &brought
                 && !trouble.is_transient
             {
-                // Nobody has to wait for it. Whoever cannot be told does not wait either.
+                // No caller has to wait for it. An owner that cannot be reached does not wait either.
                 let reason = trouble.reason.clone();
                 let _ = drivers.ask(GiveUpDriver { name: driver, reason }).await;
             }
@@ -221,7 +221,7 @@ impl Runners for HostRunners {
             let started = match prepared.await {
                 Ok((client, task)) => {
                     starts.asked(&run.id, Some(client.process()));
-                    // A start that is given up goes on, and nobody would hear what came of it.
+                    // A start that is given up goes on, and its result would be lost.
                     let mut answer = client.start_task(&task, ENDLESS).await;
                     if let Err(DriverError::PluginGone { reason, .. }) = &mut answer
                         && let Some(ending) = ending_of(&drivers, &run.driver).await

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_look_that_nobody_waits_for_any_more_ends_before_the_next_one_for_its_task_begins_t4() {
+    async fn a_look_that_is_not_awaited_any_more_ends_before_the_next_one_for_its_task_begins_t4() {
         let looks = Looks::default();
         let ((began, has_begun), (release, released)) = (channel(), channel::<()>());
         let name = web();

@@ -307,7 +307,7 @@ mod tests {
     }
 
     fn exit() -> TaskExit {
-        TaskExit { end: TaskEnd::Unknown("nobody saw it".to_owned()), oom_killed: true }
+        TaskExit { end: TaskEnd::Unknown("it is unknown".to_owned()), oom_killed: true }
     }
 
     fn course(state: RunState) -> Course {
@@ -374,13 +374,13 @@ mod tests {
                 course(RunState::Started(Box::new(handle()))),
                 b"\x02\x00\x01\x00\x03\x01\x04exec\x13web/m\
                 ain/3-00000007\x01\x07\x12\x05\n\x03web\x01\x04boot\x07\x01\x04boot\x01\x04\t\x01\x03\
-                \x00\x01\n/container\x01\x02\rnobody saw it\x01\x05\x02\x02\x01\x02",
+                \x00\x01\n/container\x01\x02\rit is unknown\x01\x05\x02\x02\x01\x02",
             ),
             (
                 course(over),
-                b"\x02\x00\x01\x00\x03\x01\x04exec\x13web/main/3-00000007\x02\x01\x02\rnobod\
-                y saw it\x01\x00\x01\x04boot\x07\x01\x04boot\x01\x04\t\x01\x03\x00\x01\n/container\x01\
-                \x02\rnobody saw it\x01\x05\x02\x02\x01\x02",
+                b"\x02\x00\x01\x00\x03\x01\x04exec\x13web/main/3-00000007\x02\x01\x02\rit is \
+                unknown\x01\x00\x01\x04boot\x07\x01\x04boot\x01\x04\t\x01\x03\x00\x01\n/container\x01\
+                \x02\rit is unknown\x01\x05\x02\x02\x01\x02",
             ),
             (
                 ended,

@@ -98,7 +98,7 @@ pub(crate) fn deregistered(answer: &Deregistered) -> String {
 }
 
 pub(crate) fn listed(entries: &[Entry]) -> String {
-    lines(entries.iter().map(registration), "nobody is registered")
+    lines(entries.iter().map(registration), "no plugin is registered")
 }
 
 pub(crate) fn described(description: &Description) -> String {
@@ -269,7 +269,7 @@ pub(crate) fn removed<E: Display>(answer: &Result<Removed, E>) -> String {
     or_no(answer, |removed| match removed {
         Removed::Ended { ending } => format!("removed; its process ended: {ending}"),
         Removed::NothingRan => "removed; nothing ran".to_owned(),
-        Removed::Untold => "removed; nobody told what became of its process".to_owned(),
+        Removed::Untold => "removed; it is unknown how its process ended".to_owned(),
     })
 }
 

@@ -144,7 +144,7 @@ impl Drawer {
 
     // === Lines ===
 
-    /// Draws a line. Whoever is lost is drawn so until it lives again.
+    /// Draws a line. An actor that is lost is drawn so until it lives again.
     pub(crate) fn draw(&mut self, said: &Said) {
         let at = said.at_unix_ms;
         let (began, last) = self.between_unix_ms.unwrap_or((at, at));
@@ -241,7 +241,7 @@ impl Gates {
     }
 }
 
-/// The mark for what somebody says, or for its end.
+/// The mark for a message of an actor, or for its end.
 fn mark(said: &Said, breaks_off: bool) -> Mark {
     let sign = |actor: &str, sign| Mark::Sign {
         actor: actor.to_owned(),
@@ -320,7 +320,7 @@ mod tests {
         let news = Said {
             plugin: plugin.clone(),
             generation: 2,
-            ..said("registry", "everyone", "active: nobody → a")
+            ..said("registry", "everyone", "active: none → a")
         };
         let told = Said { plugin, ..said("registry", "instances", "it is active") };
         let marks = drawn([&news, &told]);

@@ -22,7 +22,7 @@ const ENTRIES_CAPACITY: usize = 4_096;
 const LINES_CAPACITY: usize = 1_024;
 
 /// Begins a timeline of a host, of the agent that runs its processes and of its tasks, here and now, with the gates of its
-/// actors or without. It ends with the host, or when nobody reads it any more.
+/// actors or without. It ends with the host, or when it has no reader any more.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_reads_too_slowly_is_told_how_much_was_missed_and_nobody_waits_for_him_scl_01() {
+    fn a_reader_that_is_too_slow_learns_how_much_it_missed_and_delays_nothing_scl_01() {
         let (sender, mut receiver) = mpsc::channel(3);
         let mut telling = Telling { sender, number: 0, missed: 0 };
         telling.tell(lines(5));

@@ -8,7 +8,7 @@ use callboard_proto::admin::v1 as wire;
 /// Who speaks, or is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Voice {
-    /// Whoever types commands.
+    /// The user who types commands.
     You,
     /// Who runs the processes of the configuration.
     Agent,
@@ -126,7 +126,7 @@ impl Line {
         self
     }
 
-    /// The same line, about what has become of somebody.
+    /// The same line, about the fate of an actor.
     #[must_use]
     pub(crate) fn of_fate(mut self, of: Voice, fate: wire::Fate) -> Self {
         self.fate = Some((of, fate));

@@ -12,7 +12,7 @@
 //! Message scripts and the pictures of simulated runs read the same words: a message script shows each piece of news as a sentence of
 //! its own, since it has no lines before it that could have said the rest; a picture shows the lines.
 //!
-//! Whoever reads is never waited for: one who is too slow misses lines and is told how many (R6).
+//! No reader is waited for: one that is too slow misses lines and gets their number (R6).
 
 mod line;
 mod news_lines;

@@ -97,7 +97,7 @@ fn says_the_same(one: &Said, other: &Said) -> bool {
         && subject(one) == subject(other)
 }
 
-/// What a line is about: the plugin with its halves and generations, and the allocation if nobody in the line names it.
+/// What a line is about: the plugin with its halves and generations, and the allocation if the line does not name it.
 fn subject(said: &Said, halves: &[(String, u64)]) -> String {
     let (_, name) = halved(&said.plugin);
     let half = |(half, generation): &(String, u64)| {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allocation_is_told_only_where_nobody_names_it() {
+    fn an_allocation_is_shown_only_where_the_line_does_not_name_it() {
         let mut line = said("csi-node/zfs", 0, "offers it");
         line.allocation = "blue".to_owned();
         assert_eq!(subject(&line, &[("csi-node".to_owned(), 0)]), "zfs (node) of blue");

@@ -57,7 +57,7 @@ impl Played {
 
     // === The host ===
 
-    /// A host starts: nobody of it has begun yet, and the disk that it finds is there.
+    /// A host starts: none of its actors has begun yet, and the disk that it finds is there.
     pub(crate) fn host_starts(&mut self) {
         self.put(Mark::Chapter("the host starts".to_owned()));
         self.begun.clear();
@@ -68,7 +68,7 @@ impl Played {
     /// The host is killed, and what waited for the disk with it.
     pub(crate) fn host_is_killed(&mut self) {
         self.drawer.waiting().iter().for_each(|actor| self.drawer.gates_fall(actor));
-        self.nobody_is_active();
+        self.none_is_active();
         self.put(Mark::Chapter("the host is killed".to_owned()));
     }
 
@@ -129,7 +129,7 @@ impl Played {
     }
 
     /// The host is gone, and routes nothing any more.
-    fn nobody_is_active(&mut self) {
+    fn none_is_active(&mut self) {
         for (plugin, former) in std::mem::take(&mut self.active) {
             self.put(Mark::Active { plugin, before: Some(former), now: None });
         }
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_fall_with_whoever_waits_behind_them() {
+    fn gates_fall_with_the_messages_that_wait_behind_them() {
         let mut drawn = Played::default();
         let writes = |actor, write| entry(actor, Recorded::Writing { step: 1, write });
         let on_disk = |actor, through| entry(actor, Recorded::OnDisk { through });

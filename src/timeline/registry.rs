@@ -78,7 +78,7 @@ fn left(entry: &Entry, departure: Departure) -> Line {
         Departure::Deregistered => asked(entry, "Deregister"),
         Departure::Failed => asked(entry, "Deregister (failed)"),
         Departure::NotConfirmed => {
-            let message = "dropped: nobody confirmed it";
+            let message = "dropped: it was not confirmed";
             of(entry, Line::new(Voice::Registry, Voice::Everyone, message))
         }
     }
@@ -92,7 +92,7 @@ fn active_changed(
 ) -> Line {
     let name = |active: Option<&Active>| match active {
         Some(active) => active.registration.allocation.to_string(),
-        None => "nobody".to_owned(),
+        None => "none".to_owned(),
     };
     let message = match (from, to) {
         (Some(from), Some(to)) if from.registration.allocation == to.registration.allocation => {
@@ -162,7 +162,7 @@ pub(crate) fn lacks(lack: &Lack) -> String {
 
 /// Who is active, with its generation.
 pub(crate) fn active(active: Option<&Active>) -> String {
-    active.map_or("nobody".to_owned(), |active| {
+    active.map_or("none".to_owned(), |active| {
         format!("{} @{}", active.registration.allocation, active.generation)
     })
 }
@@ -253,7 +253,7 @@ mod tests {
         };
         assert_eq!(
             tell(None, Some(active("a", 2))),
-            ("active: nobody → a, as the newest that is healthy".to_owned(), Some(2))
+            ("active: none → a, as the newest that is healthy".to_owned(), Some(2))
         );
         assert_eq!(
             tell(Some(active("a", 2)), Some(active("b", 4))),
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(tell(Some(active("b", 4)), Some(active("b", 5))), anew);
         assert_eq!(
             tell(Some(active("b", 5)), None),
-            ("active: b → nobody, as the newest that is healthy".to_owned(), None)
+            ("active: b → none, as the newest that is healthy".to_owned(), None)
         );
     }
 
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(told(&teller.lines_of(&left)), ["allocation a → registry: Deregister"]);
         let dropped =
             RegistryNews::Deregistered(entry("a", 1, Standing::Provisional), Departure::NotConfirmed);
-        let expected = "registry → everyone: dropped: nobody confirmed it";
+        let expected = "registry → everyone: dropped: it was not confirmed";
         assert_eq!(told(&teller.lines_of(&dropped)), [expected]);
     }
 }

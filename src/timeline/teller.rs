@@ -90,7 +90,7 @@ fn falls(actor: Voice) -> Line {
     Line::new(Voice::Disk, actor, "not on disk, and what waited is refused").of_gate(Gate::Falls, 0)
 }
 
-/// One thing that an actor did, as a line, unless it is nobody's business outside.
+/// One thing that an actor did, as a line, unless it is internal.
 pub(crate) fn sentence(entry: &Recorded) -> Option<String> {
     match entry {
         Recorded::Published { news, .. } => news_sentence(&**news),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_nobody_expects_is_told_as_it_was() {
+    fn an_order_that_is_not_expected_is_shown_as_it_was() {
         let first = InventoryNews::First(vec![], Default::default());
         let registered = RegistryNews::Registered(entry(Standing::Confirmed));
         let lines =

@@ -105,7 +105,7 @@ async fn a_task_that_threw_its_environment_away_gets_what_its_handle_says_th092(
 
 /// An operator forgets --state-dir, and the host forgets the handle: the task can be destroyed all the same.
 #[tokio::test]
-async fn a_task_that_nobody_recovers_can_be_destroyed_without_any_flag_t152_t174() {
+async fn a_task_that_is_not_recovered_can_be_destroyed_without_any_flag_t152_t174() {
     let place = Place::new();
     let mut first = place.start(&[]).await;
     first.start(place.shell("t1", "exec sleep 1000")).await.expect("it starts");

@@ -97,7 +97,7 @@ async fn a_task_that_was_started_and_never_told_of_is_known_to_the_next_driver_p
 }
 
 #[tokio::test]
-async fn an_exit_that_nobody_has_seen_is_unknown_and_no_success_evt_05_prc_01() {
+async fn an_exit_that_was_not_seen_is_unknown_and_no_success_evt_05_prc_01() {
     let place = Place::new();
     let mut plugin = place.start(&[]).await;
     let handle = plugin.start(place.shell("t1", "sleep 1000")).await.expect("it starts");

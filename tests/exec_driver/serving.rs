@@ -239,7 +239,7 @@ async fn a_driver_spoils_its_line_in_every_way_d20_d22_d24_d26_d27_prc_06() {
         (&["--line=1|2|unix|{socket}|netrpc|"], "1|2|unix|/"),
         (&["--app-version=7"], "1|7|unix|/"),
         (&["--insist-on-tls"], "|grpc|MIIBMIIB"),
-        (&["--nobody-listens"], "-nobody|grpc|\n"),
+        (&["--no-listener"], "-unused|grpc|\n"),
         (&["--fork-and-exit"], "1|2|unix|/"),
     ] {
         let mut raw = place.spawn(arguments);

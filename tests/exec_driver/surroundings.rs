@@ -35,7 +35,7 @@ async fn a_user_that_the_host_made_up_needs_no_file_that_knows_it_t116_t176() {
     plugin.destroy("t1", true).await.expect("it is killed");
     for user in ["nomad-0", "nomad-x", "nomad-1"] {
         let task = TaskConfig { user: user.to_owned(), ..place.shell("t2", "exit 0") };
-        let refused = plugin.start(task).await.expect_err("such a user is nobody's to make up");
+        let refused = plugin.start(task).await.expect_err("such a user cannot be chosen");
         assert_eq!(refused.code(), Code::InvalidArgument, "{user}");
     }
 }
@@ -117,7 +117,7 @@ async fn a_task_and_what_runs_beside_it_join_the_network_of_their_allocation_t07
     let gone = gone.expect_err("it cannot be entered");
     assert!(gone.message().contains("network namespace /no/such/network"), "{gone}");
     let none =
-        plugin.start(with("t4", spec(NetworkIsolationMode::None, ""))).await.expect_err("nobody made one");
+        plugin.start(with("t4", spec(NetworkIsolationMode::None, ""))).await.expect_err("there is none");
     assert_eq!(none.code(), Code::InvalidArgument);
 }
 

@@ -44,7 +44,7 @@ async fn a_task_that_cannot_be_started_is_refused_with_the_reason_and_leaves_not
     let refused = plugin.start(task.clone()).await.expect_err("there is no such command");
     assert!(refused.message().contains("/no/such/command") && refused.message().contains("t1"), "{refused}");
     assert!(!refused.details().is_empty(), "it says that trying again does not help (D110)");
-    task.user = "nobody-at-all".to_owned();
+    task.user = "no-such-user".to_owned();
     let refused = plugin.start(task.clone()).await.expect_err("there is no such user");
     assert_eq!(refused.code(), Code::InvalidArgument);
     task.user.clear();
@@ -106,7 +106,7 @@ async fn what_a_task_leaves_behind_ends_with_it_in_whatever_session_prc_03() {
 }
 
 #[tokio::test]
-async fn nobody_else_can_look_into_the_logs_and_the_events_of_tasks() {
+async fn no_other_user_can_read_the_logs_and_the_events_of_tasks() {
     let place = Place::new();
     let state = format!("--state-dir={}", place.path("drivers/exec").display());
     let mut plugin = place.start(&[&state]).await;
@@ -157,7 +157,7 @@ async fn output_to_a_fifo_waits_for_no_reader_and_outlives_it_prc_07() {
         "echo one; while ! [ -e {}/go ]; do sleep 0.02; done; echo two; exit 0",
         place.path("").display()
     );
-    plugin.start(place.shell("t1", &script)).await.expect("nobody reads yet");
+    plugin.start(place.shell("t1", &script)).await.expect("it has no reader yet");
     let mut reader =
         BufReader::new(fs::OpenOptions::new().read(true).write(true).open(&fifo).expect("a FIFO"));
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! Agents that are wrong on purpose: each stops somebody without a reason, or starts a second process, and is found out by the search.
+//! Agents that are wrong on purpose: each stops an allocation without a reason, or starts a second process, and is found out by the search.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -249,7 +249,7 @@ pub(crate) fn exists(pid: u64) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Whether such a process lives: a zombie of somebody else does not.
+/// Whether such a process lives: a zombie of another parent does not.
 pub(crate) fn lives(pid: u64) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))

@@ -93,22 +93,22 @@ fn play(programs: &GoPrograms, kind: Kind, keeps: bool, orders: &[&[Victim]], fi
 }
 
 #[test]
-fn the_task_of_raw_exec_lives_in_one_copy_whoever_is_killed_th030_th032_th041_t030() {
+fn the_task_of_raw_exec_lives_in_one_copy_whatever_is_killed_th030_th032_th041_t030() {
     play(&DRIVERS, RAW_EXEC, true, &ORDERS, 0);
 }
 
 #[test]
-fn the_task_of_a_newer_raw_exec_lives_in_one_copy_whoever_is_killed_th030_th032_th041_t020_t115() {
+fn the_task_of_a_newer_raw_exec_lives_in_one_copy_whatever_is_killed_th030_th032_th041_t020_t115() {
     play(&NEWER_DRIVERS, RAW_EXEC, true, &ORDERS, THIRD);
 }
 
 #[test]
-fn the_task_of_exec_lives_in_one_copy_whoever_is_killed_th030_th041_t108() {
+fn the_task_of_exec_lives_in_one_copy_whatever_is_killed_th030_th041_t108() {
     play(&DRIVERS, EXEC, true, &ORDERS, 0);
 }
 
 #[test]
-fn the_task_of_a_newer_exec_lives_in_one_copy_whoever_is_killed_th030_th041_t108() {
+fn the_task_of_a_newer_exec_lives_in_one_copy_whatever_is_killed_th030_th041_t108() {
     play(&NEWER_DRIVERS, EXEC, true, &ORDERS, 2 * THIRD);
 }
 

@@ -37,7 +37,7 @@ impl DriverStage {
         self.stage.path(name)
     }
 
-    /// A host that tries again soon, and soon finds that nobody answers.
+    /// A host that tries again soon, and soon finds that no answer comes.
     pub(crate) fn builder(&self) -> HostBuilder {
         let mut options = DriversOptions::default();
         options.limits.backoff = Backoff {

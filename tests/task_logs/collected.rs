@@ -1,4 +1,4 @@
-//! What a host program has of the logs of its tasks: nothing lost, nothing doubled, nobody blocked.
+//! What a host program has of the logs of its tasks: nothing lost, nothing doubled, no task blocked.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -98,7 +98,7 @@ fn writer(pipe: &Path, lines: u32, pause: &str) -> Child {
     let script = format!("i=0; while [ $i -lt {lines} ]; do i=$((i+1)); echo \"line $i\"; {pause} done");
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &script]).stdin(Stdio::null());
-    command.stdout(OpenOptions::new().write(true).open(pipe).expect("somebody holds it open"));
+    command.stdout(OpenOptions::new().write(true).open(pipe).expect("it has a reader"));
     command.spawn().expect("it starts")
 }
 
@@ -168,15 +168,15 @@ async fn a_task_that_fills_its_pipe_waits_and_goes_on_t063_t193_th020() {
     let paths = logs.open(stage.spec("web", keep(10, 16 << 20))).await.expect("they are opened");
     let pid = until("a log writer", &logs, |view| view.pid.is_some()).await.pid.expect("it runs");
     signal(pid, Signal::STOP);
-    let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("somebody holds it open");
+    let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("it has a reader");
     let (told, mut written) = tokio::sync::mpsc::unbounded_channel();
     let writing = std::thread::spawn(move || {
         for number in 0..64_u8 {
-            pipe.write_all(&[b'a' + number % 26; 65_536]).expect("nobody breaks it");
+            pipe.write_all(&[b'a' + number % 26; 65_536]).expect("it is not closed");
             told.send(number).expect("it is heard");
         }
     });
-    // It comes to stand while nobody reads: more than the pipe holds was not written.
+    // It blocks while there is no reader: more than the pipe holds was not written.
     until_true("the pipe is full", || is_full(&paths.stdout)).await;
     let mut count = 0;
     while written.try_recv().is_ok() {
@@ -199,7 +199,7 @@ async fn a_task_that_fills_its_pipe_waits_and_goes_on_t063_t193_th020() {
 
 fn is_full(pipe: &Path) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let pipe = OpenOptions::new().write(true).open(pipe).expect("somebody holds it open");
+    let pipe = OpenOptions::new().write(true).open(pipe).expect("it has a reader");
     let mut polled = [PollFd::new(&pipe, PollFlags::OUT)];
     poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).expect("it can be asked") == 0
 }
@@ -215,7 +215,7 @@ async fn pipes_are_made_for_the_host_alone_and_removed_after_the_end_th023_t060_
             assert!(seen.file_type().is_fifo());
             assert_eq!(seen.permissions().mode() & 0o7777, 0o600);
         }
-        let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("somebody holds it open");
+        let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("it has a reader");
         writeln!(pipe, "round {round}").expect("there is room");
         drop(pipe);
         assert_eq!(logs.close("web", TIMEOUT).await.expect("they are closed").lost, 0);
@@ -272,10 +272,10 @@ async fn what_is_not_to_be_kept_is_read_and_thrown_away_t065() {
     let logs = stage.logs().await;
     let paths = logs.open(stage.spec("web", Collection::Discard)).await.expect("they are opened");
     let writing = std::thread::spawn(move || {
-        let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("somebody holds it open");
+        let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("it has a reader");
         pipe.write_all(&vec![b'x'; 8 << 20])
     });
-    until_true("nobody waits", || writing.is_finished()).await;
+    until_true("no writer waits", || writing.is_finished()).await;
     writing.join().expect("no panic").expect("it is taken");
     until("it is said", &logs, |view| view.tasks["web"].state == LogState::Discarded).await;
     logs.close("web", TIMEOUT).await.expect("they are closed");
@@ -332,7 +332,7 @@ async fn a_full_disk_costs_counted_bytes_and_blocks_no_task_for_ever_th022_t067(
     let logs = stage.logs().await;
     let paths = logs.open(stage.spec("web", keep(100, 16 << 20))).await.expect("they are opened");
     let writing = std::thread::spawn(move || {
-        let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("somebody holds it open");
+        let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("it has a reader");
         let line = [&[b'x'; 1_023][..], b"\n"].concat();
         (0..4_096).try_for_each(|_| pipe.write_all(&line)).map(|()| pipe)
     });
@@ -371,7 +371,7 @@ async fn a_disk_that_hangs_holds_up_neither_a_task_nor_other_disks_th022() {
     };
     let paths = logs.open(spec).await.expect("they are opened");
     let other = logs.open(stage.spec("other", keep(9, 1 << 20))).await.expect("they are opened");
-    let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("somebody holds it open");
+    let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("it has a reader");
     pipe.write_all(b"before\n").expect("there is room");
     let place = LogPlace::Numbered {
         root: disk.place.clone(),
@@ -389,7 +389,7 @@ async fn a_disk_that_hangs_holds_up_neither_a_task_nor_other_disks_th022() {
         sleep(Duration::from_millis(20)).await;
     }
     // Another disk is written meanwhile, and a log writer that hangs is no reason not to open more.
-    let mut pipe = OpenOptions::new().write(true).open(&other.stdout).expect("somebody holds it open");
+    let mut pipe = OpenOptions::new().write(true).open(&other.stdout).expect("it has a reader");
     pipe.write_all(b"meanwhile\n").expect("there is room");
     let began = Instant::now();
     while stage.text("other") != "meanwhile\n" && began.elapsed() < TIMEOUT {
@@ -460,12 +460,12 @@ async fn lines_of_32_kib_stay_whole_over_a_rotation_of_real_files_th024_t066() {
     let logs = stage.logs().await;
     let paths = logs.open(stage.spec("web", keep(500, 200_000))).await.expect("they are opened");
     let writing = std::thread::spawn(move || {
-        let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("somebody holds it open");
+        let mut pipe = OpenOptions::new().write(true).open(&paths.stdout).expect("it has a reader");
         let mut random = fastrand::Rng::with_seed(24);
         let mut expected = String::new();
         for number in 0..600 {
             let line = format!("{number} {}\n", "x".repeat(random.usize(0..32_000)));
-            pipe.write_all(line.as_bytes()).expect("nobody breaks it");
+            pipe.write_all(line.as_bytes()).expect("it is not closed");
             expected += &line;
         }
         expected

@@ -222,7 +222,7 @@ fn logs_are_found_by_name_and_a_wrong_name_is_told_with_what_was_meant() {
 }
 
 #[test]
-fn logs_that_are_disabled_go_nowhere_and_block_nobody_th003_t061() {
+fn logs_that_are_disabled_go_nowhere_and_block_no_task_th003_t061() {
     let stage = stage(&counting("web", 50_000, "", "disabled = true"));
     let program = stage.run();
     let status = until_running(&program, "web");

@@ -129,7 +129,7 @@ fn supervisors_that_spare_siblings_are_found_out_and_their_history_is_short_and_
 
 /// A host that is told to stop waits for it for ever, and no history is short enough to show that.
 #[test]
-fn a_registry_that_never_ends_is_found_out_when_nobody_takes_a_step_any_more_shell_7() {
+fn a_registry_that_never_ends_is_found_out_when_no_actor_takes_a_step_any_more_shell_7() {
     let simulation = Simulation { messages: 400_000, faults: "shutdown".parse().unwrap(), ..SMALL };
     let found = simulate_tampered(&simulation, Tampers::never_end(), &mut Unwatched);
     let violation = found.expect_err("it was not found out").violation;

@@ -285,7 +285,7 @@ const fn called(kind: FileType) -> &'static str {
     }
 }
 
-/// Gives a file another name in its directory: it may be somebody's data.
+/// Gives a file another name in its directory: it may be user data.
 fn set_aside(directory: &OwnedFd, file: &str, path: &Path, what: &str, asker: &Asker) -> Result<(), Trouble> {
     for number in 1..=SET_ASIDE_MAX {
         asker.check(path)?;

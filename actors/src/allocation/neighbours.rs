@@ -27,7 +27,7 @@ pub trait Neighbours: 'static {
     /// Waits until no instance talks to an allocation any more.
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome>;
 
-    /// Who may listen at the socket of an allocation. Anybody, unless somebody knows better.
+    /// Which process may listen at the socket of an allocation. Any process, unless an implementation checks it.
     fn listeners(&self) -> ListenerCheck {
         ListenerCheck::default()
     }

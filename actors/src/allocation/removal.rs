@@ -80,7 +80,7 @@ pub async fn sweep(layout: &Layout, kept: &[AllocationId]) -> Vec<String> {
 async fn sweep_away(place: Place) -> Result<(), Trouble> {
     let path = place.path();
     let socket = SocketPath::new(path.join(SOCKET_FILE).to_string_lossy());
-    // Where no socket has room nobody listens.
+    // Where no socket has room there is no listener.
     if let Ok(socket) = socket
         && is_listened_on(&socket).await?
     {

@@ -6,12 +6,12 @@
 //! ```text
 //!  ROOT                    0711  ours     traversable by every user, listed by none
 //!  └─ ALLOCID              0755  ours     ALLOC
-//!     ├─ alloc             0777  nobody   shared by the tasks of an allocation
-//!     │  └─ logs tmp data  0777  nobody
-//!     └─ NAME              0777  nobody   TASK; `alloc` and the read-only bind mounts of a chroot, if the driver uses them
-//!        ├─ local          0777  the task's user, else nobody
-//!        ├─ tmp            1777  the task's user, else nobody
-//!        └─ secrets private      the task's user: 0710; else nobody: 0777; in memory if permitted
+//!     ├─ alloc             0777  `nobody` shared by the tasks of an allocation
+//!     │  └─ logs tmp data  0777  `nobody`
+//!     └─ NAME              0777  `nobody` TASK; `alloc` and the read-only bind mounts of a chroot, if the driver uses them
+//!        ├─ local          0777  the task's user, else `nobody`
+//!        ├─ tmp            1777  the task's user, else `nobody`
+//!        └─ secrets private      the task's user: 0710; else `nobody`: 0777; in memory if permitted
 //!  MOUNTS/ALLOCID-NAME           the same task as shown by a driver with `unveil` isolation (T048)
 //! ```
 //!

@@ -112,6 +112,6 @@ pub(super) fn unmount(parent: &Dir, name: &str, timeout: Duration) -> Result<(),
             Err(error) => return Err(AllocDirError::refused("unmount", &path)(error)),
         }
     }
-    let reason = "it cannot be unmounted, or somebody mounts on it again and again".to_owned();
+    let reason = "it cannot be unmounted, or another process mounts on it again and again".to_owned();
     Err(AllocDirError::Left { left: vec![Left { path: path.clone(), reason }], path, more: 0 })
 }

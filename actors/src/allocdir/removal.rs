@@ -220,7 +220,7 @@ fn unlink(dir: BorrowedFd<'_>, name: &CStr, flags: AtFlags) -> Result<(), Refusa
     match rustix::fs::unlinkat(dir, name, flags) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(Errno::PERM) => Err(Some("may not be removed; it may be immutable: see lsattr".to_owned())),
-        Err(Errno::NOTEMPTY) => Err(Some("somebody writes into it".to_owned())),
+        Err(Errno::NOTEMPTY) => Err(Some("another process writes into it".to_owned())),
         Err(error) => Err(Some(error.to_string())),
     }
 }

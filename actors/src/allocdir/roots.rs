@@ -42,7 +42,7 @@ impl AllocDirs {
         let chroot = CHROOT.iter().map(PathBuf::from).collect();
         let (root, mounts) = (root.into(), mounts.into());
         let is_root = rustix::process::geteuid().is_root();
-        let everybody = if is_root { Some(nobody()?) } else { None };
+        let everybody = if is_root { Some(user_nobody()?) } else { None };
         let mut dirs = Self { root, mounts, chroot, timeout: TIMEOUT, everybody };
         for root in [dirs.root.clone(), dirs.mounts.clone()] {
             dirs.opened(&root)?;
@@ -120,7 +120,7 @@ impl AllocDirs {
     }
 }
 
-fn nobody() -> Result<(u32, u32), AllocDirError> {
+fn user_nobody() -> Result<(u32, u32), AllocDirError> {
     let found = accounts::user("nobody").map_err(|error| {
         AllocDirError::Name(format!("task directories belong to `nobody` when the host is root: {error}"))
     })?;

@@ -87,7 +87,7 @@ impl Probes {
         async move {
             let probed = told.await;
             drop(guard);
-            probed.unwrap_or_else(|_| Err(Refusal::Lost("whoever asked it crashed".to_owned())))
+            probed.unwrap_or_else(|_| Err(Refusal::Lost("its task crashed".to_owned())))
         }
     }
 

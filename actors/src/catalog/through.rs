@@ -58,7 +58,7 @@ impl Launcher for ThroughProcesses {
         Box::pin(async move {
             let prove = async |listener: &Listener| match launched {
                 Some(launched) => prove_listener(launched, listener.clone()).await,
-                None => Err("its process is gone already, so nobody can be proven to be it".to_owned()),
+                None => Err("its process is gone already, so no listener can be proven to be it".to_owned()),
             };
             let limits = Limits { dial_deadline: order.call_deadline, ..Limits::default() };
             let asked = async {

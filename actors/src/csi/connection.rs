@@ -48,7 +48,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the socket of a plugin, whoever listens there.
+    /// Connects to the socket of a plugin, whichever process listens there.
     ///
     /// # Errors
     /// No file at the path, another file type, no permission, no listener, a full queue and a timeout are each a separate

@@ -24,7 +24,7 @@ impl ListenerCheck {
     /// Checks a listener, on a thread for what blocks.
     ///
     /// # Errors
-    /// When somebody else listens; says who.
+    /// When another process listens; names it.
     pub async fn check(&self, allocation: &AllocationId, listener: &Listener) -> Result<(), String> {
         let Some(check) = self.0.clone() else { return Ok(()) };
         let (allocation, listener) = (allocation.clone(), listener.clone());
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_check_that_takes_long_holds_up_nobody_else() {
+    async fn a_check_that_takes_long_delays_no_other() {
         let (go_on, awaited) = mpsc::channel();
         let awaited = Mutex::new(awaited);
         let check = ListenerCheck::new(move |allocation, _| {

@@ -1,8 +1,8 @@
 //! The data directory of a host: whether it is ours, and whether it is still there while the host runs. A module, not an actor.
 //!
-//! Whoever may write to it, or to a directory of ours in it, can put a link there, and the host writes, executes and removes elsewhere. So
+//! A user that may write to it, or to a directory of ours in it, can put a link there, and the host writes, executes and removes elsewhere. So
 //! the directory is opened without following a link, and it and those below must be directories that only we may write to. From then on
-//! nobody but us, or root, can change what they hold, nor put another directory in its place, since those on the way to it (`reach`) are
+//! only we, or root, can change what they hold, nor put another directory in its place, since those on the way to it (`reach`) are
 //! checked too. It is kept open, which tells whether its path still leads to it.
 
 mod reach;
@@ -251,9 +251,9 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_root_does_not_use_the_directory_of_somebody_else() {
+    fn a_host_of_root_does_not_use_the_directory_of_another_user() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("NOT RUN: only root can make a directory of somebody else's");
+            eprintln!("NOT RUN: only root can make a directory of another user");
             return;
         }
         let stage = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Reaches a directory step by step from the root of the file system, through directories that nobody else can change.
+//! Reaches a directory step by step from the root of the file system, through directories that no other user can change.
 //!
-//! Whoever may rename a directory, or a link, on the way puts another directory at the end of it. So each one must belong to root or to us
-//! and be writable by nobody else, or be sticky, where others can rename only what is theirs. Links are followed, since they are checked
+//! A user that may rename a directory, or a link, on the way can put another directory at the end of it. So each one must belong to root or to us
+//! and be writable by no other user, or be sticky, where others can rename only what is theirs. Links are followed, since they are checked
 //! as well. Each step begins at the descriptor of the one before, so nothing is exchanged between check and use.
 
 use std::ffi::OsString;
@@ -21,8 +21,8 @@ const LINKS_MAX: u32 = 40;
 const STICKY: u32 = 0o1000;
 pub(super) const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens the directory at an absolute path, for names below it only. It and all directories and links on the way are such that nobody but
-/// root and us can put another one in the place of any of them.
+/// Opens the directory at an absolute path, for names below it only. It and all directories and links on the way are such that only
+/// root and we can put another one in the place of any of them.
 ///
 /// # Errors
 /// [`DataDirError`] names what others can change, or what the system refuses.
@@ -49,7 +49,7 @@ struct Way<'a> {
     /// What is still to be gone, the next one last.
     names: Vec<OsString>,
     links: u32,
-    /// Who owns the root of the file system: in a user namespace root itself may be somebody without a number.
+    /// Who owns the root of the file system: in a user namespace root itself may be a user without a number.
     owner_of_all: u32,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Way<'a> {
         Ok(())
     }
 
-    /// Checks that nobody else can change what is there.
+    /// Checks that no other user can change what is there.
     fn check(&self, found: &Stat) -> Result<(), DataDirError> {
         let (owner, ours) = (found.st_uid, rustix::process::geteuid().as_raw());
         let (path, above) = (self.end.to_owned(), self.place.clone());
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn what_a_stranger_owns_on_the_way_is_refused_also_a_link_in_a_sticky_directory() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("NOT RUN: only root can make a directory of somebody else's");
+            eprintln!("NOT RUN: only root can make a directory of another user");
             return;
         }
         let stage = tempfile::tempdir().unwrap();

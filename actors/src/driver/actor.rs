@@ -54,7 +54,7 @@ struct Handler {
     processes: Rc<dyn ProcessOwner>,
     generations: Generations,
     connections: DriverConnections,
-    /// The one connection to the plugin. Nobody else has one.
+    /// The one connection to the plugin. There is no other.
     link: Rc<RefCell<Option<Link>>>,
     /// Its program, as it was before the latest launch.
     launched: Rc<Cell<FileState>>,
@@ -129,11 +129,10 @@ impl EffectHandler<Driver> for Handler {
 
 impl Handler {
     fn dial(&mut self, launched: &Launched) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
-        // Whoever still asks over the old connection sees it end before the new one comes.
+        // Callers of the old connection see it end before the new one comes.
         self.link.borrow_mut().take();
         let Some(handshake) = launched.handshake.clone() else {
-            let what =
-                "its process was launched without a handshake, so nobody knows where it listens".to_owned();
+            let what = "its process was launched without a handshake, so its socket is unknown".to_owned();
             return Box::pin(std::future::ready(Err(Trouble { kind: TroubleKind::Answered, what })));
         };
         let generation = self.generations.next();

@@ -27,7 +27,7 @@ pub trait ProcessOwner: 'static {
     /// Waits for the end of a process: [`Reached::Ended`].
     fn await_end(&self, name: ProcessName, tag: ProcessTag) -> Ordered;
 
-    /// Says whether whoever listens is this process, or one that it made.
+    /// Says whether the listener is this process, or one that it made.
     ///
     /// # Errors
     /// Who listens instead, and what to do.
@@ -83,7 +83,7 @@ impl ProcessOwner for Address<Processes> {
             match answer.await {
                 Ok(Ok(ending)) => Ok(Reached::Ended(ending.to_string())),
                 Ok(Err(NoSuchProcess::Unknown { .. })) => {
-                    Ok(Reached::Ended("it is gone, and nobody knows how it ended".to_owned()))
+                    Ok(Reached::Ended("it is gone, and it is unknown how it ended".to_owned()))
                 }
                 Ok(Err(error @ NoSuchProcess::TooMany { .. })) => Err(trouble(error.to_string())),
                 Err(error) => Err(not_asked(&error)),

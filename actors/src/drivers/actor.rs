@@ -151,9 +151,11 @@ impl EffectHandler<Drivers> for Handler {
 
     fn published(&mut self, news: &DriversNews) {
         match news {
-            DriversNews::DeadLetters { driver, task: Some(task), count, .. } => self.limit(driver).say(|| {
-                tracing::warn!(%driver, %task, count, "task events that nobody waits for are dead letters");
-            }),
+            DriversNews::DeadLetters { driver, task: Some(task), count, .. } => {
+                self.limit(driver).say(|| {
+                    tracing::warn!(%driver, %task, count, "task events without a handler are dead letters");
+                })
+            }
             DriversNews::DeadLetters { driver, task: None, count, error } => self.limit(driver).say(|| {
                 let error = error.as_deref().unwrap_or_default();
                 tracing::warn!(%driver, count, error, "a task event that names no task is a dead letter");

@@ -76,7 +76,7 @@ impl Handler {
         EventorOutcome::Heard(Err(DriverError::PluginGone { asked, is_worth_retrying: true, reason }))
     }
 
-    /// Closes the stream that is open. Whoever reads from it lets it go.
+    /// Closes the stream that is open. Its reader drops it.
     fn close(&mut self) {
         if let Some(reader) = self.reader.borrow_mut().take() {
             reader.closed.notify_one();

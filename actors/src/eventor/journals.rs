@@ -225,7 +225,7 @@ impl TaskEvents {
 impl Drop for TaskEvents {
     fn drop(&mut self) {
         self.shared.lock().abandoned = true;
-        // Nobody else ends one that was never registered.
+        // One that was never registered is ended only here.
         if let Some(journals) = self.journals.upgrade().map(TaskJournals) {
             let mut table = journals.table();
             if table.open.get(&self.id).is_some_and(|open| !open.is_claimed) {

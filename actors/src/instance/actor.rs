@@ -115,7 +115,7 @@ impl Handler {
                 let cause = Cause::Disconnected { detail: "there is no connection".to_owned() };
                 return Err(CallError::new(Step::Call(rpc), socket, deadline, cause));
             };
-            // Once in a round: whoever dials this path has to reach what is reported here.
+            // Once in a round: a client that dials this path has to reach what is reported here.
             if rpc == Rpc::Probe {
                 connection.check_socket()?;
             }

@@ -46,7 +46,7 @@ enum Phase<E> {
 
 #[derive(Debug)]
 struct Call {
-    /// Whether it only watches: nobody waits for its end, and closing the connection cuts it.
+    /// Whether it only watches: its end is not awaited, and closing the connection cuts it.
     is_watching: bool,
     /// The task to wake when it is cut.
     waker: Option<Waker>,
@@ -116,7 +116,7 @@ impl<E: Clone> Gate<E> {
         self.admit(usize::MAX, false)
     }
 
-    /// The same for a call that only watches: nobody waits for its end, and closing the connection cuts it.
+    /// The same for a call that only watches: its end is not awaited, and closing the connection cuts it.
     pub(crate) fn enter_watching(self: &Arc<Self>) -> Result<Pass<E>, NotAdmitted<E>> {
         self.admit(usize::MAX, true)
     }

@@ -46,7 +46,7 @@ mod tests {
         let refused = Hindrance::Refused { since: at(10) };
         assert!(!has_to_drop(at(14), refused, true), "the disk may recover");
         assert!(has_to_drop(at(15), refused, true));
-        assert!(!has_to_drop(at(1_000), refused, false), "nobody waits for room");
+        assert!(!has_to_drop(at(1_000), refused, false), "no writer waits for room");
         let hangs = Hindrance::Waiting { handed: at(10), progress: at(9) };
         assert!(has_to_drop(at(15), hangs, true));
         let slow = Hindrance::Waiting { handed: at(10), progress: at(40) };

@@ -91,7 +91,9 @@ pub(super) fn begin(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(io::Error::other(format!("the files {prefix}{number} and the next {TAKEN_MAX} are somebody else's")))
+    Err(io::Error::other(format!(
+        "the files {prefix}{number} and the next {TAKEN_MAX} exist already and are not of this log; remove them"
+    )))
 }
 
 /// Removes the oldest files over the retention limit.

@@ -132,7 +132,7 @@ mod tests {
     fn a_lock_is_one_ones_at_a_time() {
         let root = tempfile::tempdir().unwrap();
         let open = || File::create(root.path().join("lock")).unwrap();
-        let first = Locked::within(open(), Duration::ZERO).unwrap().expect("nobody has it");
+        let first = Locked::within(open(), Duration::ZERO).unwrap().expect("it is free");
         assert!(Locked::within(open(), Duration::from_millis(20)).unwrap().is_none());
         drop(first);
         assert!(Locked::within(open(), Duration::ZERO).unwrap().is_some());

@@ -1,6 +1,6 @@
 //! Pauses of the whole process: it was stopped, its machine was suspended, or it got no processor for long.
 //!
-//! After a pause every deadline that passed meanwhile is over at once, although nobody could look. So a host [watches](watch) for
+//! After a pause every deadline that passed meanwhile is over at once, although the process could not check. So a host [watches](watch) for
 //! pauses, and then
 //!
 //! - a call whose deadline passed in a pause goes on for what it had left when the pause began, and at least for a second
@@ -67,7 +67,7 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// How long nobody could look.
+    /// How long the process did not run.
     #[must_use]
     pub fn length(&self) -> Duration {
         self.until - self.from + self.suspended
@@ -117,7 +117,7 @@ pub async fn watch(mut paused: impl FnMut(Pause)) {
     }
 }
 
-/// Without a watcher nobody notes that the process runs.
+/// Without a watcher it is not recorded that the process runs.
 struct Watcher;
 
 impl Watcher {

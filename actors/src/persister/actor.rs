@@ -169,7 +169,7 @@ impl Committer {
         }
     }
 
-    /// Somebody wants to read: what the disk does not take counts as if it were there.
+    /// Runs a job of a reader: what the disk does not take counts as if it were there.
     fn answer_job(&mut self, context: &mut Context<Self>) {
         let Some((batch, _)) = &self.held else { return };
         let mut unwritten = batch.operations.clone();
@@ -214,7 +214,7 @@ impl Committer {
         self.gather(context);
     }
 
-    /// A job is done. The disk may still have to be tried again, or somebody else may want to read meanwhile.
+    /// A job is done. The disk may still have to be tried again, or another reader may have come meanwhile.
     fn ran(&mut self, context: &mut Context<Self>) {
         self.work = Work::Idle;
         match self.held.take() {

@@ -68,7 +68,7 @@ pub enum WriteError {
         path: PathBuf,
     },
     /// The persister crashed before this write was on disk.
-    #[error("cannot write {path}: whoever writes it has ended unexpectedly; it is opened again")]
+    #[error("cannot write {path}: its writer has ended unexpectedly; the file is opened again")]
     Ended {
         /// The database file.
         path: PathBuf,

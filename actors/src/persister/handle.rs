@@ -176,7 +176,7 @@ impl Persister {
             drop(answer.send(question(store)));
         });
         self.inbox.lay_job(job);
-        // It may be waiting for a sick disk, for which nobody calls it.
+        // It may be waiting for a sick disk, and is not called for that.
         self.committer.do_send(Called);
         answered
     }

@@ -9,7 +9,7 @@ use tracing::{error, info};
 
 use crate::vocabulary::Timestamp;
 
-/// How long a commit may take. Then the disk counts as sick, and whoever waits for it is answered.
+/// How long a commit may take. Then the disk counts as sick, and the callers that wait for it are answered.
 pub const WRITE_DEADLINE: Duration = Duration::from_secs(3);
 
 /// Whether the disk takes what is written.

@@ -220,13 +220,13 @@ mod tests {
     #[test]
     fn the_actor_is_called_once_for_all_that_comes_until_it_has_found_nothing() {
         let inbox = empty();
-        assert!(inbox.lay_write(&write(1)), "nobody looks");
+        assert!(inbox.lay_write(&write(1)), "the actor does not look");
         assert!(!inbox.lay_write(&write(2)), "it was called already");
         assert!(matches!(inbox.next(1), Some(Next::Commit(_))));
         assert!(!inbox.lay_write(&write(3)), "it will look again");
         assert!(matches!(inbox.next(7), Some(Next::Commit(_))));
         assert!(inbox.next(7).is_none());
-        assert!(inbox.lay_job(Box::new(|_| ())), "nobody looks any more");
+        assert!(inbox.lay_job(Box::new(|_| ())), "the actor does not look any more");
     }
 
     #[test]
@@ -243,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_work_learns_that_nobody_does_it_any_more() {
+    fn a_caller_that_waits_for_work_learns_that_it_is_not_done_any_more() {
         let inbox = holding(1);
         let (answer, mut answered) = tokio::sync::oneshot::channel::<()>();
         inbox.lay_job(Box::new(move |_| answer.send(()).unwrap_or_default()));
         inbox.close();
         let closed = Err(tokio::sync::oneshot::error::TryRecvError::Closed);
         assert_eq!(answered.try_recv(), closed);
-        assert!(!inbox.lay_write(&write(2)), "there is nobody to call");
+        assert!(!inbox.lay_write(&write(2)), "there is no actor to call");
         assert_eq!(inbox.writes(), 0);
     }
 }

@@ -148,7 +148,7 @@ impl MemoryDisk {
         let disk = self.clone();
         Arc::new(move || {
             let panics = disk.images().fault == Some(DiskFault::Panics);
-            assert!(!panics, "whoever opens this disk is to panic");
+            assert!(!panics, "this disk panics when it is opened");
             Ok(Box::new(disk.clone()))
         })
     }

@@ -19,9 +19,9 @@
 //! - P1 A successful [`Settled`] means on disk. Virtual time waits for a commit.
 //! - P2, RES-08 Each record has a checksum and a schema number. Older records are migrated when they are loaded, a damaged
 //!   one is quarantined and the rest load, and a newer file is refused and not changed.
-//! - P3 When the disk takes a commit not at all or not within [`WRITE_DEADLINE`], it is *sick* ([`Disk`]): whoever waits for it is
-//!   told, and the same commit is tried again on a reopened database until it is on disk, before any later one, or until
-//!   somebody wants to load what is on disk. A commit that is given up is reported to its owners, whose other pending writes
+//! - P3 When the disk takes a commit not at all or not within [`WRITE_DEADLINE`], it is *sick* ([`Disk`]): the callers that wait for it are
+//!   answered, and the same commit is tried again on a reopened database until it is on disk, before any later one, or until
+//!   an actor loads what is on disk. A commit that is given up is reported to its owners, whose other pending writes
 //!   are dropped. When the persister itself crashes, as after
 //!   a panic of its thread, every unsettled write and every later one fails too, and [`ended`](Persister::ended) notifies its
 //!   supervisor.

@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_owner_that_has_ended_handed_over_is_committed_and_told_to_nobody() {
+    fn what_an_owner_that_has_ended_handed_over_is_committed_and_not_reported() {
         let mut queue = queue();
         let id = queue.open_ledger(REGISTRY, "registry");
         queue.push(&write(REGISTRY, 1, 1));

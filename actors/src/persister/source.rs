@@ -243,11 +243,11 @@ mod tests {
         assert!(source.for_reading().unwrap().is_none());
         fs::rename(&place, &aside).unwrap();
         fs::create_dir(&place).unwrap();
-        fs::write(place.join("callboard.redb"), "somebody else's").unwrap();
+        fs::write(place.join("callboard.redb"), "of another program").unwrap();
         source.create().unwrap();
         let length = fs::metadata(aside.join("callboard.redb")).unwrap().len();
         assert_eq!(source.for_writing().unwrap().len().unwrap(), length);
         assert_eq!(source.for_reading().unwrap().unwrap().len().unwrap(), length);
-        assert_eq!(fs::read(place.join("callboard.redb")).unwrap(), b"somebody else's");
+        assert_eq!(fs::read(place.join("callboard.redb")).unwrap(), b"of another program");
     }
 }

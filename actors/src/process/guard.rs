@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_output_that_nobody_reads_is_bounded_and_its_end_stays() {
+    fn an_output_without_a_reader_is_bounded_and_its_end_stays() {
         let directory = tempfile::tempdir().expect("a directory");
         let process = directory.path().join("driver-a");
         fs::create_dir(&process).expect("it can be made");

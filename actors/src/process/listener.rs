@@ -40,7 +40,7 @@ pub enum Impostor {
     /// The listening process cannot be determined.
     #[error(
         "it cannot be proven that the launched process (pid {launched}) or one that it made listens there: {reason}; nothing was \
-         said to whoever does"
+         sent to the listener"
     )]
     Unproven {
         /// The reason.
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_of_somebody_elses_or_of_a_process_out_of_sight_proves_nothing() {
+    fn a_socket_of_another_process_or_of_one_out_of_sight_proves_nothing() {
         let pid = std::process::id();
         let user = rustix::process::geteuid().as_raw();
         let foreign = Listener::Socket { pid: Some(pid), user, file_owner: user + 1 };

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_open_as_long_as_somebody_has_it_open_by_whatever_name_th030() {
+    fn a_socket_is_open_as_long_as_a_process_has_it_open_by_whatever_name_th030() {
         let directory = tempfile::tempdir().expect("a directory");
         let (stream, datagram) = (directory.path().join("stream"), directory.path().join("datagram"));
         let listener = UnixListener::bind(&stream).expect("a socket");

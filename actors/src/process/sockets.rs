@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_that_nobody_has_open_go_and_everything_else_stays_th030() {
+    fn sockets_that_no_process_has_open_go_and_everything_else_stays_th030() {
         let (_above, processes) = above();
         let places = places(&processes);
         let place = begin(&places, &name()).expect("it can be made");

@@ -2,7 +2,7 @@
 //!
 //! A socket is a place in the file system: by mistake or intent another process may listen there. The kernel says who does
 //! (`SO_PEERCRED`), and a host program that starts its workloads as processes knows who should. Plugins run behind wrapper scripts, as
-//! daemons and in containers, so a listener is refused only when it is seen to be somebody else:
+//! daemons and in containers, so a listener is refused only when it is seen to be another process:
 //!
 //! | the listener | |
 //! |---|---|
@@ -67,7 +67,7 @@ impl TaskProcesses {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The task of this allocation runs in this process, in place of a former one. From now on nobody else may listen at its socket.
+    /// The task of this allocation runs in this process, in place of a former one. From now on no other process may listen at its socket.
     pub fn add(&self, allocation: AllocationId, pid: u32) {
         let started_ticks = Traits::of(pid).map(|process| process.status.started_ticks);
         self.known().tasks.insert(allocation, Task { pid, started_ticks });
@@ -152,7 +152,7 @@ impl Traits {
             || descends(self.pid, task.pid)
     }
 
-    /// Whether nothing shows that it is somebody else.
+    /// Whether nothing shows that it is another process.
     fn may_belong_to(&self, task: &Task) -> bool {
         let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
         let task = task.traits().map(|_| task.pid);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_is_seen_to_be_somebody_else_is_refused_and_both_are_named_sec_02() {
+    fn a_listener_that_is_seen_to_be_another_process_is_refused_and_both_are_named_sec_02() {
         let (mut task, mut other) = (in_its_own_group("a"), in_its_own_group("a"));
         let processes = TaskProcesses::default();
         assert_eq!(processes.check(&id("a"), &listens(other.id())), Ok(()), "no process is known");

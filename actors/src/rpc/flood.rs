@@ -48,7 +48,7 @@ impl fmt::Display for Flood {
         };
         write!(
             f,
-            "the plugin floods the connection with HTTP/2 frames that nobody asked for, the last one {name}: more than \
+            "the plugin floods the connection with unsolicited HTTP/2 frames, the last one {name}: more than \
              {FRAMES_PER_SECOND} a second after the first {FRAMES}; report it to the plugin's vendor"
         )
     }

@@ -97,7 +97,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
         }));
     }
 
-    /// Postpones the timers that were set before a pause of the process by its length: nobody could look meanwhile.
+    /// Postpones the timers that were set before a pause of the process by its length: the actor could not run meanwhile.
     fn postpone_timers(&mut self) {
         if let Some(pause) = pauses::latest().filter(|pause| pause.number > self.pause) {
             self.pause = pause.number;

@@ -355,7 +355,7 @@ fn a_driver_that_wants_a_user_is_given_one_or_not_called_th003_t116() {
 }
 
 #[test]
-fn output_that_nobody_collects_goes_where_the_driver_bears_it_th003_t061_t065() {
+fn output_that_is_not_collected_goes_where_the_driver_bears_it_th003_t061_t065() {
     let silent = TaskConfig { stdout_path: PathBuf::new(), stderr_path: PathBuf::new(), ..task() };
     let paths = |isolation, is_wanted: bool, disables: bool| {
         let node = node();

@@ -91,14 +91,14 @@ mod tests {
 
     #[test]
     fn the_random_number_decides_where_the_search_begins_and_an_empty_pool_has_none_t116() {
-        let nobody = BTreeSet::new();
-        assert_eq!(choose(&POOL, &nobody, 0), Some(DynamicUser::new(80_000)));
-        assert_eq!(choose(&POOL, &nobody, 10_001), Some(DynamicUser::new(80_001)));
+        let none = BTreeSet::new();
+        assert_eq!(choose(&POOL, &none, 0), Some(DynamicUser::new(80_000)));
+        assert_eq!(choose(&POOL, &none, 10_001), Some(DynamicUser::new(80_001)));
         assert_eq!(
             choose(&POOL, &BTreeSet::from([DynamicUser::new(89_999)]), 9_999),
             Some(DynamicUser::new(80_000))
         );
         let (first, last) = (5, 4);
-        assert_eq!(choose(&(first..=last), &nobody, 3), None);
+        assert_eq!(choose(&(first..=last), &none, 3), None);
     }
 }

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_too_long_is_told_whether_its_own_host_or_another_process_is_in_the_way() {
+    fn a_caller_that_waits_too_long_learns_whether_its_own_host_or_another_process_is_in_the_way() {
         let root = tempfile::tempdir().unwrap();
         let (machine, own) = (root.path().join("machine"), root.path().join("own"));
         fs::create_dir(&own).unwrap();

@@ -196,9 +196,9 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_kept_over_a_restart_and_nobody_else_gets_it_th070_t116() {
+    fn a_user_is_kept_over_a_restart_and_no_other_task_gets_it_th070_t116() {
         let (_directory, before) = reservations(4_000_000_000);
-        before.give_back("web").expect("whoever has none is well");
+        before.give_back("web").expect("a task without a user is accepted");
         let web = before.take("web", 7).unwrap();
         // Another run of the host knows the directory only.
         let after = before.clone();
@@ -224,7 +224,7 @@ mod tests {
         assert!(refused.contains("still run as nomad-4000000010"), "{refused}");
         fs::remove_file(reservations.directory.join("4000000010")).unwrap();
         let other = reservations.take("db", 0).unwrap();
-        assert_ne!(other, user, "a process of somebody else keeps the number out of use");
+        assert_ne!(other, user, "a process of another host keeps the number out of use");
         // That query blocks no user of the shared directory, and waits for none.
         let machine = directory.path().join("machine");
         let shared = reservations.clone().shared_in(&machine);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_above_that_of_the_users_lets_everybody_pass_whoever_made_it_first_sec_01() {
+    fn the_directory_above_that_of_the_users_lets_every_user_pass_whichever_made_it_first_sec_01() {
         use std::os::unix::fs::PermissionsExt as _;
         let hosts = TwoHosts::new();
         hosts.one.take("web", 0).unwrap();

@@ -55,7 +55,7 @@ fn a_task_that_was_killed_a_thousand_times_leaves_no_socket_sec_02() {
         let _listener = listen(&context.socket);
         let killed = spec("killed", "zfs");
         for _ in 0..1_000 {
-            let context = stage.prepare(&killed).await.expect("a corpse is in nobody's way");
+            let context = stage.prepare(&killed).await.expect("a dead socket does not block it");
             leave_corpse(&context.socket);
         }
         stage.prepare(&killed).await.expect("the last one neither");
@@ -64,13 +64,13 @@ fn a_task_that_was_killed_a_thousand_times_leaves_no_socket_sec_02() {
 }
 
 #[test]
-fn a_socket_that_somebody_listens_on_is_refused_and_left_alone_sec_02() {
+fn a_socket_with_a_listener_is_refused_and_left_alone_sec_02() {
     story(|| async {
         let stage = Stage::open(Rc::new(Minutes::default()));
         let spec = spec("a", "zfs");
         let context = stage.prepare(&spec).await.expect("it can be prepared");
         let _listener = listen(&context.socket);
-        let error = stage.prepare(&spec).await.expect_err("somebody listens");
+        let error = stage.prepare(&spec).await.expect_err("a process listens");
         assert_eq!(error, PrepareError::SocketInUse { socket: context.socket.clone() });
         assert!(context.socket.as_path().exists());
     });
@@ -153,7 +153,7 @@ fn a_socket_that_others_keep_from_us_is_told_within_a_second_sec_03() {
     let path = place.path().join("csi.sock");
     let _listener = std::os::unix::net::UnixListener::bind(&path).expect("the path is free");
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("ours to change");
-    // Who is not root cannot make a socket of somebody else's, but can take the right away from everybody.
+    // Who is not root cannot make a socket of another user, but can take the right away from every user.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o555)).expect("ours to change");
     let owner = fs::metadata(&path).expect("it is there").uid();
     let told = path.to_str().expect("readable").to_owned();
@@ -164,7 +164,7 @@ fn a_socket_that_others_keep_from_us_is_told_within_a_second_sec_03() {
     std::thread::spawn(refused).join().expect("no panic");
 }
 
-/// Root may do everything, so a thread of root's gives up its rights, and all that it starts is nobody's.
+/// Root may do everything, so a thread of root's gives up its rights, and all that it starts belongs to the user `nobody`.
 fn become_nobody() {
     if rustix::process::geteuid().is_root() {
         rustix::thread::set_thread_groups(&[]).expect("root may");

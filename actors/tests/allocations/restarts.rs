@@ -120,7 +120,7 @@ fn what_comes_from_many_allocations_ends_as_it_was_said_in_order() {
             let context = stage.prepare(spec).await.expect("it can be prepared");
             servings.push(plugin.serve(&context.socket));
         }
-        // Nobody waits for an answer before the next word.
+        // No caller waits for an answer before the next message.
         for _ in 0..5 {
             for spec in &specs {
                 drop(stage.allocations.ask(TaskStarted { allocation: spec.allocation.clone() }));

@@ -153,7 +153,7 @@ pub(crate) fn start(
     (address, running)
 }
 
-/// Starts the owner at an address where nobody is, with what it is to remember.
+/// Starts the owner at an address without an actor, with what it is to remember.
 pub(crate) fn start_again(
     address: &Address<Allocations>,
     options: AllocationsOptions,

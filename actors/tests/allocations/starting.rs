@@ -97,7 +97,7 @@ fn what_keeps_a_plugin_from_being_ready_is_named_when_the_time_is_up_log_05() {
 }
 
 #[test]
-fn a_process_that_accepts_and_says_nothing_holds_up_nobody_else_scl_02() {
+fn a_process_that_accepts_and_says_nothing_delays_no_other_scl_02() {
     story(|| async {
         let mut stage = Stage::open(Rc::new(Minutes::default()));
         let mut silent = Vec::new();

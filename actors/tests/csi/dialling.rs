@@ -92,7 +92,7 @@ async fn a_plugin_that_listens_and_does_not_accept_is_slow_and_then_busy_reg_10(
     let listener = UnixListener::bind(place.socket.as_path()).expect("free");
     rustix::net::listen(&listener, 1).expect("a listener can be told to queue less");
     let connection = place.dial().await;
-    let error = connection.call(Rpc::Probe, Duration::from_millis(50)).await.expect_err("nobody answers");
+    let error = connection.call(Rpc::Probe, Duration::from_millis(50)).await.expect_err("no answer comes");
     assert_eq!(error.class(), Class::DeadlineExceeded);
 
     let _queued = UnixStream::connect(place.socket.as_path()).expect("the last free place");
@@ -151,7 +151,7 @@ fn open_to_all(path: &std::path::Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours to change");
 }
 
-/// Dials from a thread that is nobody in particular: root may do everything, so root's thread gives up its rights first.
+/// Dials from a thread of the user `nobody`: root may do everything, so root's thread gives up its rights first.
 fn as_nobody(socket: &SocketPath) -> (CallError, Duration) {
     let socket = socket.clone();
     let dialled = move || {

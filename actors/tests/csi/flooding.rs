@@ -20,7 +20,7 @@ const FLOODS: [(&str, u8, &[u8]); 4] = [
 fn flood(place: &Place, kind: u8, payload: &'static [u8]) -> JoinHandle<usize> {
     let listener = UnixListener::bind(place.socket.as_path()).expect("the path is free");
     thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody connects");
+        let (mut stream, _) = listener.accept().expect("a client connects");
         let mut reading = stream.try_clone().expect("a descriptor");
         // What is sent to it is read and forgotten: the acknowledgements too.
         thread::spawn(move || while reading.read(&mut [0; 4_096]).is_ok_and(|bytes| bytes > 0) {});

@@ -227,17 +227,17 @@ pub(crate) struct Witness {
 
 impl Witness {
     pub(crate) fn last(&self) -> http::request::Parts {
-        self.seen.lock().expect("nobody panicked").last().expect("there was a call").clone()
+        self.seen.lock().expect("no test panicked").last().expect("there was a call").clone()
     }
 
     /// Waits for the next call.
     pub(crate) async fn call(&self) {
         let call = tokio::time::timeout(LONG, self.called.notified());
-        call.await.expect("somebody calls before long");
+        call.await.expect("a call comes before long");
     }
 
     fn saw(&self, call: http::request::Parts) {
-        self.seen.lock().expect("nobody panicked").push(call);
+        self.seen.lock().expect("no test panicked").push(call);
         self.called.notify_one();
     }
 }

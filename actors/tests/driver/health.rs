@@ -63,7 +63,7 @@ fn drivers_that_are_expected_are_waited_for_until_they_are_known_or_given_up_n2(
         let within = Duration::from_secs(50);
         let began = Instant::now();
         let summary = stage.drivers.ask(AwaitDrivers { within }).await.unwrap();
-        assert_eq!(began.elapsed().as_secs(), 50, "nobody has said anything of them");
+        assert_eq!(began.elapsed().as_secs(), 50, "they are not reported");
         assert_eq!(summary.no_answer, [name(), missing.clone()]);
         // One is added, the other one given up: now both are known.
         add(&stage).await;
@@ -86,7 +86,7 @@ fn whichever_attempt_is_the_first_to_succeed_readiness_is_told_then_hlt_04() {
             let mut stage = Stage::new();
             stage.fixture.failures.set(failures);
             add(&stage).await;
-            // What fails is known: nobody waits until it succeeds.
+            // What fails is known: no caller waits until it succeeds.
             let began = Instant::now();
             let summary = stage.drivers.ask(AwaitDrivers { within: Duration::from_secs(50) }).await.unwrap();
             assert_eq!((summary.unhealthy.len(), began.elapsed().as_secs()), (1, 0), "{summary:?}");

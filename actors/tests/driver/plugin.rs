@@ -74,7 +74,7 @@ impl Plugin {
     }
 
     pub(crate) fn fingerprint(&self, item: Result<wire::FingerprintResponse, Status>) {
-        self.book().fingerprints.as_ref().expect("a stream is open").send(item).expect("somebody listens");
+        self.book().fingerprints.as_ref().expect("a stream is open").send(item).expect("there is a listener");
     }
 
     /// Ends the stream of fingerprints as if there were nothing more to say.

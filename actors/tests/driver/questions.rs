@@ -91,7 +91,7 @@ fn calls_in_flight_fail_as_the_plugin_is_gone_when_its_process_dies_prc_05_evt_0
         let error = waiting.await.unwrap().unwrap_err();
         assert!(matches!(&error, DriverError::PluginGone { is_worth_retrying: true, .. }), "{error}");
         assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
-        // And whoever asks later is told the same.
+        // And later callers get the same error.
         let error = client.inspect_task(&task(), LONG).await.unwrap_err();
         assert!(matches!(&error, DriverError::PluginGone { .. }) && client.is_gone(), "{error}");
     });

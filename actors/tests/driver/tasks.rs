@@ -44,7 +44,7 @@ async fn next(events: &mut TaskEvents) -> String {
 }
 
 #[test]
-fn a_slow_handler_delays_nobody_and_is_told_exactly_what_it_missed_evt_01() {
+fn a_slow_handler_delays_no_other_and_learns_exactly_what_it_missed_evt_01() {
     story(|| async {
         let mut stage = Stage::new();
         let (mut fast, mut slow) = (handler(&stage, "fast", None).await, handler(&stage, "slow", None).await);
@@ -119,7 +119,7 @@ fn events_of_a_task_that_was_announced_wait_for_its_handler_evt_02() {
 }
 
 #[test]
-fn events_that_nobody_announced_are_dead_letters_with_news_and_can_be_had_all_the_same_evt_02() {
+fn events_of_tasks_without_a_handler_are_dead_letters_with_news_and_can_be_had_all_the_same_evt_02() {
     story(|| async {
         let mut stage = Stage::new();
         reading(&mut stage).await;
@@ -235,7 +235,7 @@ fn a_callback_is_called_for_each_event_and_a_forgotten_task_ends() {
 }
 
 #[test]
-fn a_removed_driver_leaves_nobody_waiting_and_one_that_comes_again_is_watched_anew_s4_evt_03() {
+fn a_removed_driver_leaves_no_caller_waiting_and_one_that_comes_again_is_watched_anew_s4_evt_03() {
     story(|| async {
         let mut stage = Stage::new();
         let mut before = handler(&stage, "a", None).await;

@@ -73,7 +73,7 @@ fn a_program_whose_loader_is_missing_is_told_by_the_path_of_the_loader_d34() {
 }
 
 #[test]
-fn a_pipe_is_no_file_and_delays_nobody_d34() {
+fn a_pipe_is_no_file_and_delays_no_launch_d34() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("pipe");
     let mode = rustix::fs::Mode::from_raw_mode(0o700);

@@ -23,7 +23,7 @@ async fn a_plugin_is_reached_over_a_unix_socket_and_over_a_port_d25_d40() {
 }
 
 #[tokio::test]
-async fn right_line_and_nobody_listens_is_refused_at_once_d42() {
+async fn right_line_and_no_listener_is_refused_at_once_d42() {
     let place = Place::new();
     assert_eq!(place.refused().await.class(), Class::Absent);
     drop(UnixListener::bind(place.path()).expect("free"));
@@ -60,7 +60,7 @@ async fn a_plugin_that_accepts_and_says_nothing_is_found_out_by_the_deadline_of_
     let place = Place::new();
     let _listener = UnixListener::bind(place.path()).expect("free");
     let connection = place.dial().await;
-    let error = connection.ping(SHORT).await.expect_err("nobody answers");
+    let error = connection.ping(SHORT).await.expect_err("no answer comes");
     assert_eq!((error.class(), error.is_transient()), (Class::DeadlineExceeded, true));
 }
 

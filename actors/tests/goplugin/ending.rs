@@ -40,7 +40,7 @@ async fn one_that_dies_within_the_call_has_obeyed_too_d51() {
     process.kill();
     let shutdown = asked.await.expect("it did not panic").expect("it obeys");
     assert!(matches!(shutdown, ShutdownAnswer::HungUp { .. }), "{shutdown:?}");
-    let again = connection.shutdown(LONG).await.expect("asking again harms nobody");
+    let again = connection.shutdown(LONG).await.expect("asking again is harmless");
     assert!(matches!(again, ShutdownAnswer::HungUp { .. }), "{again:?}");
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn info() -> base::PluginInfoResponse {
 
 impl Plugin {
     fn hears(&self, said: String) {
-        self.heard.lock().expect("nobody panicked").push(said);
+        self.heard.lock().expect("no test panicked").push(said);
     }
 
     /// Everything that go-plugin and Nomad have every plugin serve.
@@ -218,7 +218,7 @@ impl Place {
     }
 
     pub(crate) async fn refused(&self) -> CallError {
-        Connection::dial(&self.endpoint, Limits::default()).await.expect_err("nobody can be reached")
+        Connection::dial(&self.endpoint, Limits::default()).await.expect_err("no plugin can be reached")
     }
 }
 
@@ -259,7 +259,7 @@ impl Drop for Apart {
 /// Waits until a plugin has heard something.
 pub(crate) async fn heard(plugin: &Plugin, said: &str) {
     let looking = async {
-        while !plugin.heard.lock().expect("nobody panicked").iter().any(|heard| heard == said) {
+        while !plugin.heard.lock().expect("no test panicked").iter().any(|heard| heard == said) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

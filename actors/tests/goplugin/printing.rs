@@ -53,7 +53,7 @@ async fn an_old_plugin_without_the_stream_is_gone_on_with_d55() {
 
 #[tokio::test]
 async fn another_refusal_is_an_error_and_ends_the_stream_d55() {
-    let prints = Prints::Fail(Status::failed_precondition("somebody reads already"));
+    let prints = Prints::Fail(Status::failed_precondition("another client reads already"));
     let (_place, connection) = connected(&Plugin { prints, ..Plugin::default() }).await;
     let mut stdio = connection.stdio();
     let error = stdio.next().await.expect_err("it refuses");
@@ -64,7 +64,7 @@ async fn another_refusal_is_an_error_and_ends_the_stream_d55() {
 /// A Go server does not even open the stream before the plugin prints. A reader that looks at other things meanwhile opens
 /// it once and loses nothing; the other calls go on beside it.
 #[tokio::test]
-async fn a_plugin_that_prints_nothing_delays_nobody_and_is_asked_once_d55() {
+async fn a_plugin_that_prints_nothing_delays_no_other_and_is_asked_once_d55() {
     let plugin = Plugin { prints: Prints::NothingYet, ..Plugin::default() };
     let (_place, connection) = connected(&plugin).await;
     let mut stdio = connection.stdio();

@@ -1,4 +1,4 @@
-//! A file system whose server hangs or dies costs a thread, and nobody else's time (V7, VOL-07, VOL-08).
+//! A file system whose server hangs or dies costs a thread, and delays no other caller (V7, VOL-07, VOL-08).
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! P3: when the disk fails, whoever writes is told, the process lives, and writing works again when the cause is gone.
+//! P3: when the disk fails, the writers get the error, the process lives, and writing works again when the cause is gone.
 
 use std::path::Path;
 use std::process::Command;
@@ -225,7 +225,7 @@ fn p3_a_persister_whose_thread_panics_has_ended_and_fails_every_write() {
         let error = idle.settled().await.outcome.unwrap_err();
         assert!(matches!(error, WriteError::Ended { .. }), "{error}");
         assert!(idle.heard().is_none());
-        assert!(persister.close().await.is_err(), "there is nobody who would close it");
+        assert!(persister.close().await.is_err(), "there is no actor that could close it");
 
         // The next one finds the directory free, and what was acknowledged.
         disk.set_fault(None);

@@ -201,7 +201,7 @@ fn res_08_a_creation_that_was_cut_short_does_not_hinder_the_next_start() {
 /// Writes facts of another schema into a file, as a later version would: checksum and schema first, and then whatever.
 fn make_newer(file: &Path) {
     let mut rest = (FILE_SCHEMA + 1).to_le_bytes().to_vec();
-    rest.extend_from_slice(b"facts that nobody here knows");
+    rest.extend_from_slice(b"facts of an unknown schema");
     let facts = [crc32fast::hash(&rest).to_le_bytes().as_slice(), &rest].concat();
     let database = Database::open(file).unwrap();
     let transaction = database.begin_write().unwrap();

@@ -127,7 +127,7 @@ fn an_executor_and_its_socket_outlive_every_end_of_its_driver_and_of_the_host_t0
         executor.is_served("after its driver was killed by its host");
         executor.end().await;
         fixture.launch("driver-a", spec()).await.expect("it is ready again");
-        assert!(!executor.socket.exists(), "nobody has it open any more");
+        assert!(!executor.socket.exists(), "no process has it open any more");
         fixture.stop("driver-a", Duration::ZERO).await;
         fixture.end(StopMode::Stop).await;
         let fixture = stage.open();

@@ -125,7 +125,7 @@ fn a_launch_whose_owner_is_lost_in_the_middle_is_ended_and_reaped_prc_02_prc_10(
         // The shell and both of its children.
         all_tagged(tag, 3).await;
         fixture.kill().await;
-        assert!(asked.await.is_err(), "nobody is there to answer");
+        assert!(asked.await.is_err(), "no owner is there to answer");
         is_gone(child).await;
         while !tagged(tag).is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -172,7 +172,7 @@ fn a_plugin_that_names_a_socket_in_the_directory_of_another_one_is_refused() {
 }
 
 #[test]
-fn a_handshake_line_is_nobodys_last_words_log_01() {
+fn a_handshake_line_does_not_count_as_last_words_log_01() {
     story(|stage| async move {
         let fixture = stage.open();
         let script = format!("echo '{HANDSHAKE}'; echo behind it; sleep 0.1; exit 3");

@@ -200,7 +200,8 @@ fn a_script_is_run_under_its_own_name_and_finds_itself_again_t004_th033() {
 }
 
 #[test]
-fn a_pinned_script_runs_as_a_copy_that_nobody_else_can_change_and_is_told_where_it_was_opened_sec_07_th033() {
+fn a_pinned_script_runs_as_a_copy_that_no_other_user_can_change_and_gets_the_path_where_it_was_opened_sec_07_th033()
+ {
     story(|stage| async move {
         let fixture = stage.open();
         let path = stage.script("wrapper", WRAPPER);
@@ -226,7 +227,7 @@ fn a_pinned_script_runs_as_a_copy_that_nobody_else_can_change_and_is_told_where_
 }
 
 #[test]
-fn descriptors_of_the_host_reach_no_process_whoever_forgot_to_have_them_closed() {
+fn descriptors_of_the_host_reach_no_process_whichever_of_them_were_left_inheritable() {
     story(|stage| async move {
         let fixture = stage.open();
         fs::write(stage.path("secret"), "of the host").expect("room");

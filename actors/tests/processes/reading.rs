@@ -1,4 +1,4 @@
-//! What plugins write: logged once, whoever comes and goes, and never in anybody's way.
+//! What plugins write: logged once, over any number of restarts, and never in the way of other work.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -23,15 +23,15 @@ struct Log {
 
 impl Log {
     fn count(&self) -> usize {
-        self.lines.lock().expect("nobody panics").len()
+        self.lines.lock().expect("no test panics").len()
     }
 
     fn messages(&self) -> Vec<String> {
-        self.lines.lock().expect("nobody panics").iter().map(|(_, message)| message.clone()).collect()
+        self.lines.lock().expect("no test panics").iter().map(|(_, message)| message.clone()).collect()
     }
 
     fn stick(&self, is_stuck: bool) {
-        *self.is_stuck.0.lock().expect("nobody panics") = is_stuck;
+        *self.is_stuck.0.lock().expect("no test panics") = is_stuck;
         self.is_stuck.1.notify_all();
     }
 }
@@ -61,11 +61,11 @@ impl Subscriber for Log {
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let stuck = self.is_stuck.0.lock().expect("nobody panics");
-        drop(self.is_stuck.1.wait_while(stuck, |is_stuck| *is_stuck).expect("nobody panics"));
+        let stuck = self.is_stuck.0.lock().expect("no test panics");
+        drop(self.is_stuck.1.wait_while(stuck, |is_stuck| *is_stuck).expect("no test panics"));
         let mut text = Text::default();
         event.record(&mut text);
-        self.lines.lock().expect("nobody panics").push((*event.metadata().level(), text.0));
+        self.lines.lock().expect("no test panics").push((*event.metadata().level(), text.0));
     }
 
     fn enter(&self, _: &span::Id) {}
@@ -173,7 +173,7 @@ fn a_burst_that_nothing_follows_is_kept_as_told_and_is_not_told_again_after_a_ki
 }
 
 #[test]
-fn a_line_of_fifty_mebibytes_and_a_flood_hold_up_nobody_and_take_little_room_log_02() {
+fn a_line_of_fifty_mebibytes_and_a_flood_delay_nothing_and_take_little_room_log_02() {
     story(|stage| async move {
         let log = Log::default();
         let _heard = tracing::subscriber::set_default(log.clone());
@@ -197,7 +197,7 @@ fn a_line_of_fifty_mebibytes_and_a_flood_hold_up_nobody_and_take_little_room_log
 }
 
 #[test]
-fn a_log_that_stands_still_delays_nobody_and_what_it_missed_is_counted_log_03() {
+fn a_log_that_stands_still_delays_nothing_else_and_what_it_missed_is_counted_log_03() {
     story(|stage| async move {
         let log = Log::default();
         let _heard = tracing::subscriber::set_default(log.clone());

@@ -67,7 +67,7 @@ fn the_version_that_was_chosen_is_in_the_record_and_holds_after_a_reattachment_p
         assert_eq!(chosen(&first), Some(7));
         let recorded = stage.records.all();
         assert_eq!(recorded[0].handshake, first.handshake, "what was agreed on is on record");
-        // Nothing is negotiated anew: what was said once holds for whoever takes it over.
+        // Nothing is negotiated anew: what was agreed once holds for the next owner.
         let fixture = stage.open();
         let again = proven(fixture.recall("a").await);
         assert_eq!((chosen(&again), again.is_adopted), (Some(7), true));
@@ -172,7 +172,8 @@ fn an_adopted_process_that_was_no_child_is_stopped_with_its_group_shd_07_prc_03(
 }
 
 #[test]
-fn a_record_that_points_at_a_foreign_process_touches_nobody_and_a_fresh_plugin_is_launched_prc_01_res_07() {
+fn a_record_that_points_at_a_foreign_process_touches_no_process_and_a_fresh_plugin_is_launched_prc_01_res_07()
+{
     story(|stage| async move {
         let launched = left_behind(&stage, shell("exec sleep 60")).await;
         let mut foreign = Command::new("/bin/sleep").arg("60").process_group(0).spawn().expect("a process");
@@ -185,7 +186,7 @@ fn a_record_that_points_at_a_foreign_process_touches_nobody_and_a_fresh_plugin_i
         let ProcessesNews::Retired { reason, tag, .. } = news else { panic!("{news:?}") };
         assert_eq!(tag, launched.tag);
         assert!(reason.contains("carries no tag"), "{reason}");
-        assert!(lives(foreign.id()), "nobody has touched it");
+        assert!(lives(foreign.id()), "it was not touched");
         assert_ne!((fresh.pid, fresh.tag), (launched.pid, launched.tag));
         is_gone(launched.pid).await;
         fixture.end(StopMode::Stop).await;
@@ -212,7 +213,7 @@ fn a_copied_database_takes_and_ends_no_process_of_the_host_that_it_was_copied_fr
             let fresh = fixture.launch("a", shell("exec sleep 60")).await.expect("it is launched afresh");
             assert_ne!(fresh.pid, launched.pid);
             fixture.end(StopMode::Stop).await;
-            assert_eq!(tagged(launched.tag).len(), 2, "nobody has touched them");
+            assert_eq!(tagged(launched.tag).len(), 2, "they were not touched");
             for pid in tagged(launched.tag) {
                 let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
                 rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it lives");
@@ -231,7 +232,7 @@ fn whatever_field_of_a_record_is_damaged_the_plugin_runs_again_and_only_once_res
         }
         let damages: BTreeMap<&str, Damage> = BTreeMap::from([
             ("the process id", (|record| identity(record).pid = 1) as Damage),
-            ("a process id that nobody has", |record| identity(record).pid = 4_000_000),
+            ("a process id without a process", |record| identity(record).pid = 4_000_000),
             ("the start time", |record| identity(record).started_ticks += 1),
             ("the boot id", |record| identity(record).boot_id = "another".to_owned()),
             ("the program", |record| identity(record).executable = Some(FileId { device: 1, inode: 1 })),

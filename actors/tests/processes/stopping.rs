@@ -46,7 +46,7 @@ fn a_helper_that_is_killed_leaves_nothing_of_its_group_when_its_replacement_star
             let launched = fixture.launch("a", shell(&script)).await.expect("nothing stands in its way");
             let child = pid_in(&mark).await;
             all_tagged(launched.tag, 3).await;
-            // Somebody kills the helper alone.
+            // The helper alone is killed.
             kill(launched.pid);
             assert_eq!(fixture.ended(&launched).await.exit, Exit::Signal(9));
             assert!(!lives(child));

@@ -2,7 +2,7 @@
 //! against a plain model.
 //!
 //! Messages are answered late and some never, so the model keeps every state that the answers so far allow. After each step
-//! whoever listens must have been told of something that was on disk; whenever things have calmed down, only one state may
+//! every subscriber must have got something that was on disk; whenever things have calmed down, only one state may
 //! be left, and disk, list, descriptions, waiters and every subscriber agree on it.
 
 use std::cell::Cell;
@@ -103,7 +103,7 @@ struct Question {
     answer: Option<Result<Answer, AskError>>,
 }
 
-/// Somebody who waits for a plugin.
+/// A caller that waits for a plugin.
 struct Waiter {
     plugin: PluginKey,
     until: Timestamp,
@@ -146,7 +146,7 @@ impl Told {
             waiting_max: 3,
             checks_max: 2,
             check_deadline: Duration::from_secs(1),
-            // Nobody looks at plugins here, so none proves to be fit.
+            // No actor checks plugins here, so none proves to be fit.
             policy: FailoverPolicy::Newest,
             ..RegistryOptions::default()
         };
@@ -231,7 +231,7 @@ impl Told {
         self.waiters.push(Waiter { plugin, until, asking });
     }
 
-    /// Hears whoever has something to say, and holds it against the disk.
+    /// Reads all messages, and compares them with the disk.
     fn check(&mut self) {
         self.witness.read(usize::MAX, &mut self.memory);
         self.witness.check_active();
@@ -354,10 +354,10 @@ impl Told {
                 assert_eq!(listener.entries(), listed, "a subscriber knows the list");
             }
             let is_awaited = self.waiters.iter().any(|waiter| waiter.plugin == key);
-            assert!(!is_awaited || active.is_none(), "R7: somebody still waits for {key}");
+            assert!(!is_awaited || active.is_none(), "R7: a caller still waits for {key}");
         }
         let is_overdue = |waiter: &Waiter| waiter.until + Duration::from_millis(5) < now;
-        assert!(!self.waiters.iter().any(is_overdue), "R7: somebody has waited too long");
+        assert!(!self.waiters.iter().any(is_overdue), "R7: a caller has waited too long");
         assert_eq!(self.settings.clock.now(), now, "no time has passed");
     }
 
@@ -367,7 +367,7 @@ impl Told {
         self.running.ended().await;
         self.check();
         assert_eq!(self.registry.vitals().mailbox_depth, 0, "a place in the mailbox is lost");
-        assert!(self.waiters.is_empty(), "somebody waits for an actor that has ended");
+        assert!(self.waiters.is_empty(), "a caller waits for an actor that has ended");
         if let Some(reached) = reached {
             self.disk.lose_all_but(reached);
         }

@@ -49,7 +49,7 @@ impl Run {
     }
 
     async fn generation(&self, key: &str) -> Generation {
-        self.fixture.describe(key).await.active.expect("somebody serves it").generation
+        self.fixture.describe(key).await.active.expect("a plugin serves it").generation
     }
 }
 
@@ -75,7 +75,7 @@ fn tamper(data_dir: &Path, table: &str, mut change: impl FnMut(&[u8], &mut Vec<u
 }
 
 #[test]
-fn reg_01_the_order_of_registrations_is_that_of_the_database_whoever_comes_back_first() {
+fn reg_01_the_order_of_registrations_is_that_of_the_database_whichever_comes_back_first() {
     let directory = tempfile::tempdir().unwrap();
     story(|| async {
         let run = Run::begin(directory.path()).await;
@@ -182,7 +182,7 @@ fn p3_a_commit_that_fails_at_its_sync_is_refused_and_what_the_disk_holds_is_told
 }
 
 #[test]
-fn p4_wherever_the_power_is_cut_whoever_was_told_yes_is_there_afterwards_in_order() {
+fn p4_wherever_the_power_is_cut_what_was_acknowledged_is_there_afterwards_in_order() {
     let directory = tempfile::tempdir().unwrap();
     story(|| async {
         for sync in 3..24 {
@@ -284,7 +284,7 @@ fn what_a_killed_registry_handed_over_is_on_disk_before_the_next_one_reads() {
             run.fixture.listed().await;
             let steps = run.fixture.registry.vitals().steps;
             let mut asked = run.fixture.registry.ask(register(&format!("a{round:02}"), &[ZFS]));
-            // The step is taken and its write handed over, but nobody has been answered.
+            // The step is taken and its write handed over, but no caller has been answered.
             while run.fixture.registry.vitals().steps == steps {
                 tokio::task::yield_now().await;
             }

@@ -137,7 +137,7 @@ impl Model {
 
     // === What happens by itself ===
 
-    /// A new run of the host: nobody is confirmed.
+    /// A new run of the host: no registration is confirmed.
     pub(crate) fn begin_run(&mut self) {
         self.held.iter_mut().for_each(|held| held.is_confirmed = false);
     }

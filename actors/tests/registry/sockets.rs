@@ -69,7 +69,7 @@ fn res_06_only_who_answers_at_its_socket_under_its_name_is_proven() {
         let fixture = fixture.next_run(&store).await;
         for _ in 0..GRACE.as_secs() {
             pass(1).await;
-            assert_eq!(fixture.active().await.as_deref(), Some("alive"), "nobody newer is proven");
+            assert_eq!(fixture.active().await.as_deref(), Some("alive"), "no newer one is proven");
         }
         pass(2).await;
         assert_eq!(fixture.listed().await, ["alive"]);

@@ -68,7 +68,7 @@ impl IdentityCheck for Living {
             if living.borrow().contains(&registration.allocation) {
                 CheckOutcome::Proven
             } else {
-                CheckOutcome::NotProven("nobody listens".to_owned())
+                CheckOutcome::NotProven("no listener".to_owned())
             }
         })
     }
@@ -90,7 +90,7 @@ impl Fixture {
     pub(crate) fn with(store: impl Store<Registry>, limit: usize, living: Living) -> Self {
         let registry = Address::vacant("registry", limit);
         let settings = Settings { seed: Some(7), ..Settings::default() };
-        // Nobody looks at plugins here, so none proves to be fit.
+        // No actor checks plugins here, so none proves to be fit.
         let policy = FailoverPolicy::Newest;
         let options = RegistryOptions { restore_grace: GRACE, policy, ..RegistryOptions::default() };
         let running = registry::start(&registry, options, living.clone(), store, settings.clone());
@@ -142,7 +142,7 @@ pub(crate) fn name_of(active: &Active) -> String {
 
 /// The news that are there, as short sentences.
 pub(crate) fn told(feed: &mut Feed) -> Vec<String> {
-    let short = |active: &Option<Active>| active.as_ref().map_or("nobody".to_owned(), name_of);
+    let short = |active: &Option<Active>| active.as_ref().map_or("none".to_owned(), name_of);
     std::iter::from_fn(|| feed.try_next())
         .map(|item| match item {
             FeedItem::Snapshot { .. } => "snapshot".to_owned(),

@@ -67,7 +67,7 @@ fn reg_01_the_active_one_is_the_newest_that_lives_in_every_order_of_starts_and_s
 }
 
 #[test]
-fn reg_01_a_restart_anywhere_in_between_keeps_the_order_whoever_comes_back_first() {
+fn reg_01_a_restart_anywhere_in_between_keeps_the_order_whichever_comes_back_first() {
     story(|| async {
         for order in orders() {
             for restart_after in 1..order.len() {
@@ -78,7 +78,7 @@ fn reg_01_a_restart_anywhere_in_between_keeps_the_order_whoever_comes_back_first
                     play(&fixture, &mut alive, *event).await;
                 }
                 fixture = fixture.next_run(&store).await;
-                assert_eq!(fixture.active(ZFS).await, None, "nobody is confirmed yet");
+                assert_eq!(fixture.active(ZFS).await, None, "none is confirmed yet");
                 // They come back in the wrong order: the newest first.
                 for (place, id) in alive.iter().enumerate().rev() {
                     fixture.register(id, &[ZFS]).await;
@@ -104,7 +104,7 @@ fn reg_02_a_monolith_leaves_as_a_whole() {
         fixture.register("m", &MONOLITH).await;
         assert_eq!(
             told(&mut feed),
-            ["m came", "m came", "csi-controller/zfs: nobody -> m", "csi-node/zfs: nobody -> m"],
+            ["m came", "m came", "csi-controller/zfs: none -> m", "csi-node/zfs: none -> m"],
             "registrations first, then who is active"
         );
         let gone = fixture.deregister("m", &MONOLITH).await;
@@ -307,7 +307,7 @@ fn res_06_of_two_restored_plugins_the_dead_one_is_never_routed_to_and_the_living
                 told(&mut feed),
                 [
                     format!("{alive} changed"),
-                    format!("csi-node/zfs: nobody -> {alive}"),
+                    format!("csi-node/zfs: none -> {alive}"),
                     format!("{dead} left: NotConfirmed")
                 ]
             );
@@ -318,7 +318,7 @@ fn res_06_of_two_restored_plugins_the_dead_one_is_never_routed_to_and_the_living
 // === Scale ===
 
 #[test]
-fn scl_01_a_dead_subscriber_and_a_hundred_thousand_updates_cost_bounded_memory_and_nobody_misses_any() {
+fn scl_01_a_dead_subscriber_and_a_hundred_thousand_updates_cost_bounded_memory_and_no_other_misses_any() {
     const UPDATES: usize = 100_000;
     const CAPACITY: usize = 16;
     story(|| async {

@@ -181,7 +181,7 @@ impl Listener {
         }
     }
 
-    /// Whoever hears everything hears only numbers that are newer than all before.
+    /// A subscriber that gets everything gets only numbers that are newer than all before.
     fn remember(&self, news: &RegistryNews, memory: &mut Memory) {
         match news {
             RegistryNews::Registered(entry) => {

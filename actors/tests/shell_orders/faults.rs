@@ -49,7 +49,7 @@ fn a_panic_in_the_view_for_a_reader_that_fell_behind_is_a_crash_too() {
 }
 
 #[test]
-fn a_panic_while_rebuilding_costs_one_restart_and_loses_nobody() {
+fn a_panic_while_rebuilding_costs_one_restart_and_loses_no_caller() {
     story(|| async {
         let stage = Stage::new(Disk::default(), 8);
         let awaited = stage.tally.ask(Await(5));
@@ -104,7 +104,7 @@ fn hands_that_panic_while_they_pass_news_on_end_the_actor_and_everybody_learns_i
         stage.mischief.publish_panics.set(1);
         stage.disk.settle(1, Outcome::Written);
         settle_down().await;
-        stage.tally.ask(All).await.expect_err("nobody is there");
+        stage.tally.ask(All).await.expect_err("no actor is there");
         for answer in [parked.await, before.await.map(drop), behind.await.map(drop)] {
             assert!(matches!(answer, Err(AskError::NotRunning { .. })), "{answer:?}");
         }
@@ -174,7 +174,7 @@ fn a_write_that_fails_at_once_takes_nothing_along_that_was_written_before_it() {
         assert!(matches!(lost.await, Err(AskError::NotDurable { .. })));
         stage.disk.settle(1, Outcome::Written);
         assert_eq!(before.await, Ok(1), "it is on disk, so it must not be told otherwise");
-        assert_eq!(behind.await, Ok(vec![1]), "nobody had answered it yet, so the next life does");
+        assert_eq!(behind.await, Ok(vec![1]), "it was not answered yet, so the next life does");
         assert_eq!(feed.next().await, Some(FeedItem::Snapshot { number: 0, view: vec![] }));
         assert_eq!(feed.next().await, Some(FeedItem::Change { number: 1, news: 1 }));
         assert_eq!(feed.next().await, Some(FeedItem::Snapshot { number: 1, view: vec![1] }));
@@ -468,7 +468,7 @@ fn a_write_of_the_last_life_opens_no_gate_of_the_next_one() {
 }
 
 #[test]
-fn whoever_still_holds_the_last_life_cannot_stop_the_next_one() {
+fn a_holder_of_the_last_life_cannot_stop_the_next_one() {
     story(|| async {
         let mut stage = Stage::new(Disk::default(), 8);
         stage.running.kill();

@@ -371,7 +371,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_in_whatever_order_nobody_is_told_what_does_not_hold(
+    fn whatever_happens_in_whatever_order_no_caller_gets_what_does_not_hold(
         steps in proptest::collection::vec(step(), 1..40),
         is_settled_between in any::<bool>(),
     ) {

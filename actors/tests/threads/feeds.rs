@@ -9,7 +9,7 @@ use crate::sync::{Arc, Mutex};
 use crate::under_many_schedules;
 
 type Sender = FeedSender<u64, u64>;
-/// The publisher, and how much it has published; nobody once it has ended.
+/// The publisher, and how much it has published; none once it has ended.
 type Publisher = Arc<Mutex<Option<(Sender, u64)>>>;
 
 /// A feed whose publisher answers a request for a new snapshot at once, with how much was published by then.
@@ -91,7 +91,7 @@ fn a_reader_that_lags_learns_what_it_missed_and_catches_up_scl_01() {
 }
 
 #[test]
-fn a_subscription_that_is_dropped_meanwhile_holds_nobody_up() {
+fn a_subscription_that_is_dropped_meanwhile_delays_no_other() {
     under_many_schedules(|| {
         let (publisher, subscription) = counting(2);
         let leaving = thread::spawn(move || drop(subscription));

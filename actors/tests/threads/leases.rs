@@ -84,7 +84,7 @@ fn no_more_calls_are_admitted_than_may_be_in_flight_f17() {
 }
 
 #[test]
-fn a_call_that_only_watches_learns_of_the_close_and_holds_nobody_up_shd_03() {
+fn a_call_that_only_watches_learns_of_the_close_and_delays_no_other_shd_03() {
     under_many_schedules(|| {
         let gate = Arc::new(Gate::new(8));
         let watcher = {

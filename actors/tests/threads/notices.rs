@@ -40,7 +40,7 @@ fn a_subscriber_that_comes_while_notices_are_posted_gets_each_once_scl_01() {
             };
             crashes.extend(told.into_iter().map(|told| match told {
                 Notice::Crashed { crashes, .. } => crashes,
-                other => panic!("nobody posted {other}"),
+                other => panic!("{other} was not posted"),
             }));
         }
         crashes.sort_unstable();

@@ -8,11 +8,11 @@ use callboard_actors::vocabulary::AllocationId;
 /// How much may happen, of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AgentBounds {
-    /// How often somebody asks for `old` to be replaced with `new`.
+    /// How often it is requested to replace `old` with `new`.
     pub replacements: u8,
-    /// How often somebody asks for an allocation to be started.
+    /// How often the start of an allocation is requested.
     pub starts: u8,
-    /// How often somebody asks for an allocation to be stopped.
+    /// How often the stop of an allocation is requested.
     pub stops_asked: u8,
     /// How many processes end by themselves.
     pub deaths: u8,
@@ -75,11 +75,11 @@ impl Who {
 /// What can happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentEvent {
-    /// Somebody asks for `old` to be replaced with `new`.
+    /// It is requested to replace `old` with `new`.
     Replace,
-    /// Somebody asks for an allocation to be started.
+    /// The start of an allocation is requested.
     Start(Who),
-    /// Somebody asks for an allocation to be stopped.
+    /// The stop of an allocation is requested.
     Stop(Who),
     /// The oldest process call of an allocation comes back: it is started, or deregistered.
     Return(Who),

@@ -1,5 +1,5 @@
-//! The law of a replacement: nobody is stopped for it unless the answers about health permit it (F16). And that of a host that
-//! detaches: who survives it is not stopped (S3).
+//! The law of a replacement: no allocation is stopped for it unless the answers about health permit it (F16). And that of a host that
+//! detaches: processes that survive it are not stopped (S3).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::event::Who;
 /// Sees everything that the agent does.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct AgentLaws {
-    /// Which allocations may be stopped: somebody asked for it, or a replacement permits it.
+    /// Which allocations may be stopped: it was requested, or a replacement permits it.
     may_stop: BTreeSet<Who>,
     /// The replacement that is under way, if there is one.
     replacement: Option<Replacement>,
@@ -116,7 +116,7 @@ fn calls(effects: &[Effect<Agent>]) -> impl Iterator<Item = &AgentCall> {
 }
 
 impl Witness<Agent> for AgentLaws {
-    /// Whoever waited for the replacement was told that the machine crashed.
+    /// The caller that waited for the replacement got the error that the machine crashed.
     fn rebuilt(&mut self, _: Moment, _: &Agent) {
         self.replacement = None;
     }

@@ -1,6 +1,6 @@
 //! The agent of `callboard run` in the simulation: a world so small that every order of a replacement is tried (F16).
 //!
-//! Two allocations of one plugin: `old` runs with the host, `new` starts when somebody asks for it. The machine is that of
+//! Two allocations of one plugin: `old` runs with the host, `new` starts on request. The machine is that of
 //! production; its processes, the allocations and the health of the plugins are a simple model.
 
 mod event;

@@ -66,7 +66,7 @@ pub struct AgentScene {
     /// The calls that come back later.
     pending: BTreeMap<Who, VecDeque<(u64, AgentCall)>>,
     questions: VecDeque<Question>,
-    /// Whether somebody has asked for an allocation to be stopped.
+    /// Whether the stop of an allocation was requested.
     is_stopped_by_hand: bool,
     /// Whether processes survive the host.
     survives: bool,
@@ -301,7 +301,7 @@ impl Scene for AgentScene {
         pending.map(|(who, _)| AgentEvent::Return(*who)).or_else(question)
     }
 
-    /// A replacement leaves one of the two running, and nobody lives whom the agent does not know to run.
+    /// A replacement leaves one of the two running, and no process lives that the agent does not know to run.
     fn check_end(&self, stage: &Stage<Self>) -> Result<(), Violation> {
         if let Some(mode) = stage.stopped() {
             let (has_ended, lives) = (stage.actor().has_ended(), !self.living.is_empty());
@@ -319,7 +319,7 @@ impl Scene for AgentScene {
             }
         }
         if self.living.is_empty() && !self.is_stopped_by_hand {
-            return violation(Law::F16, "both have been stopped, and nobody asked for that");
+            return violation(Law::F16, "both have been stopped, and that was not requested");
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::script::{Played, Player, ScriptError};
 const MEANINGLESS_MAX: usize = 1_000;
 
 /// Writes a history as a script. It is played once, and a line that means nothing to the actors of production, such as the end of
-/// a stream that nobody reads, becomes a comment. Below its lines stands the law, so that it fails until somebody has looked.
+/// a stream without a reader, becomes a comment. Below its lines stands the law, so that it fails until it was reviewed.
 pub(super) fn write(simulation: &Simulation, command: &str, found: &Counterexample<Event>) -> String {
     let mut lines = lines_of(simulation, found);
     for _ in 0..MEANINGLESS_MAX {

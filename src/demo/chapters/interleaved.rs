@@ -12,7 +12,7 @@ pub(super) async fn play(stage: &mut Stage) -> Result<Parts, DemoError> {
     stage.chapter(
         "Two allocations register, interleaved",
         "A host starts, and two allocations of the plugin hostpath, blue and green, start at once: real processes.\n\
-         Whoever registers last is active, the other one stands by.",
+         The one that registers last is active, the other one stands by.",
     )?;
     stage.start_host().await?;
     stage.step();

@@ -10,7 +10,7 @@ use crate::demo::workspace::{BATCH, DRIVER, WEB};
 pub(super) async fn play(stage: &mut Stage, pid: u32) -> Result<u32, DemoError> {
     stage.chapter(
         "The driver is killed",
-        "The process of exec is killed with SIGKILL. The tasks are in nobody's way and go on. After a pause of five seconds\n\
+        "The process of exec is killed with SIGKILL. The tasks do not depend on it and go on. After a pause of five seconds\n\
          another exec is launched and takes both up again, by what it finds on disk: neither is started a second time.",
     )?;
     stage.step();

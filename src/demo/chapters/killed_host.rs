@@ -37,7 +37,7 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
     come_back(stage, LATE, &[]).await?;
     come_back(stage, newer, &[newer]).await?;
     come_back(stage, older, &[newer, older]).await?;
-    let expected = "late has been active from its return on: coming back takes nobody's place";
+    let expected = "late has been active from its return on: a return takes no place from another";
     stage.until(expected, unchanged_since_late_is_back).await?;
     let after = stage.scene.board.generations(PLUGIN);
     stage.check("generations went on growing across the death of the host", grown(before, after)).await
@@ -66,13 +66,13 @@ async fn come_back(stage: &mut Stage, allocation: &str, standby: &[&str]) -> Res
 /// Checks that no other allocation became active after late was back.
 fn unchanged_since_late_is_back(scene: &Scene) -> Look {
     let said = &scene.said;
-    let Some(back) = position(said, 0, "registry", "everyone", "active: nobody → late") else {
+    let Some(back) = position(said, 0, "registry", "everyone", "active: none → late") else {
         return Look::new(false, "late did not become active first");
     };
     let other =
         said[back..].iter().find(|line| line.message.starts_with("active: ") && line.allocation != LATE);
     match other {
-        None => Look::new(true, "active: nobody → late, and nothing after it"),
+        None => Look::new(true, "active: none → late, and nothing after it"),
         Some(line) => Look::new(false, line.message.clone()),
     }
 }

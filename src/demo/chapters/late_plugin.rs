@@ -14,7 +14,7 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
     stage.chapter(
         "A plugin is not ready for a while",
         &format!(
-            "A third allocation, late, answers \"not ready\" for three seconds. That is normal: nobody is told, nothing is\n\
+            "A third allocation, late, answers \"not ready\" for three seconds. That is normal: nothing is reported, nothing is\n\
              restarted, {newer} serves on. When it is ready it registers, and is active as the newest."
         ),
     )?;

@@ -9,7 +9,7 @@ pub(super) async fn play(stage: &mut Stage, driver: u32) -> Result<(), DemoError
     stage.chapter(
         "The host is killed, and its driver is not",
         "This time the plugin is meant to outlive its host. While there is no host, batch has its work done and ends: exec has\n\
-         nobody to tell, and keeps the event. The next host finds the same process of exec, and hears what it missed.",
+         no host to notify, and keeps the event. The next host finds the same process of exec, and gets what it missed.",
     )?;
     let tasks @ Tasks { web, batch } = Tasks::seen(&stage.scene)?;
     stage.witness_all()?;

@@ -17,7 +17,7 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
     let before = stage.scene.board.generations(PLUGIN);
     stage.step();
     stage.stop(newer).await?;
-    let expected = format!("{older} is active and healthy, in a new generation; nobody stands by");
+    let expected = format!("{older} is active and healthy, in a new generation; none stands by");
     let taken_over = |scene: &Scene| {
         scene.board.serves(PLUGIN, older, &[]).and(grown(before, scene.board.generations(PLUGIN)))
     };

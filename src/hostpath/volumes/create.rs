@@ -7,7 +7,7 @@ use wire::volume_content_source::Type;
 use super::records::{Map, OnNode, Snapshot, Source, Volume};
 use super::{MEDIUM, Work, check, data, id_of_volume, listing};
 
-/// The size of a volume whose size nobody chose.
+/// The size of a volume without a requested size.
 const SIZE_DEFAULT: i64 = 1 << 30;
 
 /// What a volume is made from.

@@ -18,7 +18,7 @@ pub(super) fn make(place: &Path, is_block: bool, size: i64) -> Result<(), Status
 
 fn make_directory(place: &Path) -> io::Result<()> {
     match fs::create_dir(place) {
-        // Whoever runs in a workload may write; who gets the volume is decided by its mounts.
+        // Every user in a workload may write; which workload gets the volume is decided by its mounts.
         Ok(()) => fs::set_permissions(place, Permissions::from_mode(0o777)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),

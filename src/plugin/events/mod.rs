@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_says_nothing_hears_what_nobody_has_heard_who_said_nothing_t173() {
+    async fn a_host_without_a_position_gets_the_events_that_none_without_one_has_got_t173() {
         let events = Events::in_memory(10).expect("randomness");
         events.announce(event("before"));
         {
@@ -314,7 +314,7 @@ mod tests {
             let changed = change(text.clone());
             assert_ne!(text, changed);
             std::fs::write(&path, changed).expect("room");
-            let second = Events::in_file(&path, 9).expect("what is damaged hinders nobody");
+            let second = Events::in_file(&path, 9).expect("what is damaged hinders no start");
             second.announce(event("four"));
             assert_eq!(heard(&second, &position, 1).await, [(1, "four".to_owned())], "a new stream");
         }

@@ -121,13 +121,13 @@ fn start(shared: &Arc<Shared>) -> io::Result<Arc<Mutex<Doing>>> {
     Ok(doing)
 }
 
-/// Writes until nobody orders anything any more, or another writer has taken its place.
+/// Writes until no more orders can come, or another writer has taken its place.
 fn write_all(shared: &Shared, doing: &Mutex<Doing>) {
     loop {
         let next = shared.orders.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Order { number, mut log, chunk }) = next else { return };
         lock(doing).now = Some((number, log.path().to_owned(), Instant::now()));
-        // What goes wrong with one log costs nobody else's.
+        // A failure of one log does not affect others.
         let _ = catch_unwind(AssertUnwindSafe(|| log.append(&chunk)));
         let is_replaced = {
             let mut doing = lock(doing);

@@ -106,7 +106,7 @@ const STREAMS: [(&str, StreamKind); 2] =
     [("fingerprint", StreamKind::Fingerprint), ("events", StreamKind::Events)];
 
 fn unheard(name: &DriverName) -> Mistake {
-    Mistake::new(format!("nobody listens to this stream of {name}"))
+    Mistake::new(format!("this stream of {name} has no reader"))
 }
 
 /// It says something that breaks the protocol.

@@ -244,7 +244,7 @@ fn task_ends(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
             TaskEnding::Known(ExitResult { signal, oom_killed, ..Default::default() })
         }
         How::Untold => TaskEnding::Untold,
-        How::Lost => TaskEnding::Lost(words.maybe_next().unwrap_or("nobody saw it").to_owned()),
+        How::Lost => TaskEnding::Lost(words.maybe_next().unwrap_or("its exit was not seen").to_owned()),
     };
     if !known(stage, &name)?.end_task(&task.to_string(), ending) {
         return Err(Mistake::new(format!("no task {task} of {name} runs; `start-task` it before")));

@@ -95,7 +95,7 @@ fn disk_holds(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Flips a bit of something that stands on the disk, while nobody has it open.
+/// Flips a bit of something that stands on the disk, while no process has it open.
 fn disk_damage(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let text = words.next("text to damage")?;
     if stage.database_is_open() {

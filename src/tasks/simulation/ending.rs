@@ -90,7 +90,7 @@ impl Host {
         }
     }
 
-    /// Checks at rest on a sick disk that nobody waits, and that the tasks have ended if they were told to.
+    /// Checks at rest on a sick disk that no caller waits, and that the tasks have ended if that was requested.
     pub(super) fn check_sick(&mut self) {
         if self.actor.machine().is_none() {
             return;

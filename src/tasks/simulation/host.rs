@@ -263,7 +263,8 @@ impl Host {
             Left::Call { number, deadline, call } => self.called(now, number, deadline, &call),
             Left::Answer(Some(asker), answer) => self.answered(asker, &answer),
             Left::Answer(None, answer) => {
-                self.verdict.violation(Law::Shell7, || format!("nobody waits for this answer: {answer:?}"));
+                self.verdict
+                    .violation(Law::Shell7, || format!("this answer has no waiting caller: {answer:?}"));
             }
             Left::Refused(asker, _) => {
                 if let Some(name) = self.unanswered.remove(&asker) {
@@ -289,7 +290,7 @@ impl Host {
             // It comes too late.
             TasksCall::Forget { .. } | TasksCall::CallOff(_) => TasksOutcome::Forgotten,
             TasksCall::AwaitDisk { .. } => TasksOutcome::OnDisk,
-            TasksCall::Locate { .. } => TasksOutcome::Located(Err(Trouble::passing("nobody looks"))),
+            TasksCall::Locate { .. } => TasksOutcome::Located(Err(Trouble::passing("it was not looked up"))),
             TasksCall::Start(run, _) => {
                 self.timeout.insert(number, now + DRIVER_TIMEOUT);
                 return self.check_intent(run);

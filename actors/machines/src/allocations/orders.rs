@@ -12,7 +12,7 @@ use crate::kernel::{AskId, CallKey, Effects, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
 
 /// The asker of an order that is repeated after its answer, or that nothing waits for. The shell counts from one.
-pub(super) const NOBODY: AskId = AskId::new(0);
+pub(super) const NO_ASKER: AskId = AskId::new(0);
 
 impl Allocations {
     // === Preparing ===
@@ -73,7 +73,7 @@ impl Allocations {
             plan,
             life: Attempt::default(),
             task: Task::NotStarted,
-            said: (Timestamp::default(), NOBODY),
+            said: (Timestamp::default(), NO_ASKER),
             is_prepared: false,
         };
         let allocation = record.spec.allocation.clone();
@@ -135,7 +135,7 @@ impl Allocations {
                 let is_started = is_again && task == Task::Running && order.prepares();
                 self.tell(allocation, id, order, effects);
                 if is_started {
-                    self.tell(allocation, NOBODY, Order::Start, effects);
+                    self.tell(allocation, NO_ASKER, Order::Start, effects);
                 }
             }
             // A new supervisor gets all pending orders when it is started; one that has ended needs none.
@@ -228,7 +228,7 @@ impl Allocations {
             effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
             // Otherwise its successor gets that in its configuration.
             if is_running {
-                self.tell(allocation, NOBODY, Order::Stop, effects);
+                self.tell(allocation, NO_ASKER, Order::Stop, effects);
             }
             return;
         }

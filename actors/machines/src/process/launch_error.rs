@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_somebody_is_installing_may_mend_itself() {
+    fn only_a_file_that_is_being_installed_may_mend_itself() {
         let path = || "/bin/zfs".into();
         let because =
             |source: ExecutableError| LaunchError::Executable { name: name(), source }.is_transient();

@@ -9,7 +9,7 @@ use callboard_actors::shell::AskId;
 use callboard_actors::vocabulary::{Attempt, Health};
 
 /// What was answered already is told anew under this number.
-pub(super) const NOBODY: AskId = AskId::new(0);
+pub(super) const NO_ASKER: AskId = AskId::new(0);
 
 /// What is known of one allocation.
 #[derive(Debug, Clone, Hash)]
@@ -54,8 +54,8 @@ impl Known {
             is_down: true,
             is_given_up: false,
             orders: BTreeMap::new(),
-            noted: NOBODY,
-            told: NOBODY,
+            noted: NO_ASKER,
+            told: NO_ASKER,
             told_ever: 0,
         }
     }

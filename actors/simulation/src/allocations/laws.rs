@@ -12,7 +12,7 @@ use callboard_actors::vocabulary::{AllocationId, Attempt, Health, Moment};
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
-use super::known::{Known, NOBODY};
+use super::known::{Known, NO_ASKER};
 
 /// Sees everything that the owner of the allocations does.
 #[derive(Debug, Clone, Hash, Default)]
@@ -31,7 +31,7 @@ impl AllocationsLaws {
     pub(in super::super) fn succeed(&mut self) {
         for known in self.known.values_mut() {
             known.orders.clear();
-            (known.noted, known.is_down) = (NOBODY, true);
+            (known.noted, known.is_down) = (NO_ASKER, true);
         }
     }
 
@@ -144,7 +144,7 @@ impl AllocationsLaws {
             None
         };
         (known.life, known.is_down, known.is_given_up) = (life, false, false);
-        (known.told, known.told_ever) = (NOBODY, 0);
+        (known.told, known.told_ever) = (NO_ASKER, 0);
         if let Some(what) = found {
             self.violation(|| what);
         }
@@ -161,7 +161,7 @@ impl AllocationsLaws {
         };
         let found = if known.life != life || known.is_down {
             Some(format!("life {life} of {allocation} is told {order:?}, and is over"))
-        } else if ask == NOBODY {
+        } else if ask == NO_ASKER {
             // What was answered is told anew behind what was said before it.
             let is_so =
                 matches!((order, known.task), (Order::Start, Task::Running) | (Order::Stop, Task::Leaving));

@@ -26,7 +26,7 @@ type Owner = StandIn<Allocations, Memory, AllocationsLaws>;
 /// How often time passes at most while everything calms down.
 const CALM_MAX: u32 = 12;
 /// Who tells news, and waits for no answer.
-const NOBODY: u64 = 0;
+const NO_ASKER: u64 = 0;
 
 /// The world, with what may still happen.
 #[derive(Debug, Clone, Hash)]
@@ -54,7 +54,7 @@ impl AllocationsWorld {
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
             await_endings: None,
-            askers: NOBODY,
+            askers: NO_ASKER,
             unanswered: BTreeMap::new(),
             stopped: None,
         };
@@ -124,7 +124,7 @@ impl AllocationsWorld {
     fn news(&mut self, place: usize) {
         if let Some((life, news)) = self.handler.entries[place].news.pop_front() {
             let reported = AllocationReported { allocation: allocation(place), life, news };
-            self.owner.ask(self.moment(), NOBODY, AllocationsAsk::AllocationReported(reported));
+            self.owner.ask(self.moment(), NO_ASKER, AllocationsAsk::AllocationReported(reported));
         }
     }
 
@@ -169,7 +169,7 @@ impl AllocationsWorld {
 
     fn take_in(&mut self, left: Left<Allocations>) -> Result<(), Violation> {
         match left {
-            Left::Answer(Some(NOBODY), _) | Left::Refused(NOBODY, _) => {}
+            Left::Answer(Some(NO_ASKER), _) | Left::Refused(NO_ASKER, _) => {}
             Left::Answer(Some(asker), answer) => {
                 let Some(place) = self.unanswered.remove(&asker) else {
                     return violation(Law::Shell7, format!("question {asker} was answered twice"));

@@ -169,7 +169,7 @@ fn an_instance_that_signs_its_calls_with_an_older_generation_breaks_shell_3() {
 }
 
 #[test]
-fn a_supervisor_that_retires_nobody_on_a_takeover_breaks_i1() {
+fn a_supervisor_that_retires_no_instance_on_a_takeover_breaks_i1() {
     parent(Law::I1, TWO, |_, effects| {
         let is_retirement =
             |effect: &_| matches!(effect, Effect::Call { call: InstancesCall::Retire { .. }, .. });

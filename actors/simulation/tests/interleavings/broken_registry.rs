@@ -57,7 +57,7 @@ fn rashly(mut effects: Vec<Effect<Registry>>, entry: &Entry) -> Vec<Effect<Regis
 }
 
 #[test]
-fn a_registry_that_routes_to_whoever_registers_breaks_r1a() {
+fn a_registry_that_routes_to_the_latest_registration_breaks_r1a() {
     let bounds = RegistryBounds { reports: 1, orders_each: 1, ..SMALL };
     spoiled(Law::R1a, bounds, |input, effects| {
         let is_report = matches!(input, Input::Asked { ask: RegistryAsk::Register(_), .. });
@@ -322,7 +322,7 @@ fn a_registry_that_loses_a_row_on_reading_breaks_shell_2() {
 }
 
 #[test]
-fn a_registry_that_answers_nobody_breaks_shell_7() {
+fn a_registry_that_answers_no_caller_breaks_shell_7() {
     spoiled(Law::Shell7, SMALL, |_, effects| without(effects, |effect| matches!(effect, Effect::Reply(..))));
 }
 

@@ -154,7 +154,7 @@ fn a_volume_that_takes_claims_of_an_earlier_run_for_its_own_breaks_v14() {
 }
 
 #[test]
-fn a_volume_that_tells_success_to_whoever_gave_up_breaks_v15() {
+fn a_volume_that_answers_success_to_a_caller_that_gave_up_breaks_v15() {
     spoiled(Law::V15, VolumeBounds { pauses: 1, ..CLAIMED }, |input, mut effects| {
         if let Input::Elapsed(VolumeTimer::Waiter(_)) = input {
             for effect in &mut effects {

@@ -33,7 +33,7 @@ fn every_order_with_one_who_waits_answers_it_once_r7() {
 }
 
 #[test]
-fn every_order_with_a_failed_write_tells_nobody_what_does_not_hold_shell_1_shell_2() {
+fn every_order_with_a_failed_write_tells_no_caller_what_does_not_hold_shell_1_shell_2() {
     holds("failed writes", RegistryBounds { failures: 1, ..BRIEF }, RegistryBounds { failures: 1, ..TWO });
     let three = RegistryBounds { failures: 1, ..THREE };
     holds("failed writes, three allocations", three, RegistryBounds { failures: 2, ..three });
@@ -58,7 +58,7 @@ fn every_order_with_a_killed_host_keeps_the_order_r2_r8() {
 }
 
 #[test]
-fn every_order_with_identity_checks_routes_to_nobody_unproven_r8() {
+fn every_order_with_identity_checks_routes_to_none_unproven_r8() {
     let small = RegistryBounds { restarts: 1, pauses: 1, are_provable: true, ..BRIEF };
     holds("identity checks", small, RegistryBounds { pauses: 2, ..small });
 }
@@ -70,7 +70,7 @@ fn every_order_with_a_monolith_is_all_or_nothing_r5() {
 }
 
 #[test]
-fn every_order_with_a_shutdown_answers_whoever_it_owes_shell_7() {
+fn every_order_with_a_shutdown_answers_every_caller_shell_7() {
     holds(
         "shutdown",
         RegistryBounds { stops: true, ..BRIEF },

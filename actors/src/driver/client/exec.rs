@@ -15,7 +15,7 @@ use super::line::Line;
 use super::{DriverError, DriverRpc};
 use super::{TaskExit, TaskId};
 
-/// How much input may wait to be taken by the driver; whoever gives more waits.
+/// How much input may wait to be taken by the driver; a caller that sends more waits.
 const INPUT_WAITING_MAX: usize = 16;
 /// Longest piece of input that is sent at once, in bytes. Longer input is sent in pieces.
 const PIECE_BYTES_MAX: usize = 64 * 1024;

@@ -116,7 +116,7 @@ impl DriverClient {
     /// never success (EVT-05).
     ///
     /// # Errors
-    /// As all questions. [`DriverError::DeadlineExceeded`] says that it still runs or that nobody knows; wait again.
+    /// As all questions. [`DriverError::DeadlineExceeded`] says that it still runs or that this is unknown; wait again.
     pub async fn wait_task(&self, task: &TaskId, deadline: Duration) -> Result<TaskExit, DriverError> {
         let question = timed(wire::WaitTaskRequest { task_id: task.to_string() }, deadline);
         let ask = |mut stub: Stub| async move { stub.wait_task(question).await };

@@ -78,7 +78,7 @@ fn a_writer_that_outruns_its_reader_loses_what_is_more_than_may_wait_and_the_los
 }
 
 #[test]
-fn what_was_given_back_while_nobody_read_is_not_read_as_zeros() {
+fn what_was_given_back_while_there_was_no_reader_is_not_read_as_zeros() {
     actix::System::new().block_on(async {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stderr.log");

@@ -94,7 +94,7 @@ func (e *echo) PluginInfo() (*base.PluginInfoResponse, error) {
 func (e *echo) ConfigSchema() (*hclspec.Spec, error) {
 	return hclspec.NewObject(map[string]*hclspec.Spec{
 		"enabled": hclspec.NewDefault(hclspec.NewAttr("enabled", "bool", false), hclspec.NewLiteral("true")),
-		"greeter": hclspec.NewDefault(hclspec.NewAttr("greeter", "string", false), hclspec.NewLiteral(`"nobody"`)),
+		"greeter": hclspec.NewDefault(hclspec.NewAttr("greeter", "string", false), hclspec.NewLiteral(`"unknown"`)),
 	}), nil
 }
 
@@ -238,7 +238,7 @@ func (e *echo) announce(of *task, message string) {
 		Message: message, Annotations: map[string]string{"driver": name},
 	})
 	if err != nil {
-		e.logger.Warn("an event went to nobody", "task_id", of.config.ID, "message", message, "error", err)
+		e.logger.Warn("an event has no reader", "task_id", of.config.ID, "message", message, "error", err)
 	}
 }
 

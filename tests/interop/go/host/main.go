@@ -245,7 +245,7 @@ func live(with *driver, directory string) error {
 		return err
 	}
 	if handle.State != drivers.TaskStateRunning || len(handle.DriverState) == 0 {
-		return fmt.Errorf("a handle that nobody could recover from: %+v", handle)
+		return fmt.Errorf("a handle that cannot be recovered from: %+v", handle)
 	}
 	if err := until(events, "task-1", "started"); err != nil {
 		return err
@@ -322,12 +322,12 @@ func runBeside(with *driver) error {
 	saw("exec: code 3")
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	stream := &conversation{words: []string{"who is there", "nobody"}}
+	stream := &conversation{words: []string{"who is there", "none"}}
 	raw := with.DriverPlugin.(drivers.ExecTaskStreamingRawDriver)
 	if err := raw.ExecTaskStreamingRaw(ctx, "task-1", []string{"/bin/cat"}, false, stream); err != nil {
 		return fmt.Errorf("streaming: %w", err)
 	}
-	if stream.heard.String() != "who is therenobody" || !stream.hasExited || stream.code != 0 {
+	if stream.heard.String() != "who is therenone" || !stream.hasExited || stream.code != 0 {
 		return fmt.Errorf("streaming gave %q, exited %v, code %d", stream.heard.String(), stream.hasExited, stream.code)
 	}
 	saw("exec streaming: code 0")
@@ -496,7 +496,7 @@ func resume(arguments []string) error {
 	return nil
 }
 
-// isRunning tells whether there is such a process, and it is no zombie of somebody who does not reap.
+// isRunning tells whether there is such a process, and it is no zombie of a parent that does not reap.
 func isRunning(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -230,7 +230,7 @@ func (c *client) recover(handle *drivers.TaskHandle) {
 	tell(recovered)
 }
 
-// store keeps a handle as a client does: the configuration of the driver is a field that nobody else sees, and gets lost.
+// store keeps a handle as a client does: the configuration of the driver is a private field, and gets lost.
 func (c *client) store(handle *drivers.TaskHandle) error {
 	text, err := structs.Encode(0, handle)
 	if err != nil {

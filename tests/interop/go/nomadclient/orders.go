@@ -48,7 +48,7 @@ func (c *client) obey(wanted order) (told, error) {
 	case "revive":
 		return told{}, c.revive()
 	}
-	return told{}, fmt.Errorf("nobody knows how to %q", wanted.Do)
+	return told{}, fmt.Errorf("there is no order %q", wanted.Do)
 }
 
 // start does what comes before a task in a client, as far as this driver sees it, and starts it.

@@ -179,7 +179,7 @@ fn the_plugins_own_logger_is_a_field_beside_the_name_that_the_host_gives_it_d75(
 }
 
 #[test]
-fn markers_of_odd_types_bring_down_nobody_d76() {
+fn markers_of_odd_types_bring_down_no_reader_d76() {
     for json in [
         r#"{"@level":"info","@message":7}"#,
         r#"{"@level":"info","@message":null}"#,

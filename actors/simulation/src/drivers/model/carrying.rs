@@ -19,7 +19,9 @@ impl DriversModel {
             self.owner.take_left(&mut left);
             if let Some(told) = &mut self.told {
                 told.extend(Came::noted("drivers", &mut self.owner));
-                told.extend(left.iter().map(|left| Came::left_to("drivers", left, |asker| asker != NOBODY)));
+                told.extend(
+                    left.iter().map(|left| Came::left_to("drivers", left, |asker| asker != NO_ASKER)),
+                );
             }
             if left.is_empty() {
                 return;
@@ -40,14 +42,14 @@ impl DriversModel {
                         self.kill_all();
                         self.check_end();
                     }
-                    Left::Answer(None, _) => self.answered_nobody(),
+                    Left::Answer(None, _) => self.answered_no_caller(),
                     Left::News(..) | Left::Snapshot(..) => {}
                 }
             }
         }
     }
 
-    fn answered_nobody(&mut self) {
+    fn answered_no_caller(&mut self) {
         self.violation(Law::Shell7, NOBODY_WAITS.to_owned());
     }
 
@@ -103,7 +105,7 @@ impl DriversModel {
             DriversCall::RestartNow(life) => {
                 if let Some(Actor::Driver(child)) = self.children.get_mut(&life).map(|child| &mut child.actor)
                 {
-                    child.actor.ask(moment, NOBODY, callboard_actors::driver::RestartNow.into_ask());
+                    child.actor.ask(moment, NO_ASKER, callboard_actors::driver::RestartNow.into_ask());
                 }
                 self.carry_child(moment, life);
             }
@@ -144,7 +146,7 @@ impl DriversModel {
 
     fn tell_eventor<Q: Message<Eventor>>(&mut self, moment: Moment, life: Attempt, message: Q) {
         if let Some(Actor::Eventor(child)) = self.children.get_mut(&life).map(|child| &mut child.actor) {
-            child.actor.ask(moment, NOBODY, message.into_ask());
+            child.actor.ask(moment, NO_ASKER, message.into_ask());
             self.carry_child(moment, life);
         }
     }
@@ -200,7 +202,7 @@ impl DriversModel {
                 }
                 Left::Call { number, call, .. } => self.driver_calls(moment, life, number, &call),
                 Left::Ended(ending) => self.end_child(life, ending),
-                Left::Answer(None, _) => self.answered_nobody(),
+                Left::Answer(None, _) => self.answered_no_caller(),
                 Left::Answer(..) | Left::Refused(..) | Left::Snapshot(..) => {}
             }
         }
@@ -246,7 +248,7 @@ impl DriversModel {
                 }
                 Left::Call { number, call, .. } => self.eventor_calls(moment, (life, &driver), number, call),
                 Left::Ended(ending) => self.end_child(life, ending),
-                Left::Answer(None, _) => self.answered_nobody(),
+                Left::Answer(None, _) => self.answered_no_caller(),
                 Left::Answer(..) | Left::Refused(..) | Left::Snapshot(..) => {}
             }
         }

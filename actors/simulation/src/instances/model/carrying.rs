@@ -38,13 +38,13 @@ impl InstancesModel {
                         self.has_ended = true;
                         self.kill_all();
                     }
-                    Left::Answer(None, _) => self.answered_nobody(),
+                    Left::Answer(None, _) => self.answered_no_caller(),
                 }
             }
         }
     }
 
-    fn answered_nobody(&mut self) {
+    fn answered_no_caller(&mut self) {
         self.parent.witness.verdict.violation(Law::Shell7, || NOBODY_WAITS.to_owned());
     }
 
@@ -154,7 +154,7 @@ impl InstancesModel {
                 }
                 Left::Refused(asker, _) if asker >= LOOKS => self.looked(moment, asker - LOOKS, None),
                 Left::Ended(ending) => self.end_child(life, ending),
-                Left::Answer(None, _) => self.answered_nobody(),
+                Left::Answer(None, _) => self.answered_no_caller(),
                 Left::Answer(..) | Left::Refused(..) | Left::Snapshot(..) | Left::Call { .. } => {}
             }
         }
@@ -163,7 +163,7 @@ impl InstancesModel {
     fn deliver_one(&mut self, moment: Moment, life: Attempt) {
         let report = self.children.get_mut(&life).and_then(|child| child.reports.pop_front());
         if let Some(report) = report {
-            self.parent.ask(moment, NOBODY, InstanceReported { life, report }.into_ask());
+            self.parent.ask(moment, NO_ASKER, InstanceReported { life, report }.into_ask());
         }
     }
 
@@ -204,7 +204,7 @@ impl InstancesModel {
         if let Some(child) = self.children.get_mut(&life) {
             child.actor.ask(
                 moment,
-                NOBODY,
+                NO_ASKER,
                 ConnectionEnded { connection: CONNECTION, cut_off: None }.into_ask(),
             );
         }
