@@ -1,4 +1,4 @@
-//! The architecture as a test: who may import whom, and which files decide without touching the world.
+//! The architecture as a test: who may import whom, which files decide without touching the world, and which words no text uses.
 //!
 //! The tables below are the law. Changing one is an event in review; breaking one fails with a line that says who must not
 //! import what.
@@ -474,4 +474,52 @@ fn nothing_is_left_open_or_skipped_in_silence() {
         }
     }
     complain(&complaints);
+}
+
+#[test]
+fn texts_say_which_caller_client_or_process_is_meant() {
+    let vague = [concat!("some", "body"), concat!("no", "body"), concat!("who", "ever")];
+    let mut complaints = Vec::new();
+    for below in
+        ["CHANGELOG.md", "README.md", "actors", "benches", "docs", "examples", "proto", "src", "tests"]
+    {
+        let checked = |file: &Path| !UNCHECKED.iter().any(|start| below_root(file).starts_with(start));
+        for (file, text) in texts(&root().join(below)).into_iter().filter(|(file, _)| checked(file)) {
+            for (number, line) in text.lines().enumerate() {
+                let found = vague.iter().filter(|word| uses(line, word));
+                complaints.extend(found.map(|word| {
+                    format!(
+                        "{}:{}: {word}; name the caller, client or process",
+                        below_root(&file),
+                        number + 1
+                    )
+                }));
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+/// The texts of volumes are not checked.
+const UNCHECKED: [&str; 2] = ["actors/machines/src/volume", "actors/simulation/src/volume"];
+
+/// All texts at or below a path, of every kind.
+fn texts(path: &Path) -> Vec<(PathBuf, String)> {
+    if !path.is_dir() {
+        return fs::read_to_string(path).map(|text| (path.to_owned(), text)).into_iter().collect();
+    }
+    let mut entries: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    entries.iter().flat_map(|entry| texts(entry)).collect()
+}
+
+/// Whether a line has this word, as no part of an identifier. In backticks or quotation marks it is the name of a Unix user.
+fn uses(line: &str, word: &str) -> bool {
+    let line = line.to_lowercase();
+    let is_of_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let (before, after) = (line[..at].chars().next_back(), line[at + word.len()..].chars().next());
+        let is_whole = !before.is_some_and(is_of_word) && !after.is_some_and(is_of_word);
+        is_whole && !(before == after && matches!(before, Some('`' | '"')))
+    })
 }

@@ -21,7 +21,7 @@ pub enum SecretOrigin {
 pub struct VolumeConfig {
     /// Its identity on this host, its plugin, its id there and its context. Keys `namespace`, `name`, `plugin`, `id` and `context`.
     pub spec: VolumeSpec,
-    /// How all of its users have it. Keys `access_mode`, `mount` and `block`, and `read_only`: whether nobody writes.
+    /// How all of its users have it. Keys `access_mode`, `mount` and `block`, and `read_only`: whether it permits reading only.
     pub usage: Usage,
     /// Its size in bytes, if it is given. Key `capacity`.
     pub capacity_bytes: Option<u64>,
