@@ -157,6 +157,7 @@ fn host(
         driver_connections: DriverConnections::default(),
         task_journals: TaskJournals::default(),
         catalog: Address::vacant("catalog", limit),
+        volumes: Address::vacant("volumes", limit),
         journal: options.journal.clone(),
         ended,
     })

@@ -71,6 +71,8 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("inventory", &["vocabulary", "shell", "instances", "driver", "drivers", "allocation", "allocations"]),
     ("allocation", &["vocabulary", "shell", "csi", "registry", "instances", "datadir"]),
     ("allocations", &["vocabulary", "shell", "machine", "allocation", "datadir"]),
+    ("volume", &["pauses", "vocabulary", "persister", "shell", "csi", "lease", "instances", "mounts"]),
+    ("volumes", &["vocabulary", "persister", "shell", "csi", "instances", "mounts", "volume"]),
     ("supervisor", &["pauses", "vocabulary", "shell"]),
 ];
 

@@ -6,7 +6,7 @@ mod unwinding;
 
 #[cfg(feature = "program")]
 pub use callboard_machines::{agent, examiner};
-pub use callboard_machines::{conversation, kernel, vocabulary, volume};
+pub use callboard_machines::{conversation, kernel, vocabulary};
 
 #[cfg(test)]
 use callboard_machines::stage;
@@ -70,6 +70,10 @@ pub mod instances;
 pub mod allocation;
 
 pub mod allocations;
+
+pub mod volume;
+
+pub mod volumes;
 
 pub mod inventory;
 

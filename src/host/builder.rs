@@ -13,6 +13,8 @@ use callboard_actors::process::Binder;
 use callboard_actors::registry::RegistryOptions;
 use callboard_actors::shell::{Machine, Notices};
 use callboard_actors::vocabulary::{AllocationId, Probing, RestartBudget};
+use callboard_actors::volume::SecretSource;
+use callboard_actors::volumes::VolumesOptions;
 
 use super::Host;
 use super::error::StartError;
@@ -88,6 +90,20 @@ impl HostBuilder {
     #[must_use]
     pub fn catalog(mut self, options: CatalogOptions) -> Self {
         self.options.catalog = options;
+        self
+    }
+
+    /// The choices of the volumes: deadlines, backoff, limits.
+    #[must_use]
+    pub fn volumes(mut self, options: VolumesOptions) -> Self {
+        self.options.volumes = options;
+        self
+    }
+
+    /// Where the secrets of volumes come from, if any of them needs some.
+    #[must_use]
+    pub fn secrets(mut self, secrets: Arc<dyn SecretSource>) -> Self {
+        self.options.secrets = secrets;
         self
     }
 

@@ -43,6 +43,7 @@ use callboard_actors::supervisor::{
     ChildEnding, DescribeTree, Shutdown, ShutdownReport, StopOutcome, Supervisor, TreeNode,
 };
 use callboard_actors::vocabulary::RunNumber;
+use callboard_actors::volumes::Volumes;
 use tokio::sync::watch;
 
 pub use crate::launch::{EndingRest, Lives, Part, PartContext, PartsError};
@@ -80,6 +81,7 @@ pub(crate) struct Handles {
     pub(crate) driver_connections: DriverConnections,
     pub(crate) task_journals: TaskJournals,
     pub(crate) catalog: Address<Catalog>,
+    pub(crate) volumes: Address<Volumes>,
     pub(crate) journal: Journal,
     pub(crate) ended: watch::Receiver<Option<HostEnd>>,
 }
@@ -184,6 +186,12 @@ impl Host {
     #[must_use]
     pub fn catalog(&self) -> &Address<Catalog> {
         &self.handles.catalog
+    }
+
+    /// The volumes of CSI plugins: `RegisterVolume`, `Claim`, `Release`, `ConfirmClaims`, subscriptions.
+    #[must_use]
+    pub fn volumes(&self) -> &Address<Volumes> {
+        &self.handles.volumes
     }
 
     /// Crashes, failed writes, dead letters, damaged records.

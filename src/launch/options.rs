@@ -1,6 +1,7 @@
 //! Everything that may be chosen of a host.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use callboard_actors::allocation::AllocationOptions;
 use callboard_actors::allocations::default_runtime_dir;
@@ -13,6 +14,8 @@ use callboard_actors::process::Binder;
 use callboard_actors::registry::RegistryOptions;
 use callboard_actors::shell::{Clock, Drills, IN_FLIGHT_MAX, Journal, Notices};
 use callboard_actors::vocabulary::{Probings, RestartBudget};
+use callboard_actors::volume::{NoSecrets, SecretSource};
+use callboard_actors::volumes::VolumesOptions;
 
 use super::part::AnyPart;
 use super::process_owners::ProcessOwners;
@@ -30,6 +33,9 @@ pub(crate) struct Options {
     pub(crate) probings: Probings,
     pub(crate) drivers: DriversOptions,
     pub(crate) catalog: CatalogOptions,
+    pub(crate) volumes: VolumesOptions,
+    /// Where the secrets of volumes come from.
+    pub(crate) secrets: Arc<dyn SecretSource>,
     pub(crate) binder: Option<Binder>,
     pub(crate) budget: RestartBudget,
     /// The parts of the host program's own.
@@ -65,6 +71,8 @@ impl Options {
             inventory: InventoryOptions::default(),
             drivers: DriversOptions::default(),
             catalog: CatalogOptions::default(),
+            volumes: VolumesOptions::default(),
+            secrets: Arc::new(NoSecrets),
             binder: None,
             budget: RestartBudget::default(),
             parts: vec![],
