@@ -1,7 +1,23 @@
-//! Runs the [machine of a volume](callboard_machines::volume): makes its calls to the plugin, and looks at the kernel before and after.
+//! Runs the [machine of a volume](callboard_machines::volume): makes its calls to the plugin, and asks the kernel before and after.
+//!
+//! - V2: a call that has left goes on whatever becomes of its actor, and the next call of that volume waits for it.
+//! - V9: so many calls are in flight for each half of a plugin, and further ones wait in the order in which they came. A plugin that hangs
+//!   delays no other one.
+//! - V11: secrets are asked for before each call, and dropped with it.
+//! - V16: a call goes to the generation that it was decided for, or is not made.
 
+mod actor;
+mod calls;
+mod mounting;
+
+mod bulkhead;
+mod plugins;
 mod secrets;
+mod shared;
 
 pub use callboard_machines::volume::*;
 
+pub use actor::start;
+pub use plugins::Plugins;
 pub use secrets::{NoSecrets, SecretSource};
+pub use shared::Shared;

@@ -67,6 +67,8 @@ pub struct VolumesOptions {
     /// The limit of callers that wait for volumes of one plugin. 8,192 by default. Claims take at most half of the places, so that they
     /// never keep a release out.
     pub waiting_max: usize,
+    /// The limit of calls in flight to each half of a plugin, of all its volumes; further ones wait their turn (V9). 64 by default.
+    pub calls_max: usize,
     /// The restart budget of each volume's actor.
     pub restart_budget: RestartBudget,
     /// The backoff before a restart.
@@ -79,6 +81,7 @@ impl Default for VolumesOptions {
             volume: VolumeOptions::default(),
             volumes_max: 65_536,
             waiting_max: 8_192,
+            calls_max: 64,
             restart_budget: RestartBudget::default(),
             restart_backoff: Backoff::default(),
         }

@@ -1,0 +1,67 @@
+//! The effect handler of a volume: makes its calls and forwards its news.
+
+use std::path::PathBuf;
+
+use futures_util::future::LocalBoxFuture;
+
+use super::mounting::Mounting;
+use super::shared::Shared;
+use super::{Volume, VolumeCall, VolumeConfig, VolumeNews, VolumeOptions, VolumeOutcome, calls};
+use crate::shell::{Address, EffectHandler, Running, Settings, Store, start as start_machine};
+use crate::vocabulary::PluginName;
+
+/// Starts a volume at a vacant address. `told` is called synchronously for all of its news, in order and without loss. No other actor
+/// of the same volume may live; what a former one has called goes on, and is waited for.
+pub fn start(
+    address: &Address<Volume>,
+    config: VolumeConfig,
+    shared: Shared,
+    store: impl Store<Volume>,
+    told: impl Fn(&VolumeNews) + 'static,
+    settings: Settings,
+) -> Running {
+    let handler =
+        Handler { plugin: config.spec.plugin.clone(), options: config.options, shared, told: Box::new(told) };
+    start_machine(address, config, handler, store, settings)
+}
+
+struct Handler {
+    plugin: PluginName,
+    options: VolumeOptions,
+    shared: Shared,
+    told: Box<dyn Fn(&VolumeNews)>,
+}
+
+impl EffectHandler<Volume> for Handler {
+    fn call(&mut self, call: VolumeCall) -> LocalBoxFuture<'static, VolumeOutcome> {
+        match call {
+            VolumeCall::ReadRoute => {
+                let route = self.shared.routes.of(&self.plugin);
+                Box::pin(std::future::ready(VolumeOutcome::Route(route)))
+            }
+            VolumeCall::Look { path } => self.look(path),
+            VolumeCall::Create(..)
+            | VolumeCall::Delete(..)
+            | VolumeCall::Attach(..)
+            | VolumeCall::Detach(..)
+            | VolumeCall::Stage(..)
+            | VolumeCall::Unstage(..)
+            | VolumeCall::Publish(..)
+            | VolumeCall::Unpublish(..) => Box::pin(calls::make(self.shared.clone(), self.options, call)),
+        }
+    }
+
+    fn published(&mut self, news: &VolumeNews) {
+        if let VolumeNews::Changed(status) = news {
+            tracing::debug!(volume = %status.key, state = %status, "volume changed");
+        }
+        (self.told)(news);
+    }
+}
+
+impl Handler {
+    fn look(&self, path: PathBuf) -> LocalBoxFuture<'static, VolumeOutcome> {
+        let mounting = Mounting::new(&self.shared);
+        Box::pin(async move { VolumeOutcome::Looked(mounting.look(&path).await) })
+    }
+}

@@ -1,0 +1,301 @@
+//! One CSI call of a volume, from its admission to its outcome.
+//!
+//! ```text
+//!  turn of the volume ─► secrets ─► permit for the half of the plugin ─► client of the generation     at most half of the time
+//!       │ not in time, or refused: not made
+//!       ▼
+//!  directories ─► call ─► look ─► directories of ours removed                                        goes on whatever becomes of its actor
+//! ```
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::bulkhead::Permit;
+use super::mounting::Mounting;
+use super::plugins::not_made;
+use super::shared::Shared;
+use super::{
+    AttachArgs, CreateArgs, Failure, PublishArgs, Seen, StageArgs, VolumeCall, VolumeKey, VolumeOptions,
+    VolumeOutcome, VolumeSpec,
+};
+use crate::csi::{
+    Call, Client, Context, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
+    DeleteVolumeRequest, FailedCall, NodePublishVolumeRequest, NodeStageVolumeRequest,
+    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, Secrets, Service, UnaryRequest, UnpublishFrom,
+};
+use crate::pauses;
+use crate::vocabulary::{Generation, PluginKey, PluginType};
+
+/// The time of one call.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    began: Instant,
+    /// Until its outcome is ignored.
+    whole: Duration,
+    /// What is kept for the look after it.
+    look: Duration,
+}
+
+impl Clock {
+    fn start(options: &VolumeOptions) -> Self {
+        Self { began: Instant::now(), whole: options.call_deadline, look: options.look_deadline }
+    }
+
+    /// What is left for admission: at most half of the time, so that the plugin has the other half.
+    fn for_admission(&self) -> Duration {
+        (self.whole / 2).saturating_sub(self.began.elapsed())
+    }
+
+    /// What is left for the plugin.
+    fn for_the_call(&self) -> Duration {
+        self.whole.saturating_sub(self.look).saturating_sub(self.began.elapsed())
+    }
+}
+
+/// A call that may be made now. Others of its volume wait until this is dropped (V2).
+struct Admitted {
+    client: Client,
+    secrets: Secrets,
+    clock: Clock,
+    mounting: Mounting,
+    _turn: Permit<VolumeKey>,
+    _permit: Permit<PluginKey>,
+}
+
+/// Makes a call that goes to the plugin. Once it is admitted it goes on when this future is dropped: a plugin still works on a call
+/// that is cut, so cutting one would let two be in flight (V2).
+pub(super) async fn make(shared: Shared, options: VolumeOptions, call: VolumeCall) -> VolumeOutcome {
+    match admit(&shared, &options, &call).await {
+        Ok(admitted) => uncut(admitted.make(call)).await,
+        Err(failure) => refused(&call, failure),
+    }
+}
+
+/// Runs a future to its end, also when this one is dropped before.
+async fn uncut<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
+    match actix_rt::spawn(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and this future with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// What a call comes to that is not made.
+fn refused(call: &VolumeCall, failure: Failure) -> VolumeOutcome {
+    match call {
+        VolumeCall::Create(..) => VolumeOutcome::Created(Err(failure)),
+        VolumeCall::Delete(..) | VolumeCall::Attach(..) | VolumeCall::Detach(..) => {
+            VolumeOutcome::Controller(Err(failure))
+        }
+        VolumeCall::Stage(..)
+        | VolumeCall::Unstage(..)
+        | VolumeCall::Publish(..)
+        | VolumeCall::Unpublish(..) => {
+            let seen = Seen::Unclear(failure.reason.clone());
+            VolumeOutcome::Node(Err(failure), seen)
+        }
+        VolumeCall::ReadRoute | VolumeCall::Look { .. } => {
+            VolumeOutcome::Looked(Seen::Unclear(failure.reason))
+        }
+    }
+}
+
+// === Admission ===
+
+/// Whom a call goes to.
+struct Addressee<'a> {
+    spec: &'a VolumeSpec,
+    half: PluginKey,
+    generation: Generation,
+    call: Call,
+}
+
+fn addressee(call: &VolumeCall) -> Option<Addressee<'_>> {
+    let (VolumeCall::Create(spec, generation, _)
+    | VolumeCall::Delete(spec, generation)
+    | VolumeCall::Attach(spec, generation, _)
+    | VolumeCall::Detach(spec, generation, _)
+    | VolumeCall::Stage(spec, generation, _)
+    | VolumeCall::Unstage(spec, generation, _)
+    | VolumeCall::Publish(spec, generation, _)
+    | VolumeCall::Unpublish(spec, generation, _)) = call
+    else {
+        return None;
+    };
+    let csi = call.csi()?;
+    let plugin_type = match csi.service() {
+        Service::Node => PluginType::CsiNode,
+        _ => PluginType::CsiController,
+    };
+    let half = PluginKey::new(plugin_type, spec.plugin.clone());
+    Some(Addressee { spec, half, generation: *generation, call: csi })
+}
+
+async fn admit(shared: &Shared, options: &VolumeOptions, call: &VolumeCall) -> Result<Admitted, Failure> {
+    let clock = Clock::start(options);
+    let Addressee { spec, half, generation, call } =
+        addressee(call).ok_or_else(|| not_made("it is no call to a plugin"))?;
+    let turn = in_time(clock, "an earlier call of this volume", shared.turns.enter(&spec.key)).await?;
+    let secrets = match takes_secrets(call) {
+        true => {
+            let secrets = in_time(clock, "its secrets", shared.secrets.secrets(&spec.key, call)).await?;
+            secrets.map_err(|reason| not_made(format!("its secrets cannot be had: {reason}")))?
+        }
+        false => Secrets::none(),
+    };
+    let permit = in_time(clock, "other calls of its plugin", shared.halves.enter(&half)).await?;
+    let client = in_time(clock, "a client of its plugin", shared.plugins.client(half, generation)).await??;
+    let mounting = Mounting::new(shared);
+    Ok(Admitted { client, secrets, clock, mounting, _turn: turn, _permit: permit })
+}
+
+/// Waits for one step of the admission.
+async fn in_time<T>(clock: Clock, what: &str, step: impl Future<Output = T>) -> Result<T, Failure> {
+    let waited = pauses::within(clock.for_admission(), step).await;
+    waited.map_err(|_| {
+        not_made(format!("it waited for {what} for {:?}; it is tried again", clock.began.elapsed()))
+    })
+}
+
+/// Whether a request has a field for secrets. The inverses at the node have none.
+const fn takes_secrets(call: Call) -> bool {
+    !matches!(call, Call::NodeUnstageVolume | Call::NodeUnpublishVolume)
+}
+
+// === The call ===
+
+impl Admitted {
+    async fn make(self, call: VolumeCall) -> VolumeOutcome {
+        match call {
+            VolumeCall::Create(_, _, args) => VolumeOutcome::Created(self.create(&args).await),
+            VolumeCall::Delete(spec, _) => VolumeOutcome::Controller(self.delete(&spec).await),
+            VolumeCall::Attach(spec, _, args) => VolumeOutcome::Controller(self.attach(&spec, args).await),
+            VolumeCall::Detach(spec, _, args) => VolumeOutcome::Controller(self.detach(&spec, args).await),
+            VolumeCall::Stage(spec, _, args) => node(self.stage(&spec, args).await),
+            VolumeCall::Unstage(spec, _, args) => node(self.unstage(&spec, &args).await),
+            VolumeCall::Publish(spec, _, args) => node(self.publish(&spec, args).await),
+            VolumeCall::Unpublish(spec, _, args) => node(self.unpublish(&spec, &args).await),
+            VolumeCall::ReadRoute | VolumeCall::Look { .. } => {
+                refused(&call, not_made("it is no call to a plugin"))
+            }
+        }
+    }
+
+    /// Sends a request, with the time that is left for it.
+    async fn send<R: UnaryRequest>(&self, request: &R) -> Result<R::Answer, Failure> {
+        let left = self.clock.for_the_call();
+        if left.is_zero() {
+            return Err(not_made(format!(
+                "everything before it took {:?}; it is tried again",
+                self.clock.began.elapsed()
+            )));
+        }
+        self.client.call(request, left).await.map_err(|failed: FailedCall| Failure::from(&failed))
+    }
+
+    async fn create(self, args: &CreateArgs) -> Result<crate::csi::Volume, Failure> {
+        self.send(&args.request(self.secrets.clone())).await
+    }
+
+    async fn delete(self, spec: &VolumeSpec) -> Result<Context, Failure> {
+        let secrets = self.secrets.clone();
+        let request = DeleteVolumeRequest { volume_id: spec.volume_id.clone(), secrets };
+        self.send(&request).await.map(|()| Context::new())
+    }
+
+    async fn attach(self, spec: &VolumeSpec, args: AttachArgs) -> Result<Context, Failure> {
+        let request = ControllerPublishVolumeRequest {
+            volume_id: spec.volume_id.clone(),
+            node_id: args.node_id,
+            volume_capability: args.capability,
+            // Claims that write and claims that only read share it; each says so when it is published.
+            readonly: false,
+            secrets: self.secrets.clone(),
+            volume_context: spec.volume_context.clone(),
+        };
+        self.send(&request).await
+    }
+
+    async fn detach(self, spec: &VolumeSpec, args: AttachArgs) -> Result<Context, Failure> {
+        let request = ControllerUnpublishVolumeRequest {
+            volume_id: spec.volume_id.clone(),
+            from: UnpublishFrom::Node(args.node_id),
+            secrets: self.secrets.clone(),
+        };
+        self.send(&request).await.map(|()| Context::new())
+    }
+
+    async fn stage(self, spec: &VolumeSpec, args: StageArgs) -> Result<NodeCame, Failure> {
+        let StageArgs { staging_path, publish_context, capability } = args;
+        let staging_target_path = text(&staging_path)?;
+        let made = self.mounting.make_mount_point(&staging_path).await?;
+        let request = NodeStageVolumeRequest {
+            volume_id: spec.volume_id.clone(),
+            publish_context,
+            staging_target_path,
+            volume_capability: capability,
+            secrets: self.secrets.clone(),
+            volume_context: spec.volume_context.clone(),
+        };
+        let result = self.send(&request).await;
+        Ok(self.mounting.after_set_up(&staging_path, made, result).await)
+    }
+
+    async fn unstage(self, spec: &VolumeSpec, args: &StageArgs) -> Result<NodeCame, Failure> {
+        let staging_target_path = text(&args.staging_path)?;
+        let request = NodeUnstageVolumeRequest { volume_id: spec.volume_id.clone(), staging_target_path };
+        let result = self.send(&request).await;
+        Ok(self.mounting.after_undo(&args.staging_path, result).await)
+    }
+
+    async fn publish(self, spec: &VolumeSpec, args: PublishArgs) -> Result<NodeCame, Failure> {
+        let PublishArgs { target_path, staging_path, publish_context, usage } = args;
+        let target = text(&target_path)?;
+        let staging_target_path = staging_path.as_deref().map(text).transpose()?;
+        let made = self.mounting.make_parent(&target_path).await?;
+        let request = NodePublishVolumeRequest {
+            volume_id: spec.volume_id.clone(),
+            publish_context,
+            staging_target_path,
+            target_path: target,
+            volume_capability: usage.capability,
+            readonly: usage.read_only,
+            secrets: self.secrets.clone(),
+            volume_context: spec.volume_context.clone(),
+        };
+        let result = self.send(&request).await;
+        Ok(self.mounting.after_set_up(&target_path, made, result).await)
+    }
+
+    async fn unpublish(self, spec: &VolumeSpec, args: &PublishArgs) -> Result<NodeCame, Failure> {
+        let target_path = text(&args.target_path)?;
+        let request = NodeUnpublishVolumeRequest { volume_id: spec.volume_id.clone(), target_path };
+        let result = self.send(&request).await;
+        Ok(self.mounting.after_undo(&args.target_path, result).await)
+    }
+}
+
+/// What a call to the node service came to, and what the kernel has after it.
+pub(super) type NodeCame = (Result<(), Failure>, Seen);
+
+/// The outcome of a call to the node service; one that was not made was followed by no look.
+fn node(came: Result<NodeCame, Failure>) -> VolumeOutcome {
+    let (result, seen) = came.unwrap_or_else(|failure| {
+        let seen = Seen::Unclear(failure.reason.clone());
+        (Err(failure), seen)
+    });
+    VolumeOutcome::Node(result, seen)
+}
+
+/// A path as a request has it.
+fn text(path: &Path) -> Result<String, Failure> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| {
+        not_made(format!("the path {} is not UTF-8, and a request can only carry UTF-8", path.display()))
+    })
+}

@@ -1,0 +1,99 @@
+//! What CSI leaves to the orchestrator around a call to the node service: directories before it, a look after it, and no directory of ours
+//! behind what is confirmed down (C125, C136, V6, V7).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::calls::NodeCame;
+use super::plugins::not_made;
+use super::shared::Shared;
+use super::{Failure, Known, Seen};
+use crate::mounts::{Made, Mounts, Place, Purpose};
+
+/// The mounts of this node, as one call needs them.
+pub(super) struct Mounting {
+    mounts: Arc<dyn Mounts>,
+    data_dir: Arc<Path>,
+}
+
+impl Mounting {
+    pub(super) fn new(shared: &Shared) -> Self {
+        Self { mounts: Arc::clone(&shared.mounts), data_dir: Arc::clone(&shared.data_dir) }
+    }
+
+    /// Makes the directory that a volume is staged at (C125).
+    pub(super) async fn make_mount_point(&self, path: &Path) -> Result<Made, Failure> {
+        self.make(path, Purpose::MountPoint).await
+    }
+
+    /// Makes the directory in which the plugin makes a target path (C136).
+    pub(super) async fn make_parent(&self, path: &Path) -> Result<Made, Failure> {
+        let parent = path.parent().ok_or_else(|| not_made(format!("{} has no parent", path.display())))?;
+        self.make(parent, Purpose::Parent).await
+    }
+
+    async fn make(&self, path: &Path, purpose: Purpose) -> Result<Made, Failure> {
+        let place = Place::new(&self.data_dir, path).map_err(not_made)?;
+        self.mounts.make_directory(place, purpose).await.map_err(not_made)
+    }
+
+    /// Looks at what was set up. If nothing was, for certain, and the directory was made for this call alone, then that goes, too: no
+    /// undo follows that would remove it.
+    pub(super) async fn after_set_up(
+        &self,
+        path: &Path,
+        made: Made,
+        result: Result<(), Failure>,
+    ) -> NodeCame {
+        match result {
+            Ok(()) => (Ok(()), self.look(path).await),
+            Err(failure) => {
+                if made == Made::New && failure.known != Known::Unclear {
+                    self.remove(path).await;
+                }
+                not_looked(failure)
+            }
+        }
+    }
+
+    /// Looks at what was undone, and removes its directory if nothing is there any more. What the plugin knows nothing of is decided by
+    /// the kernel (C.6).
+    pub(super) async fn after_undo(&self, path: &Path, result: Result<(), Failure>) -> NodeCame {
+        let is_over = match &result {
+            Ok(()) => true,
+            Err(failure) => matches!(failure.known, Known::Absent | Known::Unsupported),
+        };
+        match result {
+            Err(failure) if !is_over => not_looked(failure),
+            result => {
+                let seen = self.look(path).await;
+                if seen == Seen::Nothing {
+                    self.remove(path).await;
+                }
+                (result, seen)
+            }
+        }
+    }
+
+    /// Looks at a path within the time limit of the mounts.
+    pub(super) async fn look(&self, path: &Path) -> Seen {
+        Seen::of(&self.mounts.look(path.to_owned()).await)
+    }
+
+    /// Removes what is empty and ours. The volume is down, whatever comes of it.
+    async fn remove(&self, path: &Path) {
+        let place = match Place::new(&self.data_dir, path) {
+            Ok(place) => place,
+            Err(error) => return tracing::warn!(%error, "a directory of a volume was not removed"),
+        };
+        if let Err(error) = self.mounts.remove(place).await {
+            tracing::warn!(%error, "a directory of a volume was not removed");
+        }
+    }
+}
+
+/// What came of a call after which the kernel is not asked.
+fn not_looked(failure: Failure) -> NodeCame {
+    let seen = Seen::Unclear("it was not looked at, since the call failed".to_owned());
+    (Err(failure), seen)
+}

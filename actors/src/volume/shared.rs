@@ -1,0 +1,82 @@
+//! What the actors of all volumes of a host share. It outlives each of them, and each life of their owner.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::bulkhead::Bulkheads;
+use super::plugins::Plugins;
+use super::secrets::SecretSource;
+use super::{Route, VolumeKey};
+use crate::mounts::Mounts;
+use crate::vocabulary::{PluginKey, PluginName};
+
+/// What the actors of all volumes of a host share. Made once for each host: a call that outlives its actor still has its turn
+/// here, so that the next call of that volume waits for it (V2). Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    pub(super) plugins: Rc<dyn Plugins>,
+    pub(super) secrets: Arc<dyn SecretSource>,
+    pub(super) mounts: Arc<dyn Mounts>,
+    pub(super) data_dir: Arc<Path>,
+    pub(super) routes: Routes,
+    /// One call at a time for each volume (V2).
+    pub(super) turns: Bulkheads<VolumeKey>,
+    /// So many calls at a time for each half of a plugin (V9).
+    pub(super) halves: Bulkheads<PluginKey>,
+}
+
+impl Shared {
+    /// Calls go to `plugins` with what `secrets` gives, at most `calls_max` at a time for each half of a plugin. Directories are made below
+    /// `data_dir`, which is absolute and has no symbolic link in it: the kernel names mount points so.
+    #[must_use]
+    pub fn new(
+        plugins: Rc<dyn Plugins>,
+        secrets: Arc<dyn SecretSource>,
+        mounts: Arc<dyn Mounts>,
+        data_dir: &Path,
+        calls_max: usize,
+    ) -> Self {
+        Self {
+            plugins,
+            secrets,
+            mounts,
+            data_dir: data_dir.into(),
+            routes: Routes::default(),
+            turns: Bulkheads::new(1),
+            halves: Bulkheads::new(calls_max),
+        }
+    }
+
+    /// The present routes, which the owner of the volumes keeps.
+    pub(crate) const fn routes(&self) -> &Routes {
+        &self.routes
+    }
+}
+
+/// The present route of each plugin that has one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Routes(Rc<RefCell<HashMap<PluginName, Route>>>);
+
+impl Routes {
+    /// That of a plugin; an empty one if nothing of it is healthy.
+    pub(super) fn of(&self, plugin: &PluginName) -> Route {
+        self.0.borrow().get(plugin).cloned().unwrap_or_default()
+    }
+
+    /// From now on calls of this plugin go there.
+    pub(crate) fn set(&self, plugin: PluginName, route: Route) {
+        let mut routes = self.0.borrow_mut();
+        match route == Route::default() {
+            true => drop(routes.remove(&plugin)),
+            false => drop(routes.insert(plugin, route)),
+        }
+    }
+
+    /// No plugin has a route.
+    pub(crate) fn clear(&self) {
+        self.0.borrow_mut().clear();
+    }
+}
