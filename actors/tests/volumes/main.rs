@@ -1,0 +1,12 @@
+//! The actors of volumes with real plugins on real sockets, under virtual time. The kernel's mounts are simulated: see `kernel.rs`.
+
+#[path = "../fixture/mod.rs"]
+mod fixture;
+
+mod kernel;
+mod node;
+mod plugin;
+
+mod isolation;
+mod lives;
+mod uncut;

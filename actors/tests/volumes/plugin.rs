@@ -1,0 +1,325 @@
+//! A plugin with volumes, whose part is written by the test. As a real one, it goes on with a call whose caller has gone.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use callboard_actors::vocabulary::SocketPath;
+use callboard_proto::csi::v1 as wire;
+use tokio::net::UnixListener;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::Server;
+use tonic::{Code, Request, Response, Status};
+use wire::controller_server::{Controller, ControllerServer};
+use wire::identity_server::{Identity, IdentityServer};
+use wire::node_server::{Node, NodeServer};
+
+use crate::kernel::Kernel;
+
+/// What a plugin does when it is called.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    /// Its effect, then the answer.
+    Answer,
+    /// This code, and no effect.
+    Fail(Code),
+    /// Its effect, then this code.
+    DoneThen(Code),
+    /// Its effect and its answer after so long.
+    After(Duration),
+    /// Neither.
+    Hang,
+}
+
+#[derive(Debug, Default)]
+struct Role {
+    acts: HashMap<&'static str, Vec<Act>>,
+    usual: HashMap<&'static str, Act>,
+    calls: Vec<(&'static str, String)>,
+    secrets: Vec<(&'static str, String)>,
+    working: BTreeMap<String, usize>,
+    at_once: usize,
+    at_once_max: usize,
+    together: Vec<String>,
+}
+
+/// The plugin. Clones are the same one.
+#[derive(Debug, Clone)]
+pub(crate) struct Plugin {
+    kernel: Kernel,
+    role: Arc<Mutex<Role>>,
+    called: Arc<Notify>,
+}
+
+/// A plugin that listens.
+pub(crate) struct Serving {
+    socket: SocketPath,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// It accepts no more connections, and those that there are close.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+        // Whether it was cancelled before it ended is the same.
+        let _ = self.task.await;
+        std::fs::remove_file(self.socket.as_path()).expect("it is there");
+    }
+}
+
+impl Plugin {
+    pub(crate) fn new(kernel: &Kernel) -> Self {
+        Self { kernel: kernel.clone(), role: Arc::default(), called: Arc::default() }
+    }
+
+    fn role(&self) -> MutexGuard<'_, Role> {
+        self.role.lock().expect("no test panicked")
+    }
+
+    pub(crate) fn serve(&self, socket: &SocketPath) -> Serving {
+        let listener = UnixListener::bind(socket.as_path()).expect("the path is free");
+        let server = Server::builder()
+            .add_service(IdentityServer::new(self.clone()))
+            .add_service(ControllerServer::new(self.clone()))
+            .add_service(NodeServer::new(self.clone()))
+            .serve_with_incoming(UnixListenerStream::new(listener));
+        let task = tokio::spawn(async move { server.await.expect("the server serves") });
+        Serving { socket: socket.clone(), task }
+    }
+
+    /// What it does whenever this is called.
+    pub(crate) fn on(&self, call: &'static str, act: Act) {
+        self.role().usual.insert(call, act);
+    }
+
+    /// What it does when this is called next, before what it usually does.
+    pub(crate) fn once(&self, call: &'static str, act: Act) {
+        self.role().acts.entry(call).or_default().push(act);
+    }
+
+    /// All calls about volumes since this was last asked.
+    pub(crate) fn take_calls(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.role().calls).into_iter().map(|(call, _)| call).collect()
+    }
+
+    /// How many calls about volumes it got since they were taken last.
+    pub(crate) fn calls(&self) -> usize {
+        self.role().calls.len()
+    }
+
+    /// The secrets that came with its calls.
+    pub(crate) fn secrets(&self) -> Vec<(&'static str, String)> {
+        self.role().secrets.clone()
+    }
+
+    /// The most calls that it worked on at once.
+    pub(crate) fn at_once_max(&self) -> usize {
+        self.role().at_once_max
+    }
+
+    /// The volumes on which it worked for two calls at once (V2).
+    pub(crate) fn together(&self) -> Vec<String> {
+        self.role().together.clone()
+    }
+
+    /// Waits until it is called once more.
+    pub(crate) async fn is_called(&self) {
+        tokio::time::timeout(crate::fixture::LONG, self.called.notified()).await.expect("a call comes");
+    }
+
+    /// Plays a call, with its effect; goes on when its caller has gone.
+    async fn play(
+        &self,
+        call: &'static str,
+        volume: String,
+        secrets: HashMap<String, String>,
+        effect: impl FnOnce(&Kernel) + Send + 'static,
+    ) -> Result<(), Status> {
+        let plugin = self.clone();
+        let act = self.begin(call, &volume, &secrets);
+        let work = tokio::spawn(async move {
+            let result = match act {
+                Act::Answer => Ok(effect(&plugin.kernel)),
+                Act::Fail(code) => Err(code),
+                Act::DoneThen(code) => {
+                    effect(&plugin.kernel);
+                    Err(code)
+                }
+                Act::After(pause) => {
+                    tokio::time::sleep(pause).await;
+                    Ok(effect(&plugin.kernel))
+                }
+                Act::Hang => std::future::pending().await,
+            };
+            plugin.end(&volume);
+            result.map_err(|code| Status::new(code, "as the test wants it"))
+        });
+        work.await.expect("it does not panic")
+    }
+
+    fn begin(&self, call: &'static str, volume: &str, secrets: &HashMap<String, String>) -> Act {
+        let mut role = self.role();
+        role.calls.push((call, volume.to_owned()));
+        role.secrets.extend(secrets.values().map(|secret| (call, secret.clone())));
+        let working = role.working.entry(volume.to_owned()).or_default();
+        *working += 1;
+        if *working > 1 {
+            role.together.push(volume.to_owned());
+        }
+        role.at_once += 1;
+        role.at_once_max = role.at_once_max.max(role.at_once);
+        let next = role.acts.get_mut(call).filter(|acts| !acts.is_empty()).map(|acts| acts.remove(0));
+        let act = next.or_else(|| role.usual.get(call).cloned()).unwrap_or(Act::Answer);
+        drop(role);
+        self.called.notify_one();
+        act
+    }
+
+    fn end(&self, volume: &str) {
+        let mut role = self.role();
+        role.at_once -= 1;
+        *role.working.get_mut(volume).expect("it has begun") -= 1;
+    }
+}
+
+#[tonic::async_trait]
+impl Identity for Plugin {
+    async fn get_plugin_info(
+        &self,
+        _: Request<wire::GetPluginInfoRequest>,
+    ) -> Result<Response<wire::GetPluginInfoResponse>, Status> {
+        let (name, vendor_version) = ("volumes.example".to_owned(), "1.0.0".to_owned());
+        Ok(Response::new(wire::GetPluginInfoResponse { name, vendor_version, ..Default::default() }))
+    }
+
+    async fn get_plugin_capabilities(
+        &self,
+        _: Request<wire::GetPluginCapabilitiesRequest>,
+    ) -> Result<Response<wire::GetPluginCapabilitiesResponse>, Status> {
+        use wire::plugin_capability::{Service, Type, service};
+        let service = Service { r#type: service::Type::ControllerService.into() };
+        let capabilities = vec![wire::PluginCapability { r#type: Some(Type::Service(service)) }];
+        Ok(Response::new(wire::GetPluginCapabilitiesResponse { capabilities }))
+    }
+
+    async fn probe(&self, _: Request<wire::ProbeRequest>) -> Result<Response<wire::ProbeResponse>, Status> {
+        Ok(Response::new(wire::ProbeResponse { ready: Some(true) }))
+    }
+}
+
+#[tonic::async_trait]
+impl Controller for Plugin {
+    async fn controller_get_capabilities(
+        &self,
+        _: Request<wire::ControllerGetCapabilitiesRequest>,
+    ) -> Result<Response<wire::ControllerGetCapabilitiesResponse>, Status> {
+        use wire::controller_service_capability::{Rpc, Type, rpc};
+        let can = |rpc: rpc::Type| {
+            let rpc = Rpc { r#type: rpc.into() };
+            wire::ControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }
+        };
+        let capabilities = vec![can(rpc::Type::PublishUnpublishVolume), can(rpc::Type::CreateDeleteVolume)];
+        Ok(Response::new(wire::ControllerGetCapabilitiesResponse { capabilities }))
+    }
+
+    async fn create_volume(
+        &self,
+        request: Request<wire::CreateVolumeRequest>,
+    ) -> Result<Response<wire::CreateVolumeResponse>, Status> {
+        let wire::CreateVolumeRequest { name, secrets, .. } = request.into_inner();
+        self.play("CreateVolume", name.clone(), secrets, |_| {}).await?;
+        let volume = wire::Volume { volume_id: format!("id of {name}"), ..Default::default() };
+        Ok(Response::new(wire::CreateVolumeResponse { volume: Some(volume) }))
+    }
+
+    async fn delete_volume(
+        &self,
+        request: Request<wire::DeleteVolumeRequest>,
+    ) -> Result<Response<wire::DeleteVolumeResponse>, Status> {
+        let wire::DeleteVolumeRequest { volume_id, secrets } = request.into_inner();
+        self.play("DeleteVolume", volume_id, secrets, |_| {}).await?;
+        Ok(Response::new(wire::DeleteVolumeResponse {}))
+    }
+
+    async fn controller_publish_volume(
+        &self,
+        request: Request<wire::ControllerPublishVolumeRequest>,
+    ) -> Result<Response<wire::ControllerPublishVolumeResponse>, Status> {
+        let wire::ControllerPublishVolumeRequest { volume_id, node_id, secrets, .. } = request.into_inner();
+        self.play("ControllerPublishVolume", volume_id, secrets, |_| {}).await?;
+        let publish_context = [("attached to".to_owned(), node_id)].into();
+        Ok(Response::new(wire::ControllerPublishVolumeResponse { publish_context }))
+    }
+
+    async fn controller_unpublish_volume(
+        &self,
+        request: Request<wire::ControllerUnpublishVolumeRequest>,
+    ) -> Result<Response<wire::ControllerUnpublishVolumeResponse>, Status> {
+        let wire::ControllerUnpublishVolumeRequest { volume_id, secrets, .. } = request.into_inner();
+        self.play("ControllerUnpublishVolume", volume_id, secrets, |_| {}).await?;
+        Ok(Response::new(wire::ControllerUnpublishVolumeResponse {}))
+    }
+}
+
+#[tonic::async_trait]
+impl Node for Plugin {
+    async fn node_get_capabilities(
+        &self,
+        _: Request<wire::NodeGetCapabilitiesRequest>,
+    ) -> Result<Response<wire::NodeGetCapabilitiesResponse>, Status> {
+        use wire::node_service_capability::{Rpc, Type, rpc};
+        let rpc = Rpc { r#type: rpc::Type::StageUnstageVolume.into() };
+        let capabilities = vec![wire::NodeServiceCapability { r#type: Some(Type::Rpc(rpc)) }];
+        Ok(Response::new(wire::NodeGetCapabilitiesResponse { capabilities }))
+    }
+
+    async fn node_get_info(
+        &self,
+        _: Request<wire::NodeGetInfoRequest>,
+    ) -> Result<Response<wire::NodeGetInfoResponse>, Status> {
+        Ok(Response::new(wire::NodeGetInfoResponse { node_id: "node-1".to_owned(), ..Default::default() }))
+    }
+
+    async fn node_stage_volume(
+        &self,
+        request: Request<wire::NodeStageVolumeRequest>,
+    ) -> Result<Response<wire::NodeStageVolumeResponse>, Status> {
+        let wire::NodeStageVolumeRequest { volume_id, staging_target_path, secrets, .. } =
+            request.into_inner();
+        let mount = move |kernel: &Kernel| kernel.mount(&staging_target_path);
+        self.play("NodeStageVolume", volume_id, secrets, mount).await?;
+        Ok(Response::new(wire::NodeStageVolumeResponse {}))
+    }
+
+    async fn node_unstage_volume(
+        &self,
+        request: Request<wire::NodeUnstageVolumeRequest>,
+    ) -> Result<Response<wire::NodeUnstageVolumeResponse>, Status> {
+        let wire::NodeUnstageVolumeRequest { volume_id, staging_target_path } = request.into_inner();
+        let unmount = move |kernel: &Kernel| kernel.unmount(&staging_target_path);
+        self.play("NodeUnstageVolume", volume_id, HashMap::new(), unmount).await?;
+        Ok(Response::new(wire::NodeUnstageVolumeResponse {}))
+    }
+
+    async fn node_publish_volume(
+        &self,
+        request: Request<wire::NodePublishVolumeRequest>,
+    ) -> Result<Response<wire::NodePublishVolumeResponse>, Status> {
+        let wire::NodePublishVolumeRequest { volume_id, target_path, secrets, .. } = request.into_inner();
+        let mount = move |kernel: &Kernel| kernel.mount(&target_path);
+        self.play("NodePublishVolume", volume_id, secrets, mount).await?;
+        Ok(Response::new(wire::NodePublishVolumeResponse {}))
+    }
+
+    async fn node_unpublish_volume(
+        &self,
+        request: Request<wire::NodeUnpublishVolumeRequest>,
+    ) -> Result<Response<wire::NodeUnpublishVolumeResponse>, Status> {
+        let wire::NodeUnpublishVolumeRequest { volume_id, target_path } = request.into_inner();
+        let unmount = move |kernel: &Kernel| kernel.unmount(&target_path);
+        self.play("NodeUnpublishVolume", volume_id, HashMap::new(), unmount).await?;
+        Ok(Response::new(wire::NodeUnpublishVolumeResponse {}))
+    }
+}
