@@ -141,7 +141,10 @@ impl Plugin {
         let act = self.begin(call, &volume, &secrets);
         let work = tokio::spawn(async move {
             let result = match act {
-                Act::Answer => Ok(effect(&plugin.kernel)),
+                Act::Answer => {
+                    effect(&plugin.kernel);
+                    Ok(())
+                }
                 Act::Fail(code) => Err(code),
                 Act::DoneThen(code) => {
                     effect(&plugin.kernel);
@@ -149,7 +152,8 @@ impl Plugin {
                 }
                 Act::After(pause) => {
                     tokio::time::sleep(pause).await;
-                    Ok(effect(&plugin.kernel))
+                    effect(&plugin.kernel);
+                    Ok(())
                 }
                 Act::Hang => std::future::pending().await,
             };
