@@ -2,7 +2,7 @@
 
 use super::errors::{ClaimError, TooManyCallers, UnknownVolume};
 use super::messages::Claim;
-use super::state::{KnownVolume, Volumes};
+use super::state::{Entry, KnownVolume, Volumes};
 use crate::vocabulary::{NodeInfo, PluginName};
 use crate::volume;
 
@@ -19,8 +19,8 @@ impl Volumes {
             let reason = fault.to_string();
             volume::ClaimError::Invalid { volume: key.clone(), reason }
         })?;
-        if self.used(key).is_some() {
-            // It is here already, and has its place.
+        if self.used(key).is_some_and(Entry::is_on_node) {
+            // It is here already, and has its place. One that was only created here has none.
             return Ok(());
         }
         let Some(node) = self.node_info(&known.spec.plugin) else { return Ok(()) };
