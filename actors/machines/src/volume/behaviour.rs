@@ -28,7 +28,10 @@ impl Machine for Volume {
 
     fn restore(config: &VolumeConfig, image: VolumeImage, _: Moment) -> Self {
         let is_kept = image.volume.is_some();
-        let record = restored_volume(config, image.volume);
+        let lost = || {
+            VolumeRecord::of_claims(&image.claims).unwrap_or_else(|| VolumeRecord::registered(&config.spec))
+        };
+        let record = image.volume.map_or_else(lost, |row| restored_volume(config, row));
         let unfit = record.existence.as_ref().and_then(Existence::unfit);
         let claims = image.claims.into_iter().map(|row| {
             let claim = restored(config, row);
@@ -61,6 +64,10 @@ impl Machine for Volume {
         }
         match input {
             Input::Resumed => {
+                if !self.is_kept && !self.claims.is_empty() {
+                    // Its row is lost, and was made again of those of its claims.
+                    self.keep_volume(effects);
+                }
                 effects.call(CallKey::default(), self.config.options.look_deadline, VolumeCall::ReadRoute);
             }
             Input::Asked { id, asked_at, ask } => match ask {
@@ -215,12 +222,7 @@ impl Volume {
 }
 
 /// What the ledger says of a volume. The attachment survives a boot of the machine, mounts do not (V14).
-fn restored_volume(config: &VolumeConfig, row: Option<VolumeRecord>) -> VolumeRecord {
-    let Some(row) = row else {
-        let spec = config.spec.clone();
-        let existence = Existence::registered(&spec);
-        return VolumeRecord { spec, existence, attach: Step::Down, stage: Step::Down };
-    };
+fn restored_volume(config: &VolumeConfig, row: VolumeRecord) -> VolumeRecord {
     let stage = match row.stage {
         Step::Up(intent, proof) if proof.boot_id != config.boot_id => Step::Unknown(Towards::Up, intent),
         other => other.restored(),

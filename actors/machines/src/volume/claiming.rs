@@ -47,12 +47,14 @@ impl Volume {
     fn new_claim(&self, asked: &ClaimVolume) -> ClaimRecord {
         let key = &self.record.spec.key;
         ClaimRecord {
+            spec: self.record.spec.clone(),
             allocation: asked.allocation.clone(),
             usage: asked.usage.clone(),
             target_path: self.config.layout.target(key, &asked.allocation, &asked.usage),
             wish: Wish::Held,
             run: self.config.run,
             number: self.claims.values().map(|claim| claim.record.number + 1).max().unwrap_or(1),
+            attach: None,
             publish: Step::Down,
         }
     }

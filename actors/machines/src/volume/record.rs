@@ -208,6 +208,27 @@ pub struct VolumeRecord {
     pub stage: Step<StageArgs, Proof>,
 }
 
+impl VolumeRecord {
+    /// The row of a volume of which nothing is set up.
+    pub(super) fn registered(spec: &Arc<VolumeSpec>) -> Self {
+        let existence = Existence::registered(spec);
+        Self { spec: spec.clone(), existence, attach: Step::Down, stage: Step::Down }
+    }
+
+    /// What the rows of its claims tell of a volume whose own row is lost: what is below them may be set up, and has to be undone.
+    pub(super) fn of_claims(claims: &[ClaimRecord]) -> Option<Self> {
+        let latest = claims.iter().max_by_key(|claim| claim.number)?;
+        let may_be_up = |intent| Step::Unknown(Towards::Up, intent);
+        let attach = claims.iter().find_map(|claim| claim.attach.clone());
+        let stage = claims.iter().find_map(ClaimRecord::staging);
+        Some(Self {
+            attach: attach.map_or(Step::Down, may_be_up),
+            stage: stage.map_or(Step::Down, |intent| Step::Unknown(Towards::Up, intent)),
+            ..Self::registered(&latest.spec)
+        })
+    }
+}
+
 /// Whether a claim is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wish {
@@ -217,9 +238,11 @@ pub enum Wish {
     Released,
 }
 
-/// The row of a claim.
+/// The row of a claim. It says enough to undo what is below it, should the row of the volume be lost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClaimRecord {
+    /// The volume, as it was when this was written.
+    pub spec: Arc<VolumeSpec>,
     /// The allocation that owns it.
     pub allocation: AllocationId,
     /// How it uses the volume.
@@ -232,8 +255,23 @@ pub struct ClaimRecord {
     pub run: RunNumber,
     /// Its place in the order of all claims of the volume.
     pub number: u64,
+    /// The attachment that was set up for it, or may have been, when this was written.
+    pub attach: Option<Intent<AttachArgs>>,
     /// The publication at its target path.
     pub publish: Step<PublishArgs, Proof>,
+}
+
+impl ClaimRecord {
+    /// The staging below what is published, or may be.
+    fn staging(&self) -> Option<Intent<StageArgs>> {
+        let Intent { args, generation } = self.publish.intent()?;
+        let args = StageArgs {
+            staging_path: args.staging_path.clone()?,
+            publish_context: args.publish_context.clone(),
+            capability: args.usage.capability.clone(),
+        };
+        Some(Intent { args, generation: *generation })
+    }
 }
 
 /// One write to the ledger.

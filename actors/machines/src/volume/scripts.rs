@@ -33,7 +33,7 @@ thread_local! {
 
 #[test]
 fn every_story_of_a_volume_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volume/scripts"), 18, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volume/scripts"), 19, || Player::new(begin, say));
 }
 
 /// Without a word the volume exists; `begin absent`: it is to be created.
@@ -74,8 +74,11 @@ fn started(run: u64, boot_id: &str) -> Stage<Volume> {
 
 fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
     match verb {
-        // The host has ended, and another one starts on the ledger.
+        // The host has ended, and another one starts on the ledger; of `lost=volume`, the row of the volume is damaged.
         "restart" => {
+            if args.take_key("lost") == Some("volume") {
+                LEDGER.with_borrow_mut(|ledger| ledger.volume = None);
+            }
             let (run, boot) =
                 (args.take_key("run").unwrap_or("2"), args.take_key("boot").unwrap_or("boot-1"));
             *stage = started(run.parse()?, boot);

@@ -154,9 +154,11 @@ impl Volume {
         effects.persist(VolumeChange::KeepVolume(self.record.clone()));
     }
 
-    /// Writes the row of a claim.
-    pub(super) fn keep_claim(&self, id: &AllocationId, effects: &mut Effects<Self>) {
-        if let Some(claim) = self.claims.get(id) {
+    /// Writes the row of a claim, with what the volume has below it.
+    pub(super) fn keep_claim(&mut self, id: &AllocationId, effects: &mut Effects<Self>) {
+        if let Some(claim) = self.claims.get_mut(id) {
+            claim.record.spec = self.record.spec.clone();
+            claim.record.attach = self.record.attach.intent().cloned();
             effects.persist(VolumeChange::KeepClaim(claim.record.clone()));
         }
     }
