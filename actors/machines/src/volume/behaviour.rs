@@ -51,6 +51,7 @@ impl Machine for Volume {
             flight: None,
             attempt: Attempt::default(),
             releases: Vec::new(),
+            audits: image.audits,
             stopping: None,
             is_out_of_time: false,
             has_ended: false,
@@ -68,6 +69,7 @@ impl Machine for Volume {
                     // Its row is lost, and was made again of those of its claims.
                     self.keep_volume(effects);
                 }
+                self.publish_audits(effects);
                 effects.call(CallKey::default(), self.config.options.look_deadline, VolumeCall::ReadRoute);
             }
             Input::Asked { id, asked_at, ask } => match ask {
@@ -94,6 +96,9 @@ impl Machine for Volume {
                     effects.reply(*id, VolumeAnswer::DescribeVolume(self.status()));
                 }
             },
+            Input::Returned { call: VolumeCall::AwaitAudits(through), .. } => {
+                self.audits_left(*through, effects);
+            }
             Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
             Input::Elapsed(VolumeTimer::Retry) => {}
             Input::Elapsed(VolumeTimer::Waiter(id)) => self.waited_enough(*id, effects),

@@ -37,7 +37,7 @@
 //! - V8: a held claim is undone only when a caller has observed the end of its processes, when the host says after a restart that it does
 //!   not live, when it could not be set up, or when the kernel says that nothing of it is left.
 //! - V9: undoing is never given up; what is refused for good waits until the plugin changes or a caller asks again, or until it is
-//!   forced, which is audited.
+//!   forced, which is audited. The audit is in the ledger, by the same write, until it is published.
 //! - V4, V5, C050, C061: a volume that may have been created stays in the ledger until it is deleted for certain, or forced. It has one name
 //!   from its first try on; what is not wanted any more after an unclear try is created by that name once more, since only the answer
 //!   tells the id, and then deleted. What is not as it was asked for is kept, cannot be claimed, and can be deleted.
@@ -85,7 +85,7 @@ pub use messages::*;
 pub use outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};
 pub use paths::VolumeLayout;
 pub use record::{
-    AttachArgs, ClaimRecord, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards, Usage, VolumeChange,
-    VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
+    AttachArgs, Audit, ClaimRecord, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards, Usage,
+    VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
 };
 pub use state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};

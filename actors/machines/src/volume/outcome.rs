@@ -41,6 +41,8 @@ pub enum VolumeCall {
         /// The path.
         path: PathBuf,
     },
+    /// Do nothing. It leaves behind the audits up to this number, so when it comes back, they are published.
+    AwaitAudits(u64),
 }
 
 impl VolumeCall {
@@ -48,7 +50,7 @@ impl VolumeCall {
     #[must_use]
     pub const fn csi(&self) -> Option<Call> {
         match self {
-            Self::ReadRoute | Self::Look { .. } => None,
+            Self::ReadRoute | Self::Look { .. } | Self::AwaitAudits(_) => None,
             Self::Create(..) => Some(Call::CreateVolume),
             Self::Delete(..) => Some(Call::DeleteVolume),
             Self::Attach(..) => Some(Call::ControllerPublishVolume),
@@ -64,7 +66,7 @@ impl VolumeCall {
     #[must_use]
     pub const fn generation(&self) -> Option<Generation> {
         match self {
-            Self::ReadRoute | Self::Look { .. } => None,
+            Self::ReadRoute | Self::Look { .. } | Self::AwaitAudits(_) => None,
             Self::Create(_, generation, _)
             | Self::Delete(_, generation)
             | Self::Attach(_, generation, _)
@@ -175,6 +177,8 @@ pub enum VolumeOutcome {
     Node(Result<(), Failure>, Seen),
     /// Of a look.
     Looked(Seen),
+    /// What left before the call has left.
+    AuditsLeft,
 }
 
 /// The present generation of the node half of the plugin, and what a volume has to know of it (V16).

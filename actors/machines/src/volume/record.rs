@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::existence::Existence;
+use super::messages::Forced;
 use crate::csi::{Context, VolumeCapability};
 use crate::mounts::{DeviceNumber, MountIdentity};
 use crate::vocabulary::{AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace};
@@ -274,6 +275,17 @@ impl ClaimRecord {
     }
 }
 
+/// The audit of a forced release, until it is published. It has the volume, whose own row may be gone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Audit {
+    /// Its place in the order of those of the volume that are not published yet.
+    pub number: u64,
+    /// The volume.
+    pub spec: Arc<VolumeSpec>,
+    /// What is published.
+    pub forced: Forced,
+}
+
 /// One write to the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum VolumeChange {
@@ -291,7 +303,11 @@ pub enum VolumeChange {
         claims: Vec<AllocationId>,
         /// The row of the volume without them; `None` when only claims are forgotten.
         volume: Option<VolumeRecord>,
+        /// What was left, for the audit.
+        audit: Audit,
     },
+    /// Remove the audits of these numbers: they are published.
+    ForgetAudits(Vec<u64>),
 }
 
 impl VolumeImage {
@@ -305,11 +321,16 @@ impl VolumeImage {
                 self.claims.push(row.clone());
             }
             VolumeChange::ForgetClaim(id) => self.claims.retain(|claim| claim.allocation != *id),
-            VolumeChange::Force { claims, volume } => {
+            VolumeChange::Force { claims, volume, audit } => {
                 self.claims.retain(|claim| !claims.contains(&claim.allocation));
                 if let Some(row) = volume {
                     self.volume = Some(row.clone());
                 }
+                self.audits.retain(|other| other.number != audit.number);
+                self.audits.push(audit.clone());
+            }
+            VolumeChange::ForgetAudits(numbers) => {
+                self.audits.retain(|audit| !numbers.contains(&audit.number))
             }
         }
     }
@@ -322,4 +343,6 @@ pub struct VolumeImage {
     pub volume: Option<VolumeRecord>,
     /// The rows of its claims.
     pub claims: Vec<ClaimRecord>,
+    /// The audits that may not have been published, in their order.
+    pub audits: Vec<Audit>,
 }

@@ -4,9 +4,10 @@ use super::messages::{
     ClaimError, ClaimsConfirmed, ConfirmClaims, ForceError, ForceRelease, Forced, Release, ReleaseError,
     Released, VolumeAnswer, VolumeNews,
 };
-use super::record::{Step, VolumeChange, Wish};
+use super::outcome::VolumeCall;
+use super::record::{Audit, Step, VolumeChange, Wish};
 use super::state::{ReleaseWaiter, Volume, VolumeTimer};
-use crate::kernel::{AskId, Effects};
+use crate::kernel::{AskId, CallKey, Effects};
 use crate::vocabulary::{AllocationId, Moment, Timestamp};
 
 impl Volume {
@@ -119,12 +120,41 @@ impl Volume {
         forgotten.iter().for_each(|id| {
             self.claims.remove(id);
         });
-        // One write: a part of it would have the rest undone under what was not confirmed down.
-        effects.persist(VolumeChange::Force { claims: forgotten, volume: row });
-        self.answer_forced_deletion(&left, effects);
+        let number = self.audits.last().map_or(1, |audit| audit.number + 1);
         let forced = Forced { volume, reason: asked.reason.clone(), at: moment.now, left };
+        let audit = Audit { number, spec: self.record.spec.clone(), forced: forced.clone() };
+        self.audits.push(audit.clone());
+        // One write: a part of it would have the rest undone under what was not confirmed down, or forget without an audit.
+        effects.persist(VolumeChange::Force { claims: forgotten, volume: row, audit });
+        self.answer_forced_deletion(&forced.left, effects);
         effects.publish(VolumeNews::Forced(forced.clone()));
+        self.await_audits(effects);
         Ok(forced)
+    }
+
+    /// Publishes the audits of which an earlier life of the volume may not have come to do that. One may be published twice, and none is
+    /// lost.
+    pub(super) fn publish_audits(&self, effects: &mut Effects<Self>) {
+        for audit in &self.audits {
+            effects.publish(VolumeNews::Forced(audit.forced.clone()));
+        }
+        self.await_audits(effects);
+    }
+
+    /// The ledger keeps the audits until they are published.
+    fn await_audits(&self, effects: &mut Effects<Self>) {
+        let Some(last) = self.audits.last() else { return };
+        let call = VolumeCall::AwaitAudits(last.number);
+        effects.call(CallKey::default(), self.config.options.look_deadline, call);
+    }
+
+    /// The audits up to this number are published: whatever the call came to, it left behind them.
+    pub(super) fn audits_left(&mut self, through: u64, effects: &mut Effects<Self>) {
+        let (published, others) =
+            std::mem::take(&mut self.audits).into_iter().partition(|audit| audit.number <= through);
+        self.audits = others;
+        let published: Vec<Audit> = published;
+        effects.record(VolumeChange::ForgetAudits(published.iter().map(|audit| audit.number).collect()));
     }
 
     /// Forgets staging, attachment and what is to be deleted. What it gives are those that were not confirmed down.

@@ -33,7 +33,7 @@ thread_local! {
 
 #[test]
 fn every_story_of_a_volume_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volume/scripts"), 19, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volume/scripts"), 20, || Player::new(begin, say));
 }
 
 /// Without a word the volume exists; `begin absent`: it is to be created.
@@ -164,6 +164,12 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
                 _ => VolumeOutcome::Node(Err(failure), seen),
             };
             stage.give(call, Ok(outcome));
+        }
+        // What is in front of the call has left, whatever becomes of the call.
+        "audited" | "audited-late" => {
+            let call = stage.take_call(|call| matches!(call, VolumeCall::AwaitAudits(_)))?;
+            let late = CallLost::DeadlineExceeded(Duration::from_secs(10));
+            stage.give(call, if verb == "audited" { Ok(VolumeOutcome::AuditsLeft) } else { Err(late) });
         }
         "lost" => {
             let call = stage.take_call(|call| call.csi().is_some())?;
@@ -316,11 +322,12 @@ fn tell_change(change: &VolumeChange) -> String {
         }
         VolumeChange::ForgetClaim(id) => format!("ledger: {id} forgotten"),
         VolumeChange::ForgetVolume => "ledger: volume forgotten".to_owned(),
-        VolumeChange::Force { claims, volume } => {
+        VolumeChange::Force { claims, volume, audit } => {
             let claims = claims.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
             let shared = if volume.is_some() { ", and what they shared" } else { "" };
-            format!("ledger: forced [{claims}]{shared}")
+            format!("ledger: forced [{claims}]{shared}, audit {}", audit.number)
         }
+        VolumeChange::ForgetAudits(numbers) => format!("ledger: audits {numbers:?} forgotten"),
     }
 }
 
@@ -357,6 +364,7 @@ fn tell_call(call: &VolumeCall) -> String {
         }
         VolumeCall::Unpublish(_, _, args) => format!("{name} {}", args.target_path.display()),
         VolumeCall::Look { path } => format!("look at {}", path.display()),
+        VolumeCall::AwaitAudits(number) => format!("await audits up to {number}"),
     }
 }
 

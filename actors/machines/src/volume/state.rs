@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::messages::VolumeStatus;
 use super::outcome::Route;
 use super::paths::VolumeLayout;
-use super::record::{ClaimRecord, Towards, VolumeRecord, VolumeSpec, Wish};
+use super::record::{Audit, ClaimRecord, Towards, VolumeRecord, VolumeSpec, Wish};
 use crate::kernel::{AskId, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
 
@@ -280,6 +280,8 @@ pub struct Volume {
     pub(super) flight: Option<Flight>,
     pub(super) attempt: Attempt,
     pub(super) releases: Vec<ReleaseWaiter>,
+    /// The audits that may not have been published yet; all of them are in the ledger.
+    pub(super) audits: Vec<Audit>,
     pub(super) stopping: Option<StopMode>,
     /// Whether the time for undoing is over.
     pub(super) is_out_of_time: bool,

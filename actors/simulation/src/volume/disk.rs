@@ -13,6 +13,8 @@ pub(super) struct VolumeDisk {
     rows: VolumeImage,
     /// Whether a claim was on it since the volume was forgotten last.
     had_claims: bool,
+    /// How many forced releases have reached it.
+    forced: u32,
     writes: Writes<VolumeChange>,
 }
 
@@ -32,6 +34,11 @@ impl VolumeDisk {
         self.had_claims
     }
 
+    /// How many forced releases have reached it.
+    pub(super) const fn forced(&self) -> u32 {
+        self.forced
+    }
+
     /// One more of the next writes is refused at once.
     pub(super) const fn refuse_next(&mut self) {
         self.writes.refuse_next();
@@ -39,22 +46,23 @@ impl VolumeDisk {
 
     /// Settles so many of the waiting writes as one commit.
     pub(super) fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
-        let Self { rows, had_claims, writes } = self;
-        writes.settle(count, outcome, |change| apply(rows, had_claims, &change))
+        let Self { rows, had_claims, forced, writes } = self;
+        writes.settle(count, outcome, |change| apply(rows, (had_claims, forced), &change))
     }
 
     /// The host is gone, and so many of the waiting writes had reached the disk.
     pub(super) fn begin_run(&mut self, reached: usize) {
-        let Self { rows, had_claims, writes } = self;
-        writes.begin_run(reached, |change| apply(rows, had_claims, &change));
+        let Self { rows, had_claims, forced, writes } = self;
+        writes.begin_run(reached, |change| apply(rows, (had_claims, forced), &change));
     }
 }
 
-fn apply(rows: &mut VolumeImage, had_claims: &mut bool, change: &VolumeChange) {
+fn apply(rows: &mut VolumeImage, (had_claims, forced): (&mut bool, &mut u32), change: &VolumeChange) {
     match change {
         VolumeChange::ForgetVolume => *had_claims = false,
         VolumeChange::KeepClaim(_) => *had_claims = true,
-        VolumeChange::KeepVolume(_) | VolumeChange::ForgetClaim(_) | VolumeChange::Force { .. } => {}
+        VolumeChange::Force { .. } => *forced += 1,
+        VolumeChange::KeepVolume(_) | VolumeChange::ForgetClaim(_) | VolumeChange::ForgetAudits(_) => {}
     }
     rows.apply(change);
     // Equal rows are one state.

@@ -83,8 +83,10 @@ pub(super) struct VolumeModel {
     unconfirmed: BTreeSet<AllocationId>,
     /// Whether the volume was claimed in this run.
     has_claimed: bool,
-    /// The audits that were published, and the forced releases that were answered.
+    /// The audits that were published in this run, and the forced releases that were answered.
     audits: (u32, u32),
+    /// The audits that were published in all runs.
+    published: u32,
     /// Whether a release was forced, so that something may be left.
     is_forced: bool,
     run: u64,
@@ -107,6 +109,7 @@ impl VolumeModel {
             unconfirmed: BTreeSet::new(),
             has_claimed: false,
             audits: (0, 0),
+            published: 0,
             is_forced: false,
             run: 1,
             boot: 1,

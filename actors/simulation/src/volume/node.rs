@@ -67,7 +67,7 @@ pub(super) struct Node {
 /// The step of a call, and whether it is set up by it.
 pub(super) fn step_of(call: &VolumeCall) -> Option<(StepOf, bool)> {
     Some(match call {
-        VolumeCall::ReadRoute | VolumeCall::Look { .. } => return None,
+        VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => return None,
         VolumeCall::Create(..) => (StepOf::Exist, true),
         VolumeCall::Delete(..) => (StepOf::Exist, false),
         VolumeCall::Attach(..) => (StepOf::Attach, true),

@@ -127,6 +127,19 @@ fn a_volume_that_is_forced_without_an_audit_breaks_v9() {
     spoiled(Law::V9, VolumeBounds { forces: 1, ..RELEASED }, |_, effects| {
         without(effects, |effect| matches!(effect, Effect::Publish(VolumeNews::Forced(_))))
     });
+    // It forgets the audit before it is published, and its host is killed between the two.
+    spoiled(Law::V9, VolumeBounds { forces: 1, kills: 1, ..RELEASED }, |_, effects| {
+        let with_more = |effect| {
+            let forgets = match &effect {
+                Effect::Persist(gate, VolumeChange::Force { audit, .. }) => {
+                    Some(Effect::Persist(*gate, VolumeChange::ForgetAudits(vec![audit.number])))
+                }
+                _ => None,
+            };
+            [Some(effect), forgets].into_iter().flatten()
+        };
+        effects.into_iter().flat_map(with_more).collect()
+    });
 }
 
 #[test]

@@ -76,6 +76,8 @@ fn every_order_of_a_stop_and_of_force_is_resumed_or_audited_v8_v9_v13_shd_01() {
     holds("a host of a volume stops", stops, VolumeBounds { allocations: 2, claims: 2, pauses: 1, ..stops });
     let forced = VolumeBounds { forces: 1, faults: 1, claims: 2, ..CLAIMED };
     holds("a volume is forced", forced, VolumeBounds { forces: 2, kills: 1, ..forced });
+    let killed = VolumeBounds { forces: 1, kills: 1, releases: 1, ..CLAIMED };
+    holds("a host of a forced volume is killed", killed, VolumeBounds { kills: 2, faults: 1, ..killed });
 }
 
 #[test]

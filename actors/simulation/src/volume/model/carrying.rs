@@ -51,7 +51,10 @@ impl VolumeModel {
                 }
             }
             Left::Answer(None, _) => self.violation(Law::Shell7, || NOBODY_WAITS.to_owned()),
-            Left::News(_, VolumeNews::Forced(_)) => self.audits.0 += 1,
+            Left::News(_, VolumeNews::Forced(_)) => {
+                self.audits.0 += 1;
+                self.published += 1;
+            }
             Left::News(_, VolumeNews::ClaimFailed { allocation, .. }) => {
                 if let Some(user) = number_of(&allocation).and_then(|number| self.users.get_mut(&number)) {
                     (user.is_holding, user.is_pending, user.has_failed) = (false, false, true);
@@ -130,6 +133,7 @@ impl VolumeModel {
     fn called(&mut self, now: Timestamp, number: u64, call: VolumeCall) {
         let outcome = match &call {
             VolumeCall::ReadRoute => VolumeOutcome::Route(self.node.route()),
+            VolumeCall::AwaitAudits(_) => VolumeOutcome::AuditsLeft,
             VolumeCall::Look { path } => {
                 let recorded = self.recorded(path);
                 VolumeOutcome::Looked(self.node.look(path, recorded.as_ref()))
@@ -216,7 +220,7 @@ impl VolumeModel {
                 .claims
                 .iter()
                 .any(|row| matches!(&row.publish, Step::GoingDown(intent) if intent.args == *args)),
-            VolumeCall::ReadRoute | VolumeCall::Look { .. } => true,
+            VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => true,
         }
     }
 

@@ -40,6 +40,10 @@ impl VolumeModel {
                 return Err((law, format!("a{number} has lost its claim: {status}")));
             }
         }
+        let books = &self.owner.books;
+        if books.forced() > self.published || !books.rows().audits.is_empty() {
+            return Err((Law::V9, format!("a forced release has no audit that was published: {status}")));
+        }
         self.check_nothing_is_left(status.claims.is_empty())
     }
 
