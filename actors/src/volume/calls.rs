@@ -99,7 +99,7 @@ fn refused(call: &VolumeCall, failure: Failure) -> VolumeOutcome {
             let seen = Seen::Unclear(failure.reason.clone());
             VolumeOutcome::Node(Err(failure), seen)
         }
-        VolumeCall::ReadRoute | VolumeCall::Look { .. } => {
+        VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => {
             VolumeOutcome::Looked(Seen::Unclear(failure.reason))
         }
     }
@@ -180,7 +180,7 @@ impl Admitted {
             VolumeCall::Unstage(spec, _, args) => node(self.unstage(&spec, &args).await),
             VolumeCall::Publish(spec, _, args) => node(self.publish(&spec, args).await),
             VolumeCall::Unpublish(spec, _, args) => node(self.unpublish(&spec, &args).await),
-            VolumeCall::ReadRoute | VolumeCall::Look { .. } => {
+            VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => {
                 refused(&call, not_made("it is no call to a plugin"))
             }
         }
