@@ -18,6 +18,7 @@ pub const TARGETS: &[Target] = &[
     ("process_records", crate::processes::fuzzing::records),
     ("registration_records", crate::registry::fuzzing::records),
     ("shown_texts", shown_texts),
+    ("volume_records", crate::volumes::fuzzing::records),
 ];
 
 /// Any bytes as a text of a stranger: what is shown of them obeys its limit, moves no terminal, and stays as it is when it is

@@ -67,13 +67,13 @@ pub mod instance;
 
 pub mod instances;
 
-pub mod allocation;
-
-pub mod allocations;
-
 pub mod volume;
 
 pub mod volumes;
+
+pub mod allocation;
+
+pub mod allocations;
 
 pub mod inventory;
 

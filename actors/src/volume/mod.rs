@@ -1,5 +1,7 @@
 //! Runs the [machine of a volume](callboard_machines::volume): makes its calls to the plugin, and asks the kernel before and after.
 //!
+//! [`DurableStore`] keeps its ledger in the database, one for each life of its actor; [`MemoryLedgers`] keeps those of all volumes in memory.
+//!
 //! - V2: a call that has left goes on whatever becomes of its actor, and the next call of that volume waits for it.
 //! - V9: so many calls are in flight for each half of a plugin, and further ones wait in the order in which they came. A plugin that hangs
 //!   delays no other one.
@@ -15,9 +17,26 @@ mod plugins;
 mod secrets;
 mod shared;
 
+mod parts;
+
+mod step_parts;
+
+mod creation_parts;
+
+mod row;
+
+mod store;
+
+#[cfg(test)]
+mod stage;
+
 pub use callboard_machines::volume::*;
 
 pub use actor::start;
+pub(crate) use parts::{Part, SpecPart};
 pub use plugins::Plugins;
+pub use row::{AUDIT_TABLE, AuditRow, CLAIM_TABLE, ClaimRow, VOLUME_TABLE, VolumeRow};
+pub(crate) use row::{key, row};
 pub use secrets::{NoSecrets, SecretSource};
 pub use shared::Shared;
+pub use store::{DurableStore, MemoryLedgers, MemoryStore, OWNER_KIND};

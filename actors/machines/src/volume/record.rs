@@ -311,6 +311,14 @@ pub enum VolumeChange {
 }
 
 impl VolumeImage {
+    /// The volume that this is the ledger of, by whichever row says so; `None` for an empty one.
+    #[must_use]
+    pub fn spec(&self) -> Option<&Arc<VolumeSpec>> {
+        let of_volume = self.volume.as_ref().map(|row| &row.spec);
+        let of_claim = || self.claims.iter().max_by_key(|claim| claim.number).map(|claim| &claim.spec);
+        of_volume.or_else(of_claim).or_else(|| self.audits.last().map(|audit| &audit.spec))
+    }
+
     /// Applies a write.
     pub fn apply(&mut self, change: &VolumeChange) {
         match change {

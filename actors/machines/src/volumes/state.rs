@@ -116,8 +116,7 @@ pub struct VolumesConfig {
 pub struct VolumesImage {
     /// The known volumes.
     pub known: Vec<Arc<KnownVolume>>,
-    /// The volumes that have rows in the ledger, of themselves or of claims. The spec is that of the ledger, or the known one where its
-    /// row is lost.
+    /// The volumes that have rows in the ledger: of themselves, of claims, or of audits. Each of these rows says which volume it is.
     pub in_ledger: Vec<Arc<VolumeSpec>>,
 }
 

@@ -1,0 +1,336 @@
+//! The rows of volumes on disk: of a volume, of its claims, and of audits that are not published yet.
+//!
+//! Their keys begin with that of the volume, in which each name has its length in front. So the rows below one volume are never those
+//! of a neighbour.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::creation_parts::{ExistencePart, WishPart};
+use super::parts::{Part, PathPart, SpecPart, TimePart, UsagePart};
+use super::step_parts::{AttachPart, IntentPart, ProofPart, PublishPart, StagePart, StepPart};
+use super::{Audit, ClaimRecord, Forced, VolumeKey, VolumeRecord};
+use crate::csi::Context;
+use crate::persister::{Record, Table};
+use crate::vocabulary::{AllocationId, RunNumber};
+
+/// Volumes, by [`key`].
+pub const VOLUME_TABLE: Table = Table("volumes");
+
+/// The claims of volumes, by the key of the volume and the allocation.
+pub const CLAIM_TABLE: Table = Table("volume_claims");
+
+/// The audits that are not published yet, by the key of the volume and their number.
+pub const AUDIT_TABLE: Table = Table("volume_audits");
+
+/// A row of [`VOLUME_TABLE`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeRow(pub(crate) VolumeRecord);
+
+/// A row of [`CLAIM_TABLE`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRow(pub(crate) ClaimRecord);
+
+/// A row of [`AUDIT_TABLE`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRow(pub(crate) Audit);
+
+/// The key of the rows of a volume: the length of its namespace, the namespace, the length of its name, the name.
+pub(crate) fn key(volume: &VolumeKey) -> Vec<u8> {
+    let mut key = Vec::new();
+    for name in [volume.namespace.as_str(), volume.name.as_str()] {
+        let length = u16::try_from(name.len()).expect("a name has at most 255 bytes");
+        key.extend_from_slice(&length.to_be_bytes());
+        key.extend_from_slice(name.as_bytes());
+    }
+    key
+}
+
+pub(super) fn claim_key(volume: &VolumeKey, allocation: &AllocationId) -> Vec<u8> {
+    [&key(volume), allocation.as_str().as_bytes()].concat()
+}
+
+pub(super) fn audit_key(volume: &VolumeKey, number: u64) -> Vec<u8> {
+    [&key(volume)[..], &number.to_be_bytes()].concat()
+}
+
+/// Makes a row of a layout: it is written as that, and what is read of it is checked.
+macro_rules! row {
+    ($row:ident, $layout:ty, $table:expr) => {
+        impl Record for $row {
+            const TABLE: Table = $table;
+            const SCHEMA: u16 = 1;
+        }
+
+        impl Serialize for $row {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                <$layout>::of(&self.0).serialize(serializer)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $row {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                <$layout>::deserialize(deserializer)?.read().map(Self).map_err(D::Error::custom)
+            }
+        }
+    };
+}
+pub(crate) use row;
+
+row!(VolumeRow, VolumePart, VOLUME_TABLE);
+row!(ClaimRow, ClaimPart, CLAIM_TABLE);
+row!(AuditRow, AuditPart, AUDIT_TABLE);
+
+#[derive(Serialize, Deserialize)]
+struct VolumePart {
+    spec: Box<SpecPart>,
+    existence: Option<ExistencePart>,
+    attach: StepPart<AttachPart, Context>,
+    stage: StepPart<StagePart, ProofPart>,
+}
+
+impl Part for VolumePart {
+    type Of = VolumeRecord;
+
+    fn of(it: &VolumeRecord) -> Self {
+        let VolumeRecord { spec, existence, attach, stage } = it;
+        Self {
+            spec: Part::of(spec),
+            existence: Part::of(existence),
+            attach: Part::of(attach),
+            stage: Part::of(stage),
+        }
+    }
+
+    fn read(self) -> Result<VolumeRecord, String> {
+        Ok(VolumeRecord {
+            spec: self.spec.read()?,
+            existence: self.existence.read()?,
+            attach: self.attach.read()?,
+            stage: self.stage.read()?,
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct ClaimPart {
+    spec: Box<SpecPart>,
+    allocation: String,
+    usage: UsagePart,
+    target_path: PathPart,
+    wish: WishPart,
+    run: u64,
+    number: u64,
+    attach: Option<IntentPart<AttachPart>>,
+    publish: StepPart<PublishPart, ProofPart>,
+}
+
+impl Part for ClaimPart {
+    type Of = ClaimRecord;
+
+    fn of(it: &ClaimRecord) -> Self {
+        let ClaimRecord { spec, allocation, usage, target_path, wish, run, number, attach, publish } = it;
+        Self {
+            spec: Part::of(spec),
+            allocation: allocation.as_str().to_owned(),
+            usage: Part::of(usage),
+            target_path: Part::of(target_path),
+            wish: Part::of(wish),
+            run: run.get(),
+            number: *number,
+            attach: Part::of(attach),
+            publish: Part::of(publish),
+        }
+    }
+
+    fn read(self) -> Result<ClaimRecord, String> {
+        Ok(ClaimRecord {
+            spec: self.spec.read()?,
+            allocation: AllocationId::new(&self.allocation).map_err(|error| error.to_string())?,
+            usage: self.usage.read()?,
+            target_path: self.target_path.read()?,
+            wish: self.wish.read()?,
+            run: RunNumber::new(self.run),
+            number: self.number,
+            attach: self.attach.read()?,
+            publish: self.publish.read()?,
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct AuditPart {
+    number: u64,
+    spec: Box<SpecPart>,
+    reason: String,
+    at: TimePart,
+    left: Vec<String>,
+}
+
+impl Part for AuditPart {
+    type Of = Audit;
+
+    fn of(it: &Audit) -> Self {
+        let Audit { number, spec, forced: Forced { volume: _, reason, at, left } } = it;
+        Self {
+            number: *number,
+            spec: Part::of(spec),
+            reason: reason.clone(),
+            at: Part::of(at),
+            left: left.clone(),
+        }
+    }
+
+    fn read(self) -> Result<Audit, String> {
+        let (spec, at) = (self.spec.read()?, self.at.read()?);
+        let forced = Forced { volume: spec.key.clone(), reason: self.reason, at, left: self.left };
+        Ok(Audit { number: self.number, spec, forced })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::stage::{audit, claim, create_args, volume, volume_key};
+    use super::*;
+    use crate::csi::Secrets;
+    use crate::mounts::DeviceNumber;
+    use crate::persister::{decode, encode};
+    use crate::volume::{CreateArgs, Mark, Origin, Proof, Step, Towards, Wish};
+
+    fn data() -> VolumeKey {
+        volume_key("d", "v")
+    }
+
+    fn comes_back<R: Record + PartialEq + std::fmt::Debug>(row: R) {
+        assert_eq!(decode::<R>(&encode(&row)).unwrap(), row);
+    }
+
+    fn refusal<R: Record + std::fmt::Debug>(row: &R) -> String {
+        decode::<R>(&encode(row)).unwrap_err().to_string()
+    }
+
+    fn has_bytes<R: Record + PartialEq + std::fmt::Debug>(row: R, bytes: &[u8]) {
+        assert_eq!(encode(&row).escape_ascii().to_string(), bytes.escape_ascii().to_string());
+        assert_eq!(decode::<R>(bytes).unwrap(), row);
+    }
+
+    #[test]
+    fn what_a_ledger_holds_comes_back_from_its_rows_as_it_was_v5_v10() {
+        comes_back(VolumeRow(volume(data())));
+        comes_back(AuditRow(audit(data(), 1)));
+        let Step::Up(intent, _) = claim(data(), "a1").publish else { panic!("it is published") };
+        let block =
+            Proof { boot_id: "b".into(), mark: Some(Mark::Device(DeviceNumber { major: 7, minor: 3 })) };
+        let unmarked = Proof { boot_id: "b".into(), mark: None };
+        for publish in [
+            Step::Down,
+            Step::GoingUp(intent.clone()),
+            Step::Up(intent.clone(), block),
+            Step::Up(intent.clone(), unmarked),
+            Step::GoingDown(intent.clone()),
+            Step::Unknown(Towards::Up, intent.clone()),
+            Step::Unknown(Towards::Down, intent),
+        ] {
+            comes_back(ClaimRow(ClaimRecord {
+                publish,
+                wish: Wish::Held,
+                attach: None,
+                ..claim(data(), "a1")
+            }));
+        }
+        let registered =
+            VolumeRecord { existence: None, attach: Step::Down, stage: Step::Down, ..volume(data()) };
+        comes_back(VolumeRow(registered));
+    }
+
+    #[test]
+    fn a_path_comes_back_byte_by_byte() {
+        use std::os::unix::ffi::OsStringExt;
+        let odd = PathBuf::from(std::ffi::OsString::from_vec(b"/t/\xff".to_vec()));
+        comes_back(ClaimRow(ClaimRecord { target_path: odd, ..claim(data(), "a1") }));
+    }
+
+    /// The encoding of this version. It must stay readable: a change of these bytes, in our code or in a library, needs a
+    /// new schema and a migration.
+    #[test]
+    fn p2_rows_of_volumes_have_these_bytes_whatever_library_writes_them() {
+        has_bytes(
+            VolumeRow(volume(data())),
+            b"\x01\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x01\x01\x05d-v-1\x01\x05\x06\x01\x16MUL\
+                TI_NODE_READER_ONLY\x00\x01\x01p\x011\x01\x00\x01s\x01\x01\x01\x04zone\x01a\x00\x01\x01m\
+                \x012\x00\x02\x04\x01\x05\x02id\x01\x04pool\x01t\x01\x01\x01o\x01\x01\x04zone\x01a\x02\
+                \x01n\x12SINGLE_NODE_WRITER\x01\x03xfs\x01\tpw=sesame\x01g\x04\x01\x03dev\x03sda\x01\x00\
+                \x02/s\x01\x03dev\x03sda\x12SINGLE_NODE_WRITER\x01\x03xfs\x01\tpw=sesame\x01g\x04",
+        );
+        has_bytes(
+            ClaimRow(claim(data(), "a1")),
+            b"\x01\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x02a1\x12SINGLE_NODE_WRITER\x01\x03xfs\
+                \x01\tpw=sesame\x01g\x01\x00\x02/t\x01\x03\x02\x01\x01n\x12SINGLE_NODE_WRITER\x01\x03xfs\
+                \x01\tpw=sesame\x01g\x04\x02\x00\x02/t\x01\x00\x02/s\x01\x03dev\x03sda\x12SINGLE_NODE_WR\
+                ITER\x01\x03xfs\x01\tpw=sesame\x01g\x01\x04\x04boot\x01\x00F\x01\t\x08\x01\x00\x01/\x03x\
+                fs",
+        );
+        has_bytes(
+            AuditRow(audit(data(), 1)),
+            b"\x01\x00\x01\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x03kim\x07\x01\x05stage",
+        );
+    }
+
+    #[test]
+    fn rows_of_one_volume_lie_below_its_key_and_no_others_do() {
+        assert_eq!(key(&data()), b"\0\x01d\0\x01v");
+        assert_eq!(claim_key(&data(), &AllocationId::new("a1").unwrap()), b"\0\x01d\0\x01va1");
+        assert_eq!(audit_key(&data(), 0x0102), b"\0\x01d\0\x01v\0\0\0\0\0\0\x01\x02");
+        for neighbour in [volume_key("d", "va"), volume_key("d", "v-1"), volume_key("dv", "v")] {
+            assert!(!key(&neighbour).starts_with(&key(&data())), "{neighbour}");
+        }
+    }
+
+    #[test]
+    fn a_row_that_says_what_no_message_may_say_is_refused_v6() {
+        for path in ["t", "/a/../t", "", "/t\0"] {
+            let told = refusal(&ClaimRow(ClaimRecord { target_path: path.into(), ..claim(data(), "a1") }));
+            assert!(told.contains("not absolute"), "{told}");
+        }
+        let mut everywhere = claim(data(), "a1");
+        everywhere.attach.as_mut().expect("it is attached").args.node_id.clear();
+        let told = refusal(&ClaimRow(everywhere));
+        assert!(told.contains("names no node"), "{told}");
+        let mut nameless = volume(data());
+        nameless.existence = nameless.existence.map(|mut existence| {
+            let args = CreateArgs { name: String::new(), ..create_args() };
+            existence.origin = Origin::Created(args.into());
+            existence
+        });
+        let told = refusal(&VolumeRow(nameless));
+        assert!(told.contains("no name"), "{told}");
+    }
+
+    #[test]
+    fn a_row_with_a_name_that_would_leave_its_directory_is_refused_v6() {
+        let sound = encode(&AuditRow(audit(volume_key("d", "v-v"), 1)));
+        let at = sound.windows(3).position(|bytes| bytes == b"v-v").expect("it has its name");
+        let mut forged = sound;
+        forged[at..at + 3].copy_from_slice(b"../");
+        let told = decode::<AuditRow>(&forged).unwrap_err().to_string();
+        assert!(told.contains("volume name"), "{told}");
+    }
+
+    #[test]
+    fn secrets_are_in_no_row_and_mount_flags_are_in_no_dump_of_one_v11() {
+        let row = VolumeRow(volume(data()));
+        let holds = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        let Some(Origin::Created(args)) = row.0.existence.clone().map(|existence| existence.origin) else {
+            panic!("it was created")
+        };
+        // The call has secrets; what is kept of it are its arguments, which have none.
+        let request = args.request(Secrets::new([("user".to_owned(), "canary".to_owned())].into()));
+        assert_eq!(request.secrets.expose()["user"], "canary");
+        assert!(holds(&encode(&row), &request.name), "a retry repeats its name (C050)");
+        assert!(!holds(&encode(&row), "canary"));
+        assert!(holds(&encode(&row), "pw=sesame"), "a retry repeats the flags (C013)");
+        assert!(!format!("{row:?} {:?}", ClaimRow(claim(data(), "a1"))).contains("sesame"));
+    }
+}

@@ -1,0 +1,143 @@
+//! The ledger of a volume: in the database, or, for tests and scripts, in memory.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use actix::Recipient;
+use futures_util::future::LocalBoxFuture;
+
+use super::row::{AuditRow, ClaimRow, VolumeRow, audit_key, claim_key, key};
+use super::{Volume, VolumeChange, VolumeImage, VolumeKey};
+use crate::persister::{Disk, Operation, Owner, Settled};
+use crate::shell::{Database, Ledger, Store, Ticket, Written};
+use crate::vocabulary::Attempt;
+
+/// The kind of the owners of these writes. Each life of the actor of a volume is an owner of its own, so that none hears of the writes
+/// of another one.
+pub const OWNER_KIND: &str = "volume";
+
+/// The ledger of one volume in the database, for one life of its actor. Damaged records that are found on loading are posted as notices
+/// (RES-08).
+#[derive(Debug, Clone)]
+pub struct DurableStore {
+    ledger: Ledger,
+    volume: VolumeKey,
+}
+
+impl DurableStore {
+    /// The ledger of this volume, for this life of its actor. No two lives on a database have the same number.
+    #[must_use]
+    pub fn new(database: &Database, volume: VolumeKey, life: Attempt) -> Self {
+        Self { ledger: database.ledger(Owner::numbered(OWNER_KIND, life.get())), volume }
+    }
+}
+
+impl Store<Volume> for DurableStore {
+    fn open(&mut self, settled: Recipient<Settled>) {
+        self.ledger.open(settled);
+    }
+
+    fn disk(&self) -> Option<Disk> {
+        Some(self.ledger.disk())
+    }
+
+    fn write(&mut self, ticket: Ticket, change: VolumeChange) -> Written {
+        self.ledger.write(ticket, operations_of(&self.volume, change))
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumeImage, String>> {
+        let Self { ledger, volume } = self.clone();
+        Box::pin(async move {
+            ledger.reopen().await?;
+            let below = key(&volume);
+            let volumes = ledger.rows_below::<VolumeRow>(below.clone()).await?;
+            let claims = ledger.rows_below::<ClaimRow>(below.clone()).await?;
+            let audits = ledger.rows_below::<AuditRow>(below).await?;
+            Ok(VolumeImage {
+                volume: volumes.into_iter().next().map(|(_, row)| row.0),
+                claims: claims.into_iter().map(|(_, row)| row.0).collect(),
+                audits: audits.into_iter().map(|(_, row)| row.0).collect(),
+            })
+        })
+    }
+}
+
+/// The database operations of a change. All of them are one write.
+fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
+    let keep = |row| Operation::put(key(volume), &VolumeRow(row));
+    match change {
+        VolumeChange::KeepVolume(row) => vec![keep(row)],
+        VolumeChange::KeepClaim(row) => {
+            vec![Operation::put(claim_key(volume, &row.allocation), &ClaimRow(row))]
+        }
+        VolumeChange::ForgetClaim(id) => vec![Operation::delete::<ClaimRow>(claim_key(volume, &id))],
+        VolumeChange::ForgetVolume => vec![Operation::delete::<VolumeRow>(key(volume))],
+        VolumeChange::Force { claims, volume: row, audit } => {
+            let forgotten = claims.iter().map(|id| Operation::delete::<ClaimRow>(claim_key(volume, id)));
+            let audit = Operation::put(audit_key(volume, audit.number), &AuditRow(audit));
+            forgotten.chain(row.map(keep)).chain([audit]).collect()
+        }
+        VolumeChange::ForgetAudits(numbers) => {
+            let forget = |number| Operation::delete::<AuditRow>(audit_key(volume, number));
+            numbers.into_iter().map(forget).collect()
+        }
+    }
+}
+
+/// The ledgers of all volumes in memory. Clones share the content, so that a test can end everything and start the next run on what is
+/// left, or change it.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryLedgers {
+    kept: Rc<RefCell<BTreeMap<VolumeKey, VolumeImage>>>,
+}
+
+impl MemoryLedgers {
+    /// The ledger of one volume, for any life of its actor.
+    #[must_use]
+    pub fn store(&self, volume: VolumeKey) -> MemoryStore {
+        MemoryStore { ledgers: self.clone(), volume }
+    }
+
+    /// What the ledger of each volume holds; of those that hold something.
+    #[must_use]
+    pub fn images(&self) -> BTreeMap<VolumeKey, VolumeImage> {
+        self.kept.borrow().clone()
+    }
+
+    /// Replaces what the ledger of a volume holds.
+    pub fn put(&self, volume: VolumeKey, image: VolumeImage) {
+        let mut kept = self.kept.borrow_mut();
+        if image == VolumeImage::default() {
+            kept.remove(&volume);
+        } else {
+            kept.insert(volume, image);
+        }
+    }
+}
+
+/// The ledger of one volume in memory; [`MemoryLedgers::store`] makes it.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    ledgers: MemoryLedgers,
+    volume: VolumeKey,
+}
+
+impl MemoryStore {
+    fn image(&self) -> VolumeImage {
+        self.ledgers.kept.borrow().get(&self.volume).cloned().unwrap_or_default()
+    }
+}
+
+impl Store<Volume> for MemoryStore {
+    fn write(&mut self, _ticket: Ticket, change: VolumeChange) -> Written {
+        let mut image = self.image();
+        image.apply(&change);
+        self.ledgers.put(self.volume.clone(), image);
+        Written::Now
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumeImage, String>> {
+        Box::pin(std::future::ready(Ok(self.image())))
+    }
+}

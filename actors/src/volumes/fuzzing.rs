@@ -1,0 +1,19 @@
+//! Decodes arbitrary bytes as records of volumes: those of their ledgers and those of their owner.
+
+use super::row::KnownRow;
+use crate::fuzzing::check_record;
+use crate::volume::{AuditRow, ClaimRow, VolumeRow};
+
+/// The first byte selects the record type, the rest is the record.
+///
+/// # Panics
+/// When the round trip of a decoded record changes it, or a failure to decode is not reported.
+pub(crate) fn records(data: &[u8]) {
+    let Some((which, bytes)) = data.split_first() else { return };
+    match which % 4 {
+        0 => check_record::<VolumeRow>(bytes),
+        1 => check_record::<ClaimRow>(bytes),
+        2 => check_record::<AuditRow>(bytes),
+        _ => check_record::<KnownRow>(bytes),
+    }
+}

@@ -1,0 +1,350 @@
+//! The ledgers of volumes on the real database: what one life of a volume's actor writes, another life and the owner read (V1, V5, V14).
+
+mod story;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::csi::{AccessMode, AccessType, Context, VolumeCapability};
+use callboard_actors::mounts::DeviceNumber;
+use callboard_actors::persister::{Options, Persister};
+use callboard_actors::shell::{
+    Address, Database, EffectHandler, Notices, Running, Settings, StopMode, Store, Ticket, Written, start,
+};
+use callboard_actors::vocabulary::{
+    AllocationId, Attempt, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace,
+};
+use callboard_actors::volume::{
+    self, Claim, ConfirmClaims, ForceRelease, Mark, NodeRoute, ObservedEnd, Release, Route, Seen, Usage,
+    VOLUME_TABLE, Volume, VolumeCall, VolumeChange, VolumeConfig, VolumeImage, VolumeKey, VolumeLayout,
+    VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
+};
+use callboard_actors::volumes::{self, KnownVolume, VolumesChange, VolumesImage};
+use futures_util::future::LocalBoxFuture;
+use redb::{ReadableTable, TableDefinition};
+
+use story::story;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A plugin that stages and does what it is asked for, and the kernel below it; its calls by name.
+#[derive(Clone, Default)]
+struct Plugin {
+    calls: Rc<RefCell<Vec<&'static str>>>,
+    audits: Rc<RefCell<Vec<String>>>,
+    /// Whether unpublishing hangs.
+    is_stuck: bool,
+}
+
+impl EffectHandler<Volume> for Plugin {
+    fn call(&mut self, call: VolumeCall) -> LocalBoxFuture<'static, VolumeOutcome> {
+        let present = || Seen::Present(Mark::Device(DeviceNumber { major: 7, minor: 3 }));
+        self.calls.borrow_mut().extend(call.csi().map(|call| call.as_str()));
+        let outcome = match call {
+            VolumeCall::ReadRoute => {
+                let node = NodeRoute {
+                    generation: Generation::new(1),
+                    node_id: None,
+                    requires_controller: false,
+                    stages: true,
+                    knows_alpha_modes: false,
+                };
+                VolumeOutcome::Route(Route { node: Some(node), controller: None })
+            }
+            VolumeCall::Look { .. } => VolumeOutcome::Looked(present()),
+            VolumeCall::Stage(..) | VolumeCall::Publish(..) => VolumeOutcome::Node(Ok(()), present()),
+            VolumeCall::Unpublish(..) if self.is_stuck => return Box::pin(std::future::pending()),
+            VolumeCall::Unstage(..) | VolumeCall::Unpublish(..) => VolumeOutcome::Node(Ok(()), Seen::Nothing),
+            VolumeCall::AwaitAudits(_) => VolumeOutcome::AuditsLeft,
+            VolumeCall::Create(..)
+            | VolumeCall::Delete(..)
+            | VolumeCall::Attach(..)
+            | VolumeCall::Detach(..) => VolumeOutcome::Controller(Ok(Context::new())),
+        };
+        Box::pin(std::future::ready(outcome))
+    }
+
+    fn published(&mut self, news: &VolumeNews) {
+        if let VolumeNews::Forced(forced) = news {
+            self.audits.borrow_mut().extend(forced.left.iter().cloned());
+        }
+    }
+}
+
+fn spec(name: &str) -> Arc<VolumeSpec> {
+    Arc::new(VolumeSpec {
+        key: VolumeKey {
+            namespace: VolumeNamespace::new("default").unwrap(),
+            name: VolumeName::new(name).unwrap(),
+        },
+        plugin: PluginName::new("zfs").unwrap(),
+        volume_id: format!("pool/{name}"),
+        volume_context: Context::new(),
+    })
+}
+
+fn allocation(id: &str) -> AllocationId {
+    AllocationId::new(id).unwrap()
+}
+
+fn usage() -> Usage {
+    let access_mode = AccessMode::MultiNodeMultiWriter;
+    Usage { capability: VolumeCapability { access_type: AccessType::Block, access_mode }, read_only: false }
+}
+
+/// One run of a host on a data directory.
+struct Run {
+    persister: Persister,
+    database: Database,
+    notices: Notices,
+}
+
+/// One life of the actor of a volume.
+struct Life {
+    address: Address<Volume>,
+    running: Running,
+}
+
+impl Run {
+    async fn begin(data_dir: &Path) -> Self {
+        let persister = Persister::open(Options::new(data_dir)).await.expect("it opens");
+        let notices = Notices::default();
+        Self { database: Database::opened(persister.clone(), notices.clone()), persister, notices }
+    }
+
+    fn live(&self, name: &str, life: u64, plugin: &Plugin) -> Life {
+        let spec = spec(name);
+        let config = VolumeConfig {
+            layout: VolumeLayout::new(Path::new("/d"), &spec.plugin),
+            boot_id: "boot".into(),
+            run: self.database.run(),
+            options: VolumeOptions { stop_within: Duration::from_secs(1), ..VolumeOptions::default() },
+            spec: spec.clone(),
+        };
+        let address = Address::vacant(format!("volume {}", spec.key), 64);
+        let store = volume::DurableStore::new(&self.database, spec.key.clone(), Attempt::new(life));
+        let running = start(&address, config, plugin.clone(), store, Settings::default());
+        Life { address, running }
+    }
+
+    async fn image(&self) -> VolumesImage {
+        let mut store = volumes::DurableStore::new(&self.database);
+        Store::<volumes::Volumes>::load(&mut store).await.expect("it can be read")
+    }
+
+    async fn ledger(&self, name: &str) -> VolumeImage {
+        let mut store = volume::DurableStore::new(&self.database, spec(name).key.clone(), Attempt::new(99));
+        store.load().await.expect("it can be read")
+    }
+
+    /// Waits until a ledger is empty.
+    async fn is_empty(&self, name: &str) {
+        let mut ledger = self.ledger(name).await;
+        for _ in 0..1_000 {
+            if ledger == VolumeImage::default() {
+                return;
+            }
+            ledger = self.ledger(name).await;
+        }
+        panic!("it still holds {ledger:?}");
+    }
+
+    async fn end(self) {
+        self.persister.close().await.expect("it closes");
+    }
+}
+
+impl Life {
+    async fn claim(&self, id: &str) {
+        let claim = Claim { allocation: allocation(id), usage: usage(), within: LONG };
+        self.address.ask(claim).await.expect("it is answered").expect("it can be claimed");
+    }
+
+    async fn release(&self, id: &str, within: Duration) -> Result<volume::Released, volume::ReleaseError> {
+        let observed = ObservedEnd::Exited;
+        let release = Release { allocation: allocation(id), observed, within };
+        self.address.ask(release).await.expect("it is answered")
+    }
+
+    async fn end(self) {
+        self.running.request_stop(StopMode::Detach);
+        self.running.ended().await;
+    }
+
+    async fn kill(self) {
+        self.running.kill();
+        self.running.ended().await;
+    }
+}
+
+/// Loses every row of a table behind the persister's back.
+fn lose(data_dir: &Path, table: &str) {
+    let database = redb::Database::open(data_dir.join("callboard.redb")).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let definition: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new(table);
+        let mut table = transaction.open_table(definition).unwrap();
+        let damaged: Vec<_> = table.iter().unwrap().map(|row| row.unwrap().0.value().to_vec()).collect();
+        assert!(!damaged.is_empty(), "there is something to damage");
+        for key in damaged {
+            table.insert(key.as_slice(), b"damaged".as_slice()).unwrap();
+        }
+    }
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn v5_v14_what_one_life_has_set_up_another_one_finds_and_undoes() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async move {
+        let plugin = Plugin::default();
+        let run = Run::begin(directory.path()).await;
+        let (data, neighbour) = (run.live("data", 1, &plugin), run.live("data2", 2, &plugin));
+        data.claim("a1").await;
+        data.claim("a2").await;
+        neighbour.claim("a1").await;
+        // The same run starts another actor after a fall.
+        data.kill().await;
+        let data = run.live("data", 3, &plugin);
+        data.claim("a1").await;
+        assert_eq!(data.release("a2", LONG).await.unwrap().others, [allocation("a1")]);
+        data.end().await;
+        neighbour.end().await;
+        run.end().await;
+
+        let run = Run::begin(directory.path()).await;
+        let in_ledger = run.image().await.in_ledger;
+        assert_eq!(in_ledger, [spec("data"), spec("data2")]);
+        assert_eq!(run.ledger("data").await.claims.len(), 1, "a neighbour has rows of its own");
+        plugin.calls.borrow_mut().clear();
+        let data = run.live("data", 1, &plugin);
+        let settled = data.address.ask(ConfirmClaims { living: Arc::default() }).await.unwrap();
+        assert_eq!(settled.released, [allocation("a1")]);
+        assert!(data.release("a1", LONG).await.unwrap().others.is_empty());
+        assert_eq!(*plugin.calls.borrow(), ["NodeUnpublishVolume", "NodeUnstageVolume"]);
+        assert_eq!(run.ledger("data").await, VolumeImage::default());
+        assert_eq!(run.image().await.in_ledger, [spec("data2")]);
+        data.end().await;
+        run.end().await;
+    });
+}
+
+#[test]
+fn res_08_v5_a_volume_whose_row_is_damaged_is_found_and_undone_by_the_rows_of_its_claims() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async move {
+        let plugin = Plugin::default();
+        let run = Run::begin(directory.path()).await;
+        let data = run.live("data", 1, &plugin);
+        data.claim("a1").await;
+        data.end().await;
+        run.end().await;
+        lose(directory.path(), VOLUME_TABLE.0);
+
+        let run = Run::begin(directory.path()).await;
+        // The host does not know it, and the row that names it is lost.
+        let image = run.image().await;
+        assert_eq!((image.known, image.in_ledger), (Vec::new(), vec![spec("data")]));
+        let told: Vec<_> = run.notices.recent().iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|notice| notice.contains(VOLUME_TABLE.0)), "{told:?}");
+        plugin.calls.borrow_mut().clear();
+        let data = run.live("data", 1, &plugin);
+        assert!(data.release("a1", LONG).await.unwrap().was_held);
+        assert_eq!(*plugin.calls.borrow(), ["NodeUnpublishVolume", "NodeUnstageVolume"]);
+        data.end().await;
+        run.end().await;
+    });
+}
+
+#[test]
+fn v9_the_audit_of_a_forced_release_is_kept_until_it_is_published() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async move {
+        let plugin = Plugin { is_stuck: true, ..Plugin::default() };
+        let run = Run::begin(directory.path()).await;
+        let data = run.live("data", 1, &plugin);
+        data.claim("a1").await;
+        assert!(data.release("a1", Duration::from_secs(1)).await.is_err(), "unpublishing hangs");
+        let force = ForceRelease { allocation: None, reason: "kim".to_owned() };
+        let forced = data.address.ask(force).await.unwrap().expect("it can be forced");
+        assert_eq!(*plugin.audits.borrow(), forced.left);
+        run.is_empty("data").await;
+        data.kill().await;
+
+        // Another host is killed before it could publish its audit.
+        let audit = volume::Audit { number: 1, spec: spec("data"), forced: forced.clone() };
+        let mut store = volume::DurableStore::new(&run.database, spec("data").key.clone(), Attempt::new(2));
+        store.load().await.unwrap();
+        let force = VolumeChange::Force { claims: Vec::new(), volume: None, audit };
+        assert!(matches!(store.write(Ticket { epoch: 1, sequence: 1 }, force), Written::Later));
+        assert_eq!(run.ledger("data").await.audits.len(), 1);
+        run.end().await;
+
+        let run = Run::begin(directory.path()).await;
+        assert_eq!(run.image().await.in_ledger, [spec("data")], "it needs an actor, to publish its audit");
+        plugin.audits.borrow_mut().clear();
+        let data = run.live("data", 1, &plugin);
+        run.is_empty("data").await;
+        assert_eq!(*plugin.audits.borrow(), forced.left);
+        data.end().await;
+        run.end().await;
+    });
+}
+
+#[test]
+fn what_is_known_is_there_in_the_next_run_and_what_is_forgotten_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async move {
+        let run = Run::begin(directory.path()).await;
+        let mut store = volumes::DurableStore::new(&run.database);
+        Store::<volumes::Volumes>::load(&mut store).await.unwrap();
+        let known = |name| Arc::new(KnownVolume::new(spec(name)));
+        let changes = [
+            VolumesChange::Keep(known("a")),
+            VolumesChange::Keep(known("b")),
+            VolumesChange::Forget(spec("a").key.clone()),
+        ];
+        for (sequence, change) in (1..).zip(changes) {
+            assert!(matches!(store.write(Ticket { epoch: 1, sequence }, change), Written::Later));
+        }
+        run.end().await;
+        let run = Run::begin(directory.path()).await;
+        assert_eq!(run.image().await, VolumesImage { known: vec![known("b")], in_ledger: Vec::new() });
+        run.end().await;
+    });
+}
+
+#[test]
+fn stores_in_memory_outlive_their_actors_as_a_database_does() {
+    story(|| async {
+        let ledgers = volume::MemoryLedgers::default();
+        let owner = volumes::MemoryStore::new(ledgers.clone());
+        let plugin = Plugin::default();
+        for life in 1..=2_u64 {
+            let spec = spec("data");
+            let config = VolumeConfig {
+                layout: VolumeLayout::new(Path::new("/d"), &spec.plugin),
+                boot_id: "boot".into(),
+                run: RunNumber::new(life),
+                options: VolumeOptions::default(),
+                spec: spec.clone(),
+            };
+            let address = Address::vacant("volume", 64);
+            let store = ledgers.store(spec.key.clone());
+            let running = start(&address, config, plugin.clone(), store, Settings::default());
+            let life_of = Life { address, running };
+            if life == 1 {
+                life_of.claim("a1").await;
+                let image = Store::<volumes::Volumes>::load(&mut owner.clone()).await.unwrap();
+                assert_eq!(image.in_ledger, [spec]);
+            } else {
+                assert!(life_of.release("a1", LONG).await.unwrap().was_held);
+                assert!(ledgers.images().is_empty(), "{:?}", ledgers.images());
+            }
+            life_of.end().await;
+        }
+    });
+}
