@@ -17,6 +17,7 @@ mod instances;
 mod inventory;
 mod processes;
 mod registry;
+mod volumes;
 
 use std::sync::Arc;
 
@@ -200,6 +201,7 @@ fn parts(
         allocations::part(host, &options, layout).into(),
         inventory::part(host, &options).into(),
         catalog::part(host, &options).into(),
+        volumes::part(host, &options).into(),
     ];
     parts.extend(options.parts);
     parts

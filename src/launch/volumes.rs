@@ -1,0 +1,96 @@
+//! The volumes as a part of a host: one node of the tree for each that has an actor. They end while their plugins still answer.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::instances::Leases;
+use callboard_actors::mounts::{KernelMounts, MountLimits};
+use callboard_actors::process::boot_id;
+use callboard_actors::supervisor::TreeNode;
+use callboard_actors::volume::{self, SecretSource, Shared, VolumeKey};
+use callboard_actors::volumes::{
+    self, DurableStore, ListVolumes, VolumeActor, VolumeReport, Volumes, VolumesConfig, VolumesOptions,
+};
+
+use super::options::Options;
+use super::part::Part;
+use crate::host::Host;
+
+/// How much longer than undoing the part may take to end.
+const STOP_MARGIN: Duration = Duration::from_secs(5);
+
+pub(super) fn part(host: &Host, options: &Options) -> Part<Volumes> {
+    let (options, secrets) = (options.volumes.clone(), Arc::clone(&options.secrets));
+    let stop_deadline = options.volume.stop_within.saturating_add(STOP_MARGIN);
+    Part::remembering(host.volumes(), move |address, context| {
+        let (address, settings) = (address.clone(), context.settings());
+        let (instances, database) = (context.host().instances().clone(), context.host().database().clone());
+        let store = DurableStore::new(&database);
+        let made = surroundings(context.host(), &options, &secrets);
+        move || {
+            let (config, shared) = made.clone()?;
+            let database = database.clone();
+            let ledgers =
+                move |key: &VolumeKey, life| volume::DurableStore::new(&database, key.clone(), life);
+            let (instances, settings) = (instances.clone(), settings.clone());
+            Ok(volumes::start(&address, instances, config, shared, store.clone(), ledgers, settings))
+        }
+    })
+    .after("persister")
+    .after("instances")
+    .ready_when(|| ListVolumes)
+    .described_by(|| ListVolumes, |volumes| volumes.into_iter().filter_map(volume_node).collect())
+    .stops_within(stop_deadline)
+}
+
+/// What all lives of the owner have in common.
+fn surroundings(
+    host: &Host,
+    options: &VolumesOptions,
+    secrets: &Arc<dyn SecretSource>,
+) -> Result<(VolumesConfig, Shared), String> {
+    let boot_id = boot_id().map_err(|error| format!("cannot read the id of this boot: {error}"))?;
+    let data_dir = without_links(host.data_dir());
+    let leases = Leases::new(host.instances().clone(), host.connections().clone());
+    // A look of its own has twice this time: it may wait for a thread before.
+    let limits = MountLimits { time: options.volume.look_deadline / 2, ..MountLimits::default() };
+    let mounts = Arc::new(KernelMounts::new(limits));
+    let shared = Shared::new(Rc::new(leases), Arc::clone(secrets), mounts, &data_dir, options.calls_max);
+    let config = VolumesConfig {
+        options: options.clone(),
+        data_dir: data_dir.into(),
+        boot_id: boot_id.into(),
+        run: host.run_number(),
+    };
+    Ok((config, shared))
+}
+
+/// The data directory as the kernel names it in its mount table. That of a host whose database is in memory may not exist: nothing can
+/// be mounted in it then.
+fn without_links(data_dir: &Path) -> Box<Path> {
+    data_dir.canonicalize().map_or_else(|_| data_dir.into(), Into::into)
+}
+
+fn volume_node(report: VolumeReport) -> Option<TreeNode> {
+    let VolumeReport { volume, actor, restarts, status, .. } = report;
+    let message = match &actor {
+        VolumeActor::Unneeded => return None,
+        VolumeActor::Pausing { reason } | VolumeActor::GivenUp { reason } => reason.clone(),
+        VolumeActor::Running | VolumeActor::Stopping => {
+            status.map_or_else(|| "it has not reported yet".to_owned(), |status| status.to_string())
+        }
+    };
+    Some(TreeNode {
+        name: volume.spec.key.to_string(),
+        kind: "volume".to_owned(),
+        state: actor.as_str().to_owned(),
+        restarts,
+        crashes: None,
+        mailbox_depth: None,
+        message,
+        stops_within: None,
+        children: Vec::new(),
+    })
+}
