@@ -1,0 +1,123 @@
+//! Volumes from their creation to their deletion, while plugins are replaced and killed.
+
+use std::io::ErrorKind;
+
+use callboard::actors::volumes::{DeleteError, DeleteVolume};
+
+use crate::namespace::in_namespace;
+use crate::node::{
+    builder, claim, contents, create, delete, key, mounted, nothing_is_left, plugin, read, release,
+    until_shown, write,
+};
+use crate::support::{LONG, Stage};
+
+#[test]
+fn what_one_allocation_writes_another_reads_and_nothing_is_left_c050_v3_v6_v7() {
+    let name = "lives::what_one_allocation_writes_another_reads_and_nothing_is_left_c050_v3_v6_v7";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
+        let mut served = plugin(&stage, "plugin");
+        served.start(&host).await;
+        let data = create(&host, "data").await;
+        let first = claim(&host, &data, "a", false).await.expect("it is set up");
+        write(&first.path, "from a");
+        let second = claim(&host, &data, "b", true).await.expect("it is shared");
+        assert_eq!(read(&second.path), "from a");
+        let refused = std::fs::write(second.path.join("file"), "from b").expect_err("it only reads");
+        assert_eq!(refused.kind(), ErrorKind::ReadOnlyFilesystem);
+        assert_eq!(mounted(&stage).len(), 3, "one staging and two targets");
+        let delete_it = DeleteVolume { volume: key("data"), within: LONG };
+        let refused = host.volumes().ask(delete_it).await.expect("it runs").expect_err("it is claimed");
+        assert!(
+            refused.to_string().contains("a, b") || refused.to_string().contains("allocation"),
+            "{refused}"
+        );
+        let tree = format!("{:?}", host.tree().await.expect("it runs"));
+        assert!(tree.contains("default/data"), "{tree}");
+        release(&host, &data, "a").await;
+        assert_eq!(read(&second.path), "from a", "the other claim is not touched");
+        release(&host, &data, "b").await;
+        nothing_is_left(&stage);
+        delete(&host, &data).await;
+        assert_eq!(contents(&stage), 0);
+        let again: Result<_, DeleteError> =
+            host.volumes().ask(DeleteVolume { volume: data, within: LONG }).await.expect("it runs");
+        assert!(!again.expect("it is harmless").did_exist);
+        served.stop(&host).await;
+        let report = host.stop().await;
+        assert_eq!(report.not_in_order().count(), 0, "{report:?}");
+    });
+}
+
+#[test]
+fn a_plugin_that_is_replaced_or_killed_takes_no_volume_with_it_res_05_v7() {
+    let name = "lives::a_plugin_that_is_replaced_or_killed_takes_no_volume_with_it_res_05_v7";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
+        let (mut old, mut new) = (plugin(&stage, "old"), plugin(&stage, "new"));
+        old.start(&host).await;
+        let data = create(&host, "data").await;
+        let first = claim(&host, &data, "a", false).await.expect("it is set up");
+        write(&first.path, "from a");
+        new.start(&host).await;
+        old.stop(&host).await;
+        let second = claim(&host, &data, "b", false).await.expect("the next generation publishes it");
+        assert_eq!(read(&second.path), "from a");
+        assert_eq!((old.calls("NodePublishVolume"), new.calls("NodePublishVolume")), (1, 1));
+        assert_eq!(new.calls("NodeStageVolume"), 0, "it stays staged");
+        new.kill(&host).await;
+        assert_eq!(read(&first.path), "from a", "the mounts are the kernel's");
+        // Its release waits for a plugin, and is not lost.
+        let releases = tokio::join!(release(&host, &data, "a"), release(&host, &data, "b"), async {
+            until_shown(&host, &data, "Released").await;
+            new.start(&host).await;
+        });
+        let ((), (), ()) = releases;
+        nothing_is_left(&stage);
+        delete(&host, &data).await;
+        assert_eq!(contents(&stage), 0);
+        new.stop(&host).await;
+        host.stop().await;
+    });
+}
+
+#[test]
+fn a_plugin_that_dies_in_the_middle_of_a_step_completes_it_in_its_next_life_v4_vol_05() {
+    let name = "lives::a_plugin_that_dies_in_the_middle_of_a_step_completes_it_in_its_next_life_v4_vol_05";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
+        let mut sound = plugin(&stage, "sound");
+        sound.start(&host).await;
+        let data = create(&host, "data").await;
+        sound.stop(&host).await;
+        for (number, dying) in
+            ["NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume"]
+                .into_iter()
+                .enumerate()
+        {
+            let mut dies = plugin(&stage, &format!("dies-{number}"))
+                .with(&["--fault", &format!("{dying}=die,middle,nth:1")]);
+            dies.start(&host).await;
+            let life = async {
+                let claimed = claim(&host, &data, "a", false).await.expect("it is set up");
+                write(&claimed.path, dying);
+                release(&host, &data, "a").await;
+            };
+            let death = async {
+                dies.end().await;
+                dies.say_exited(&host, "it died").await;
+                let mut next = plugin(&stage, &format!("next-{number}"));
+                next.start(&host).await;
+                next
+            };
+            let ((), mut next) = tokio::join!(life, death);
+            nothing_is_left(&stage);
+            next.stop(&host).await;
+            dies.stop(&host).await;
+        }
+        host.stop().await;
+    });
+}

@@ -1,0 +1,13 @@
+//! Volumes of a host with the reference plugin, in a user and mount namespace of its own, so that it needs no root: real mounts, real
+//! files, plugins that are killed, and hosts that are killed.
+
+#[path = "../../actors/tests/mounts/namespace.rs"]
+#[allow(dead_code, reason = "the tests of mounts use more of it")]
+mod namespace;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod node;
+
+mod killed;
+mod lives;

@@ -1,0 +1,129 @@
+//! A host with volumes: what its program asks, and what is left of it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use callboard::actors::csi::{AccessMode, AccessType, CapacityRange, MountVolume, VolumeCapability};
+use callboard::actors::mounts::mounts_of_this_process;
+use callboard::actors::vocabulary::{Backoff, PluginName, Role, VolumeName, VolumeNamespace};
+use callboard::actors::volume::{Claimed, NewVolume, ObservedEnd, Usage, VolumeKey, VolumeOptions};
+use callboard::actors::volumes::{
+    Claim, ClaimError, CreateVolume, DeleteVolume, DescribeVolume, Release, VolumesOptions,
+};
+use callboard::host::{Host, HostBuilder};
+
+use crate::support::{LONG, PAUSE, Stage, Task, id};
+
+/// The name of the plugin.
+const PLUGIN: &str = "example";
+
+pub(crate) fn builder(stage: &Stage) -> HostBuilder {
+    refined(stage.builder())
+}
+
+/// With volumes that try again sooner.
+pub(crate) fn refined(builder: HostBuilder) -> HostBuilder {
+    let backoff =
+        Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(1), ..Backoff::default() };
+    let volume = VolumeOptions { backoff, ..VolumeOptions::default() };
+    builder.volumes(VolumesOptions { volume, ..VolumesOptions::default() })
+}
+
+/// An allocation of the plugin. All of them serve the same volumes.
+pub(crate) fn plugin(stage: &Stage, allocation: &str) -> Task {
+    let volumes = stage.path("volumes");
+    let arguments = ["--node-id", "node-1", "--volumes", volumes.to_str().expect("a readable path")];
+    Task::new(stage, allocation, PLUGIN, Role::Monolith).with(&arguments)
+}
+
+pub(crate) fn key(name: &str) -> VolumeKey {
+    let namespace = VolumeNamespace::new("default").expect("a good name");
+    VolumeKey { namespace, name: VolumeName::new(name).expect("a good name") }
+}
+
+/// Shared by all allocations of this node.
+pub(crate) fn usage(read_only: bool) -> Usage {
+    let access_type = AccessType::Mount(MountVolume::default());
+    let capability = VolumeCapability { access_type, access_mode: AccessMode::SingleNodeMultiWriter };
+    Usage { capability, read_only }
+}
+
+pub(crate) async fn create(host: &Host, name: &str) -> VolumeKey {
+    let new = NewVolume {
+        capacity_range: Some(CapacityRange { required_bytes: 1 << 20, limit_bytes: 0 }),
+        capabilities: vec![usage(false).capability],
+        ..NewVolume::default()
+    };
+    let plugin = PluginName::new(PLUGIN).expect("a good name");
+    let create = CreateVolume { volume: key(name), plugin, new, within: LONG };
+    host.volumes().ask(create).await.expect("it runs").expect("it is created");
+    key(name)
+}
+
+pub(crate) async fn delete(host: &Host, volume: &VolumeKey) {
+    let delete = DeleteVolume { volume: volume.clone(), within: LONG };
+    host.volumes().ask(delete).await.expect("it runs").expect("it is deleted");
+}
+
+pub(crate) fn claim(
+    host: &Host,
+    volume: &VolumeKey,
+    allocation: &str,
+    read_only: bool,
+) -> impl Future<Output = Result<Claimed, ClaimError>> + use<> {
+    let usage = usage(read_only);
+    let claim = Claim { volume: volume.clone(), allocation: id(allocation), usage, within: LONG };
+    let answer = host.volumes().ask(claim);
+    async move { answer.await.expect("it runs") }
+}
+
+pub(crate) async fn release(host: &Host, volume: &VolumeKey, allocation: &str) {
+    let observed = ObservedEnd::Exited;
+    let release = Release { volume: volume.clone(), allocation: id(allocation), observed, within: LONG };
+    host.volumes().ask(release).await.expect("it runs").expect("it is released");
+}
+
+/// Waits until what a volume shows has a word in it.
+pub(crate) async fn until_shown(host: &Host, volume: &VolumeKey, word: &str) {
+    let shown = async {
+        loop {
+            let describe = DescribeVolume { volume: volume.clone() };
+            let report = host.volumes().ask(describe).await.expect("it runs").expect("it is there");
+            if report.status.is_some_and(|status| format!("{status:?}").contains(word)) {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    tokio::time::timeout(LONG, shown).await.unwrap_or_else(|_| panic!("{volume} never shows {word}"));
+}
+
+/// The mount points below the data directory.
+pub(crate) fn mounted(stage: &Stage) -> Vec<PathBuf> {
+    let data_dir = stage.data_dir().canonicalize().expect("it is there");
+    let table = mounts_of_this_process().expect("it can be read");
+    table.at_or_below(&data_dir).into_iter().map(|mount| mount.mount_point.clone()).collect()
+}
+
+/// Checks that of all volumes nothing is mounted, and no directory is left.
+pub(crate) fn nothing_is_left(stage: &Stage) {
+    assert_eq!(mounted(stage), Vec::<PathBuf>::new());
+    let left = fs::read_dir(stage.data_dir().join("csi/node")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "directories are left");
+}
+
+/// The contents that the plugin keeps.
+pub(crate) fn contents(stage: &Stage) -> usize {
+    let entries = fs::read_dir(stage.path("volumes/content")).expect("it is there");
+    entries.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name() != OsStr::new("lock"))).count()
+}
+
+pub(crate) fn read(directory: &Path) -> String {
+    fs::read_to_string(directory.join("file")).expect("it can be read")
+}
+
+pub(crate) fn write(directory: &Path, text: &str) {
+    fs::write(directory.join("file"), text).expect("it can be written");
+}
