@@ -3,6 +3,7 @@
 
 mod actor;
 mod books;
+mod claims;
 mod held;
 mod memory;
 mod part;
@@ -12,6 +13,7 @@ pub mod simulation;
 pub use actor::{Books, ProcessHome, start};
 pub use books::HostBooks;
 pub use callboard_actors::agent::*;
+pub use claims::VolumeClaims;
 pub use held::end_departed;
 pub use memory::AgentMemory;
 pub use part::part;

@@ -41,6 +41,7 @@ mod behaviour;
 mod replace;
 mod stopping;
 mod task;
+mod volumes;
 
 #[cfg(test)]
 mod scripts;
@@ -52,3 +53,4 @@ pub use state::{
     Agent, AgentCall, AgentOptions, AgentOutcome, AgentTimer, Answered, Ended, LaunchOrder, Living, Memory,
 };
 pub use stopping::{AFTER_KILL, left_running, not_ended};
+pub use volumes::ClaimTrouble;

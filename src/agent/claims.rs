@@ -1,0 +1,32 @@
+//! What the agent says to the owner of volumes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callboard_actors::agent::{AllocationVolume, ClaimTrouble};
+use callboard_actors::vocabulary::AllocationId;
+use callboard_actors::volume::{ObservedEnd, VolumeKey};
+use futures_util::future::LocalBoxFuture;
+
+/// Claims the volumes of allocations, and releases them. Claims belong to the allocation, not to one of its processes.
+pub trait VolumeClaims: 'static {
+    /// Claims all these volumes for an allocation, and answers with the proven path of each one (V7). Repeating it is harmless, and
+    /// proves each mount anew. After an error it may hold some of them, until `ended`. When the future is dropped, it sends nothing
+    /// more.
+    fn claim(
+        &self,
+        user: AllocationId,
+        volumes: Vec<AllocationVolume>,
+        within: Duration,
+    ) -> LocalBoxFuture<'static, Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>>;
+
+    /// Releases all volumes of an allocation of which no process is left (V8). Answered when that is confirmed, or with the reason why
+    /// it is not within this time; the release goes on then, unless it never arrived. Repeating it is harmless.
+    fn ended(
+        &self,
+        user: AllocationId,
+        observed: ObservedEnd,
+        within: Duration,
+    ) -> LocalBoxFuture<'static, Result<(), String>>;
+}
