@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use callboard::config::{Config, SecretOrigin};
-use callboard_actors::csi::{AccessMode, AccessType};
+use callboard::config::{Config, SecretOrigin, VolumeConfig, VolumeOrigin};
+use callboard_actors::csi::{AccessMode, AccessType, CapacityRange, VolumeContentSource};
+use callboard_actors::volume::NewVolume;
+use callboard_actors::volumes::KnownVolume;
 
 fn parse(text: &str) -> Result<Config, Vec<String>> {
     Config::parse(Path::new("host.toml"), text).map_err(|error| {
@@ -70,17 +72,25 @@ access_mode = "multi-node-reader-only"
 fn volumes_and_their_users_are_read_and_secrets_by_their_origin_v11() {
     let config = parse(WHOLE).expect("nothing is wrong with it");
     let [data, raw, cache] = &config.volumes[..] else { panic!("three volumes") };
-    assert_eq!((&*data.spec.volume_id, &*data.spec.volume_context["pool"]), ("tank/data", "tank"));
-    assert_eq!((data.spec.key.to_string(), data.capacity_bytes), ("default/data".to_owned(), Some(10 << 30)));
+    let known = registered(data);
+    assert_eq!((&*known.spec.volume_id, &*known.spec.volume_context["pool"]), ("tank/data", "tank"));
+    assert_eq!(
+        (known.spec.key.to_string(), known.capacity_bytes),
+        ("default/data".to_owned(), Some(10 << 30))
+    );
+    assert_eq!((&known.spec.key, &known.spec.plugin), (&data.key, &data.plugin));
     assert_eq!(data.usage.capability.access_mode, AccessMode::MultiNodeMultiWriter);
     let AccessType::Mount(mount) = &data.usage.capability.access_type else { panic!("it is mounted") };
     assert_eq!((&*mount.fs_type, &*mount.volume_mount_group), ("ext4", "1000"));
     assert_eq!(mount.mount_flags.expose(), ["noatime", "password=hunter2"]);
-    assert_eq!((data.accessible_topology.len(), &*data.accessible_topology[1]["rack"]), (2, "7"));
+    assert_eq!((known.accessible_topology.len(), &*known.accessible_topology[1]["rack"]), (2, "7"));
     assert!(data.secrets["user"] == SecretOrigin::Environment("ZFS_USER".to_owned()));
     assert!(data.secrets["password"] == SecretOrigin::File("/etc/callboard/zfs".into()));
     assert_eq!(raw.usage.capability.access_type, AccessType::Block);
-    assert_eq!((raw.spec.key.to_string(), raw.capacity_bytes), ("blue/raw-1".to_owned(), Some(1 << 20)));
+    assert_eq!(
+        (raw.key.to_string(), registered(raw).capacity_bytes),
+        ("blue/raw-1".to_owned(), Some(1 << 20))
+    );
     assert_eq!(
         (raw.usage.capability.access_mode, raw.usage.read_only),
         (AccessMode::SingleNodeWriter, false)
@@ -99,10 +109,14 @@ fn volumes_and_their_users_are_read_and_secrets_by_their_origin_v11() {
         of,
         [("default/data".to_owned(), Some("/data"), false), ("default/cache".to_owned(), Some("/c"), true)]
     );
-    let warnings: Vec<_> = config.warnings.iter().map(|told| told.place.to_string()).collect();
-    assert_eq!(warnings, ["25:1"], "one warning says that volumes are not claimed yet");
+    assert_eq!(config.warnings, []);
     let shown = format!("{config:?}");
     assert!(!shown.contains("hunter2") && !shown.contains("ZFS_USER"), "{shown}");
+}
+
+fn registered(volume: &VolumeConfig) -> &KnownVolume {
+    let VolumeOrigin::Registered(known) = &volume.origin else { panic!("{volume:?} exists") };
+    known
 }
 
 /// A configuration with a plugin, whose volume has these lines beside its name, its plugin and its id. They begin with line 10.
@@ -122,7 +136,10 @@ fn everything_that_is_wrong_with_a_volume_is_told_with_its_place_c004_c005_c007_
         "y".repeat(2049)
     );
     let told = [
-        ("", "7:1: the volume has no `id`, which is required"),
+        (
+            "",
+            "7:1: the volume has neither `id` nor `create`; give its `id` with its plugin, or `create = {}` to have it made",
+        ),
         ("id = ''", "10:6: `id`: volume_id is empty (rule C004)"),
         (
             "id = 'v'\nmount = {}\nblock = true",
@@ -175,6 +192,88 @@ fn everything_that_is_wrong_with_a_volume_is_told_with_its_place_c004_c005_c007_
         assert!(complaint.starts_with(&format!("host.toml:{expected}")), "{lines}: {complaint}");
         assert!(!complaint.contains("hunter2"), "{complaint}");
     }
+}
+
+/// As [`with_volume`], with a plugin that creates volumes.
+fn with_new_volume(lines: &str) -> String {
+    with_volume(lines).replace("type = 'node'", "type = 'monolith'")
+}
+
+#[test]
+fn a_volume_that_its_plugin_is_to_create_is_read_with_all_that_it_is_to_be_c051_c052_c054_c056_c057() {
+    let lines = "capacity = '10GiB'\ntopology = [{ zone = 'a' }, { zone = 'b' }]\nmount.fs_type = 'ext4'\n\
+                 create = { limit = '20GiB', preferred = [{ zone = 'b' }], parameters = { tier = 'gold' }, \
+                 mutable_parameters = { iops = '100' }, from_snapshot = 'snap-1' }";
+    let config = parse(&with_new_volume(lines)).expect("nothing is wrong with it");
+    let [VolumeConfig { origin: VolumeOrigin::Created(new), usage, .. }] = &config.volumes[..] else {
+        panic!("one volume, which is to be created")
+    };
+    let NewVolume {
+        capacity_range,
+        capabilities,
+        parameters,
+        content_source,
+        accessibility,
+        mutable_parameters,
+    } = &**new;
+    let range = CapacityRange { required_bytes: 10 << 30, limit_bytes: 20 << 30 };
+    assert_eq!((*capacity_range, &capabilities[..]), (Some(range), &[usage.capability.clone()][..]));
+    assert_eq!((&*parameters["tier"], &*mutable_parameters["iops"]), ("gold", "100"));
+    assert_eq!(*content_source, Some(VolumeContentSource::Snapshot("snap-1".to_owned())));
+    let places = accessibility.as_ref().expect("it has places");
+    assert_eq!((places.requisite.len(), &*places.preferred[0]["zone"]), (2, "b"));
+
+    let config = parse(&with_new_volume("create = {}")).expect("nothing is wrong with it");
+    let VolumeOrigin::Created(new) = &config.volumes[0].origin else { panic!("it is to be created") };
+    assert_eq!((new.capacity_range, &new.accessibility, new.capabilities.len()), (None, &None, 1));
+}
+
+#[test]
+fn everything_that_is_wrong_with_a_creation_is_told_with_its_place_c005_c052_c054_c057() {
+    let long = format!("create.parameters = {{ a = '{}' }}", "x".repeat(4096));
+    let told = [
+        (
+            "id = 'v'\ncreate = {}",
+            "11:10: the volume has both `id` and `create`; give `id` if it exists at its plugin, or `create` if it is to be made",
+        ),
+        ("create = 'yes'", "10:10: `create` of the volume has to be a table and is a text"),
+        (
+            "create = {}\ncontext = { a = 'b' }",
+            "11:11: `context` is what the plugin answers when it creates the volume; remove it",
+        ),
+        (
+            "create = { parameter = {} }",
+            "10:12: unknown key `parameter` in `create`; did you mean `parameters`?",
+        ),
+        (&long, "10:21: `parameters`: parameters has 4097 bytes, at most 4096 are allowed (rule C005)"),
+        ("create = { limit = '1XB' }", "10:20: `limit` \"1XB\" is no size of a volume; "),
+        (
+            "capacity = '2GiB'\ncreate = { limit = '1GiB' }",
+            "11:20: `limit`: limit_bytes is 1073741824, below the required_bytes of 2147483648",
+        ),
+        ("create = { preferred = [{ zone = '-a' }] }", "10:25: `preferred`: topology value is \"-a\""),
+        (
+            "topology = [{ zone = 'a' }]\ncreate = { preferred = [{ zone = 'b' }] }",
+            "11:24: `preferred`: preferred ",
+        ),
+        ("create = { from_volume = '' }", "10:26: `from_volume`: volume_id is empty (rule C004)"),
+        (
+            "create = { from_volume = 'a', from_snapshot = 'b' }",
+            "10:26: `create` has both `from_snapshot` and `from_volume`; give one of them",
+        ),
+    ];
+    for (lines, expected) in told {
+        let complaints = complaints(&with_new_volume(lines));
+        let [complaint] = &complaints[..] else { panic!("{lines}: {complaints:?}") };
+        assert!(complaint.starts_with(&format!("host.toml:{expected}")), "{lines}: {complaints:?}");
+    }
+    assert_eq!(
+        complaints(&with_volume("create = {}")),
+        [
+            "host.toml:10:10: no [[allocation]] of the type \"controller\" or \"monolith\" serves the plugin \"zfs\", which is to \
+             create the volume; add one"
+        ]
+    );
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn check(config: &Config) {
     let drivers: BTreeSet<_> = config.drivers.iter().map(|driver| &driver.name).collect();
     assert_eq!(drivers.len(), config.drivers.len(), "two drivers have one name");
     assert!(config.tasks.iter().all(|task| drivers.contains(&task.driver)), "a task of no driver");
-    let volumes: BTreeSet<_> = config.volumes.iter().map(|volume| &volume.spec.key).collect();
+    let volumes: BTreeSet<_> = config.volumes.iter().map(|volume| &volume.key).collect();
     assert_eq!(volumes.len(), config.volumes.len(), "two volumes have one name");
     let allocations = config.allocations.iter().flat_map(|allocation| &allocation.volumes);
     let tasks = config.tasks.iter().flat_map(|task| &task.volumes);
@@ -54,7 +54,7 @@ fn check(config: &Config) {
         assert_eq!(volume.usage.capability.check(), Ok(()));
         let mode = volume.usage.capability.access_mode;
         assert!(volume.usage.read_only || !mode.is_read_only(), "a writer of what is only read");
-        let plugin = |allocation: &AllocationConfig| allocation.plugin == volume.spec.plugin;
+        let plugin = |allocation: &AllocationConfig| allocation.plugin == volume.plugin;
         assert!(config.allocations.iter().any(plugin), "a volume of no plugin");
     }
 }

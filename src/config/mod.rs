@@ -24,6 +24,7 @@ mod task;
 mod task_config;
 mod volume;
 mod volume_config;
+mod volume_origin;
 mod volume_use;
 
 mod config_places;
@@ -57,7 +58,7 @@ pub use host::HostConfig;
 pub use logs::TaskLogs;
 pub use problem::{ConfigError, Place, Problem};
 pub use task_config::{TaskConfig, TaskResources, TaskRestart};
-pub use volume_config::{SecretOrigin, TaskVolume, VolumeConfig};
+pub use volume_config::{SecretOrigin, TaskVolume, VolumeConfig, VolumeOrigin};
 
 /// The longest name of an allocation or a task, in bytes: the name of its log file has to fit into one path component.
 pub const NAME_BYTES_MAX: usize = 200;

@@ -234,15 +234,9 @@ fn allocations(
 }
 
 fn volumes(written: &Written<'_>, faults: &mut Faults) -> Vec<VolumeConfig> {
-    let plugins = volume::node_plugins(&written.allocations);
+    let served = volume::Served::by(&written.allocations);
     let mut seen = volume::Seen::default();
-    if let Some((_, span)) = written.volumes.first() {
-        faults.warn(
-            span.start,
-            "volumes are checked by this version, and not claimed for allocations and tasks",
-        );
-    }
-    let read = |(entries, span): &Entries<'_>| volume::read(entries, span, &plugins, &mut seen, faults);
+    let read = |(entries, span): &Entries<'_>| volume::read(entries, span, &served, &mut seen, faults);
     written.volumes.iter().take(VOLUMES_MAX).filter_map(read).collect()
 }
 

@@ -7,20 +7,21 @@ use callboard_actors::csi::{
     AccessMode, AccessType, Fault, MountFlags, MountVolume, VolumeCapability, rules,
 };
 use callboard_actors::vocabulary::{PluginName, Topology, VolumeName, VolumeNamespace};
-use callboard_actors::volume::{Usage, VolumeKey, VolumeSpec};
+use callboard_actors::volume::{Usage, VolumeKey};
 use toml::de::{DeTable, DeValue};
 
 use super::problem::Faults;
 use super::read::Entries;
-use super::table::{Found, Table, Whole};
+use super::table::{Table, Whole};
 use super::volume_use::VolumePlugins;
-use super::{VolumeConfig, secrets, suggest};
+use super::{VolumeConfig, secrets, suggest, volume_origin};
 
 const KEYS: &[&str] = &[
     "name",
     "namespace",
     "plugin",
     "id",
+    "create",
     "context",
     "capacity",
     "topology",
@@ -40,14 +41,28 @@ const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 
 #[derive(Default)]
 pub(super) struct Seen {
     keys: BTreeSet<VolumeKey>,
-    ids: BTreeMap<(PluginName, String), VolumeKey>,
+    pub(super) ids: BTreeMap<(PluginName, String), VolumeKey>,
 }
 
-/// The plugins that an allocation serves as node, as they are written.
-pub(super) fn node_plugins(allocations: &[Entries<'_>]) -> BTreeSet<String> {
-    let is_node = |entries: &&DeTable<'_>| written(entries, "type") != Some("controller");
-    let tables = allocations.iter().map(|(entries, _)| *entries);
-    tables.filter(is_node).filter_map(|entries| Some(written(entries, "plugin")?.to_owned())).collect()
+/// The plugins that allocations serve, as they are written.
+pub(super) struct Served {
+    nodes: BTreeSet<String>,
+    controllers: BTreeSet<String>,
+}
+
+impl Served {
+    pub(super) fn by(allocations: &[Entries<'_>]) -> Self {
+        let but_for = |role: &str| {
+            let others = allocations.iter().filter(|(entries, _)| written(entries, "type") != Some(role));
+            others.filter_map(|(entries, _)| Some(written(entries, "plugin")?.to_owned())).collect()
+        };
+        Self { nodes: but_for("controller"), controllers: but_for("node") }
+    }
+
+    /// Whether an allocation serves this plugin as controller.
+    pub(super) fn has_controller(&self, plugin: &PluginName) -> bool {
+        self.controllers.contains(plugin.as_str())
+    }
 }
 
 /// The volumes as they are written, valid or not, with the plugin of each.
@@ -67,36 +82,26 @@ fn written<'t>(entries: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
     }
 }
 
-/// Reads one volume. `plugins` holds those that an allocation serves as node, `seen` the volumes read before.
+/// Reads one volume. `served` holds the plugins that allocations serve, `seen` the volumes read before.
 pub(super) fn read(
     entries: &DeTable<'_>,
     span: &Range<usize>,
-    plugins: &BTreeSet<String>,
+    served: &Served,
     seen: &mut Seen,
     faults: &mut Faults,
 ) -> Option<VolumeConfig> {
     let table = Table::open(entries, span, "the volume", KEYS, faults);
     let key = key(&table, seen, faults);
-    let plugin = plugin(&table, plugins, faults);
-    let volume_id = volume_id(&table, faults);
-    let context = context(&table, faults);
-    let capacity_bytes = capacity(&table, faults);
-    let accessible_topology = topology(&table, faults);
+    let plugin = plugin(&table, &served.nodes, faults);
     let usage = usage(&table, faults);
     let secrets = secrets::read(&table, faults);
-    let (key, plugin, volume_id) = (key?, plugin?, volume_id?);
-    if let Some(other) = seen.ids.insert((plugin.clone(), volume_id.value.clone()), key.clone()) {
-        let message = format!(
-            "the volume {other} has this id of the plugin {plugin:?}, too; a volume has one entry, which all of its users name"
-        );
-        faults.add(volume_id.at, message);
-    }
-    let spec = VolumeSpec { key, plugin, volume_id: volume_id.value, volume_context: context };
-    Some(VolumeConfig { spec, usage: usage?, capacity_bytes, accessible_topology, secrets })
+    let named = key.as_ref().zip(plugin.as_ref());
+    let origin = volume_origin::read(&table, named, usage.as_ref(), served, seen, faults);
+    Some(VolumeConfig { key: key?, plugin: plugin?, origin: origin?, usage: usage?, secrets })
 }
 
 /// Records what the specification forbids, at the place of its key.
-fn check(key: &str, at: usize, checked: Result<(), Fault>, faults: &mut Faults) -> bool {
+pub(super) fn check(key: &str, at: usize, checked: Result<(), Fault>, faults: &mut Faults) -> bool {
     checked.map_err(|fault| faults.add(at, format!("`{key}`: {fault}"))).is_ok()
 }
 
@@ -139,21 +144,9 @@ fn plugin(table: &Table<'_>, plugins: &BTreeSet<String>, faults: &mut Faults) ->
     Some(plugin)
 }
 
-fn volume_id(table: &Table<'_>, faults: &mut Faults) -> Option<Found<String>> {
-    let found = table.required_text("id", faults)?;
-    check("id", found.at, rules::id("volume_id", &found.value), faults).then_some(found)
-}
-
-fn context(table: &Table<'_>, faults: &mut Faults) -> BTreeMap<String, String> {
-    let found = table.text_map("context", faults);
-    let context = found.into_iter().map(|(key, found)| (key, found.value)).collect();
-    check("context", table.at_key("context"), rules::map("volume_context", &context), faults);
-    context
-}
-
 /// Reads a size: a whole number of bytes, or a text with a unit.
-fn capacity(table: &Table<'_>, faults: &mut Faults) -> Option<u64> {
-    let found = table.whole_or_text("capacity", faults)?;
+pub(super) fn size(table: &Table<'_>, key: &'static str, faults: &mut Faults) -> Option<u64> {
+    let found = table.whole_or_text(key, faults)?;
     let bytes = match &found.value {
         Whole::Number(number) => u64::try_from(*number).ok(),
         Whole::Text(text) => UNITS.iter().find_map(|(unit, shift)| {
@@ -162,10 +155,10 @@ fn capacity(table: &Table<'_>, faults: &mut Faults) -> Option<u64> {
             is_number.then(|| number.parse::<u64>().ok()?.checked_mul(1 << shift))?
         }),
     };
-    let bytes = bytes.filter(|bytes| *bytes > 0 && rules::number("C052", "capacity", *bytes).is_ok());
+    let bytes = bytes.filter(|bytes| *bytes > 0 && rules::number("C052", key, *bytes).is_ok());
     if bytes.is_none() {
         let message = format!(
-            "`capacity` {} is no size of a volume; give a whole number of bytes from 1 on, or one with a unit, as in \"512MiB\" or \
+            "`{key}` {} is no size of a volume; give a whole number of bytes from 1 on, or one with a unit, as in \"512MiB\" or \
              \"10GiB\"",
             found.value
         );
@@ -174,14 +167,15 @@ fn capacity(table: &Table<'_>, faults: &mut Faults) -> Option<u64> {
     bytes
 }
 
-fn topology(table: &Table<'_>, faults: &mut Faults) -> Vec<Topology> {
+/// Reads a list of places.
+pub(super) fn topologies(table: &Table<'_>, key: &str, faults: &mut Faults) -> Vec<Topology> {
     let mut topologies = Vec::new();
-    for (entries, span) in table.tables("topology", faults) {
+    for (entries, span) in table.tables(key, faults) {
         let texts = table.texts_in(entries, faults).into_iter();
         let topology: Topology = texts.map(|(key, found)| (key, found.value)).collect();
         let checked =
             rules::some("C055", "segments", topology.len()).and_then(|()| rules::topology(&topology));
-        check("topology", span.start, checked, faults);
+        check(key, span.start, checked, faults);
         topologies.push(topology);
     }
     topologies

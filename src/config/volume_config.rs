@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use callboard_actors::vocabulary::Topology;
-use callboard_actors::volume::{Usage, VolumeKey, VolumeSpec};
+use callboard_actors::vocabulary::PluginName;
+use callboard_actors::volume::{NewVolume, Usage, VolumeKey};
+use callboard_actors::volumes::KnownVolume;
 
 /// Where a secret is read for each call of a plugin. The secret itself is never in a configuration (V11, C025).
 #[derive(Clone, PartialEq, Eq)]
@@ -16,17 +17,28 @@ pub enum SecretOrigin {
     Environment(String),
 }
 
-/// One volume that exists at its plugin.
+/// Where a volume comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum VolumeOrigin {
+    /// It exists at its plugin. Keys `id` and `context`; `capacity`: its size; `topology`: from where it is accessible, where none
+    /// means from everywhere.
+    Registered(KnownVolume),
+    /// Its plugin creates it before its first use. Table `create`; `capacity`: its least size; `topology`: from at least one of
+    /// these places it is to be accessible.
+    Created(Box<NewVolume>),
+}
+
+/// One volume.
 #[derive(Clone, PartialEq)]
 pub struct VolumeConfig {
-    /// Its identity on this host, its plugin, its id there and its context. Keys `namespace`, `name`, `plugin`, `id` and `context`.
-    pub spec: VolumeSpec,
+    /// Its identity on this host. Keys `namespace` and `name`.
+    pub key: VolumeKey,
+    /// Its plugin. Key `plugin`, required.
+    pub plugin: PluginName,
+    /// Where it comes from. Key `id` or `create`; one of them is required.
+    pub origin: VolumeOrigin,
     /// How all of its users have it. Keys `access_mode`, `mount` and `block`, and `read_only`: whether it permits reading only.
     pub usage: Usage,
-    /// Its size in bytes, if it is given. Key `capacity`.
-    pub capacity_bytes: Option<u64>,
-    /// From where it is accessible; empty means from everywhere. Key `topology`.
-    pub accessible_topology: Vec<Topology>,
     /// Where its secrets are read, by their keys. Table `secrets`.
     pub secrets: BTreeMap<String, SecretOrigin>,
 }
@@ -34,9 +46,9 @@ pub struct VolumeConfig {
 impl fmt::Debug for VolumeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VolumeConfig")
-            .field("key", &self.spec.key)
-            .field("plugin", &self.spec.plugin)
-            .field("volume_id", &self.spec.volume_id)
+            .field("key", &self.key)
+            .field("plugin", &self.plugin)
+            .field("origin", &self.origin)
             .field("usage", &self.usage)
             .finish_non_exhaustive()
     }
