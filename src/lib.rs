@@ -22,6 +22,9 @@ pub mod process;
 pub mod agent;
 
 #[cfg(feature = "cli")]
+pub mod volumes;
+
+#[cfg(feature = "cli")]
 pub mod tasks;
 #[cfg(feature = "cli")]
 pub mod usage;

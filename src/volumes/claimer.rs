@@ -1,0 +1,180 @@
+//! Claims and releases volumes for those who use them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::agent::{AllocationVolume, ClaimTrouble};
+use callboard_actors::shell::{Address, AskError};
+use callboard_actors::vocabulary::AllocationId;
+use callboard_actors::volume::{Claimed, ObservedEnd, Usage, VolumeKey};
+use callboard_actors::volumes::{
+    AllocationEnded, Claim, CreateVolume, RegisterVolume, ReleaseError, VolumeReleased, Volumes,
+};
+use futures_util::future::{LocalBoxFuture, join_all};
+use tokio::time::Instant;
+
+use crate::agent::VolumeClaims;
+use crate::config::{VolumeConfig, VolumeOrigin};
+
+/// Claims the volumes of a configuration from their owner. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Claimer {
+    volumes: Address<Volumes>,
+    configured: Arc<BTreeMap<VolumeKey, VolumeConfig>>,
+}
+
+/// Why it is not confirmed that the volumes of a user are released.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unreleased {
+    /// What each volume waits for, or why it was not released.
+    pub reason: String,
+    /// Whether every release is recorded, so that it goes on without a retry.
+    pub goes_on: bool,
+}
+
+impl Claimer {
+    /// Will claim these volumes from the owner at this address.
+    #[must_use]
+    pub fn new(volumes: Address<Volumes>, configured: &[VolumeConfig]) -> Self {
+        let configured = configured.iter().map(|volume| (volume.key.clone(), volume.clone())).collect();
+        Self { volumes, configured: Arc::new(configured) }
+    }
+
+    /// Claims these volumes for a user, side by side; `true` for those that it only reads. One that its plugin has to create is
+    /// created first. Repeating it is harmless, and proves each mount anew (V7). When the future is dropped, nothing more is sent.
+    ///
+    /// # Errors
+    /// One of the volumes that are not claimed, preferably one for which a retry is useless. Some may be claimed until `release`.
+    pub async fn hold(
+        &self,
+        user: &AllocationId,
+        wanted: &[(VolumeKey, bool)],
+        within: Duration,
+    ) -> Result<Vec<Claimed>, ClaimTrouble> {
+        let until = Instant::now() + within;
+        let all = wanted.iter().map(|(volume, read_only)| self.hold_one(user, volume, *read_only, until));
+        let (mut claimed, mut passing) = (Vec::new(), None);
+        for one in join_all(all).await {
+            match one {
+                Ok(one) => claimed.push(one),
+                Err(trouble) if trouble.is_transient => passing = passing.or(Some(trouble)),
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        passing.map_or(Ok(claimed), Err)
+    }
+
+    async fn hold_one(
+        &self,
+        user: &AllocationId,
+        volume: &VolumeKey,
+        read_only: bool,
+        until: Instant,
+    ) -> Result<Claimed, ClaimTrouble> {
+        let Some(config) = self.configured.get(volume) else {
+            let reason = format!("volume {volume} is not in the configuration; add a [[volume]] for it");
+            return Err(ClaimTrouble { reason, is_transient: false });
+        };
+        self.provide(config, until).await?;
+        let read_only = config.usage.read_only || read_only;
+        let usage = Usage { read_only, ..config.usage.clone() };
+        let within = until.saturating_duration_since(Instant::now());
+        let claim = Claim { volume: volume.clone(), allocation: user.clone(), usage, within };
+        let claimed = self.volumes.ask(claim).await.map_err(|error| unanswered(volume, &error))?;
+        claimed
+            .map_err(|error| ClaimTrouble { is_transient: error.is_transient(), reason: error.to_string() })
+    }
+
+    /// Makes a volume known to its owner, or has it created.
+    async fn provide(&self, config: &VolumeConfig, until: Instant) -> Result<(), ClaimTrouble> {
+        let key = &config.key;
+        match &config.origin {
+            VolumeOrigin::Registered(known) => {
+                let registered = self.volumes.ask(RegisterVolume { volume: known.clone() }).await;
+                registered.map_err(|error| unanswered(key, &error))?.map(drop).map_err(|error| ClaimTrouble {
+                    is_transient: error.is_transient(),
+                    reason: error.to_string(),
+                })
+            }
+            VolumeOrigin::Created(new) => {
+                let within = until.saturating_duration_since(Instant::now());
+                let (volume, plugin) = (key.clone(), config.plugin.clone());
+                let asked = self.volumes.ask(CreateVolume { volume, plugin, new: (**new).clone(), within });
+                let created = asked.await.map_err(|error| unanswered(key, &error))?;
+                created.map(drop).map_err(|error| ClaimTrouble {
+                    is_transient: error.is_transient(),
+                    reason: error.to_string(),
+                })
+            }
+        }
+    }
+
+    /// Releases all volumes of a user, of whose processes this was observed (V8). Repeating it is harmless.
+    ///
+    /// # Errors
+    /// If that is not confirmed in time, or not recorded.
+    pub async fn release(
+        &self,
+        user: &AllocationId,
+        observed: ObservedEnd,
+        within: Duration,
+    ) -> Result<(), Unreleased> {
+        let ended = AllocationEnded { allocation: user.clone(), observed, within };
+        match self.volumes.ask(ended).await {
+            Ok(released) => confirmed(released),
+            Err(error) => {
+                let reason = format!("the volumes of {user} are not released: {error}");
+                Err(Unreleased { reason, goes_on: false })
+            }
+        }
+    }
+}
+
+fn unanswered(volume: &VolumeKey, error: &AskError) -> ClaimTrouble {
+    ClaimTrouble { reason: format!("volume {volume} is not claimed: {error}"), is_transient: true }
+}
+
+fn confirmed(released: Vec<VolumeReleased>) -> Result<(), Unreleased> {
+    // Of a volume that is not known nothing is held.
+    let is_left = |error: &ReleaseError| !matches!(error, ReleaseError::Unknown(_));
+    let errors = released.into_iter().filter_map(|released| released.result.err()).filter(is_left);
+    let errors: Vec<_> = errors.collect();
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let goes_on = errors.iter().all(|error| matches!(error, ReleaseError::Unconfirmed(_)));
+    let reasons: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    Err(Unreleased { reason: reasons.join("; "), goes_on })
+}
+
+impl VolumeClaims for Claimer {
+    fn claim(
+        &self,
+        user: AllocationId,
+        volumes: Vec<AllocationVolume>,
+        within: Duration,
+    ) -> LocalBoxFuture<'static, Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>> {
+        let claimer = self.clone();
+        Box::pin(async move {
+            let wanted: Vec<_> = volumes.into_iter().map(|of| (of.volume, of.read_only)).collect();
+            let claimed = claimer.hold(&user, &wanted, within).await?;
+            let keys = wanted.into_iter().map(|(volume, _)| volume);
+            Ok(keys.zip(claimed.into_iter().map(|claimed| claimed.path)).collect())
+        })
+    }
+
+    fn ended(
+        &self,
+        user: AllocationId,
+        observed: ObservedEnd,
+        within: Duration,
+    ) -> LocalBoxFuture<'static, Result<(), String>> {
+        let claimer = self.clone();
+        Box::pin(async move {
+            claimer.release(&user, observed, within).await.map_err(|unreleased| unreleased.reason)
+        })
+    }
+}

@@ -1,0 +1,26 @@
+//! The volumes of `callboard run`: claimed for its allocations and tasks, as the configuration says.
+//!
+//! ```text
+//!   agent ──┐  claim, release                 RegisterVolume or CreateVolume, then Claim; AllocationEnded
+//!           ├─────────────────► Claimer ──────────────────────────────────────────────────────────────► owner of the volumes
+//!   tasks ──┘                                                                                             │  secrets, per call
+//!                                             files and variables ◄────── ConfiguredSecrets ◄─────────────┘
+//! ```
+//!
+//! Invariants:
+//!
+//! - A claim belongs to the allocation or task of its name; both share one namespace of names.
+//! - V8: a release says what was observed of its processes. That something is to stop releases nothing.
+//! - V11: a secret is read for each call of a plugin, and kept nowhere. The configuration holds only where it is.
+//! - V14: after the start, the owner is told once whose processes may still run. Other claims of an earlier run are released.
+
+mod claimer;
+mod confirming;
+mod secrets;
+
+#[cfg(test)]
+mod tests;
+
+pub use claimer::{Claimer, Unreleased};
+pub use confirming::confirm;
+pub use secrets::ConfiguredSecrets;

@@ -1,0 +1,170 @@
+//! Reads the secrets of volumes where the configuration says, for each call of a plugin (V11, C025).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use callboard_actors::csi::{Call, Secrets};
+use callboard_actors::volume::{SecretSource, VolumeKey};
+use futures_util::future::LocalBoxFuture;
+use rustix::fs::OFlags;
+
+use crate::config::{SecretOrigin, VolumeConfig};
+
+/// The longest secret, in bytes: all secrets of a call together have no more (C005).
+const SECRET_BYTES_MAX: usize = 4_096;
+
+/// The secrets of one volume, by their keys: where each one is.
+type Origins = BTreeMap<String, SecretOrigin>;
+
+/// The source of the secrets of a configuration. It knows where they are, and keeps none.
+pub struct ConfiguredSecrets(BTreeMap<VolumeKey, Arc<Origins>>);
+
+impl ConfiguredSecrets {
+    /// Those of these volumes.
+    #[must_use]
+    pub fn of(volumes: &[VolumeConfig]) -> Self {
+        let with_secrets = volumes.iter().filter(|volume| !volume.secrets.is_empty());
+        Self(with_secrets.map(|volume| (volume.key.clone(), Arc::new(volume.secrets.clone()))).collect())
+    }
+}
+
+impl fmt::Debug for ConfiguredSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ConfiguredSecrets").field(&self.0.keys()).finish()
+    }
+}
+
+impl SecretSource for ConfiguredSecrets {
+    fn secrets(&self, volume: &VolumeKey, _call: Call) -> LocalBoxFuture<'static, Result<Secrets, String>> {
+        let Some(origins) = self.0.get(volume).cloned() else {
+            return Box::pin(std::future::ready(Ok(Secrets::none())));
+        };
+        let volume = volume.clone();
+        // A file may be on a disk that does not answer.
+        let reading = actix_rt::task::spawn_blocking(move || read(&volume, &origins));
+        Box::pin(async move { reading.await.map_err(|error| error.to_string())? })
+    }
+}
+
+fn read(volume: &VolumeKey, origins: &Origins) -> Result<Secrets, String> {
+    let mut secrets = BTreeMap::new();
+    for (key, origin) in origins {
+        let secret = match origin {
+            SecretOrigin::File(path) => content(path).map_err(|error| {
+                format!(
+                    "a secret of volume {volume} cannot be read from the file {}: {error}; correct the file",
+                    path.display()
+                )
+            })?,
+            // The variable is not shown: its name may have been mistaken for the secret.
+            SecretOrigin::Environment(variable) => std::env::var(variable).map_err(|_| {
+                format!(
+                    "a variable that `secrets` of volume {volume} names is not set in the environment of the host, or is no text; \
+                     restart the host with it"
+                )
+            })?,
+        };
+        secrets.insert(key.clone(), secret);
+    }
+    Ok(Secrets::new(secrets))
+}
+
+/// The content of a file without a line break at its end. It is a regular file: another one could keep its reader waiting.
+fn content(path: &Path) -> Result<String, String> {
+    let options = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = i32::try_from(options.bits()).map_err(|error| error.to_string())?;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = file.map_err(|error| error.to_string())?;
+    if !file.metadata().map_err(|error| error.to_string())?.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let limit = SECRET_BYTES_MAX + "\r\n".len();
+    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() > limit {
+        return Err(format!("it has more than {SECRET_BYTES_MAX} bytes, which no plugin takes"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned())?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use callboard_actors::vocabulary::{VolumeName, VolumeNamespace};
+
+    use super::*;
+
+    fn key() -> VolumeKey {
+        let (namespace, name) = (VolumeNamespace::new("default"), VolumeName::new("data"));
+        VolumeKey { namespace: namespace.unwrap(), name: name.unwrap() }
+    }
+
+    fn source(origins: &[(&str, SecretOrigin)]) -> ConfiguredSecrets {
+        let origins = origins.iter().map(|(key, origin)| ((*key).to_owned(), origin.clone()));
+        ConfiguredSecrets(BTreeMap::from([(key(), Arc::new(origins.collect()))]))
+    }
+
+    #[actix::test]
+    async fn a_secret_is_read_anew_for_each_call_without_the_line_break_at_its_end_v11() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("password");
+        let source = source(&[
+            ("password", SecretOrigin::File(path.clone())),
+            ("path", SecretOrigin::Environment("PATH".to_owned())),
+        ]);
+        for (written, expected) in
+            [("one\n", "one"), ("two\r\n", "two"), (" three\n\n", " three\n"), ("", "")]
+        {
+            fs::write(&path, written).unwrap();
+            let secrets = source.secrets(&key(), Call::NodeStageVolume).await.unwrap();
+            assert_eq!(secrets.expose()["password"], expected);
+            assert_eq!(secrets.expose()["path"], std::env::var("PATH").unwrap());
+        }
+        let shown = format!("{source:?}");
+        assert!(!shown.contains("PATH") && !shown.contains("password"), "{shown}");
+    }
+
+    #[actix::test]
+    async fn a_volume_without_secrets_has_none() {
+        let secrets = source(&[]).secrets(&key(), Call::CreateVolume).await.unwrap();
+        assert!(secrets.is_empty());
+        let secrets = ConfiguredSecrets::of(&[]).secrets(&key(), Call::CreateVolume).await.unwrap();
+        assert!(secrets.is_empty());
+    }
+
+    #[actix::test]
+    async fn a_secret_that_cannot_be_read_is_an_error_that_names_its_file_and_shows_nothing_of_it_v11_c025() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("password");
+        let shown = path.display().to_string();
+        let read = async || {
+            let source = source(&[("k-canary", SecretOrigin::File(path.clone()))]);
+            source.secrets(&key(), Call::CreateVolume).await.unwrap_err()
+        };
+        let missing = read().await;
+        assert!(missing.contains("volume default/data") && missing.contains(&shown), "{missing}");
+        fs::write(&path, "canary".repeat(SECRET_BYTES_MAX)).unwrap();
+        let long = read().await;
+        assert!(long.contains(&shown) && long.contains("4096 bytes"), "{long}");
+        fs::write(&path, b"canary\xff").unwrap();
+        let binary = read().await;
+        assert!(binary.contains(&shown) && binary.contains("no text"), "{binary}");
+        fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        let pipe = read().await;
+        assert!(pipe.contains(&shown) && pipe.contains("no regular file"), "{pipe}");
+        let variable = SecretOrigin::Environment("CANARY_OF_A_SECRET".to_owned());
+        let unset = source(&[("k-canary", variable)]).secrets(&key(), Call::CreateVolume).await.unwrap_err();
+        assert!(unset.contains("volume default/data"), "{unset}");
+        for error in [missing, long, binary, pipe, unset] {
+            assert!(!error.to_lowercase().contains("canary"), "{error}");
+        }
+    }
+}

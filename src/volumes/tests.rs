@@ -1,0 +1,249 @@
+//! Stories of the claimer with the real owner of the volumes, whose volumes are answered for by the test.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
+use callboard_actors::shell::{
+    Address, AskError, EffectHandler, Running, Settings, Store, Ticket, Written, start,
+};
+use callboard_actors::vocabulary::{
+    AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace,
+};
+use callboard_actors::volume::{
+    self, Claimed, ClaimsConfirmed, Created, NewVolume, ObservedEnd, Released, Usage, VolumeAnswer,
+    VolumeAsk, VolumeKey, VolumeSpec,
+};
+use callboard_actors::volumes::{
+    KnownVolume, Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage, VolumesOptions,
+    VolumesOutcome,
+};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+use super::{Claimer, confirm};
+use crate::config::{VolumeConfig, VolumeOrigin};
+
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// What the volumes were asked, and what they answer to claims and releases instead of success.
+#[derive(Clone, Default)]
+struct Fake(Rc<RefCell<Script>>);
+
+#[derive(Default)]
+struct Script {
+    asked: Vec<String>,
+    claims: VecDeque<volume::ClaimError>,
+    releases: VecDeque<volume::ReleaseError>,
+    /// How many confirmations are not answered.
+    silences: usize,
+    image: VolumesImage,
+}
+
+impl Fake {
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.borrow_mut().asked)
+    }
+
+    fn answer(&self, ask: VolumeAsk) -> Option<VolumeAnswer> {
+        let mut script = self.0.borrow_mut();
+        let (told, answer) = match ask {
+            VolumeAsk::CreateVolume(volume::CreateVolume { volume, .. }) => {
+                let made = csi::Volume {
+                    capacity_bytes: 0,
+                    volume_id: "made-1".to_owned(),
+                    volume_context: csi::Context::new(),
+                    content_source: None,
+                    accessible_topology: Vec::new(),
+                };
+                let created = Created { volume: Arc::new(made) };
+                (format!("create {:?}", volume.parameters), VolumeAnswer::CreateVolume(Ok(created)))
+            }
+            VolumeAsk::Claim(volume::Claim { allocation, usage: Usage { read_only, .. }, .. }) => {
+                let path = format!("/d/{allocation}").into();
+                let claimed = Claimed { path, is_block: false, read_only, generation: Generation::default() };
+                let answer = script.claims.pop_front().map_or(Ok(claimed), Err);
+                (format!("claim {allocation} read-only {read_only}"), VolumeAnswer::Claim(answer))
+            }
+            VolumeAsk::Release(volume::Release { allocation, observed, .. }) => {
+                let released = Released { was_held: true, others: vec![] };
+                let answer = script.releases.pop_front().map_or(Ok(released), Err);
+                (format!("release {allocation} {observed:?}"), VolumeAnswer::Release(answer))
+            }
+            VolumeAsk::ConfirmClaims(volume::ConfirmClaims { living }) => {
+                let names: Vec<_> = living.iter().map(ToString::to_string).collect();
+                script.asked.push(format!("confirm {}", names.join(", ")));
+                if script.silences > 0 {
+                    script.silences -= 1;
+                    return None;
+                }
+                return Some(VolumeAnswer::ConfirmClaims(ClaimsConfirmed::default()));
+            }
+            VolumeAsk::RouteChanged(_) => return Some(VolumeAnswer::RouteChanged(())),
+            VolumeAsk::DescribeVolume(_) | VolumeAsk::DeleteVolume(_) | VolumeAsk::ForceRelease(_) => {
+                return None;
+            }
+        };
+        script.asked.push(told);
+        Some(answer)
+    }
+}
+
+impl EffectHandler<Volumes> for Fake {
+    fn call(&mut self, call: VolumesCall) -> LocalBoxFuture<'static, VolumesOutcome> {
+        match call {
+            VolumesCall::Follow { .. } | VolumesCall::AwaitEndings => std::future::pending().boxed_local(),
+            VolumesCall::Ask { ask, .. } => {
+                let silent = || AskError::NotRunning { actor: "volume".to_owned() };
+                let answer = self.answer(ask).ok_or_else(silent);
+                std::future::ready(VolumesOutcome::Answered(answer)).boxed_local()
+            }
+            VolumesCall::Sweep
+            | VolumesCall::Start { .. }
+            | VolumesCall::SetRoute { .. }
+            | VolumesCall::Stop { .. }
+            | VolumesCall::Kill { .. } => std::future::ready(VolumesOutcome::Done).boxed_local(),
+        }
+    }
+}
+
+impl Store<Volumes> for Fake {
+    fn write(&mut self, _ticket: Ticket, change: VolumesChange) -> Written {
+        self.0.borrow_mut().image.apply(&change);
+        Written::Now
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumesImage, String>> {
+        std::future::ready(Ok(self.0.borrow().image.clone())).boxed_local()
+    }
+}
+
+/// The owner of volumes that the fake answers for. It ends with what is returned.
+fn owner(fake: &Fake) -> (Address<Volumes>, Running) {
+    let address = Address::vacant("volumes", 1_000);
+    let config = VolumesConfig {
+        options: VolumesOptions::default(),
+        data_dir: "/d".into(),
+        boot_id: "boot-1".into(),
+        run: RunNumber::new(1),
+    };
+    let running = start(&address, config, fake.clone(), fake.clone(), Settings::default());
+    (address, running)
+}
+
+fn key(name: &str) -> VolumeKey {
+    let (namespace, name) = (VolumeNamespace::new("default"), VolumeName::new(name));
+    VolumeKey { namespace: namespace.unwrap(), name: name.unwrap() }
+}
+
+fn user(name: &str) -> AllocationId {
+    AllocationId::new(name).unwrap()
+}
+
+fn spec(name: &str) -> Arc<VolumeSpec> {
+    let plugin = PluginName::new("zfs").unwrap();
+    Arc::new(VolumeSpec {
+        key: key(name),
+        plugin,
+        volume_id: format!("tank/{name}"),
+        volume_context: [].into(),
+    })
+}
+
+fn volume(name: &str, origin: VolumeOrigin) -> VolumeConfig {
+    let access_type = AccessType::Mount(MountVolume::default());
+    let capability = VolumeCapability { access_type, access_mode: AccessMode::SingleNodeMultiWriter };
+    VolumeConfig {
+        key: key(name),
+        plugin: PluginName::new("zfs").unwrap(),
+        origin,
+        usage: Usage { capability, read_only: false },
+        secrets: [].into(),
+    }
+}
+
+/// The volume `data` exists, `logs` too and is only read, and `new` is created.
+fn configured() -> Vec<VolumeConfig> {
+    let registered = |name| volume(name, VolumeOrigin::Registered(KnownVolume::new(spec(name))));
+    let mut logs = registered("logs");
+    logs.usage.read_only = true;
+    let new = NewVolume {
+        capabilities: vec![logs.usage.capability.clone()],
+        parameters: [("tier".to_owned(), "gold".to_owned())].into(),
+        ..NewVolume::default()
+    };
+    vec![registered("data"), logs, volume("new", VolumeOrigin::Created(Box::new(new)))]
+}
+
+#[actix::test]
+async fn volumes_are_made_known_or_created_and_then_claimed_with_the_usage_of_their_user() {
+    let fake = Fake::default();
+    let (address, _running) = owner(&fake);
+    let claimer = Claimer::new(address, &configured());
+    let wanted = [(key("data"), true), (key("logs"), false), (key("new"), false)];
+    let claimed = claimer.hold(&user("web"), &wanted, WITHIN).await.unwrap();
+    assert_eq!(claimed.iter().map(|claimed| claimed.read_only).collect::<Vec<_>>(), [true, true, false]);
+    let mut asked = fake.asked();
+    asked.sort();
+    let claims = |read_only| format!("claim web read-only {read_only}");
+    assert_eq!(asked, [claims(false), claims(true), claims(true), r#"create {"tier": "gold"}"#.to_owned()]);
+    claimer.release(&user("web"), ObservedEnd::Exited, WITHIN).await.unwrap();
+    assert_eq!(fake.asked(), ["release web Exited"; 3]);
+    claimer.release(&user("other"), ObservedEnd::NeverStarted, WITHIN).await.unwrap();
+    assert_eq!(fake.asked(), [""; 0], "one that has no claim releases none");
+}
+
+#[actix::test]
+async fn of_several_volumes_that_are_refused_the_one_for_which_a_retry_is_useless_is_the_reason() {
+    let fake = Fake::default();
+    let (address, _running) = owner(&fake);
+    let claimer = Claimer::new(address, &configured());
+    let pending = || volume::ClaimError::Pending {
+        volume: key("data"),
+        allocation: user("web"),
+        doing: "staging".to_owned(),
+    };
+    let failed = || volume::ClaimError::Failed {
+        volume: key("logs"),
+        allocation: user("web"),
+        reason: "no".to_owned(),
+    };
+    fake.0.borrow_mut().claims.push_back(pending());
+    let refused = claimer.hold(&user("web"), &[(key("data"), false)], WITHIN).await.unwrap_err();
+    assert!(refused.is_transient && refused.reason == pending().to_string(), "{refused:?}");
+    fake.0.borrow_mut().claims.extend([pending(), failed()]);
+    let wanted = [(key("data"), false), (key("logs"), false)];
+    let refused = claimer.hold(&user("web"), &wanted, WITHIN).await.unwrap_err();
+    assert!(!refused.is_transient && refused.reason == failed().to_string(), "{refused:?}");
+    let unknown = claimer.hold(&user("web"), &[(key("none"), false)], WITHIN).await.unwrap_err();
+    assert!(!unknown.is_transient && unknown.reason.contains("default/none"), "{unknown:?}");
+}
+
+#[actix::test]
+async fn a_release_that_is_recorded_goes_on_and_any_other_has_to_be_repeated_v15() {
+    let fake = Fake::default();
+    let (address, running) = owner(&fake);
+    let claimer = Claimer::new(address, &configured());
+    claimer.hold(&user("web"), &[(key("data"), false)], WITHIN).await.unwrap();
+    let pending = volume::ReleaseError::Pending { volume: key("data"), doing: "unstaging".to_owned() };
+    fake.0.borrow_mut().releases.push_back(pending.clone());
+    let unreleased = claimer.release(&user("web"), ObservedEnd::Exited, WITHIN).await.unwrap_err();
+    assert!(unreleased.goes_on && unreleased.reason == pending.to_string(), "{unreleased:?}");
+    running.kill();
+    running.ended().await;
+    let unreleased = claimer.release(&user("web"), ObservedEnd::Exited, WITHIN).await.unwrap_err();
+    assert!(!unreleased.goes_on && unreleased.reason.contains("web"), "{unreleased:?}");
+}
+
+#[actix::test]
+async fn whose_processes_may_live_is_said_until_each_volume_of_an_earlier_run_has_heard_it_v14() {
+    let fake = Fake::default();
+    fake.0.borrow_mut().image.in_ledger = vec![spec("data")];
+    fake.0.borrow_mut().silences = 1;
+    let (address, _running) = owner(&fake);
+    confirm(&address, BTreeSet::from([user("web"), user("zfs-1")])).await;
+    assert_eq!(fake.asked(), ["confirm web, zfs-1"; 2]);
+}
