@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use callboard_actors::users::DynamicUser;
 use callboard_actors::vocabulary::hex;
-use callboard_proto::drivers::TaskConfig;
 use callboard_proto::drivers::network_isolation_spec::NetworkIsolationMode;
+use callboard_proto::drivers::{Mount, TaskConfig};
 use callboard_proto::hclspec::Spec;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::record::{TaskContext, TaskOrder, TaskUser};
+use super::record::{BoundMount, TaskContext, TaskOrder, TaskUser};
 use crate::plugin::accounts::{self, AccountError};
 use crate::plugin::{Refusal, decode, schema};
 
@@ -61,9 +61,14 @@ pub(super) fn environment(task: &TaskConfig) -> BTreeMap<String, String> {
     environment
 }
 
-/// The directory, user and network of a task. The operator's configuration is not needed for this.
+/// The directory, user, network and mounts of a task. The operator's configuration is not needed for this.
 pub(super) fn context(task: &TaskConfig) -> Result<TaskContext, Refusal> {
-    Ok(TaskContext { directory: task_directory(task)?, user: user(&task.user)?, network: network(task)? })
+    Ok(TaskContext {
+        directory: task_directory(task)?,
+        user: user(&task.user)?,
+        network: network(task)?,
+        mounts: mounts(task)?,
+    })
 }
 
 pub(super) fn task_directory(task: &TaskConfig) -> Result<PathBuf, Refusal> {
@@ -123,6 +128,26 @@ fn network(task: &TaskConfig) -> Result<Option<PathBuf>, Refusal> {
     }
 }
 
+/// What the host has mounted into a task, for this task alone.
+fn mounts(task: &TaskConfig) -> Result<Vec<BoundMount>, Refusal> {
+    let bound = |mount: &Mount| {
+        let Mount { task_path, host_path, readonly, propagation_mode, .. } = mount;
+        let refused = |why: &str| {
+            let told = format!("task {:?}: the mount of {host_path:?} at {task_path:?} {why}", task.id);
+            Err(Refusal::invalid(told).recoverable(false))
+        };
+        if !Path::new(host_path).is_absolute() || task_path.is_empty() {
+            return refused("needs an absolute path of the host, and a path in the task");
+        }
+        if !matches!(propagation_mode.as_str(), "" | "private") {
+            return refused("cannot spread; this driver mounts privately: leave its propagation out");
+        }
+        let (host_path, task_path) = (host_path.into(), task_path.into());
+        Ok(BoundMount { host_path, task_path, read_only: *readonly })
+    };
+    task.mounts.iter().map(bound).collect()
+}
+
 /// The digest by which equal orders are recognised.
 pub(super) fn digest(order: &TaskOrder) -> String {
     let text =
@@ -173,6 +198,15 @@ mod tests {
         );
         assert!(wrong(|task| task.alloc_dir = "relative".to_owned()).contains("absolute"));
         assert!(wrong(|task| task.name = "../up".to_owned()).contains("name of a directory"));
+        let relative =
+            wrong(|task| task.mounts = vec![Mount { host_path: "data".to_owned(), ..Default::default() }]);
+        assert!(relative.contains("an absolute path of the host"), "{relative}");
+        let spreads = wrong(|task| {
+            let (host_path, task_path) = ("/srv".to_owned(), "/data".to_owned());
+            let propagation_mode = "bidirectional".to_owned();
+            task.mounts = vec![Mount { host_path, task_path, propagation_mode, ..Default::default() }];
+        });
+        assert!(spreads.contains("mounts privately"), "{spreads}");
         assert!(wrong(|task| task.user = "no-such-user".to_owned()).contains("/etc/passwd"));
     }
 

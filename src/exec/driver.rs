@@ -26,7 +26,7 @@ use super::settings::Settings;
 use super::surroundings::Surroundings;
 use super::task::Task;
 use super::usage::Usage;
-use super::{beside, config, settings, speed, spoken, task};
+use super::{beside, config, mounting, settings, speed, spoken, task};
 use crate::plugin::{
     Answers, Driver, Events, EventsFrom, ExecOutput, InspectedTask, PluginConfig, PluginInfo, Refusal,
     RefusalKind, StartedTask, TaskExit,
@@ -39,11 +39,18 @@ const STATS_INTERVAL: Duration = Duration::from_secs(1);
 const FINGERPRINT_PAUSE_MIN: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
-pub(super) struct ExecDriver(Arc<Board>);
+pub(super) struct ExecDriver(Arc<Board>, MountConfigs);
 
 impl ExecDriver {
     pub(super) fn new(args: ExecArgs, faults: Faults) -> Self {
-        Self(Arc::new(Board::new(args, faults)))
+        let mounts = match mounting::permitted() {
+            Ok(()) => MountConfigs::UnknownMounts,
+            Err(error) => {
+                tracing::info!(%error, "this driver mounts nothing for its tasks, since it may not make mount namespaces");
+                MountConfigs::NoMounts
+            }
+        };
+        Self(Arc::new(Board::new(args, faults)), mounts)
     }
 }
 
@@ -83,7 +90,8 @@ impl Driver for ExecDriver {
             network_isolation_modes: [NetworkIsolationMode::Host, NetworkIsolationMode::Group]
                 .map(Into::into)
                 .to_vec(),
-            mount_configs: MountConfigs::NoMounts.into(),
+            // The first is that of any mounts.
+            mount_configs: self.1.into(),
             ..Default::default()
         }
     }

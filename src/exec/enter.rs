@@ -1,12 +1,12 @@
-//! The steps of a process of a task before it execs the command: it enters the task's control groups and network, takes its
+//! The steps of a process of a task before it execs the command: it enters the task's control groups, network and mounts, takes its
 //! terminal, and becomes the task's user.
 //!
 //! The process is this program, started by the supervisor or the driver, since a process can do this only to itself. Until it
 //! is the task's user it must not obey the task's environment (`LD_PRELOAD`): the variables are prefixed.
 //!
 //! ```text
-//!  groups ─► network ─► terminal ─► user ─► exec of the command, with its environment, in the present directory
-//!     └────────┴───────────┴─────────┴────────┴─ error: through standard input if --reports, else as a message and exit code
+//!  groups ─► network ─► mounts ─► terminal ─► user ─► exec of the command, with its environment, in the present directory
+//!     └────────┴──────────┴───────────┴─────────┴────────┴─ error: through standard input if --reports, else as a message and exit code
 //! ```
 
 use std::ffi::{OsStr, OsString};
@@ -26,8 +26,9 @@ use rustix::thread::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::mounting;
 use super::processes::TAG;
-use super::record::TaskContext;
+use super::record::{BoundMount, TaskContext};
 
 /// The prefix of each variable of the task.
 const PREFIX: &str = "task.";
@@ -46,6 +47,10 @@ pub struct EnterArgs {
     /// Enter this network namespace
     #[arg(long, value_name = "PATH")]
     network: Option<PathBuf>,
+
+    /// Mount this for the task alone; as JSON
+    #[arg(long = "mount", value_name = "JSON", value_parser = read_mount)]
+    mounts: Vec<BoundMount>,
 
     /// Lead a session of its own, with standard input as its terminal
     #[arg(long)]
@@ -110,6 +115,10 @@ pub(super) fn command(context: &TaskContext, groups: &[PathBuf]) -> Command {
     if let Some(network) = &context.network {
         command.arg("--network").arg(network);
     }
+    for mount in &context.mounts {
+        let text = serde_json::to_string(mount).expect("paths that came as text are text");
+        command.arg("--mount").arg(text);
+    }
     if let Some(user) = &context.user {
         command.args(["--uid", &user.uid.to_string(), "--gid", &user.gid.to_string()]);
         for gid in &user.groups {
@@ -117,6 +126,10 @@ pub(super) fn command(context: &TaskContext, groups: &[PathBuf]) -> Command {
         }
     }
     command
+}
+
+fn read_mount(text: &str) -> Result<BoundMount, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 /// The variables of a task with a prefix, so that they have no effect before the exec.
@@ -212,6 +225,7 @@ fn prepare(args: &EnterArgs) -> Result<(), EnterError> {
         });
         entered.map_err(failed(format!("enter the network namespace {}", path.display())))?;
     }
+    mounting::enter(&args.mounts).map_err(|(doing, source)| EnterError { doing, source })?;
     if args.terminal {
         let taken = setsid().and_then(|_| ioctl_tiocsctty(rustix::stdio::stdin()));
         taken.map_err(|error| failed("take the terminal".to_owned())(error.into()))?;

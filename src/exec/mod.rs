@@ -24,6 +24,8 @@
 //! - An out-of-memory kill is reported if the task's control group counted one: the task was killed, not by the driver, and
 //!   the counter grew. In a shared group the counter may mean another process. Without a counter `oom_killed` is false.
 //! - A task runs in the control groups that its host created for it, and so do commands beside it. The supervisor does not.
+//! - What a host mounts into a task is seen by the task and by commands beside it, and by no other process. A driver that may not make
+//!   mount namespaces reports that it mounts nothing.
 //! - When a task ends, all its remaining processes are killed, even those that left its session (PRC-03).
 //! - Output goes directly from the task to the host's files or FIFOs, without a process in between (PRC-07).
 //! - A driver knows the tasks that an earlier driver started and could not report before it died: from notes in `--state-dir`,
@@ -47,6 +49,7 @@
 //!     spoken    those with streamed input and output
 //!     terminal  their terminal
 //!     enter     the steps of a process before it execs the command
+//!     mounting  its mount namespace
 //!     placement the control groups of a task, with their limits
 //!     usage     the resource usage of a task's processes
 //!     figures   the counters of its control groups
@@ -75,6 +78,7 @@ mod directory;
 mod enter;
 mod figures;
 mod hidden;
+mod mounting;
 mod out_of_memory;
 mod placement;
 mod processes;

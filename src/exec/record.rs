@@ -22,7 +22,7 @@ pub(super) struct TaskOrder {
     pub(super) context: TaskContext,
 }
 
-/// The directory, user and network of a task, also used for commands beside it. It contains no secrets, so it is stored in the
+/// The directory, user, network and mounts of a task, also used for commands beside it. It contains no secrets, so it is stored in the
 /// record, and a driver that recovers the task does not need the configuration (T150, TH092).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskContext {
@@ -32,6 +32,17 @@ pub(super) struct TaskContext {
     /// Its network namespace, if not the driver's.
     #[serde(default)]
     pub(super) network: Option<PathBuf>,
+    /// What is mounted for it alone. A record of an earlier version has none, and the digest of an order without them is as before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) mounts: Vec<BoundMount>,
+}
+
+/// A file or directory of the host that a task finds at another path, too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct BoundMount {
+    pub(super) host_path: PathBuf,
+    pub(super) task_path: PathBuf,
+    pub(super) read_only: bool,
 }
 
 /// The input of a supervisor.

@@ -157,3 +157,41 @@ async fn output_goes_where_the_host_says_and_makes_no_file_of_a_device_or_a_fifo
     assert!(fs::metadata(&fifo).expect("it is there").file_type().is_fifo());
     assert!(fs::metadata("/dev/null").expect("it is there").file_type().is_char_device());
 }
+
+#[tokio::test]
+async fn what_is_mounted_into_a_task_is_seen_by_it_and_by_commands_beside_it_and_by_no_other_process_t077() {
+    if !is_root_or_say("a task with mounts") {
+        return;
+    }
+    let place = Place::new();
+    let mut plugin = place.start(&[]).await;
+    for name in ["volume", "read", "mnt", "mnt-read"] {
+        fs::create_dir(place.path(name)).expect("room");
+    }
+    fs::write(place.path("read/word"), "given").expect("room");
+    let mount = |host: &str, task: &str, readonly| Mount {
+        host_path: place.path(host).display().to_string(),
+        task_path: place.path(task).display().to_string(),
+        readonly,
+        ..Default::default()
+    };
+    let script = format!(
+        "cd {}; echo kept > mnt/file; cat mnt-read/word; touch mnt-read/more 2>/dev/null || echo ' read-only'; sleep 1000",
+        place.directory.path().display()
+    );
+    let mounts = vec![mount("volume", "mnt", false), mount("read", "mnt-read", true)];
+    plugin.start(TaskConfig { mounts, ..place.shell("t1", &script) }).await.expect("it starts");
+    place.until("t1.out", "given read-only\n").await;
+    assert_eq!(place.read("volume/file"), "kept\n");
+    assert!(!place.path("mnt/file").exists(), "the host sees its own directory");
+    let file = place.path("mnt/file").display().to_string();
+    let output = plugin.exec("t1", &["/bin/cat", &file], LONG).await.expect("it runs");
+    assert_eq!(&*output.stdout, b"kept\n");
+    plugin.destroy("t1", true).await.expect("it is killed");
+    fs::remove_dir(place.path("mnt")).expect("nothing is mounted there, and it is empty");
+
+    let mounts = vec![mount("volume", "mnt", false)];
+    let refused = plugin.start(TaskConfig { mounts, ..place.shell("t2", "exit 0") }).await;
+    let refused = refused.expect_err("it has no such mount point");
+    assert!(refused.message().contains("create an empty directory there"), "{refused}");
+}

@@ -1,6 +1,6 @@
 //! Bind mounts from file descriptor to file descriptor, so that neither end can be replaced meanwhile (no race).
 
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use rustix::fs::StatVfsMountFlags;
 use rustix::io::Errno;
@@ -14,22 +14,27 @@ use super::tree::Dir;
 
 /// Bind-mounts `source` on `target`, with these flags in addition to its own, and without the mounts below it.
 pub(super) fn bind(source: &Dir, target: &Dir, flags: MountFlags) -> Result<(), AllocDirError> {
-    bound(source, target, flags)
+    bind_between(source.fd(), target.fd(), flags)
         .map_err(AllocDirError::refused(format!("bind {} on", source.path.display()), &target.path))
 }
 
-fn bound(source: &Dir, target: &Dir, flags: MountFlags) -> Result<(), Errno> {
+/// Bind-mounts `source` on `target`, both directories or both files, with these flags in addition to its own, privately and without the
+/// mounts below it.
+///
+/// # Errors
+/// The error of the system.
+pub fn bind_between(source: impl AsFd, target: impl AsFd, flags: MountFlags) -> Result<(), Errno> {
     let clone =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
-    let tree: OwnedFd = open_tree(source.fd(), "", clone)?;
+    let tree: OwnedFd = open_tree(&source, "", clone)?;
     let whole = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(&tree, "", target.fd(), "", whole)?;
+    move_mount(&tree, "", &target, "", whole)?;
     let mounted = format!("/proc/self/fd/{}", tree.as_raw_fd());
     mount_change(&mounted, MountPropagationFlags::PRIVATE)?;
     if flags.is_empty() {
         return Ok(());
     }
-    let kept = kept(rustix::fs::fstatvfs(source.fd())?.f_flag);
+    let kept = kept(rustix::fs::fstatvfs(&source)?.f_flag);
     mount_remount(&mounted, MountFlags::BIND | flags | kept, c"")
 }
 

@@ -35,6 +35,7 @@ mod binding;
 mod chroot;
 mod memory;
 
+pub use binding::bind_between;
 pub use error::{AllocDirError, Left};
 pub use layout::{Layout, Seen, TaskNames};
 pub use prepare::{Prepared, Secrets, TaskTree};
