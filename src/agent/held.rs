@@ -152,8 +152,9 @@ pub(super) async fn recall(owner: &Address<Processes>, name: &ProcessName) -> Op
     }
 }
 
-/// Ends the processes of allocations that the configuration has no more.
-pub async fn end_departed(owner: &Address<Processes>, configured: &[AllocationId]) {
+/// Ends the processes of allocations that the configuration has no more. Returns those that have ended.
+pub async fn end_departed(owner: &Address<Processes>, configured: &[AllocationId]) -> Vec<AllocationId> {
+    let mut ended = Vec::new();
     let configured: Vec<_> = configured.iter().filter_map(|name| process_name(name).ok()).collect();
     let is_departed =
         |name: &ProcessName| name.as_str().starts_with(PROCESS_PREFIX) && !configured.contains(name);
@@ -168,8 +169,11 @@ pub async fn end_departed(owner: &Address<Processes>, configured: &[AllocationId
                 how,
                 "the process of an allocation was ended that the configuration does not have"
             );
+            let name = process.strip_prefix(PROCESS_PREFIX).map(AllocationId::new);
+            ended.extend(name.and_then(Result::ok));
         }
     }
+    ended
 }
 
 /// Launches a process that survives the host. Whatever comes of it, at most one of this name runs; one that could not be reported

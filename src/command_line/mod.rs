@@ -21,6 +21,7 @@ mod run;
 mod simulate;
 
 mod ask;
+mod claims;
 mod logs;
 mod target;
 

@@ -20,7 +20,7 @@ use tokio::time::{Instant, interval_at};
 
 use super::left::Left;
 use super::signals::Signals;
-use super::{show, told};
+use super::{claims, show, told};
 use crate::admin::{
     self, AdminServer, AdminSocket, ShutdownOrder, SocketError, Sources, Stopping, socket_path,
 };
@@ -32,6 +32,7 @@ use crate::output::{Palette, print};
 use crate::process::{Binder, Keeper, usual_environment};
 use crate::tasks::{self, Ground, GroundOptions, TaskIdentities, catalog_options, drivers_options};
 use crate::usage::{UsageCollector, UsageView};
+use crate::volumes::{Claimer, ConfiguredSecrets};
 
 /// Where the log writer keeps what it needs, in the data directory.
 pub(super) const LOGMON_DIRECTORY: &str = "logmon";
@@ -179,6 +180,7 @@ impl Program {
         let probings =
             config.allocations.iter().map(|allocation| (allocation.name.clone(), allocation.probing));
         let builder = builder.probings(probings.collect());
+        let builder = builder.secrets(Arc::new(ConfiguredSecrets::of(&config.volumes)));
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let home = ProcessHome { binder, log_dir: config.data_dir.join("logs") };
@@ -202,6 +204,7 @@ impl Program {
         let Outside { topology, ground, logs, socket } = opened.expect("a host that runs has its parts");
         sweep(&config, &host, ground.clone());
         sweep_allocations(&config, &host, runtime_dir);
+        claims::confirm(&host, &agent);
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
@@ -329,9 +332,11 @@ fn sweep(config: &Config, host: &Host, ground: Ground) {
 /// Ends and removes beside everything else what allocations of earlier configurations left.
 fn sweep_allocations(config: &Config, host: &Host, runtime_dir: PathBuf) {
     let (host, data_dir) = (host.clone(), config.data_dir.clone());
+    let claimer = Claimer::new(host.volumes().clone(), &config.volumes);
     let configured: Vec<_> = config.allocations.iter().map(|allocation| allocation.name.clone()).collect();
     actix_rt::spawn(async move {
-        agent::end_departed(host.processes(), &configured).await;
+        let ended = agent::end_departed(host.processes(), &configured).await;
+        claims::release_departed(&claimer, &ended).await;
         // The host has accepted both directories.
         let absolute = std::path::absolute(&data_dir).ok();
         let Some(layout) = absolute.and_then(|data_dir| Layout::new(data_dir, &runtime_dir).ok()) else {

@@ -207,12 +207,16 @@ impl Runners for HostRunners {
         let waiting = starts.waits(&run.id);
         Box::pin(async move {
             let prepared = async {
-                let client = tokio::select! {
-                    client = client => client?,
+                let claimed = async {
+                    let (client, capabilities) = (client.await?, capabilities.await?);
+                    let volumes = preparer.claim(&capabilities, &run, &config).await?;
+                    Ok::<_, Trouble>((client, capabilities, volumes))
+                };
+                let (client, capabilities, volumes) = tokio::select! {
+                    claimed = claimed => claimed?,
                     () = waiting.called_off() => return Err(Trouble::passing(CALLED_OFF)),
                 };
-                let capabilities = capabilities.await?;
-                let task = preparer.prepare(&client, &capabilities, &run, &config).await?;
+                let task = preparer.prepare(&client, &capabilities, &run, (&*config, volumes)).await?;
                 match waiting.is_called_off() {
                     true => Err(Trouble::passing(CALLED_OFF)),
                     false => Ok((client, task)),
@@ -238,7 +242,7 @@ impl Runners for HostRunners {
             };
             // Of any other start something may be left, until it is proven that nothing is.
             if matches!(started, Started::NotAsked(_)) {
-                preparer.release(&run).await;
+                preparer.give_up(&run).await;
             }
             // Not before: what is released belongs to no later run yet.
             drop(waiting);
@@ -376,12 +380,10 @@ impl Runners for HostRunners {
                 return Err(Trouble::passing("its start waits for its driver and may still begin"));
             }
             let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
-            let swept = remains.end(&run, handle, *evidence, heard, &reports).await;
-            if swept.is_ok() {
-                starts.forget(&run.id);
-                preparer.release(&run).await;
-            }
-            swept
+            let swept = remains.end(&run, handle, *evidence, heard, &reports).await?;
+            preparer.release(&run).await?;
+            starts.forget(&run.id);
+            Ok(swept)
         })
     }
 }

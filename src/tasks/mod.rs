@@ -29,6 +29,8 @@
 //! - Events are stored with their position in one write: none is lost, none counts twice (EVT-03, EVT-04).
 //! - A driver that is no longer configured is brought back only to stop its tasks, and then ended. If it cannot be brought
 //!   back, its tasks are reported as out of reach, with advice; its processes are ended if they are proven to be the driver's.
+//! - Its volumes are claimed before a driver receives a start, and released when nothing is left of the run: not because it is to
+//!   stop, but because its processes have ended (V8).
 //! - A stop takes a bounded time. A task whose driver is unavailable is left, reported so, and recovered later.
 
 mod messages;
@@ -61,6 +63,7 @@ mod store;
 
 mod actor;
 mod answers;
+mod claims;
 mod endings;
 mod exits;
 mod host;
@@ -102,4 +105,4 @@ pub(crate) use part::part;
 pub use plugins::{Plugins, catalog_options, drivers_options};
 pub use prepare::Preparer;
 pub use state::{Course, Run, RunEvidence, RunState, Tasks, TasksOptions, Wanted};
-pub use store::{TasksStore, recorded};
+pub use store::{TasksStore, recorded, running};

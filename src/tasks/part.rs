@@ -25,11 +25,13 @@ use super::state::{Tasks, TasksOptions};
 use super::store::TasksStore;
 use crate::config::Config;
 use crate::host::{EndingRest, Lives, Part, PartContext};
+use crate::volumes::Claimer;
 
 /// How long the tasks may take to end at least. They say themselves how long they take with the graces of what runs.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Tasks are stopped through their drivers, so they end before them; until then plugins may have to be looked for.
+/// Tasks are stopped through their drivers, so they end before them; until then plugins may have to be looked for. They release their
+/// volumes when they have ended, so they end before these, and before the agent ends the plugins that have to undo them.
 pub(crate) fn part(
     address: &Address<Tasks>,
     config: Config,
@@ -40,6 +42,8 @@ pub(crate) fn part(
     })
     .after("drivers")
     .after("catalog")
+    .after("agent")
+    .after("volumes")
     .described_by(|| ListTasks, |tasks| tasks.into_iter().map(node).collect())
     .stops_within(STOP_DEADLINE)
 }
@@ -68,7 +72,8 @@ impl TasksLives {
         let node = task_node(config, Arc::clone(topology), &identities);
         let (cores, memory) = (CoreLedger::default(), TasksMemory::default());
         let makers = (cores.clone(), ground.clone(), logs.clone());
-        let preparer = Preparer::new(config, identities.clone(), node, makers);
+        let claimer = Claimer::new(host.volumes().clone(), &config.volumes);
+        let preparer = Preparer::new(config, identities.clone(), node, makers, claimer);
         Self {
             address: address.clone(),
             runners: HostRunners::new(

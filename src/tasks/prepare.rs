@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 use callboard_actors::allocdir::TaskNames;
 use callboard_actors::cgroups::Cores;
 use callboard_actors::driver::DriverCapabilities;
-use callboard_actors::driver::client::{DriverClient, TaskConfig as DriverTask, TaskOrigin};
+use callboard_actors::driver::client::{DriverClient, TaskConfig as DriverTask, TaskMount, TaskOrigin};
 use callboard_actors::hclspec::{Config as PluginConfig, Schema};
 use callboard_actors::logmon::{LogPaths, Logs};
 use callboard_actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, TaskNode, inherited};
 
 use super::calls::{RunKey, Trouble};
+use super::claims::TaskClaims;
 use super::cores::CoreLedger;
 use super::ground::Ground;
 use super::host::QUICK;
 use super::identity::TaskIdentities;
 use super::logs;
 use crate::config::{Config, TaskConfig};
+use crate::volumes::Claimer;
 
 /// Prepares the tasks of one host.
 #[derive(Debug)]
@@ -26,19 +28,21 @@ pub struct Preparer {
     cores: CoreLedger,
     ground: Ground,
     logs: Logs,
+    claims: TaskClaims,
     /// The environment variables that tasks inherit from the host.
     host_environment: BTreeMap<String, String>,
 }
 
 impl Preparer {
     /// Prepares the tasks of this configuration, on this node. `cores` records exclusive cores, `ground` makes the tasks'
-    /// grounds, and `logs` collects their output.
+    /// grounds, `logs` collects their output, and `claimer` claims their volumes.
     #[must_use]
     pub fn new(
         config: &Config,
         identities: TaskIdentities,
         node: TaskNode,
         (cores, ground, logs): (CoreLedger, Ground, Logs),
+        claimer: Claimer,
     ) -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -50,12 +54,26 @@ impl Preparer {
             cores,
             ground,
             logs,
+            claims: TaskClaims(claimer),
             host_environment: inherited(&config.host.task_env_inherit, variables),
         }
     }
 
+    /// Claims the volumes of a task. It may take long, and the future may be dropped; what it has claimed is released later.
+    ///
+    /// # Errors
+    /// Why a volume cannot be used. The driver has not received the run.
+    pub async fn claim(
+        &self,
+        capabilities: &DriverCapabilities,
+        run: &RunKey,
+        config: &TaskConfig,
+    ) -> Result<Vec<TaskMount>, Trouble> {
+        self.claims.claim(run, config, capabilities).await
+    }
+
     /// Makes a task's directories, checks its configuration against the driver's schema, and fills in all other fields
-    /// (TH001).
+    /// (TH001). `volumes` are mounted into it.
     ///
     /// # Errors
     /// What cannot be made, does not fit, or is in short supply. The driver has not received the run.
@@ -64,7 +82,7 @@ impl Preparer {
         client: &DriverClient,
         capabilities: &DriverCapabilities,
         run: &RunKey,
-        config: &TaskConfig,
+        (config, volumes): (&TaskConfig, Vec<TaskMount>),
     ) -> Result<DriverTask, Trouble> {
         let schema =
             client.task_config_schema(QUICK).await.map_err(|error| Trouble::passing(error.to_string()))?;
@@ -81,6 +99,7 @@ impl Preparer {
             allocation_dir: layout.allocation_dir,
             stdout_path: stdout,
             stderr_path: stderr,
+            mounts: task.mounts.into_iter().chain(volumes).collect(),
             ..task
         };
         TaskConfigBuilder::new(task, &self.node, capabilities)
@@ -92,7 +111,21 @@ impl Preparer {
     }
 
     /// Releases the resources of a task that no longer runs, after draining its pipes.
-    pub async fn release(&self, run: &RunKey) {
+    ///
+    /// # Errors
+    /// If the release of its volumes is not recorded.
+    pub async fn release(&self, run: &RunKey) -> Result<(), Trouble> {
+        self.release_ground(run).await;
+        self.claims.ended(&run.name).await
+    }
+
+    /// Releases the resources of a task whose driver did not receive its start.
+    pub async fn give_up(&self, run: &RunKey) {
+        self.release_ground(run).await;
+        self.claims.not_started(&run.name).await;
+    }
+
+    async fn release_ground(&self, run: &RunKey) {
         logs::close(&self.logs, &run.name).await;
         self.ground.release(&run.name).await;
         self.cores.release(&run.name);

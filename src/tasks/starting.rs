@@ -46,7 +46,12 @@ impl Task {
     }
 
     pub(super) fn start_takes_long(&mut self, effects: &mut Effects<Tasks>) {
-        self.note("its driver has not said yet whether it has started it, and is waited for", effects);
+        let is_late = if self.config.volumes.is_empty() {
+            "its driver has not said yet whether it has started it, and is waited for"
+        } else {
+            "its volumes are not ready, or its driver has not said yet whether it has started it; both are waited for"
+        };
+        self.note(is_late, effects);
     }
 
     pub(super) fn started(&mut self, moment: Moment, started: &Started, effects: &mut Effects<Tasks>) {

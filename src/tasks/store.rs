@@ -45,10 +45,22 @@ impl TasksStore {
 /// # Errors
 /// If they cannot be read.
 pub async fn recorded(database: &Database) -> Result<BTreeSet<AllocationId>, String> {
-    let ledger = database.ledger(OWNER);
+    Ok(courses(&database.ledger(OWNER)).await?.into_keys().collect())
+}
+
+/// The names of the tasks with a run on disk: of these there may be processes.
+///
+/// # Errors
+/// If they cannot be read.
+pub async fn running(database: &Database) -> Result<BTreeSet<AllocationId>, String> {
+    let courses = courses(&database.ledger(OWNER)).await?;
+    Ok(courses.into_iter().filter(|(_, course)| course.run.is_some()).map(|(name, _)| name).collect())
+}
+
+async fn courses(ledger: &Ledger) -> Result<BTreeMap<AllocationId, Course>, String> {
     ledger.reopen().await?;
-    let courses = ledger.rows::<CourseRow>().await?;
-    courses.into_iter().map(|(key, _)| name(&key)).collect()
+    let rows = ledger.rows::<CourseRow>().await?;
+    rows.into_iter().map(|(key, row)| Ok((name(&key)?, row.0))).collect()
 }
 
 fn key(name: &AllocationId) -> Vec<u8> {
@@ -100,14 +112,11 @@ impl Store<Tasks> for TasksStore {
         let (ledger, is_read) = (self.ledger.clone(), Rc::clone(&self.is_read));
         let (cores, memory) = (self.cores.clone(), self.memory.clone());
         Box::pin(async move {
-            ledger.reopen().await?;
-            let courses = ledger.rows::<CourseRow>().await?;
+            let courses = courses(&ledger).await?;
             let logs = ledger.rows::<LogRow>().await?;
             let drivers = ledger.rows::<KeptRow>().await?;
             let driver = |(key, row): (Vec<u8>, KeptRow)| Ok((driver_name(&key)?, row.0));
-            let course = |(key, row): (Vec<u8>, CourseRow)| Ok((name(&key)?, row.0));
             let log = |(key, row): (Vec<u8>, LogRow)| Ok((name(&key)?, row.0));
-            let courses = courses.into_iter().map(course).collect::<Result<_, String>>()?;
             hold_cores(&courses, &cores);
             let mut image = TasksImage {
                 courses,

@@ -1,0 +1,64 @@
+//! After the start of `callboard run`: whose claims to volumes of an earlier run are kept.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use callboard_actors::agent::{Agent, ListTasks};
+use callboard_actors::processes::ListProcesses;
+use callboard_actors::shell::Address;
+use callboard_actors::vocabulary::AllocationId;
+use callboard_actors::volume::ObservedEnd;
+use tokio::time::sleep;
+
+use crate::config::PROCESS_PREFIX;
+use crate::host::Host;
+use crate::tasks;
+use crate::volumes::{self, Claimer};
+
+/// The pause before it is asked again which processes there may be.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long the end of a departed allocation waits until its volumes are released; the release goes on.
+const RELEASE_WITHIN: Duration = Duration::from_secs(20);
+
+/// Tells the owner of the volumes, beside everything else, which allocations and tasks of an earlier run may have processes. Without
+/// that it keeps all of their claims.
+pub(super) fn confirm(host: &Host, agent: &Address<Agent>) {
+    let (host, agent) = (host.clone(), agent.clone());
+    actix_rt::spawn(async move {
+        let living = loop {
+            match living(&host, &agent).await {
+                Ok(living) => break living,
+                Err(error) => {
+                    tracing::warn!(
+                        error,
+                        "it is unknown whose claims of an earlier run are to be kept; all of them are until then"
+                    );
+                }
+            }
+            sleep(PAUSE).await;
+        };
+        volumes::confirm(host.volumes(), living).await;
+    });
+}
+
+/// The names of all that may have a process: tasks with a run on disk, allocations that run or are meant to, and what survived an
+/// earlier run of the host. Rather one too many: its claims are then released when it has ended.
+async fn living(host: &Host, agent: &Address<Agent>) -> Result<BTreeSet<AllocationId>, String> {
+    let mut living = tasks::running(host.database()).await?;
+    let allocations = agent.ask(ListTasks).await.map_err(|error| error.to_string())?;
+    let allocations = allocations.into_iter().filter(|task| task.pid.is_some() || task.is_wanted);
+    living.extend(allocations.map(|task| task.allocation));
+    let processes = host.processes().ask(ListProcesses).await.map_err(|error| error.to_string())?;
+    let names = processes.iter().filter_map(|process| process.name.as_str().strip_prefix(PROCESS_PREFIX));
+    living.extend(names.filter_map(|name| AllocationId::new(name).ok()));
+    Ok(living)
+}
+
+/// Releases the volumes of allocations that the configuration does not have, and whose processes have ended.
+pub(super) async fn release_departed(claimer: &Claimer, ended: &[AllocationId]) {
+    for allocation in ended {
+        if let Err(error) = claimer.release(allocation, ObservedEnd::Exited, RELEASE_WITHIN).await {
+            tracing::warn!(%allocation, %error, "the volumes of an allocation that the configuration does not have are not released yet");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The volumes of a task: claimed before each start of a run, released when nothing is left of it.
+
+use std::time::Duration;
+
+use callboard_actors::driver::client::TaskMount;
+use callboard_actors::driver::{DriverCapabilities, MountSupport};
+use callboard_actors::vocabulary::AllocationId;
+use callboard_actors::volume::{Claimed, ObservedEnd};
+
+use super::calls::{RunKey, Trouble};
+use crate::config::{TaskConfig, TaskVolume};
+use crate::volumes::Claimer;
+
+/// How long a start waits for its volumes before it gives them back and begins anew.
+const CLAIM_WITHIN: Duration = Duration::from_secs(300);
+/// A wait for volumes that takes longer is logged.
+const CLAIM_USUAL: Duration = Duration::from_secs(20);
+/// How long the end of a run waits until its volumes are released; the release goes on. Shorter than the timeout of a sweep.
+const RELEASE_WITHIN: Duration = Duration::from_secs(20);
+
+/// Claims volumes for the tasks of a host. A claim belongs to the task, by its name.
+#[derive(Debug)]
+pub(super) struct TaskClaims(pub(super) Claimer);
+
+impl TaskClaims {
+    /// Claims the volumes of a task for a run, and says how each one is mounted into it. When the future is dropped, or after an
+    /// error, some may be claimed, until one of the other two is called.
+    ///
+    /// # Errors
+    /// Why they cannot be used by this task. If its driver mounts nothing, nothing is claimed.
+    pub(super) async fn claim(
+        &self,
+        run: &RunKey,
+        config: &TaskConfig,
+        capabilities: &DriverCapabilities,
+    ) -> Result<Vec<TaskMount>, Trouble> {
+        let volumes = &config.volumes;
+        if volumes.is_empty() {
+            return Ok(Vec::new());
+        }
+        if capabilities.mounts == MountSupport::None {
+            let RunKey { name, driver, .. } = run;
+            return Err(Trouble::lasting(format!(
+                "its {} cannot be mounted into it, since driver {driver} mounts nothing; have task {name} run by a driver that \
+                 mounts, or remove its volumes",
+                counted(volumes.len())
+            )));
+        }
+        let wanted: Vec<_> = volumes.iter().map(|of| (of.volume.clone(), of.read_only)).collect();
+        let mut claimed = std::pin::pin!(self.0.hold(&run.name, &wanted, CLAIM_WITHIN));
+        let claimed = tokio::select! {
+            claimed = &mut claimed => claimed,
+            () = tokio::time::sleep(CLAIM_USUAL) => {
+                tracing::warn!(task = %run.name, "a task waits for its volumes to be set up");
+                claimed.await
+            }
+        };
+        let claimed = claimed.map_err(|error| Trouble {
+            is_transient: error.is_transient,
+            ..Trouble::passing(error.reason)
+        })?;
+        Ok(volumes.iter().zip(claimed).map(|(of, claimed)| mount(of, claimed)).collect())
+    }
+
+    /// Releases the volumes of a task whose run was not started.
+    pub(super) async fn not_started(&self, task: &AllocationId) {
+        if let Err(trouble) = self.release(task, ObservedEnd::NeverStarted).await {
+            tracing::warn!(%task, error = %trouble, "the volumes of a task that was not started are left claimed");
+        }
+    }
+
+    /// Releases the volumes of a task of which no process is left (V8). What is recorded goes on without a retry.
+    ///
+    /// # Errors
+    /// If it is not recorded.
+    pub(super) async fn ended(&self, task: &AllocationId) -> Result<(), Trouble> {
+        self.release(task, ObservedEnd::Exited).await
+    }
+
+    async fn release(&self, task: &AllocationId, observed: ObservedEnd) -> Result<(), Trouble> {
+        match self.0.release(task, observed, RELEASE_WITHIN).await {
+            Err(error) if error.goes_on => {
+                tracing::warn!(%task, %error, "a task has ended, and its volumes are still being released");
+                Ok(())
+            }
+            released => released.map_err(|error| Trouble::passing(error.reason)),
+        }
+    }
+}
+
+fn counted(volumes: usize) -> String {
+    if volumes == 1 { "volume".to_owned() } else { format!("{volumes} volumes") }
+}
+
+fn mount(volume: &TaskVolume, claimed: Claimed) -> TaskMount {
+    TaskMount {
+        task_path: volume.destination.clone(),
+        host_path: claimed.path,
+        read_only: claimed.read_only,
+        propagation_mode: String::new(),
+        selinux_label: String::new(),
+    }
+}

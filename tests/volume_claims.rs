@@ -1,0 +1,172 @@
+//! Real processes under `callboard run` that use volumes: the reference plugin, its volumes, and tasks of the reference driver, in a
+//! user and mount namespace of their own.
+
+mod program;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use program::driven::{find, until_running};
+use program::{Program, Stage, allocation, until_true};
+
+/// A process that keeps a user and mount namespace, whose mounts outlive a host.
+struct Namespace(Child);
+
+impl Namespace {
+    /// None after it has been said what is not shown: the system may forbid such namespaces.
+    fn or_say(what: &str) -> Option<Self> {
+        let unshare = |command: &[&str]| {
+            let mut unshare = Command::new("unshare");
+            unshare.args(["--user", "--map-root-user", "--mount", "--"]).args(command).stderr(Stdio::null());
+            unshare
+        };
+        if !unshare(&["true"]).status().is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: {what} is not shown, since `unshare --user --mount` is refused here");
+            return None;
+        }
+        let keeper = unshare(&["cat"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let keeper = Self(keeper.expect("it was there before"));
+        let own = fs::read_link("/proc/self/ns/mnt").expect("a namespace");
+        until_true("a namespace of its own", program::TIMEOUT, || {
+            let command = fs::read_to_string(keeper.proc("cmdline")).unwrap_or_default();
+            command.starts_with("cat") && fs::read_link(keeper.proc("ns/mnt")).is_ok_and(|other| other != own)
+        });
+        Some(keeper)
+    }
+
+    fn proc(&self, name: &str) -> PathBuf {
+        Path::new("/proc").join(self.0.id().to_string()).join(name)
+    }
+
+    /// Runs a host in it.
+    fn run<'s>(&self, stage: &'s Stage) -> Program<'s> {
+        let target = self.0.id().to_string();
+        stage.run_through(&[
+            "nsenter",
+            "--preserve-credentials",
+            "--user",
+            "--mount",
+            "--target",
+            &target,
+            "--",
+        ])
+    }
+
+    /// The places below a directory at which something of another one is mounted.
+    fn mounted(&self, below: &Path, of: &Path) -> Vec<String> {
+        let table = fs::read_to_string(self.proc("mountinfo")).expect("it lives");
+        let (below, of) =
+            (below.to_str().expect("text"), of.file_name().expect("a name").to_str().expect("text"));
+        let fields = table.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        fields
+            .filter(|fields| fields[4].starts_with(below) && fields[3].contains(&format!("/{of}/")))
+            .map(|fields| fields[4].to_owned())
+            .collect()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // It has ended if the test was killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A host with the reference plugin, and a task that writes a line into its volume whenever it is started.
+fn stage() -> Stage {
+    let stage = Stage::new("");
+    let directory = stage.directory.path();
+    let (volumes, mount_point) = (directory.join("kept-volumes"), directory.join("mnt"));
+    fs::create_dir(&mount_point).expect("room");
+    let options = ["--volumes", volumes.to_str().expect("text"), "--node-id", "node-1"];
+    let plugin = allocation("hostpath-1", "hostpath", "monolith", &options, "");
+    let mount_point = mount_point.display();
+    let script = format!("echo started >> {mount_point}/starts; exec sleep 1000");
+    stage.configure(&format!(
+        r#"
+{plugin}
+[[driver]]
+name = "exec"
+
+[[volume]]
+name = "data"
+plugin = "hostpath"
+create = {{}}
+
+[[task]]
+name = "web"
+driver = "exec"
+config = {{ command = "/bin/sh", args = ["-c", {script:?}] }}
+volumes = [{{ name = "data", destination = "{mount_point}" }}]
+"#
+    ));
+    stage
+}
+
+/// The lines of a file in the volume, as its plugin keeps it.
+fn written(volumes: &Path) -> usize {
+    let mut directories = vec![volumes.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if entry.file_name() == "starts" {
+                return fs::read_to_string(entry.path()).unwrap_or_default().lines().count();
+            }
+            if entry.path().is_dir() {
+                directories.push(entry.path());
+            }
+        }
+    }
+    0
+}
+
+#[test]
+fn a_task_writes_into_its_volume_which_is_released_when_it_has_stopped_and_kept_v1_v8() {
+    let Some(namespace) = Namespace::or_say("a task with a volume") else { return };
+    let stage = stage();
+    let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
+    let host = namespace.run(&stage);
+    until_running(&host, "web");
+    until_true("a line in the volume", program::TIMEOUT, || written(&volumes) == 1);
+    assert!(
+        fs::read_dir(stage.directory.path().join("mnt")).expect("there").next().is_none(),
+        "the host sees its own"
+    );
+    assert!(!namespace.mounted(&data_dir, &volumes).is_empty(), "it is published");
+
+    assert!(host.ask(&["stop", "web"]).status.success(), "{}", host.log());
+    assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "{}", host.log());
+    assert!(host.ask(&["start", "web"]).status.success(), "{}", host.log());
+    until_running(&host, "web");
+    until_true("a second line in the same volume", program::TIMEOUT, || written(&volumes) == 2);
+
+    host.signal(rustix::process::Signal::TERM);
+    let (status, printed) = host.ended();
+    assert!(status.success(), "{printed}");
+    assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "a stop releases all");
+}
+
+#[test]
+fn a_volume_stays_with_its_task_when_the_host_is_killed_and_is_released_after_it_v8_v14() {
+    let Some(namespace) = Namespace::or_say("a volume of a killed host") else { return };
+    let stage = stage();
+    let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
+    let host = namespace.run(&stage);
+    let before = until_running(&host, "web");
+    until_true("a line in the volume", program::TIMEOUT, || written(&volumes) == 1);
+    let mounted = namespace.mounted(&data_dir, &volumes);
+    host.kill();
+
+    let host = namespace.run(&stage);
+    let after = until_running(&host, "web");
+    let run = |status| find(status, "tasks", "web")["run"].clone();
+    assert_eq!(run(&before), run(&after), "it is the same run");
+    until_true("the claim is confirmed", program::TIMEOUT, || {
+        host.log().contains("a claim of an earlier run is kept")
+    });
+    assert_eq!(namespace.mounted(&data_dir, &volumes), mounted);
+    assert_eq!(written(&volumes), 1);
+    assert!(host.ask(&["stop", "web"]).status.success(), "{}", host.log());
+    assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "{}", host.log());
+}
