@@ -1,4 +1,4 @@
-//! The agent with real processes, and with books that say yes to everything and write down what they are told.
+//! The agent with real processes, and with allocations and volumes that say yes to everything and write down what they are told.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard::agent::{
-    self, Agent, AgentMemory, AgentNews, AgentOptions, Answered, Books, ListTasks, ProcessHome, StartTask,
-    StopTask, TaskPhase, TaskReport,
+    self, Agent, AgentMemory, AgentNews, AgentOptions, AllocationVolume, Answered, Books, ClaimTrouble,
+    ListTasks, NoVolumes, ProcessHome, StartTask, StopTask, TaskPhase, TaskReport, VolumeClaims,
 };
 use callboard::config::{AllocationConfig, RestartPolicy};
 use callboard::host::Host;
@@ -20,7 +20,10 @@ use callboard_actors::allocations::{
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::shell::{Address, FeedItem, Running, Settings, StopMode, Subscription};
 use callboard_actors::supervisor::RestartChild;
-use callboard_actors::vocabulary::{AllocationId, PluginName, Probing, Role, SocketPath};
+use callboard_actors::vocabulary::{
+    AllocationId, PluginName, Probing, Role, SocketPath, VolumeName, VolumeNamespace,
+};
+use callboard_actors::volume::{ObservedEnd, VolumeKey};
 use futures_util::future::LocalBoxFuture;
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -96,6 +99,34 @@ impl Books for YesBooks {
     }
 }
 
+impl VolumeClaims for YesBooks {
+    fn claim(
+        &self,
+        user: AllocationId,
+        volumes: Vec<AllocationVolume>,
+        _within: Duration,
+    ) -> LocalBoxFuture<'static, Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>> {
+        let names = volumes.iter().map(|volume| volume.volume.to_string()).collect::<Vec<_>>().join(" ");
+        self.0.borrow_mut().push(format!("claim {user} {names}"));
+        let path = |volume: AllocationVolume| {
+            let path = PathBuf::from(format!("/claims/{user}/{}", volume.volume.name));
+            (volume.volume, path)
+        };
+        let claimed = Ok(volumes.into_iter().map(path).collect());
+        Box::pin(std::future::ready(claimed))
+    }
+
+    fn ended(
+        &self,
+        user: AllocationId,
+        observed: ObservedEnd,
+        _within: Duration,
+    ) -> LocalBoxFuture<'static, Result<(), String>> {
+        self.0.borrow_mut().push(format!("ended {user} {observed:?}"));
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
 struct Stage {
     address: Address<Agent>,
     running: Running,
@@ -142,7 +173,7 @@ fn start(
     memory: AgentMemory,
 ) -> Running {
     let (options, home) = surroundings(directory, allocations);
-    agent::start(address, options, books, home, memory, Settings::default())
+    agent::start(address, options, books.clone(), Rc::new(books), home, memory, Settings::default())
 }
 
 impl Stage {
@@ -220,6 +251,35 @@ fn a_task_is_started_killed_started_again_and_stopped_in_order_shd_04() {
         let told = stage.books.0.borrow();
         let expected =
             ["prepare a", "started a", "exited a: signal 9 (SIGKILL)", "prepare a", "started a", "stop a"];
+        assert_eq!(*told, expected);
+    });
+}
+
+#[test]
+fn a_process_finds_its_claimed_volumes_and_they_are_released_when_it_has_ended_v7_v8() {
+    story(|| async {
+        let volume = VolumeKey {
+            namespace: VolumeNamespace::new("default").expect("a good name"),
+            name: VolumeName::new("data").expect("a good name"),
+        };
+        let volumes = vec![AllocationVolume { volume, variable: "DATA".to_owned(), read_only: false }];
+        let mut user = allocation("a", "echo \"at $2 and $DATA\"; exec sleep 1000");
+        user.arguments.push("--data=${DATA}".to_owned());
+        let mut stage = Stage::new(vec![AllocationConfig { volumes, ..user }]);
+        let first = stage.until("a", TaskPhase::Running, 0).await;
+        stage.line_of_log("a").await;
+        let log = std::fs::read_to_string(stage.directory.path().join("logs/a.log")).expect("it has a log");
+        assert_eq!(log, "at --data=/claims/a/data and /claims/a/data\n");
+        kill(first.pid.expect("it runs"));
+        stage.until("a", TaskPhase::Running, 1).await;
+        let stopped =
+            stage.address.ask(StopTask { allocation: id("a") }).await.expect("it runs").expect("it runs");
+        let steps: Vec<_> = stopped.steps.iter().map(|step| &*step.what).collect();
+        assert_eq!(steps, ["allocation/a", "process/a", "volumes/a"]);
+        let told = stage.books.0.borrow();
+        let start = ["prepare a", "claim a default/data", "started a"];
+        let expected =
+            [&start[..], &["exited a: signal 9 (SIGKILL)"], &start, &["stop a", "ended a Exited"]].concat();
         assert_eq!(*told, expected);
     });
 }
@@ -311,7 +371,11 @@ fn the_agent_of_a_host_is_restarted_with_its_tasks_and_reports_what_it_stopped_s
         let address = Address::<Agent>::vacant("agent", 64);
         let (options, home) = surroundings(&directory, vec![allocation("a", "exec sleep 1000")]);
         let builder = Host::builder(directory.path().join("data")).binder(home.binder.clone());
-        let host = builder.part(agent::part(&address, options, home)).start().await.expect("it starts");
+        let host = builder
+            .part(agent::part(&address, options, home, |_| Rc::new(NoVolumes)))
+            .start()
+            .await
+            .expect("it starts");
         let first = running(&address).await;
 
         let restart = RestartChild { name: "agent".to_owned() };

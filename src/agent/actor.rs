@@ -1,11 +1,13 @@
-//! What the agent does in the world: it talks to the allocations and holds the processes.
+//! What the agent does in the world: it talks to the allocations, has volumes claimed, and holds the processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use callboard_actors::agent::{
-    Agent, AgentCall, AgentNews, AgentOptions, AgentOutcome, Answered, LaunchOrder, TaskPhase, TaskReport,
+    Agent, AgentCall, AgentNews, AgentOptions, AgentOutcome, AllocationVolume, Answered, LaunchOrder,
+    TaskPhase, TaskReport,
 };
 use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
@@ -15,8 +17,10 @@ use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::process::ProcessName;
 use callboard_actors::shell::{self, Address, EffectHandler, FeedItem, Running, Settings};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
+use callboard_actors::volume::ObservedEnd;
 use futures_util::future::LocalBoxFuture;
 
+use super::claims::VolumeClaims;
 use super::held::{self, Held};
 use super::memory::{AgentMemory, Endings};
 use crate::config::process_name;
@@ -79,6 +83,7 @@ pub fn start(
     address: &Address<Agent>,
     options: AgentOptions,
     books: impl Books,
+    volumes: Rc<dyn VolumeClaims>,
     home: ProcessHome,
     memory: AgentMemory,
     settings: Settings,
@@ -92,12 +97,13 @@ pub fn start(
     let names = options.allocations.iter().map(|allocation| &allocation.name);
     let surviving = names.filter_map(|name| Some((name.clone(), process_name(name).ok()?))).collect();
     let remembered = memory.remembered();
-    let handler = Handler { books, home, memory, surviving, told: BTreeMap::new() };
+    let handler = Handler { books, volumes, home, memory, surviving, told: BTreeMap::new() };
     shell::start(address, options, handler, remembered, settings)
 }
 
 struct Handler<B> {
     books: B,
+    volumes: Rc<dyn VolumeClaims>,
     home: ProcessHome,
     memory: AgentMemory,
     /// The names that processes of allocations have if they survive the host.
@@ -114,6 +120,8 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
             AgentCall::Follow { afresh } => self.books.follow(afresh).into_outcome(AgentOutcome::Followed),
             AgentCall::Adopt(spec) => self.books.adopt(spec).into_outcome(AgentOutcome::Adopted),
             AgentCall::Prepare(spec) => self.books.prepare(spec).into_outcome(AgentOutcome::Prepared),
+            AgentCall::Claim { allocation, volumes, within } => self.claim(allocation, volumes, within),
+            AgentCall::Release { allocation, observed, within } => self.release(allocation, observed, within),
             AgentCall::Launch(order) => self.launch(order),
             AgentCall::Announce(allocation) => {
                 self.books.started(allocation).into_outcome(AgentOutcome::Announced)
@@ -173,6 +181,42 @@ impl<B: Books> Handler<B> {
         Box::pin(async move {
             memory.take_over(surviving).await;
             AgentOutcome::Surveyed(memory.living())
+        })
+    }
+
+    fn claim(
+        &self,
+        user: AllocationId,
+        volumes: Vec<AllocationVolume>,
+        within: Duration,
+    ) -> LocalBoxFuture<'static, AgentOutcome> {
+        let claimed = self.volumes.claim(user.clone(), volumes, within);
+        Box::pin(async move {
+            let claimed = claimed.await;
+            if let Err(trouble) = &claimed {
+                let (error, is_transient) = (trouble.to_string(), trouble.is_transient);
+                tracing::warn!(allocation = %user, error, is_transient, "the volumes of an allocation are not claimed");
+            }
+            AgentOutcome::Claimed(claimed)
+        })
+    }
+
+    fn release(
+        &self,
+        user: AllocationId,
+        observed: ObservedEnd,
+        within: Duration,
+    ) -> LocalBoxFuture<'static, AgentOutcome> {
+        let released = self.volumes.ended(user.clone(), observed, within);
+        Box::pin(async move {
+            let released = released.await;
+            match &released {
+                Ok(()) => tracing::info!(allocation = %user, "the volumes of an allocation are released"),
+                Err(error) => {
+                    tracing::warn!(allocation = %user, error, "the volumes of an allocation are not released yet");
+                }
+            }
+            AgentOutcome::Released(released)
         })
     }
 

@@ -1,4 +1,4 @@
-//! What the agent says to the owner of volumes.
+//! What the agent says to the owner of volumes: that they are claimed for an allocation, or that it has ended.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,4 +29,29 @@ pub trait VolumeClaims: 'static {
         observed: ObservedEnd,
         within: Duration,
     ) -> LocalBoxFuture<'static, Result<(), String>>;
+}
+
+/// For a program without volumes: refuses every claim.
+#[derive(Debug, Clone, Copy)]
+pub struct NoVolumes;
+
+impl VolumeClaims for NoVolumes {
+    fn claim(
+        &self,
+        _user: AllocationId,
+        _volumes: Vec<AllocationVolume>,
+        _within: Duration,
+    ) -> LocalBoxFuture<'static, Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>> {
+        let reason = "this program has no volumes".to_owned();
+        Box::pin(std::future::ready(Err(ClaimTrouble { reason, is_transient: false })))
+    }
+
+    fn ended(
+        &self,
+        _user: AllocationId,
+        _observed: ObservedEnd,
+        _within: Duration,
+    ) -> LocalBoxFuture<'static, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }

@@ -13,7 +13,7 @@ pub mod simulation;
 pub use actor::{Books, ProcessHome, start};
 pub use books::HostBooks;
 pub use callboard_actors::agent::*;
-pub use claims::VolumeClaims;
+pub use claims::{NoVolumes, VolumeClaims};
 pub use held::end_departed;
 pub use memory::AgentMemory;
 pub use part::part;

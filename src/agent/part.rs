@@ -1,5 +1,6 @@
 //! The agent as a part of the host of `callboard run`: one node of the tree for each of its tasks.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::agent::{Agent, AgentOptions, ListTasks, TaskReport};
@@ -8,19 +9,27 @@ use callboard_actors::supervisor::TreeNode;
 
 use super::actor::{ProcessHome, start};
 use super::books::HostBooks;
+use super::claims::VolumeClaims;
 use super::memory::AgentMemory;
-use crate::host::{EndingRest, Lives, Part, PartContext};
+use crate::host::{EndingRest, Host, Lives, Part, PartContext};
 
 /// How long the agent may take to end at least. It says itself how long it takes with the graces of its processes.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
-/// The agent as a part of a host. It deregisters its plugins at the allocations, so it ends before them.
-pub fn part(address: &Address<Agent>, options: AgentOptions, home: ProcessHome) -> Part<Agent> {
+/// The agent as a part of a host, whose `volumes` are claimed through what is made in its thread. It deregisters its plugins at the
+/// allocations, so it ends before them.
+pub fn part(
+    address: &Address<Agent>,
+    options: AgentOptions,
+    home: ProcessHome,
+    volumes: impl Fn(&Host) -> Rc<dyn VolumeClaims> + Send + Sync + 'static,
+) -> Part<Agent> {
     Part::leaving(address, move |address, context| AgentLives {
         address: address.clone(),
         context: context.clone(),
         options: options.clone(),
         home: home.clone(),
+        volumes: volumes(context.host()),
         memory: AgentMemory::telling(
             context.host().task_processes().clone(),
             context.host().processes().clone(),
@@ -38,6 +47,7 @@ struct AgentLives {
     context: PartContext,
     options: AgentOptions,
     home: ProcessHome,
+    volumes: Rc<dyn VolumeClaims>,
     memory: AgentMemory,
 }
 
@@ -48,7 +58,8 @@ impl Lives for AgentLives {
             self.context.host().instances().clone(),
         );
         let (options, home, memory) = (self.options.clone(), self.home.clone(), self.memory.clone());
-        Ok(start(&self.address, options, books, home, memory, self.context.settings()))
+        let volumes = Rc::clone(&self.volumes);
+        Ok(start(&self.address, options, books, volumes, home, memory, self.context.settings()))
     }
 
     /// No process outlives its host, however that ends, but one that is meant to.

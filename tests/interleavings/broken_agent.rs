@@ -1,12 +1,14 @@
-//! Agents that are wrong on purpose: each stops an allocation without a reason, or starts a second process, and is found out by the search.
+//! Agents that are wrong on purpose: each stops an allocation without a reason, starts a second process or one without its volumes, or
+//! releases volumes under a process, and is found out by the search.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use callboard::actors::shell::{CallKey, Effect, Input, StopMode};
 use callboard::actors::vocabulary::{AllocationId, Attempt};
+use callboard::actors::volume::ObservedEnd;
 use callboard::agent::simulation::{AgentBounds, AgentWorld};
-use callboard::agent::{Agent, AgentAsk, AgentCall, AgentOutcome, LaunchOrder};
+use callboard::agent::{Agent, AgentAsk, AgentCall, AgentOutcome, AgentTimer, LaunchOrder};
 use callboard::simulation::{Law, Spoil, Spoils};
 
 use crate::tampered_is_found_out;
@@ -94,22 +96,76 @@ fn an_agent_that_ends_what_survives_a_host_that_detaches_breaks_s3() {
     tampered_is_found_out(Law::S3, SURVIVING, AgentWorld::new, Spoils(spoil));
 }
 
+fn launch() -> Effect<Agent> {
+    call(AgentCall::Launch(LaunchOrder {
+        allocation: old(),
+        attempt: Attempt::new(1),
+        program: "/bin/zfs-csi".into(),
+        arguments: Vec::new(),
+        environment: BTreeMap::new(),
+        survives: true,
+        stop_grace: Duration::ZERO,
+    }))
+}
+
 #[test]
 fn an_agent_that_launches_beside_what_an_earlier_run_has_left_breaks_prc_03() {
     let spoil: Spoil<Agent> = |input, mut effects| {
         if let Input::Returned { call: AgentCall::Survey, .. } = input {
-            effects.push(call(AgentCall::Launch(LaunchOrder {
-                allocation: old(),
-                attempt: Attempt::new(1),
-                program: "/bin/zfs-csi".into(),
-                arguments: Vec::new(),
-                environment: BTreeMap::new(),
-                survives: true,
-                stop_grace: Duration::ZERO,
-            })));
+            effects.push(launch());
         }
         effects
     };
     let bounds = AgentBounds { crashes: 1, starts: 1, ..SURVIVING };
     tampered_is_found_out(Law::Prc3, bounds, AgentWorld::new, Spoils(spoil));
+}
+
+/// `old` uses a volume.
+const USER: AgentBounds = AgentBounds { volumes: true, stops_asked: 1, pauses: 2, ..AgentBounds::NONE };
+
+fn release() -> Effect<Agent> {
+    let (observed, within) = (ObservedEnd::Exited, Duration::ZERO);
+    call(AgentCall::Release { allocation: old(), observed, within })
+}
+
+#[test]
+fn an_agent_that_starts_a_process_although_its_volumes_are_refused_breaks_v7() {
+    let spoil: Spoil<Agent> = |input, mut effects| {
+        if let Input::Returned { outcome: Ok(AgentOutcome::Claimed(Err(_))), .. } = input {
+            effects.push(launch());
+        }
+        effects
+    };
+    tampered_is_found_out(Law::V7, AgentBounds { refusals: 1, ..USER }, AgentWorld::new, Spoils(spoil));
+}
+
+#[test]
+fn an_agent_that_releases_volumes_before_the_process_has_ended_breaks_v8() {
+    let spoil: Spoil<Agent> = |input, mut effects| {
+        if let Input::Returned { call: AgentCall::Withdraw(_), .. } = input {
+            effects.push(release());
+        }
+        effects
+    };
+    tampered_is_found_out(Law::V8, USER, AgentWorld::new, Spoils(spoil));
+}
+
+#[test]
+fn an_agent_that_releases_volumes_of_a_process_that_does_not_end_breaks_v8() {
+    let spoil: Spoil<Agent> = |input, mut effects| {
+        if let Input::Elapsed(AgentTimer::GiveUp(_)) = input {
+            effects.push(release());
+        }
+        effects
+    };
+    tampered_is_found_out(Law::V8, AgentBounds { hangs: 1, ..USER }, AgentWorld::new, Spoils(spoil));
+}
+
+#[test]
+fn an_agent_that_forgets_to_release_volumes_breaks_s4() {
+    let spoil: Spoil<Agent> = |_, mut effects| {
+        effects.retain(|effect| !matches!(effect, Effect::Call { call: AgentCall::Release { .. }, .. }));
+        effects
+    };
+    tampered_is_found_out(Law::S4, USER, AgentWorld::new, Spoils(spoil));
 }

@@ -26,6 +26,12 @@ pub struct AgentBounds {
     pub stops: &'static [StopMode],
     /// Whether processes survive the host, and an earlier run of it has left that of `old`.
     pub survives: bool,
+    /// Whether `old` uses a volume.
+    pub volumes: bool,
+    /// How many claims and releases of its volume are refused.
+    pub refusals: u8,
+    /// How many processes do not end when they are killed, but later.
+    pub hangs: u8,
 }
 
 impl AgentBounds {
@@ -40,6 +46,9 @@ impl AgentBounds {
         crashes: 0,
         stops: &[],
         survives: false,
+        volumes: false,
+        refusals: 0,
+        hangs: 0,
     };
 }
 
@@ -81,8 +90,17 @@ pub enum AgentEvent {
     Start(Who),
     /// The stop of an allocation is requested.
     Stop(Who),
-    /// The oldest process call of an allocation comes back: it is started, or deregistered.
+    /// The oldest open call of an allocation comes back: it has its volumes, is started or deregistered, or has released them.
     Return(Who),
+    /// The volumes of an allocation are refused, for now or for good, or their release is not confirmed.
+    Refuse {
+        /// Whose volumes.
+        who: Who,
+        /// Whether a claim may succeed later.
+        is_transient: bool,
+    },
+    /// A process that was asked to end will not end when it is killed.
+    Hang(Who),
     /// A process ends as it was asked to.
     End(Who),
     /// A process ends by itself.
@@ -103,6 +121,11 @@ impl fmt::Display for AgentEvent {
             Self::Start(who) => write!(f, "start {}", who.as_str()),
             Self::Stop(who) => write!(f, "stop {}", who.as_str()),
             Self::Return(who) => write!(f, "{} comes back", who.as_str()),
+            Self::Refuse { who, is_transient: true } => write!(f, "refuse volumes of {}", who.as_str()),
+            Self::Refuse { who, is_transient: false } => {
+                write!(f, "refuse volumes of {} for good", who.as_str())
+            }
+            Self::Hang(who) => write!(f, "{} hangs", who.as_str()),
             Self::End(who) => write!(f, "{} ends", who.as_str()),
             Self::Die(who) => write!(f, "{} dies", who.as_str()),
             Self::Reap => f.write_str("reap"),

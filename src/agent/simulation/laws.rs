@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use callboard_actors::agent::{Agent, AgentAsk, AgentCall, AgentOutcome};
+use callboard_actors::agent::{Agent, AgentAsk, AgentCall, AgentOutcome, ClaimTrouble};
 use callboard_actors::shell::{AskId, Effect, Input, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 use callboard_simulation::{Law, Left, Verdict, Witness};
@@ -13,7 +13,7 @@ use super::event::Who;
 /// Sees everything that the agent does.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct AgentLaws {
-    /// Which allocations may be stopped: it was requested, or a replacement permits it.
+    /// Which allocations may be stopped: it was requested, a replacement permits it, or their volumes were refused for good.
     may_stop: BTreeSet<Who>,
     /// The replacement that is under way, if there is one.
     replacement: Option<Replacement>,
@@ -59,6 +59,13 @@ impl AgentLaws {
             Input::Returned { call: AgentCall::AwaitHealthy(question), outcome, .. } => {
                 let is_healthy = matches!(outcome, Ok(AgentOutcome::AwaitedHealthy(Ok(Ok(())))));
                 self.health_known(moment, Who::of(&question.allocation), is_healthy);
+            }
+            Input::Returned {
+                call: AgentCall::Claim { allocation, .. },
+                outcome: Ok(AgentOutcome::Claimed(Err(ClaimTrouble { is_transient: false, .. }))),
+                ..
+            } => {
+                self.may_stop.insert(Who::of(allocation));
             }
             Input::StopRequested(StopMode::Detach) if self.survives => self.is_detached = true,
             Input::StopRequested(StopMode::Stop | StopMode::Detach) => self.may_stop.extend(Who::ALL),

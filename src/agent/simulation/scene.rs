@@ -1,24 +1,25 @@
-//! The agent, its two processes, the allocations, the health of the plugins and time: small enough to try every order.
+//! The agent, its two processes, the allocations, the volumes, the health of the plugins and time: small enough to try every order.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_actors::agent::{
     Agent, AgentCall, AgentOptions, AgentOutcome, AllocationConfig, Ended, Living, Memory, Replace,
-    RestartPolicy, StartTask, StopTask, TaskPhase,
+    RestartPolicy, StartTask, StopTask, TaskPhase, TaskReport,
 };
-use callboard_actors::allocations::{AllocationStopped, RestartWhen, TaskContext};
+use callboard_actors::allocations::AllocationStopped;
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::process::ProcessExit;
 use callboard_actors::shell::{AskError, Machine, Message, StopMode, Ticket, Written};
-use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Probing, Role, SocketPath, Timestamp};
+use callboard_actors::vocabulary::{AllocationId, Attempt, Timestamp};
 use callboard_simulation::{
     Actor, Disk, Law, Rules, Scene, SceneEvent as Event, Stage, StandIn, Verdict, Violation,
 };
 
 use super::event::{AgentBounds, AgentEvent, Who};
 use super::laws::AgentLaws;
+use super::parts::{Process, allocation, context, violation};
+use super::volumes::{Volumes, volume};
 
 /// How long `new` must have been healthy.
 const HEALTHY_FOR: Duration = Duration::from_secs(1);
@@ -36,14 +37,6 @@ impl Disk<Agent> for AgentDisk {
         self.0.insert(allocation, memory);
         Written::Now
     }
-}
-
-#[derive(Debug, Clone, Hash)]
-struct Process {
-    attempt: Attempt,
-    pid: u32,
-    /// When it is killed, if it was asked to end.
-    killed_at: Option<Timestamp>,
 }
 
 /// A question about health.
@@ -66,7 +59,10 @@ pub struct AgentScene {
     /// The calls that come back later.
     pending: BTreeMap<Who, VecDeque<(u64, AgentCall)>>,
     questions: VecDeque<Question>,
-    /// Whether the stop of an allocation was requested.
+    volumes: Volumes,
+    /// Whether a process does not end when it is killed.
+    has_hung: bool,
+    /// Whether the stop of an allocation was requested, or its volumes were refused for good.
     is_stopped_by_hand: bool,
     /// Whether processes survive the host.
     survives: bool,
@@ -79,9 +75,14 @@ impl AgentScene {
         }
     }
 
-    fn launched(&mut self, call: &AgentCall) -> AgentOutcome {
+    fn comes_back(&mut self, who: Who, call: &AgentCall) -> AgentOutcome {
         match call {
             AgentCall::Launch(_) => AgentOutcome::Launched(Ok(self.pid)),
+            AgentCall::Claim { volumes, .. } => AgentOutcome::Claimed(Ok(self.volumes.claim(who, volumes))),
+            AgentCall::Release { .. } => {
+                self.volumes.held.remove(&who);
+                AgentOutcome::Released(Ok(()))
+            }
             _ => {
                 AgentOutcome::Withdrawn(Ok(Ok(AllocationStopped { deregistered: true, remarks: Vec::new() })))
             }
@@ -101,17 +102,22 @@ impl Scene for AgentScene {
     type Event = AgentEvent;
 
     fn begin(bounds: &AgentBounds, _: Timestamp) -> (Self, Actor<Self>) {
-        let allocation = |who| AllocationConfig { survives: bounds.survives, ..allocation(who) };
+        let allocation = |who| AllocationConfig {
+            survives: bounds.survives,
+            volumes: if bounds.volumes && who == Who::Old { vec![volume()] } else { Vec::new() },
+            ..allocation(who)
+        };
         let options = AgentOptions {
             allocations: vec![allocation(Who::Old), allocation(Who::New)],
             restart: RestartPolicy::new(RESTARTS_MAX, Duration::from_secs(3_600), Duration::from_secs(1)),
             environment: BTreeMap::new(),
         };
         let laws = AgentLaws::of(bounds.survives);
-        let mut scene = Self { survives: bounds.survives, ..Self::default() };
+        let volumes = Volumes::used_by(bounds.volumes.then_some(Who::Old), bounds.survives);
+        let mut scene = Self { survives: bounds.survives, volumes, ..Self::default() };
         if bounds.survives {
             scene.pid = 1;
-            scene.living.insert(Who::Old, Process { attempt: Attempt::new(1), pid: 1, killed_at: None });
+            scene.living.insert(Who::Old, Process::new(Attempt::new(1), 1));
         }
         (scene, StandIn::begin(options, AgentDisk::default(), laws, Rules::default()))
     }
@@ -127,6 +133,8 @@ impl Scene for AgentScene {
             Event::Own(AgentEvent::Stop(_)) => Some(&mut left.stops_asked),
             Event::Own(AgentEvent::Die(_)) => Some(&mut left.deaths),
             Event::Own(AgentEvent::LoseHealth) => Some(&mut left.losses),
+            Event::Own(AgentEvent::Refuse { .. }) => Some(&mut left.refusals),
+            Event::Own(AgentEvent::Hang(_)) => Some(&mut left.hangs),
             Event::Pass => Some(&mut left.pauses),
             Event::Crash => Some(&mut left.crashes),
             Event::Own(
@@ -145,7 +153,13 @@ impl Scene for AgentScene {
         for who in Who::ALL {
             let process = self.living.get(&who);
             maybe(process.is_some_and(|process| process.killed_at.is_some()), AgentEvent::End(who));
+            maybe(process.is_some_and(|process| process.ends_at().is_some()), AgentEvent::Hang(who));
             maybe(process.is_some(), AgentEvent::Die(who));
+            let open = self.pending.get(&who).and_then(VecDeque::front).map(|(_, call)| call);
+            let is_claim = matches!(open, Some(AgentCall::Claim { .. }));
+            let is_release = matches!(open, Some(AgentCall::Release { .. }));
+            maybe(is_claim || is_release, AgentEvent::Refuse { who, is_transient: true });
+            maybe(is_claim, AgentEvent::Refuse { who, is_transient: false });
             maybe(self.pending.get(&who).is_some_and(|calls| !calls.is_empty()), AgentEvent::Return(who));
         }
         if stage.actor().has_ended() {
@@ -177,9 +191,20 @@ impl Scene for AgentScene {
             }
             AgentEvent::Return(who) => {
                 if let Some((number, call)) = self.pending.get_mut(&who).and_then(VecDeque::pop_front) {
-                    let outcome = self.launched(&call);
+                    let outcome = self.comes_back(who, &call);
                     stage.returned(number, outcome);
                 }
+            }
+            AgentEvent::Refuse { who, is_transient } => {
+                if let Some((number, call)) = self.pending.get_mut(&who).and_then(VecDeque::pop_front) {
+                    self.is_stopped_by_hand |= !is_transient;
+                    let outcome = self.volumes.refuse(who, &call, is_transient);
+                    stage.returned(number, outcome);
+                }
+            }
+            AgentEvent::Hang(who) => {
+                (self.has_hung, self.volumes.may_stay_held) = (true, true);
+                self.living.get_mut(&who).into_iter().for_each(|process| process.hangs = true);
             }
             AgentEvent::End(who) | AgentEvent::Die(who) => self.ends(who),
             AgentEvent::Reap => {
@@ -238,14 +263,27 @@ impl Scene for AgentScene {
                 if self.living.contains_key(&who) {
                     return violation(Law::Prc3, format!("{} has two processes", order.allocation));
                 }
+                self.volumes.launch(who)?;
                 self.pid += 1;
-                let process = Process { attempt: order.attempt, pid: self.pid, killed_at: None };
-                self.living.insert(who, process);
+                self.living.insert(who, Process::new(order.attempt, self.pid));
                 self.pending.entry(who).or_default().push_back((number, AgentCall::Launch(order)));
             }
             AgentCall::Withdraw(allocation) => {
                 let pending = self.pending.entry(Who::of(&allocation)).or_default();
                 pending.push_back((number, AgentCall::Withdraw(allocation)));
+            }
+            AgentCall::Claim { ref allocation, .. } => {
+                self.pending.entry(Who::of(allocation)).or_default().push_back((number, call));
+            }
+            AgentCall::Release { ref allocation, .. } => {
+                let who = Who::of(allocation);
+                if self.living.contains_key(&who) {
+                    return violation(
+                        Law::V8,
+                        format!("{allocation} has a process and releases its volumes"),
+                    );
+                }
+                self.pending.entry(who).or_default().push_back((number, call));
             }
             AgentCall::Announce(_) => stage.returned(number, AgentOutcome::Announced(Ok(Ok(())))),
             AgentCall::Report { .. } => stage.returned(number, AgentOutcome::Reported(Ok(Ok(())))),
@@ -266,19 +304,20 @@ impl Scene for AgentScene {
     fn loads(&mut self, stage: &mut Stage<Self>) -> <Agent as Machine>::Image {
         self.awaits_endings = None;
         self.pending.clear();
+        self.volumes.proven.clear();
         self.questions.clear();
         stage.actor().books.0.clone()
     }
 
     fn due(&self) -> Option<Timestamp> {
         let questions = self.questions.iter().map(|question| question.until);
-        questions.chain(self.living.values().filter_map(|process| process.killed_at)).min()
+        questions.chain(self.living.values().filter_map(Process::ends_at)).min()
     }
 
     fn passes(&mut self, stage: &mut Stage<Self>) {
         for who in Who::ALL {
-            let killed_at = self.living.get(&who).and_then(|process| process.killed_at);
-            if killed_at.is_some_and(|at| at <= stage.now()) {
+            let ends_at = self.living.get(&who).and_then(Process::ends_at);
+            if ends_at.is_some_and(|at| at <= stage.now()) {
                 self.ends(who);
             }
         }
@@ -301,18 +340,28 @@ impl Scene for AgentScene {
         pending.map(|(who, _)| AgentEvent::Return(*who)).or_else(question)
     }
 
-    /// A replacement leaves one of the two running, and no process lives that the agent does not know to run.
+    /// A replacement leaves one of the two running, no process lives that the agent does not know to run, and no volume is held for
+    /// one that is not meant to run.
     fn check_end(&self, stage: &Stage<Self>) -> Result<(), Violation> {
         if let Some(mode) = stage.stopped() {
             let (has_ended, lives) = (stage.actor().has_ended(), !self.living.is_empty());
             let may_live = mode == StopMode::Detach && self.survives;
-            let wrong = !has_ended || (lives && !may_live);
-            return if wrong { violation(Law::S4, "told to stop, it leaves something") } else { Ok(()) };
+            let wrong = !has_ended || (lives && !may_live && !self.has_hung);
+            if wrong {
+                return violation(Law::S4, "told to stop, it leaves something");
+            }
+            let is_kept = mode == StopMode::Detach;
+            return self.volumes.check_released(Who::ALL.into_iter().filter(|_| !is_kept));
         }
         let Some(machine) = stage.actor().machine() else {
             return violation(Law::Shell4, "the agent does not live");
         };
-        for report in machine.view() {
+        let reports = machine.view();
+        let has_stopped =
+            |report: &&TaskReport| matches!(report.phase, TaskPhase::Stopped | TaskPhase::Failed);
+        self.volumes
+            .check_released(reports.iter().filter(has_stopped).map(|report| Who::of(&report.allocation)))?;
+        for report in reports {
             let runs = report.phase == TaskPhase::Running;
             if runs != self.living.contains_key(&Who::of(&report.allocation)) {
                 return violation(Law::Prc3, format!("{} is {}", report.allocation, report.phase));
@@ -323,33 +372,4 @@ impl Scene for AgentScene {
         }
         Ok(())
     }
-}
-
-/// `old` starts with the host.
-fn allocation(who: Who) -> AllocationConfig {
-    AllocationConfig {
-        name: who.id(),
-        plugin: PluginName::new("zfs").expect("it is a name"),
-        role: Role::Node,
-        program: PathBuf::from("/bin/zfs-csi"),
-        arguments: Vec::new(),
-        environment: BTreeMap::new(),
-        health_timeout: Duration::from_secs(30),
-        restart_when: RestartWhen::Never,
-        probing: Probing::default(),
-        failover: None,
-        volumes: Vec::new(),
-        start: who == Who::Old,
-        survives: false,
-        stop_grace: Duration::from_secs(5),
-    }
-}
-
-fn violation(law: Law, what: impl Into<String>) -> Result<(), Violation> {
-    Err(Violation { law, what: what.into() })
-}
-
-fn context(allocation: &AllocationId) -> TaskContext {
-    let socket = SocketPath::new(format!("/{allocation}.sock")).expect("it is short and absolute");
-    TaskContext { environment: BTreeMap::new(), mounts: Vec::new(), socket }
 }

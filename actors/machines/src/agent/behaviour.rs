@@ -9,9 +9,10 @@ use crate::conversation;
 use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode, StopStep};
 use crate::vocabulary::{AllocationId, Attempt, Moment};
 
+use super::calls::{AgentCall, AgentOutcome, AgentTimer, Ended, Living};
 use super::config::AllocationConfig;
 use super::messages::*;
-use super::state::*;
+use super::state::{Agent, AgentOptions, Life, Memory, Phase, Task, Wanted};
 
 conversation! {
     /// What is said to the agent.
@@ -79,6 +80,7 @@ impl Machine for Agent {
             Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
             Input::StopRequested(mode) => self.leave(moment, *mode, effects),
         }
+        self.wind_down_in_order(moment, effects);
         self.advance_replacements(effects);
         self.close_if_quiet(effects);
     }
@@ -91,10 +93,16 @@ impl Machine for Agent {
         // Until it has surveyed, each task may have a process.
         let (survey, is_surveying) = match self.life {
             Life::Surveying { .. } => (SURVEY_TIMEOUT, true),
-            Life::Serving | Life::Leaving => (Duration::ZERO, false),
+            Life::Serving | Life::Leaving(_) => (Duration::ZERO, false),
         };
-        let tasks = self.tasks.iter().filter(|task| is_surveying || !task.phase.is_quiet());
-        Some(tasks.map(|task| survey + task.stop_bound()).max().unwrap_or_default())
+        // Those that use volumes end first.
+        let longest = |uses_volumes: bool| {
+            let is_meant = |task: &&Task| task.uses_volumes() == uses_volumes;
+            let tasks = self.tasks.iter().filter(|task| is_surveying || !task.phase.is_quiet());
+            tasks.filter(is_meant).map(Task::stop_bound).max().unwrap_or_default()
+        };
+        let stops = longest(true) + longest(false);
+        Some(if stops.is_zero() { stops } else { survey + stops })
     }
 
     /// Those of the last allocation first.
@@ -182,11 +190,13 @@ impl Agent {
             }
             AgentOutcome::Prepared(_)
             | AgentOutcome::Adopted(_)
+            | AgentOutcome::Claimed(_)
             | AgentOutcome::Launched(_)
             | AgentOutcome::Announced(_)
             | AgentOutcome::Withdrawn(_)
             | AgentOutcome::EndAsked
-            | AgentOutcome::Reported(_) => {
+            | AgentOutcome::Reported(_)
+            | AgentOutcome::Released(_) => {
                 let Self { tasks, options, .. } = self;
                 let called = tasks.iter_mut().find(|task| Some(&task.config.name) == call.allocation());
                 if let Some(task) = called.filter(|task| task.memory.attempt == attempt) {
@@ -213,11 +223,13 @@ impl Agent {
             AgentCall::AwaitHealthy(_) => self.health_answered(moment, attempt, Err(lost), effects),
             AgentCall::Prepare(_)
             | AgentCall::Adopt(_)
+            | AgentCall::Claim { .. }
             | AgentCall::Launch(_)
             | AgentCall::Announce(_)
             | AgentCall::Withdraw(_)
             | AgentCall::End { .. }
-            | AgentCall::Report { .. } => {
+            | AgentCall::Report { .. }
+            | AgentCall::Release { .. } => {
                 let Self { tasks, options, .. } = self;
                 let called = tasks.iter_mut().find(|task| Some(&task.config.name) == call.allocation());
                 if let Some(task) = called.filter(|task| task.memory.attempt == attempt) {
@@ -239,7 +251,7 @@ impl Agent {
             }
             AgentTimer::Retry(allocation) => {
                 if let Some(task) = self.task(allocation) {
-                    task.say_again(effects);
+                    task.say_again(moment, effects);
                 }
             }
             AgentTimer::GiveUp(allocation) => {
@@ -268,10 +280,11 @@ impl Agent {
     }
 
     fn process_ended(&mut self, moment: Moment, ended: &Ended, effects: &mut Effects<Self>) {
-        if let Some(task) = self.task(&ended.allocation)
-            && task.memory.attempt == ended.attempt
-        {
-            task.process_ended(moment, ended, effects);
+        if let Some(task) = self.task(&ended.allocation) {
+            if task.memory.attempt == ended.attempt {
+                task.process_ended(moment, ended, effects);
+            }
+            task.end_observed(moment, ended.attempt, &ended.how, effects);
         }
     }
 
@@ -316,38 +329,30 @@ impl Agent {
             *leave = Some(mode);
             return;
         }
-        self.life = Life::Leaving;
-        let wanted = match mode {
+        self.life = Life::Leaving(match mode {
             StopMode::Stop => Wanted::Stopped,
             StopMode::Detach => Wanted::Left,
-        };
-        self.wind_down_all(moment, wanted, effects);
-    }
-
-    fn wind_down_all(&mut self, moment: Moment, wanted: Wanted, effects: &mut Effects<Self>) {
+        });
         // What was stopped before is no news.
         self.tasks.iter_mut().filter(|task| task.phase.is_quiet()).for_each(|task| task.steps.clear());
-        self.tasks.iter_mut().rev().for_each(|task| task.stop(moment, wanted, effects));
+        self.wind_down_in_order(moment, effects);
+    }
+
+    /// Stops, once it leaves, what uses volumes and what does not run; and what runs without volumes when those have ended, since it may
+    /// serve their volumes (V13).
+    fn wind_down_in_order(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let Life::Leaving(wanted) = self.life else { return };
+        let has_users = self.tasks.iter().any(|task| task.uses_volumes() && !task.phase.is_quiet());
+        let is_due =
+            |task: &Task| !has_users || task.uses_volumes() || !matches!(task.phase, Phase::Running { .. });
+        let goes_on = |task: &Task| !task.phase.is_quiet() && task.memory.wanted == Some(Wanted::Running);
+        let due = self.tasks.iter_mut().rev().filter(|task| goes_on(task) && is_due(task));
+        due.for_each(|task| task.stop(moment, wanted, effects));
     }
 
     fn close_if_quiet(&mut self, effects: &mut Effects<Self>) {
-        if matches!(self.life, Life::Leaving) && self.tasks.iter().all(|task| task.phase.is_quiet()) {
+        if matches!(self.life, Life::Leaving(_)) && self.tasks.iter().all(|task| task.phase.is_quiet()) {
             effects.stop();
-        }
-    }
-}
-
-impl AgentCall {
-    /// Which allocation it is made for, if for one.
-    fn allocation(&self) -> Option<&AllocationId> {
-        match self {
-            Self::Survey | Self::AwaitEndings | Self::Follow { .. } | Self::AwaitHealthy(_) => None,
-            Self::Prepare(spec) | Self::Adopt(spec) => Some(&spec.allocation),
-            Self::Launch(order) => Some(&order.allocation),
-            Self::Announce(allocation)
-            | Self::Withdraw(allocation)
-            | Self::End { allocation, .. }
-            | Self::Report { allocation, .. } => Some(allocation),
         }
     }
 }

@@ -47,7 +47,7 @@ impl Default for RestartPolicy {
 }
 
 /// A volume that the process of an allocation uses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationVolume {
     /// The volume. Key `name`, required: its name, or its namespace, a slash and its name.
     pub volume: VolumeKey,

@@ -16,8 +16,8 @@ pub struct StartTask {
     pub allocation: AllocationId,
 }
 
-/// Stops the task of an allocation in order (SHD-04): its plugin is deregistered first, then its process is ended. Answered
-/// when both are done.
+/// Stops the task of an allocation in order (SHD-04): its plugin is deregistered first, then its process is ended, then its volumes
+/// are released. Answered when all are done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StopTask {
     /// Which allocation of the configuration.
@@ -154,15 +154,15 @@ pub enum TaskError {
 pub enum TaskPhase {
     /// It does not run and is not meant to.
     Stopped,
-    /// Its directories are being made or its process is being started.
+    /// Its directories are being made, its volumes are being claimed or its process is being started.
     Starting,
     /// Its process runs.
     Running,
-    /// It is being deregistered or its process is being ended.
+    /// It is being deregistered, its process is being ended or its volumes are being released.
     Stopping,
-    /// It has ended by itself and will be started again after a pause.
+    /// It has ended by itself, or its volumes cannot be claimed yet; it will be started again after a pause.
     Waiting,
-    /// It has ended by itself more often than its budget allows; only a person starts it again.
+    /// It has ended by itself more often than its budget allows, or its volumes cannot be claimed; only a person starts it again.
     Failed,
 }
 
@@ -241,6 +241,7 @@ pub enum AgentNews {
 /// A task has stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskStopped {
-    /// What was stopped, in the order in which it ended: `allocation/NAME` is its registration, `process/NAME` its process.
+    /// What was stopped, in the order in which it ended: `allocation/NAME` is its registration, `process/NAME` its process,
+    /// `volumes/NAME` its claims to volumes.
     pub steps: Vec<StopStep>,
 }

@@ -6,18 +6,22 @@
 //! A task's life:
 //!
 //! ```text
-//!             StartTask                 prepared              started
-//!   stopped ────────────► preparing ────────────► launching ───────► running ◄── picked up after a crash of the agent
-//!     ▲                      ▲  │ refused             │ not started   │  │  │
-//!     │                      │  ▼                     ▼    its process │  │  │ StopTask
-//!     │            after a   │ ┌────────────────────────────┐  ended   │  │  ▼
-//!     │            pause     └─┤ waiting  ◄── reporting ◄───────────────┘  │ withdrawing: deregistered, directories removed
-//!     │                        └──────┬────────── ▲ ────────┘             │  │
-//!     │                    budget     │           └── ending ◄────────────┘  ▼ restart requested (A2)
-//!     │                    spent      ▼                         ending: SIGTERM, grace, SIGKILL
-//!     │                    failed ◄── withdrawing                        │
-//!     └──────────────────────────────────────────────────────────────────┘
+//!             StartTask                 prepared              claimed              started
+//!   stopped ────────────► preparing ────────────► claiming ────────────► launching ───────► running ◄── picked up after a crash of the agent
+//!     ▲                      ▲  │ refused            │ refused for now      │ not started   │  │  │
+//!     │                      │  ▼                    ▼                      ▼  its process  │  │  │ StopTask
+//!     │            after a   │ ┌──────────────────────────────────────────────┐  ended      │  │  ▼
+//!     │            pause     └─┤ waiting  ◄── reporting ◄──────────────────────┼─────────────┘  │ withdrawing: deregistered, directories removed
+//!     │                        └──────┬────────── ▲ ───────────────────────────┘                │  │
+//!     │              budget spent, or │           └── ending ◄──────────────────────────────────┘  ▼ restart requested (A2)
+//!     │    volumes refused for good   ▼                                                    ending: SIGTERM, grace, SIGKILL
+//!     │                        withdrawing                                                         │
+//!     │                               ▼                                                            ▼
+//!     │                  failed ◄── releasing                                                  releasing: its volumes (V8)
+//!     └────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
+//!
+//! Only an allocation with volumes is ever claiming or releasing.
 //!
 //! What holds:
 //!
@@ -29,15 +33,25 @@
 //! - A replacement stops the old allocation only after the new one was healthy for the whole time that was asked for, and stops the
 //!   new one only while the old one runs and is healthy (F16). After a crash of the machine it begins anew; then the new one runs
 //!   already, so it is kept if it is not healthy.
+//! - A process of an allocation with volumes is started only after all of them were claimed in the same start, which proves each mount
+//!   anew (V7). The claims stay while the process is restarted.
+//! - A claim that is refused for now waits with a backoff of its own and is charged to no budget; one that is refused for good fails
+//!   the task.
+//! - Claims are released only after the observed end of every process of the allocation (V8). If that of one was not observed, since it
+//!   does not end or its launch had no answer, they stay until it is. They also stay when the host detaches.
+//! - When the host stops, those that use volumes have released them before a process that runs without any is deregistered: it may serve
+//!   them (V13). No process is started meanwhile.
 //! - After a crash of its machine the agent surveys its processes and goes on with them; what was decided is remembered.
 
 mod config;
 
 mod messages;
 
+mod calls;
 mod state;
 
 mod behaviour;
+mod orders;
 mod replace;
 mod stopping;
 mod task;
@@ -47,10 +61,8 @@ mod volumes;
 mod scripts;
 
 pub use behaviour::{AgentAnswer, AgentAsk, RETRY_PAUSE};
+pub use calls::{AgentCall, AgentOutcome, AgentTimer, Answered, ClaimTrouble, Ended, LaunchOrder, Living};
 pub use config::{AllocationConfig, AllocationVolume, RestartPolicy};
 pub use messages::*;
-pub use state::{
-    Agent, AgentCall, AgentOptions, AgentOutcome, AgentTimer, Answered, Ended, LaunchOrder, Living, Memory,
-};
+pub use state::{Agent, AgentOptions, Memory};
 pub use stopping::{AFTER_KILL, left_running, not_ended};
-pub use volumes::ClaimTrouble;

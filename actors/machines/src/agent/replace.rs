@@ -9,8 +9,9 @@ use crate::kernel::{AskId, CallKey, CallLost, Effects};
 use crate::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
 
 use super::behaviour::{AgentAnswer, RETRY_PAUSE};
+use super::calls::{AgentCall, AgentTimer};
 use super::messages::{Replace, ReplaceError, TaskError, TaskPhase, TaskStopped};
-use super::state::{Agent, AgentCall, AgentTimer, Life, Task, Wanted};
+use super::state::{Agent, Life, Task, Wanted};
 
 /// The longest timeout of one question about health. It is asked again until the timeout of the replacement; so a question whose
 /// replacement has ended occupies a call of the agent only for a short time.
@@ -220,7 +221,7 @@ impl Agent {
                     let reason = reason.clone();
                     self.refuse(place, reason, false, effects);
                 }
-                Stage::Gate | Stage::Looking(_) if matches!(self.life, Life::Leaving) => {
+                Stage::Gate | Stage::Looking(_) if matches!(self.life, Life::Leaving(_)) => {
                     let (allocation, with) = (old.config.name.clone(), new.config.name.clone());
                     let error = ReplaceError::HostStopping { allocation, with };
                     effects.reply(*asker, AgentAnswer::Replace(Err(error)));

@@ -17,16 +17,18 @@ use crate::{AskError, FeedItem};
 use goldenscript::{Command, Context, Runner};
 
 use super::behaviour::{AgentAnswer, AgentAsk};
-use super::config::{AllocationConfig, RestartPolicy};
+use super::calls::*;
+use super::config::{AllocationConfig, AllocationVolume, RestartPolicy};
 use super::messages::*;
 use super::state::*;
 use crate::process::ProcessExit;
 use crate::stage::{parse_span, play_all};
 use crate::surroundings::{Surroundings, begun};
+use crate::volume::VolumeKey;
 
 #[test]
 fn every_story_of_the_agent_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/agent/scripts"), 12, Stage::new);
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/agent/scripts"), 24, Stage::new);
 }
 
 #[test]
@@ -235,6 +237,16 @@ fn tell_call(call: &AgentCall) -> Option<String> {
         AgentCall::Follow { afresh: true } => Some("follow afresh".to_owned()),
         AgentCall::Prepare(spec) => Some(format!("prepare {}", spec.allocation)),
         AgentCall::Adopt(spec) => Some(format!("adopt {}", spec.allocation)),
+        AgentCall::Claim { allocation, volumes, within } => {
+            let volume = |volume: &AllocationVolume| {
+                format!("{}{}", volume.volume, if volume.read_only { ":ro" } else { "" })
+            };
+            let volumes = volumes.iter().map(volume).collect::<Vec<_>>().join(" ");
+            Some(format!("claim {allocation} {volumes} within {within:?}"))
+        }
+        AgentCall::Release { allocation, observed, within } => {
+            Some(format!("release {allocation} {observed:?} within {within:?}"))
+        }
         AgentCall::Launch(order) => Some(format!(
             "launch {} {} {} {:?}",
             order.allocation,
@@ -271,6 +283,16 @@ fn status(allocation: AllocationId) -> AllocationStatus {
         since: begun(),
         last_event: "prepared".to_owned(),
     }
+}
+
+/// `NAME`, or `NAME:ro`.
+fn volume(word: &str) -> AllocationVolume {
+    let (name, read_only) = word.strip_suffix(":ro").map_or((word, false), |name| (name, true));
+    let volume = VolumeKey {
+        namespace: VolumeNamespace::new("default").unwrap(),
+        name: VolumeName::new(name).unwrap(),
+    };
+    AllocationVolume { volume, variable: name.to_uppercase(), read_only }
 }
 
 fn not_running() -> AskError {
@@ -323,6 +345,15 @@ impl Stage {
                 self.agent.options.allocations.iter_mut().for_each(|config| config.survives = true);
                 self.agent.tasks.iter_mut().for_each(|task| task.config.survives = true);
             }
+            "volumes" => {
+                let volumes: Vec<_> = rest.split_whitespace().map(volume).collect();
+                let options = self.agent.options.allocations.iter_mut();
+                let configs = options.chain(self.agent.tasks.iter_mut().map(|task| &mut task.config));
+                for config in configs.filter(|config| config.name == allocation) {
+                    config.arguments = volumes.iter().map(|v| format!("--at=${{{}}}", v.variable)).collect();
+                    config.volumes = volumes.clone();
+                }
+            }
             "start" => self.ask(AgentAsk::StartTask(StartTask { allocation }), told),
             "stop" => self.ask(AgentAsk::StopTask(StopTask { allocation }), told),
             "replace" => {
@@ -374,6 +405,24 @@ impl Stage {
                 let refusal = PrepareError::Endpoint { allocation, reason: rest };
                 let outcome = AgentOutcome::Prepared(Ok(Err(refusal)));
                 self.come_back(|call| is_of(call, "prepare"), outcome, told);
+            }
+            "claimed" => {
+                // All of them, or only these.
+                let task = self.agent.task(name).ok_or("there is no such allocation")?;
+                let volumes = task.config.volumes.iter().map(|volume| volume.volume.clone());
+                let is_meant = |key: &VolumeKey| rest.is_empty() || rest == key.name.as_str();
+                let path =
+                    |key: VolumeKey| (key.clone(), PathBuf::from(format!("/claims/{name}/{}", key.name)));
+                let outcome = AgentOutcome::Claimed(Ok(volumes.filter(is_meant).map(path).collect()));
+                self.come_back(|call| is_of(call, "claim"), outcome, told);
+            }
+            "claim-refused" | "claim-impossible" => {
+                let trouble = ClaimTrouble { reason: rest, is_transient: command == "claim-refused" };
+                self.come_back(|call| is_of(call, "claim"), AgentOutcome::Claimed(Err(trouble)), told);
+            }
+            "released" => {
+                let answer = if rest.is_empty() { Ok(()) } else { Err(rest) };
+                self.come_back(|call| is_of(call, "release"), AgentOutcome::Released(answer), told);
             }
             "born" => {
                 self.born += 1;

@@ -2,23 +2,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::path::PathBuf;
-use std::time::Duration;
 
-use crate::allocations::{
-    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
-    UnknownAllocation,
-};
-use crate::instances::{AwaitHealthy, AwaitHealthyError};
+use crate::allocations::TaskContext;
 use crate::kernel::{AskId, StopMode, StopStep};
-use crate::vocabulary::{AllocationId, Attempt, BackoffState, RestartHistory, Timestamp};
-use crate::{AskError, FeedItem};
+use crate::vocabulary::{Attempt, BackoffState, RestartHistory, Timestamp};
 
 use super::behaviour::AgentAsk;
 use super::config::{AllocationConfig, RestartPolicy};
 use super::messages::{LastExit, TaskPhase, TaskReport};
 use super::replace::Replacement;
-use crate::process::ProcessExit;
+use super::volumes::Claims;
 
 /// The options of the agent.
 #[derive(Debug, Clone)]
@@ -55,8 +48,8 @@ pub(super) enum Life {
     },
     /// It runs tasks.
     Serving,
-    /// It stops everything, starts nothing, and ends.
-    Leaving,
+    /// It stops everything in this way, those that use volumes first; it starts nothing, and ends.
+    Leaving(Wanted),
 }
 
 /// What one allocation's task is at, what for, and since when.
@@ -88,6 +81,7 @@ pub struct Memory {
     pub(super) exit: Option<LastExit>,
     pub(super) history: RestartHistory,
     pub(super) backoff: BackoffState,
+    pub(super) claims: Claims,
 }
 
 impl Memory {
@@ -123,6 +117,10 @@ pub(super) enum Phase {
     Waiting,
     /// Until its directories are made.
     Preparing,
+    /// Until its volumes are claimed; its process is started with this context then.
+    Claiming {
+        context: TaskContext,
+    },
     /// Until its process is started.
     Launching,
     Running {
@@ -141,6 +139,11 @@ pub(super) enum Phase {
     /// Until the allocations know that its process has ended.
     Reporting {
         how: String,
+    },
+    /// Until its volumes are released, or that time is over.
+    Releasing {
+        then: Goal,
+        until: Timestamp,
     },
 }
 
@@ -178,9 +181,9 @@ impl Phase {
             Self::Stopped => TaskPhase::Stopped,
             Self::Failed => TaskPhase::Failed,
             Self::Waiting | Self::Reporting { .. } => TaskPhase::Waiting,
-            Self::Preparing | Self::Launching => TaskPhase::Starting,
+            Self::Preparing | Self::Claiming { .. } | Self::Launching => TaskPhase::Starting,
             Self::Running { .. } => TaskPhase::Running,
-            Self::Withdrawing { .. } | Self::Ending { .. } => TaskPhase::Stopping,
+            Self::Withdrawing { .. } | Self::Ending { .. } | Self::Releasing { .. } => TaskPhase::Stopping,
         }
     }
 
@@ -193,8 +196,10 @@ impl Phase {
             | Self::Failed
             | Self::Waiting
             | Self::Preparing
+            | Self::Claiming { .. }
             | Self::Launching
-            | Self::Reporting { .. } => None,
+            | Self::Reporting { .. }
+            | Self::Releasing { .. } => None,
         }
     }
 
@@ -232,134 +237,4 @@ impl Task {
             exit: self.memory.exit.clone(),
         }
     }
-}
-
-/// A process to be started.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct LaunchOrder {
-    /// For which allocation.
-    pub allocation: AllocationId,
-    /// Which start of it this is.
-    pub attempt: Attempt,
-    /// The program.
-    pub program: PathBuf,
-    /// Its arguments, with the endpoint put in.
-    pub arguments: Vec<String>,
-    /// Its whole environment.
-    pub environment: BTreeMap<String, String>,
-    /// Whether it survives the host.
-    pub survives: bool,
-    /// How long it may take to end before it is killed.
-    pub stop_grace: Duration,
-}
-
-/// What the agent has done beside its mailbox.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum AgentCall {
-    /// Finds the processes that live.
-    Survey,
-    /// Waits until processes have ended.
-    AwaitEndings,
-    /// Waits for what the allocations say.
-    Follow {
-        /// Whether to begin with a snapshot.
-        afresh: bool,
-    },
-    /// Has an allocation prepared.
-    Prepare(AllocationSpec),
-    /// Has an allocation adopted whose process runs.
-    Adopt(AllocationSpec),
-    /// Starts a process.
-    Launch(LaunchOrder),
-    /// Says that the process of an allocation runs.
-    Announce(AllocationId),
-    /// Has an allocation deregistered and its directories removed.
-    Withdraw(AllocationId),
-    /// Asks a process to end.
-    End {
-        /// Whose process.
-        allocation: AllocationId,
-        /// How long it may take before it is killed.
-        grace: Duration,
-    },
-    /// Waits until an allocation has been healthy for a while.
-    AwaitHealthy(AwaitHealthy),
-    /// Says that the process of an allocation has ended.
-    Report {
-        /// Whose process.
-        allocation: AllocationId,
-        /// How it ended.
-        how: String,
-    },
-}
-
-/// A process that lives.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Living {
-    /// Whose process.
-    pub allocation: AllocationId,
-    /// Which start of it this is.
-    pub attempt: Attempt,
-    /// Its number.
-    pub pid: u32,
-}
-
-/// A process that has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// Whose process.
-    pub allocation: AllocationId,
-    /// Which start of it this was.
-    pub attempt: Attempt,
-    /// Its exit status; `None` if it was not observed.
-    pub exit: Option<ProcessExit>,
-    /// How it ended, in words.
-    pub how: String,
-}
-
-/// The answer of the allocations, or why there is none.
-pub type Answered<T> = Result<T, AskError>;
-
-/// What came of a call.
-#[derive(Debug)]
-pub enum AgentOutcome {
-    /// These live.
-    Surveyed(Vec<Living>),
-    /// These have ended, in this order.
-    Endings(Vec<Ended>),
-    /// The allocations said this.
-    Followed(Answered<Vec<FeedItem<AllocationsNews, AllocationsView>>>),
-    /// The allocation is prepared, or cannot be.
-    Prepared(Answered<Result<TaskContext, PrepareError>>),
-    /// The allocation is adopted, or cannot be.
-    Adopted(Answered<Result<TaskContext, PrepareError>>),
-    /// The process was started with this PID, or was not, for this reason.
-    Launched(Result<u32, String>),
-    /// The allocations know that the process runs.
-    Announced(Answered<Result<(), UnknownAllocation>>),
-    /// The allocation is deregistered.
-    Withdrawn(Answered<Result<AllocationStopped, UnknownAllocation>>),
-    /// The allocation has been healthy for a while, or why not.
-    AwaitedHealthy(Answered<Result<(), AwaitHealthyError>>),
-    /// The process was asked to end.
-    EndAsked,
-    /// The allocations know that the process has ended.
-    Reported(Answered<Result<(), UnknownAllocation>>),
-}
-
-/// What the agent waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum AgentTimer {
-    /// The time to start a task again.
-    Start(AllocationId),
-    /// The retry of a message that was not answered.
-    Retry(AllocationId),
-    /// The time at which a process that was killed must have ended.
-    GiveUp(AllocationId),
-    /// The time to ask again for the health that this replacement depends on.
-    AskForHealth(Attempt),
-    /// The time to follow the allocations again.
-    Follow,
-    /// The time to wait for endings again.
-    AwaitEndings,
 }

@@ -1,4 +1,4 @@
-//! What is decided for one task on its way down: deregistered first, then the process (SHD-04).
+//! What is decided for one task on its way down: deregistered first, then the process (SHD-04), then its volumes.
 
 use std::time::Duration;
 
@@ -7,8 +7,9 @@ use crate::kernel::{AskId, CallLost, Effects, StopStep};
 use crate::vocabulary::Moment;
 
 use super::behaviour::AgentAnswer;
+use super::calls::{AgentCall, AgentTimer, Answered, Ended};
 use super::messages::{LastExit, TaskError, TaskStopped};
-use super::state::*;
+use super::state::{Agent, Goal, Phase, Task, Wanted};
 use super::task::UNDER_WAY_TIMEOUT;
 
 /// Calls in flight are waited for within this.
@@ -35,10 +36,10 @@ impl Task {
         Ok(())
     }
 
-    /// How long it may take at most until nothing of it is under way: what has begun comes back, then it is deregistered and its
-    /// process is ended.
+    /// How long it may take at most until nothing of it is under way: what has begun comes back, then it is deregistered, its process
+    /// is ended and its volumes are released.
     pub(super) fn stop_bound(&self) -> Duration {
-        UNDER_WAY_TIMEOUT + WITHDRAW_TIMEOUT + self.config.stop_grace + AFTER_KILL
+        UNDER_WAY_TIMEOUT + WITHDRAW_TIMEOUT + self.config.stop_grace + AFTER_KILL + self.release_bound()
     }
 
     /// Stops, in the order that what is `wanted` asks for.
@@ -59,8 +60,9 @@ impl Task {
                 self.wind_down(moment, None, effects);
             }
             // What is under way comes back, and then finds out what is wanted now.
-            Phase::Preparing | Phase::Launching | Phase::Reporting { .. } | Phase::Ending { .. } => {}
-            Phase::Withdrawing { .. } => {}
+            Phase::Preparing | Phase::Claiming { .. } | Phase::Launching => {}
+            Phase::Reporting { .. } | Phase::Ending { .. } => {}
+            Phase::Withdrawing { .. } | Phase::Releasing { .. } => {}
             Phase::Stopped | Phase::Failed => {}
         }
     }
@@ -110,7 +112,7 @@ impl Task {
         self.finish_step(moment, "allocation", ending, false);
         match pid {
             Some(pid) => self.end(moment, pid, then, effects),
-            None => self.arrive(moment, then, effects),
+            None => self.release(moment, then, effects),
         }
     }
 
@@ -140,7 +142,11 @@ impl Task {
         self.memory.exit = Some(LastExit { exit: ended.exit, how: how.clone(), at: moment.now });
         self.remember(effects);
         match self.phase.clone() {
-            Phase::Running { .. } | Phase::Launching => self.report_exit(moment, how.clone(), effects),
+            Phase::Launching => {
+                self.process_started(effects);
+                self.report_exit(moment, how.clone(), effects);
+            }
+            Phase::Running { .. } => self.report_exit(moment, how.clone(), effects),
             Phase::Withdrawing { then, .. } => {
                 self.finish_step(moment, "process", how.clone(), false);
                 self.phase = Phase::Withdrawing { pid: None, then };
@@ -151,7 +157,8 @@ impl Task {
                 self.ended_as_asked(moment, (how, false), then, effects);
             }
             // It was given up before, or was reported already.
-            Phase::Stopped | Phase::Failed | Phase::Waiting | Phase::Preparing | Phase::Reporting { .. } => {}
+            Phase::Stopped | Phase::Failed | Phase::Waiting | Phase::Reporting { .. } => {}
+            Phase::Preparing | Phase::Claiming { .. } | Phase::Releasing { .. } => {}
         }
     }
 
@@ -172,7 +179,7 @@ impl Task {
             }
             Goal::Stop | Goal::Fail(_) => {
                 self.finish_step(moment, "process", how.to_owned(), is_left);
-                self.arrive(moment, then, effects);
+                self.release(moment, then, effects);
             }
         }
     }
@@ -180,12 +187,13 @@ impl Task {
     /// The time is over at which even a killed process must have ended.
     pub(super) fn give_up(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
         if let Phase::Ending { pid, then } = self.phase.clone() {
+            self.lose_sight(effects);
             self.ended_as_asked(moment, (&not_ended(pid), true), then, effects);
         }
     }
 
     /// Nothing of it is left; the callers that waited for that are answered.
-    fn arrive(&mut self, moment: Moment, then: Goal, effects: &mut Effects<Agent>) {
+    pub(super) fn arrive(&mut self, moment: Moment, then: Goal, effects: &mut Effects<Agent>) {
         let (phase, event) = match then {
             Goal::Fail(reason) => (Phase::Failed, reason),
             Goal::Stop | Goal::Restart(_) => (Phase::Stopped, self.stopped_event()),
@@ -198,16 +206,21 @@ impl Task {
     }
 
     fn stopped_event(&self) -> String {
-        match self.steps.iter().find(|step| step.what.starts_with("process/")) {
+        let of = |kind: &str| self.steps.iter().find(|step| step.what.starts_with(kind));
+        let stopped = match of("process/") {
             Some(step) if self.memory.wanted == Some(Wanted::Left) && self.config.survives => {
                 step.ending.clone()
             }
             Some(step) => format!("stopped: {}", step.ending),
             None => "stopped".to_owned(),
+        };
+        match of("volumes/").filter(|step| step.is_left) {
+            Some(step) => format!("{stopped}; its volumes are {}", step.ending),
+            None => stopped,
         }
     }
 
-    fn finish_step(&mut self, moment: Moment, what: &str, ending: String, is_left: bool) {
+    pub(super) fn finish_step(&mut self, moment: Moment, what: &str, ending: String, is_left: bool) {
         let what = format!("{what}/{}", self.config.name);
         self.steps.push(StopStep { what, ending, took: moment.now.since(self.step_began), is_left });
     }

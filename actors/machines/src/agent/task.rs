@@ -1,16 +1,16 @@
-//! What is decided for one task on its way up: preparing, launching, running, and starting again.
+//! What is decided for one task on its way up: preparing, launching, running, and starting again. In between its volumes are claimed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::allocations::{AllocationSpec, PrepareError, TaskContext, UnknownAllocation};
+use crate::allocations::{PrepareError, TaskContext, UnknownAllocation};
 use crate::kernel::{CallKey, CallLost, Effects};
-use crate::vocabulary::{Moment, RestartHistory, TaskName};
+use crate::vocabulary::{Moment, RestartHistory};
 
 use super::behaviour::RETRY_PAUSE;
-use super::config::AllocationConfig;
+use super::calls::{AgentCall, AgentOutcome, AgentTimer, Answered, Living};
 use super::messages::{AgentNews, LastExit, TaskError};
-use super::state::*;
+use super::state::{Agent, AgentOptions, Goal, Phase, Task, Wanted};
 
 /// What is under way when a task is to stop has come back by then.
 pub(super) const UNDER_WAY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -20,8 +20,6 @@ const PREPARE_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
 const LAUNCH_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
 /// Saying something to an actor next door takes no longer.
 const SAY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The variable that tells a plugin where to listen (C171).
-const ENDPOINT: &str = "CSI_ENDPOINT";
 
 impl Task {
     pub(super) fn call(&self, timeout: Duration, call: AgentCall, effects: &mut Effects<Agent>) {
@@ -59,6 +57,7 @@ impl Task {
 
     /// Goes on from what is remembered and from the process that is there.
     pub(super) fn pick_up(&mut self, moment: Moment, process: Option<&Living>, effects: &mut Effects<Agent>) {
+        self.surveyed(process.is_some());
         match (self.memory.wanted, process) {
             (None, None) => {
                 if self.config.start {
@@ -79,7 +78,9 @@ impl Task {
                 self.memory.exit = Some(LastExit { exit: None, how: how.clone(), at: moment.now });
                 self.report_exit(moment, how, effects);
             }
-            (Some(Wanted::Failed), None) => self.enter(moment, Phase::Failed, "given up before", effects),
+            (Some(Wanted::Failed), None) => {
+                self.release(moment, Goal::Fail("given up before".to_owned()), effects);
+            }
             (Some(Wanted::Stopped | Wanted::Left | Wanted::Failed), _) => {
                 self.wind_down(moment, process.map(|living| living.pid), effects);
             }
@@ -97,18 +98,25 @@ impl Task {
             Phase::Stopped | Phase::Failed | Phase::Waiting => {
                 self.memory.history = RestartHistory::default();
                 self.memory.backoff.reset();
+                self.memory.claims.begin_anew();
                 effects.cancel_timer(AgentTimer::Start(allocation));
                 self.begin(moment, effects);
                 Ok(())
             }
-            Phase::Preparing | Phase::Launching | Phase::Running { .. } | Phase::Reporting { .. } => {
+            Phase::Preparing
+            | Phase::Claiming { .. }
+            | Phase::Launching
+            | Phase::Running { .. }
+            | Phase::Reporting { .. } => {
                 if self.memory.wanted == Some(Wanted::Running) {
                     Err(TaskError::Started { allocation, phase: self.phase.told() })
                 } else {
                     Err(TaskError::Stopping { allocation })
                 }
             }
-            Phase::Withdrawing { .. } | Phase::Ending { .. } => Err(TaskError::Stopping { allocation }),
+            Phase::Withdrawing { .. } | Phase::Ending { .. } | Phase::Releasing { .. } => {
+                Err(TaskError::Stopping { allocation })
+            }
         }
     }
 
@@ -119,21 +127,6 @@ impl Task {
         self.remember(effects);
         self.enter(moment, Phase::Preparing, "preparing", effects);
         self.call(PREPARE_TIMEOUT, AgentCall::Prepare(self.spec()), effects);
-    }
-
-    /// Its specification for the allocations.
-    fn spec(&self) -> AllocationSpec {
-        let AllocationConfig {
-            name, plugin, role, environment, health_timeout, restart_when, failover, ..
-        } = &self.config;
-        let task = TaskName::new("plugin").expect("a word is a name");
-        AllocationSpec {
-            health_timeout: *health_timeout,
-            restart_when: *restart_when,
-            environment: environment.clone(),
-            policy: failover.clone(),
-            ..AllocationSpec::new(name.clone(), task, plugin.clone(), *role)
-        }
     }
 
     /// Takes what came of a call that was made in its latest start.
@@ -150,6 +143,7 @@ impl Task {
                     self.prepared(moment, options, answer, effects);
                 }
             }
+            AgentOutcome::Claimed(answer) => self.claimed(moment, options, Ok(answer), effects),
             AgentOutcome::Launched(born) => {
                 // A process that ended at once has been reported already, and this comes too late.
                 if self.phase == Phase::Launching {
@@ -162,6 +156,7 @@ impl Task {
             AgentOutcome::EndAsked => {}
             AgentOutcome::Reported(Ok(_)) => self.reported(moment, options, effects),
             AgentOutcome::Reported(Err(_)) => self.retry(moment, effects),
+            AgentOutcome::Released(answer) => self.released(moment, answer.clone(), effects),
             // These belong to no task.
             AgentOutcome::Surveyed(_)
             | AgentOutcome::Endings(_)
@@ -183,7 +178,11 @@ impl Task {
             AgentCall::Prepare(_) if self.phase == Phase::Preparing => {
                 self.not_started(moment, options, format!("cannot be prepared: {lost}"), effects);
             }
+            AgentCall::Claim { .. } => self.claimed(moment, options, Err(lost), effects),
             AgentCall::Launch(_) if self.phase == Phase::Launching => {
+                if !matches!(lost, CallLost::Busy(_)) {
+                    self.lose_sight(effects);
+                }
                 self.not_started(moment, options, format!("cannot be launched: {lost}"), effects);
             }
             AgentCall::Announce(_) | AgentCall::Adopt(_) | AgentCall::Report { .. } => {
@@ -191,6 +190,7 @@ impl Task {
             }
             AgentCall::Withdraw(_) => self.withdrawn(moment, Err(lost), effects),
             AgentCall::End { .. } => self.end_again(effects),
+            AgentCall::Release { .. } => self.released(moment, Err(lost.to_string()), effects),
             // What belongs to a phase that is over, or to no task.
             AgentCall::Prepare(_)
             | AgentCall::Launch(_)
@@ -213,31 +213,24 @@ impl Task {
         }
         match answer {
             Ok(Ok(context)) => {
-                self.enter(moment, Phase::Launching, "launching", effects);
-                self.call(LAUNCH_TIMEOUT, AgentCall::Launch(self.order(options, context)), effects);
+                self.claim(moment, options, context, effects);
             }
             Ok(Err(refusal)) => self.not_started(moment, options, refusal.to_string(), effects),
             Err(error) => self.not_started(moment, options, error.to_string(), effects),
         }
     }
 
-    fn order(&self, options: &AgentOptions, context: &TaskContext) -> LaunchOrder {
-        let environment: BTreeMap<String, String> =
-            [&options.environment, &context.environment, &self.config.environment]
-                .into_iter()
-                .flat_map(|layer| layer.iter().map(|(name, value)| (name.clone(), value.clone())))
-                .collect();
-        let endpoint = environment.get(ENDPOINT).map_or("", String::as_str);
-        let argument = |argument: &String| argument.replace("${CSI_ENDPOINT}", endpoint);
-        LaunchOrder {
-            allocation: self.config.name.clone(),
-            attempt: self.memory.attempt,
-            program: self.config.program.clone(),
-            arguments: self.config.arguments.iter().map(argument).collect(),
-            environment,
-            survives: self.config.survives,
-            stop_grace: self.config.stop_grace,
-        }
+    /// Starts its process, which finds its volumes by these variables.
+    pub(super) fn launch(
+        &mut self,
+        moment: Moment,
+        options: &AgentOptions,
+        context: &TaskContext,
+        volumes: &BTreeMap<String, String>,
+        effects: &mut Effects<Agent>,
+    ) {
+        self.enter(moment, Phase::Launching, "launching", effects);
+        self.call(LAUNCH_TIMEOUT, AgentCall::Launch(self.order(options, context, volumes)), effects);
     }
 
     fn launched(
@@ -247,6 +240,9 @@ impl Task {
         born: &Result<u32, String>,
         effects: &mut Effects<Agent>,
     ) {
+        if born.is_ok() {
+            self.process_started(effects);
+        }
         match (born, self.memory.wanted) {
             (Ok(pid), Some(Wanted::Running)) => self.runs(moment, *pid, effects),
             (Ok(pid), _) => self.wind_down(moment, Some(*pid), effects),
@@ -297,19 +293,21 @@ impl Task {
         }
     }
 
-    fn retry(&self, moment: Moment, effects: &mut Effects<Agent>) {
+    pub(super) fn retry(&self, moment: Moment, effects: &mut Effects<Agent>) {
         effects.start_timer(AgentTimer::Retry(self.config.name.clone()), moment.now + RETRY_PAUSE);
     }
 
     /// Retries a message that was not answered.
-    pub(super) fn say_again(&self, effects: &mut Effects<Agent>) {
+    pub(super) fn say_again(&self, moment: Moment, effects: &mut Effects<Agent>) {
         match &self.phase {
             Phase::Running { .. } => self.announce_again(effects),
             Phase::Reporting { how } => self.say_exit(how.clone(), effects),
+            Phase::Releasing { .. } => self.release_again(moment, effects),
             Phase::Stopped
             | Phase::Failed
             | Phase::Waiting
             | Phase::Preparing
+            | Phase::Claiming { .. }
             | Phase::Launching
             | Phase::Withdrawing { .. }
             | Phase::Ending { .. } => {}

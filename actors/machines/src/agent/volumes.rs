@@ -1,11 +1,292 @@
-//! What is decided about the volumes of a task: claimed before each start of its process, released when its last process has ended.
+//! What is decided about the volumes of a task: they are claimed before each start of its process, and released when its last process
+//! has ended (V8).
 
-/// Why the volumes of an allocation are not claimed. Some of them may be.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("{reason}")]
-pub struct ClaimTrouble {
-    /// The volume that was refused, and why.
-    pub reason: String,
-    /// Whether the same claim may succeed later.
-    pub is_transient: bool,
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::allocations::TaskContext;
+use crate::kernel::{CallLost, Effects};
+use crate::vocabulary::{Attempt, BackoffState, Moment};
+use crate::volume::{ObservedEnd, VolumeKey};
+
+use super::behaviour::RETRY_PAUSE;
+use super::calls::{AgentCall, AgentTimer, ClaimTrouble};
+use super::config::AllocationVolume;
+use super::state::{Agent, AgentOptions, Goal, Phase, Task, Wanted};
+use super::task::UNDER_WAY_TIMEOUT;
+
+/// How long a claim waits for the volumes. What is not ready by then goes on becoming ready, and is claimed again after a pause.
+const CLAIM_WITHIN: Duration = Duration::from_secs(15);
+/// A stop waits for a claim that is under way.
+const CLAIM_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
+/// How long a stop waits until the volumes are released. A release that arrived goes on without it.
+const RELEASE_WITHIN: Duration = Duration::from_secs(30);
+/// How much later than its own timeout an answer about a release may come.
+const ANSWER_MARGIN: Duration = Duration::from_secs(5);
+/// How long it takes at most until a stop goes on after it has begun to release volumes.
+const RELEASE_BOUND: Duration = RELEASE_WITHIN.saturating_add(ANSWER_MARGIN);
+
+/// The claims of an allocation, as far as the agent has made them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Claims {
+    held: Held,
+    /// The starts whose process may live although nothing is under way: it does not end, or its launch had no answer.
+    unobserved: BTreeSet<Attempt>,
+    /// Of claims that were refused for now.
+    backoff: BackoffState,
+}
+
+/// What may be held of the volumes of an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+enum Held {
+    #[default]
+    Nothing,
+    /// Claims, and no process was started since.
+    Unused,
+    /// Claims, and a process may have been started since.
+    Used,
+}
+
+impl Claims {
+    /// A person starts the task: what was refused before is forgotten.
+    pub(super) fn begin_anew(&mut self) {
+        self.backoff.reset();
+    }
+
+    fn begin(&mut self) {
+        if self.held == Held::Nothing {
+            self.held = Held::Unused;
+        }
+    }
+
+    const fn used(&mut self) {
+        if matches!(self.held, Held::Unused) {
+            self.held = Held::Used;
+        }
+    }
+
+    /// Why no process uses the volumes, once the end of each was observed. `None` if there is nothing to release.
+    const fn observed(&self) -> Option<ObservedEnd> {
+        match self.held {
+            Held::Nothing => None,
+            Held::Unused => Some(ObservedEnd::NeverStarted),
+            Held::Used => Some(ObservedEnd::Exited),
+        }
+    }
+
+    /// The end of the process of this start was not observed.
+    fn lose_sight(&mut self, attempt: Attempt) {
+        if self.held != Held::Nothing {
+            self.held = Held::Used;
+            self.unobserved.insert(attempt);
+        }
+    }
+}
+
+impl Task {
+    /// Whether its process uses volumes. Otherwise it may serve those of others.
+    pub(super) const fn uses_volumes(&self) -> bool {
+        !self.config.volumes.is_empty()
+    }
+
+    /// How much longer a stop may take because of its volumes.
+    pub(super) const fn release_bound(&self) -> Duration {
+        if self.uses_volumes() { RELEASE_BOUND } else { Duration::ZERO }
+    }
+
+    /// Claims its volumes, if it has any, and goes on to start its process with this context.
+    pub(super) fn claim(
+        &mut self,
+        moment: Moment,
+        options: &AgentOptions,
+        context: &TaskContext,
+        effects: &mut Effects<Agent>,
+    ) {
+        if !self.uses_volumes() {
+            return self.launch(moment, options, context, &BTreeMap::new(), effects);
+        }
+        // Remembered before the call: what may be held is released.
+        self.memory.claims.begin();
+        self.remember(effects);
+        self.enter(moment, Phase::Claiming { context: context.clone() }, "claiming its volumes", effects);
+        let (allocation, volumes) = (self.config.name.clone(), self.config.volumes.clone());
+        self.call(CLAIM_TIMEOUT, AgentCall::Claim { allocation, volumes, within: CLAIM_WITHIN }, effects);
+    }
+
+    pub(super) fn claimed(
+        &mut self,
+        moment: Moment,
+        options: &AgentOptions,
+        answer: Result<&Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>, &CallLost>,
+        effects: &mut Effects<Agent>,
+    ) {
+        let Phase::Claiming { context } = self.phase.clone() else { return };
+        if self.memory.wanted != Some(Wanted::Running) {
+            return self.wind_down(moment, None, effects);
+        }
+        match answer {
+            Ok(Ok(paths)) => match self.variables(paths) {
+                Ok(variables) => {
+                    self.memory.claims.backoff.reset();
+                    self.launch(moment, options, &context, &variables, effects);
+                }
+                Err(reason) => self.refused_for_good(moment, &reason, effects),
+            },
+            Ok(Err(ClaimTrouble { reason, is_transient: false })) => {
+                self.refused_for_good(moment, reason, effects);
+            }
+            Ok(Err(ClaimTrouble { reason, is_transient: true })) => {
+                self.refused_for_now(moment, options, reason, effects);
+            }
+            Err(lost) => self.refused_for_now(moment, options, &lost.to_string(), effects),
+        }
+    }
+
+    /// The variables by which its process finds its volumes.
+    fn variables(&self, paths: &BTreeMap<VolumeKey, PathBuf>) -> Result<BTreeMap<String, String>, String> {
+        let volumes = self.config.volumes.iter();
+        let variable = |volume: &AllocationVolume| {
+            let path = paths.get(&volume.volume);
+            let path = path.ok_or_else(|| format!("volume {} was claimed without a path", volume.volume))?;
+            let text = path.to_str();
+            let text = text.ok_or_else(|| {
+                format!("the path of volume {} is not UTF-8: {}", volume.volume, path.display())
+            })?;
+            Ok((volume.variable.clone(), text.to_owned()))
+        };
+        volumes.map(variable).collect()
+    }
+
+    /// It waits for its volumes, which counts as no restart.
+    fn refused_for_now(
+        &mut self,
+        moment: Moment,
+        options: &AgentOptions,
+        reason: &str,
+        effects: &mut Effects<Agent>,
+    ) {
+        let pause = self.memory.claims.backoff.failed(&options.restart.backoff, moment);
+        self.remember(effects);
+        let event = format!(
+            "its volumes cannot be claimed yet: {reason}; tried again in {:.1} s",
+            pause.as_secs_f64()
+        );
+        self.enter(moment, Phase::Waiting, event, effects);
+        effects.start_timer(AgentTimer::Start(self.config.name.clone()), moment.now + pause);
+    }
+
+    fn refused_for_good(&mut self, moment: Moment, reason: &str, effects: &mut Effects<Agent>) {
+        self.memory.wanted = Some(Wanted::Failed);
+        self.remember(effects);
+        let reason = format!("its volumes cannot be claimed: {reason}");
+        self.withdraw(moment, None, Goal::Fail(reason), effects);
+    }
+
+    /// A process of it was started: what is held of its volumes may be used.
+    pub(super) fn process_started(&mut self, effects: &mut Effects<Agent>) {
+        self.memory.claims.used();
+        // Those that survive the host have one name, which only one process has at any time.
+        if self.config.survives {
+            self.memory.claims.unobserved.clear();
+        }
+        self.remember(effects);
+    }
+
+    /// It is unknown whether its process lives, and nothing is under way that will tell.
+    pub(super) fn lose_sight(&mut self, effects: &mut Effects<Agent>) {
+        self.memory.claims.lose_sight(self.memory.attempt);
+        self.remember(effects);
+    }
+
+    /// It is known whether its process lives. If one does, it uses the volumes, which an earlier run may have claimed.
+    pub(super) fn surveyed(&mut self, does_live: bool) {
+        let claims = &mut self.memory.claims;
+        if does_live && !self.config.volumes.is_empty() {
+            claims.begin();
+        }
+        // A process may have been started and have ended since the last thing that is remembered.
+        claims.used();
+        claims.unobserved.remove(&self.memory.attempt);
+        if self.config.survives {
+            claims.unobserved.clear();
+        }
+    }
+
+    /// The process of one of its starts has ended. If that was the last thing for which its volumes were kept, they are released.
+    pub(super) fn end_observed(
+        &mut self,
+        moment: Moment,
+        attempt: Attempt,
+        how: &str,
+        effects: &mut Effects<Agent>,
+    ) {
+        if !self.memory.claims.unobserved.remove(&attempt) {
+            return;
+        }
+        self.remember(effects);
+        let then = match self.phase {
+            Phase::Failed => Goal::Fail(self.last_event.clone()),
+            Phase::Stopped => Goal::Stop,
+            // It has a process again, or will release its volumes later.
+            _ => return,
+        };
+        self.steps.retain(|step| !step.is_left);
+        self.step_began = moment.now;
+        self.finish_step(moment, "process", how.to_owned(), false);
+        self.release(moment, then, effects);
+    }
+
+    /// Releases its volumes, if it has claimed any and no process may use them. Nothing else of it is left.
+    pub(super) fn release(&mut self, moment: Moment, then: Goal, effects: &mut Effects<Agent>) {
+        let is_kept = self.memory.wanted == Some(Wanted::Left);
+        let claims = &self.memory.claims;
+        if is_kept || claims.observed().is_none() {
+            return self.arrive(moment, then, effects);
+        }
+        self.step_began = moment.now;
+        if !claims.unobserved.is_empty() {
+            let ending = "still claimed: the end of a process was not observed".to_owned();
+            self.finish_step(moment, "volumes", ending, true);
+            return self.arrive(moment, then, effects);
+        }
+        let until = moment.now + RELEASE_WITHIN;
+        self.enter(moment, Phase::Releasing { then, until }, "releasing its volumes", effects);
+        self.release_again(moment, effects);
+    }
+
+    /// Asks for the release of its volumes, if that is what is under way.
+    pub(super) fn release_again(&self, moment: Moment, effects: &mut Effects<Agent>) {
+        if let (Phase::Releasing { until, .. }, Some(observed)) = (&self.phase, self.memory.claims.observed())
+        {
+            let (allocation, within) = (self.config.name.clone(), until.since(moment.now));
+            let call = AgentCall::Release { allocation, observed, within };
+            self.call(within + ANSWER_MARGIN, call, effects);
+        }
+    }
+
+    pub(super) fn released(
+        &mut self,
+        moment: Moment,
+        answer: Result<(), String>,
+        effects: &mut Effects<Agent>,
+    ) {
+        let Phase::Releasing { then, until } = self.phase.clone() else { return };
+        match answer {
+            Ok(()) => {
+                self.memory.claims = Claims::default();
+                self.remember(effects);
+                self.finish_step(moment, "volumes", "released".to_owned(), false);
+                self.arrive(moment, then, effects);
+            }
+            Err(reason) if moment.now + RETRY_PAUSE < until => {
+                self.note(&format!("releasing its volumes: {reason}"), effects);
+                self.retry(moment, effects);
+            }
+            Err(reason) => {
+                self.finish_step(moment, "volumes", format!("not released yet: {reason}"), true);
+                self.arrive(moment, then, effects);
+            }
+        }
+    }
 }

@@ -1,0 +1,196 @@
+//! What the agent has done beside its mailbox, and what came of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::allocations::{
+    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
+    UnknownAllocation,
+};
+use crate::instances::{AwaitHealthy, AwaitHealthyError};
+use crate::process::ProcessExit;
+use crate::vocabulary::{AllocationId, Attempt};
+use crate::volume::{ObservedEnd, VolumeKey};
+use crate::{AskError, FeedItem};
+
+use super::config::AllocationVolume;
+
+/// A process to be started.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LaunchOrder {
+    /// For which allocation.
+    pub allocation: AllocationId,
+    /// Which start of it this is.
+    pub attempt: Attempt,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments, with the endpoint put in.
+    pub arguments: Vec<String>,
+    /// Its whole environment.
+    pub environment: BTreeMap<String, String>,
+    /// Whether it survives the host.
+    pub survives: bool,
+    /// How long it may take to end before it is killed.
+    pub stop_grace: Duration,
+}
+
+/// What the agent has done beside its mailbox.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum AgentCall {
+    /// Finds the processes that live.
+    Survey,
+    /// Waits until processes have ended.
+    AwaitEndings,
+    /// Waits for what the allocations say.
+    Follow {
+        /// Whether to begin with a snapshot.
+        afresh: bool,
+    },
+    /// Has an allocation prepared.
+    Prepare(AllocationSpec),
+    /// Has an allocation adopted whose process runs.
+    Adopt(AllocationSpec),
+    /// Claims the volumes of an allocation.
+    Claim {
+        /// Which allocation.
+        allocation: AllocationId,
+        /// Its volumes.
+        volumes: Vec<AllocationVolume>,
+        /// How long the claim waits for them.
+        within: Duration,
+    },
+    /// Starts a process.
+    Launch(LaunchOrder),
+    /// Says that the process of an allocation runs.
+    Announce(AllocationId),
+    /// Has an allocation deregistered and its directories removed.
+    Withdraw(AllocationId),
+    /// Asks a process to end.
+    End {
+        /// Whose process.
+        allocation: AllocationId,
+        /// How long it may take before it is killed.
+        grace: Duration,
+    },
+    /// Waits until an allocation has been healthy for a while.
+    AwaitHealthy(AwaitHealthy),
+    /// Says that the process of an allocation has ended.
+    Report {
+        /// Whose process.
+        allocation: AllocationId,
+        /// How it ended.
+        how: String,
+    },
+    /// Releases the volumes of an allocation.
+    Release {
+        /// Which allocation.
+        allocation: AllocationId,
+        /// Why no process uses them (V8).
+        observed: ObservedEnd,
+        /// How long the release waits for its confirmation.
+        within: Duration,
+    },
+}
+
+impl AgentCall {
+    /// Which allocation it is made for, if for one.
+    pub(super) fn allocation(&self) -> Option<&AllocationId> {
+        match self {
+            Self::Survey | Self::AwaitEndings | Self::Follow { .. } | Self::AwaitHealthy(_) => None,
+            Self::Prepare(spec) | Self::Adopt(spec) => Some(&spec.allocation),
+            Self::Launch(order) => Some(&order.allocation),
+            Self::Announce(allocation)
+            | Self::Withdraw(allocation)
+            | Self::End { allocation, .. }
+            | Self::Claim { allocation, .. }
+            | Self::Report { allocation, .. }
+            | Self::Release { allocation, .. } => Some(allocation),
+        }
+    }
+}
+
+/// A process that lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Living {
+    /// Whose process.
+    pub allocation: AllocationId,
+    /// Which start of it this is.
+    pub attempt: Attempt,
+    /// Its number.
+    pub pid: u32,
+}
+
+/// A process that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Whose process.
+    pub allocation: AllocationId,
+    /// Which start of it this was.
+    pub attempt: Attempt,
+    /// Its exit status; `None` if it was not observed.
+    pub exit: Option<ProcessExit>,
+    /// How it ended, in words.
+    pub how: String,
+}
+
+/// Why the volumes of an allocation are not claimed. Some of them may be.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{reason}")]
+pub struct ClaimTrouble {
+    /// The volume that was refused, and why.
+    pub reason: String,
+    /// Whether the same claim may succeed later.
+    pub is_transient: bool,
+}
+
+/// The answer of the allocations, or why there is none.
+pub type Answered<T> = Result<T, AskError>;
+
+/// What came of a call.
+#[derive(Debug)]
+pub enum AgentOutcome {
+    /// These live.
+    Surveyed(Vec<Living>),
+    /// These have ended, in this order.
+    Endings(Vec<Ended>),
+    /// The allocations said this.
+    Followed(Answered<Vec<FeedItem<AllocationsNews, AllocationsView>>>),
+    /// The allocation is prepared, or cannot be.
+    Prepared(Answered<Result<TaskContext, PrepareError>>),
+    /// The allocation is adopted, or cannot be.
+    Adopted(Answered<Result<TaskContext, PrepareError>>),
+    /// The volumes are claimed, each with its proven path, or are not.
+    Claimed(Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>),
+    /// The process was started with this PID, or was not, for this reason.
+    Launched(Result<u32, String>),
+    /// The allocations know that the process runs.
+    Announced(Answered<Result<(), UnknownAllocation>>),
+    /// The allocation is deregistered.
+    Withdrawn(Answered<Result<AllocationStopped, UnknownAllocation>>),
+    /// The allocation has been healthy for a while, or why not.
+    AwaitedHealthy(Answered<Result<(), AwaitHealthyError>>),
+    /// The process was asked to end.
+    EndAsked,
+    /// The allocations know that the process has ended.
+    Reported(Answered<Result<(), UnknownAllocation>>),
+    /// The volumes are released, or why that is not confirmed.
+    Released(Result<(), String>),
+}
+
+/// What the agent waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AgentTimer {
+    /// The time to start a task again.
+    Start(AllocationId),
+    /// The retry of a message that was not answered, or of a release that was not confirmed.
+    Retry(AllocationId),
+    /// The time at which a process that was killed must have ended.
+    GiveUp(AllocationId),
+    /// The time to ask again for the health that this replacement depends on.
+    AskForHealth(Attempt),
+    /// The time to follow the allocations again.
+    Follow,
+    /// The time to wait for endings again.
+    AwaitEndings,
+}

@@ -1,0 +1,62 @@
+//! The processes and the configuration of the small world.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callboard_actors::agent::AllocationConfig;
+use callboard_actors::allocations::{RestartWhen, TaskContext};
+use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Probing, Role, SocketPath, Timestamp};
+use callboard_simulation::{Law, Violation};
+
+use super::event::Who;
+
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Process {
+    pub(super) attempt: Attempt,
+    pub(super) pid: u32,
+    /// When it is killed, if it was asked to end.
+    pub(super) killed_at: Option<Timestamp>,
+    /// Whether it will live on then.
+    pub(super) hangs: bool,
+}
+
+impl Process {
+    pub(super) const fn new(attempt: Attempt, pid: u32) -> Self {
+        Self { attempt, pid, killed_at: None, hangs: false }
+    }
+
+    /// When time alone ends it.
+    pub(super) fn ends_at(&self) -> Option<Timestamp> {
+        self.killed_at.filter(|_| !self.hangs)
+    }
+}
+
+/// `old` starts with the host.
+pub(super) fn allocation(who: Who) -> AllocationConfig {
+    AllocationConfig {
+        name: who.id(),
+        plugin: PluginName::new("zfs").expect("it is a name"),
+        role: Role::Node,
+        program: PathBuf::from("/bin/zfs-csi"),
+        arguments: Vec::new(),
+        environment: BTreeMap::new(),
+        health_timeout: Duration::from_secs(30),
+        restart_when: RestartWhen::Never,
+        probing: Probing::default(),
+        failover: None,
+        volumes: Vec::new(),
+        start: who == Who::Old,
+        survives: false,
+        stop_grace: Duration::from_secs(5),
+    }
+}
+
+pub(super) fn violation(law: Law, what: impl Into<String>) -> Result<(), Violation> {
+    Err(Violation { law, what: what.into() })
+}
+
+pub(super) fn context(allocation: &AllocationId) -> TaskContext {
+    let socket = SocketPath::new(format!("/{allocation}.sock")).expect("it is short and absolute");
+    TaskContext { environment: BTreeMap::new(), mounts: Vec::new(), socket }
+}
