@@ -1,5 +1,5 @@
-//! Real processes under `callboard run` that use volumes: the reference plugin, its volumes, and tasks of the reference driver, in a
-//! user and mount namespace of their own.
+//! Real processes under `callboard run` that use volumes: the reference plugin, its volumes, allocations, and tasks of the reference
+//! driver, in a mount namespace of their own.
 
 mod program;
 
@@ -10,7 +10,19 @@ use std::process::{Child, Command, Stdio};
 use program::driven::{find, until_running};
 use program::{Program, Stage, allocation, until_true};
 
-/// A process that keeps a user and mount namespace, whose mounts outlive a host.
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Tasks have directories of several users, of which a user namespace has only one.
+fn is_root_or_say(what: &str) -> bool {
+    if !is_root() {
+        eprintln!("SKIPPED: {what} is not shown, since only root gives directories to other users");
+    }
+    is_root()
+}
+
+/// A process that keeps a mount namespace, whose mounts outlive a host.
 struct Namespace(Child);
 
 impl Namespace {
@@ -18,11 +30,13 @@ impl Namespace {
     fn or_say(what: &str) -> Option<Self> {
         let unshare = |command: &[&str]| {
             let mut unshare = Command::new("unshare");
-            unshare.args(["--user", "--map-root-user", "--mount", "--"]).args(command).stderr(Stdio::null());
+            let options: &[_] =
+                if is_root() { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
+            unshare.args(options).arg("--").args(command).stderr(Stdio::null());
             unshare
         };
         if !unshare(&["true"]).status().is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: {what} is not shown, since `unshare --user --mount` is refused here");
+            eprintln!("SKIPPED: {what} is not shown, since such namespaces are refused here");
             return None;
         }
         let keeper = unshare(&["cat"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
@@ -42,15 +56,8 @@ impl Namespace {
     /// Runs a host in it.
     fn run<'s>(&self, stage: &'s Stage) -> Program<'s> {
         let target = self.0.id().to_string();
-        stage.run_through(&[
-            "nsenter",
-            "--preserve-credentials",
-            "--user",
-            "--mount",
-            "--target",
-            &target,
-            "--",
-        ])
+        let user: &[_] = if is_root() { &[] } else { &["--preserve-credentials", "--user"] };
+        stage.run_through(&[&["nsenter"], user, &["--mount", "--target", &target, "--"]].concat())
     }
 
     /// The places below a directory at which something of another one is mounted.
@@ -105,6 +112,32 @@ volumes = [{{ name = "data", destination = "{mount_point}" }}]
     stage
 }
 
+/// The same with an allocation that writes such lines. It serves no plugin: it never listens.
+fn stage_of_allocation() -> Stage {
+    let stage = Stage::new("");
+    let volumes = stage.directory.path().join("kept-volumes");
+    let options = ["--volumes", volumes.to_str().expect("text"), "--node-id", "node-1"];
+    let plugin = allocation("hostpath-1", "hostpath", "monolith", &options, "");
+    stage.configure(&format!(
+        r#"
+{plugin}
+[[volume]]
+name = "data"
+plugin = "hostpath"
+create = {{}}
+
+[[allocation]]
+name = "user-1"
+plugin = "user"
+type = "node"
+command = "/bin/sh"
+args = ["-c", "echo started >> ${{CALLBOARD_VOLUME_DATA}}/starts; exec sleep 1000"]
+volumes = ["data"]
+"#
+    ));
+    stage
+}
+
 /// The lines of a file in the volume, as its plugin keeps it.
 fn written(volumes: &Path) -> usize {
     let mut directories = vec![volumes.to_owned()];
@@ -123,6 +156,9 @@ fn written(volumes: &Path) -> usize {
 
 #[test]
 fn a_task_writes_into_its_volume_which_is_released_when_it_has_stopped_and_kept_v1_v8() {
+    if !is_root_or_say("a task with a volume") {
+        return;
+    }
     let Some(namespace) = Namespace::or_say("a task with a volume") else { return };
     let stage = stage();
     let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
@@ -149,6 +185,9 @@ fn a_task_writes_into_its_volume_which_is_released_when_it_has_stopped_and_kept_
 
 #[test]
 fn a_volume_stays_with_its_task_when_the_host_is_killed_and_is_released_after_it_v8_v14() {
+    if !is_root_or_say("a volume of a killed host") {
+        return;
+    }
     let Some(namespace) = Namespace::or_say("a volume of a killed host") else { return };
     let stage = stage();
     let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
@@ -169,4 +208,21 @@ fn a_volume_stays_with_its_task_when_the_host_is_killed_and_is_released_after_it
     assert_eq!(written(&volumes), 1);
     assert!(host.ask(&["stop", "web"]).status.success(), "{}", host.log());
     assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "{}", host.log());
+}
+
+#[test]
+fn the_process_of_an_allocation_writes_into_its_volume_which_is_kept_over_its_restarts_v1_v8() {
+    let Some(namespace) = Namespace::or_say("an allocation with a volume") else { return };
+    let stage = stage_of_allocation();
+    let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
+    let host = namespace.run(&stage);
+    until_true("a line in the volume", program::TIMEOUT, || written(&volumes) == 1);
+    assert!(host.ask(&["stop", "user-1"]).status.success(), "{}", host.log());
+    assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "{}", host.log());
+    assert!(host.ask(&["start", "user-1"]).status.success(), "{}", host.log());
+    until_true("a second line in the same volume", program::TIMEOUT, || written(&volumes) == 2);
+    host.signal(rustix::process::Signal::TERM);
+    let (status, printed) = host.ended();
+    assert!(status.success(), "{printed}");
+    assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "a stop releases all");
 }

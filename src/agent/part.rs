@@ -36,6 +36,7 @@ pub fn part(
         ),
     })
     .after("allocations")
+    .after("volumes")
     .after("processes")
     .described_by(|| ListTasks, |tasks| tasks.into_iter().map(node).collect())
     .stops_within(STOP_DEADLINE)

@@ -25,7 +25,7 @@ use super::{claims, show, told};
 use crate::admin::{
     self, AdminServer, AdminSocket, ShutdownOrder, SocketError, Sources, Stopping, socket_path,
 };
-use crate::agent::{self, AgentOptions, NoVolumes, ProcessHome};
+use crate::agent::{self, AgentOptions, ProcessHome, VolumeClaims};
 use crate::config::{Config, Problem};
 use crate::host::{Host, StartError, system};
 use crate::logging::{LogArgs, log_to_stderr};
@@ -189,7 +189,11 @@ impl Program {
         let started = builder.start_with(async |host: &Host| {
             let outside = opened.insert(Outside::open(&config, &runtime_dir, host).await?);
             let surroundings = (Arc::clone(&outside.topology), outside.ground.clone(), outside.logs.clone());
-            let agent = agent::part(&agent, agent_options(&config), home, |_| Rc::new(NoVolumes));
+            let volumes = config.volumes.clone();
+            let claims = move |host: &Host| -> Rc<dyn VolumeClaims> {
+                Rc::new(Claimer::new(host.volumes().clone(), &volumes))
+            };
+            let agent = agent::part(&agent, agent_options(&config), home, claims);
             let tasks = tasks::part(&tasks, config.clone(), surroundings);
             Ok::<_, RunError>(vec![agent.into(), tasks.into()])
         });

@@ -58,7 +58,7 @@ async fn a_driver_prints_its_line_serves_and_leaves_no_socket_d8_d20_d31_d50_d51
     let capabilities = capabilities.into_inner().capabilities.expect("some");
     assert!(capabilities.send_signals && capabilities.exec);
     assert_eq!(capabilities.fs_isolation(), driver_capabilities::FsIsolation::None);
-    let unshare = std::process::Command::new("unshare").args(["--mount", "true"]).output();
+    let unshare = Command::new("unshare").args(["--mount", "true"]).output();
     let mounts = match unshare.is_ok_and(|tried| tried.status.success()) {
         true => driver_capabilities::MountConfigs::UnknownMounts,
         false => driver_capabilities::MountConfigs::NoMounts,
