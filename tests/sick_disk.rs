@@ -176,6 +176,18 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
+/// The exit code of `health`, and what it prints.
+fn health(program: &Program<'_>) -> (Option<i32>, Value) {
+    let output = within(program, STATUS_WITHIN, &["health", "--json"]);
+    (output.status.code(), serde_json::from_slice(&output.stdout).expect("it is JSON"))
+}
+
+/// Whether the disk is among what is not well.
+fn has_disk(health: &Value) -> bool {
+    let troubles = health["not_well"].as_array().expect("a list");
+    troubles.iter().any(|trouble| trouble["kind"] == "host" && trouble["name"] == "disk")
+}
+
 #[test]
 fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
     let sick = Sick::new();
@@ -187,7 +199,12 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
     assert!(disk["reason"].as_str().expect("a reason").contains("no answer within 3s"), "{disk}");
     assert!(disk["unwritten"].as_u64() > Some(0) && disk["since_unix_ms"].as_u64() > Some(0), "{disk}");
     let text = said(&within(&program, STATUS_WITHIN, &["status"]));
-    assert!(text.contains("disk sick"), "{text}");
+    assert!(text.contains("disk sick") && !text.contains("all is well"), "{text}");
+    for words in [&["health"][..], &["status", "--check"]] {
+        let told = within(&program, STATUS_WITHIN, words);
+        assert_eq!(told.status.code(), Some(3), "{words:?}: {}", said(&told));
+        assert!(said(&told).contains("disk"), "{}", said(&told));
+    }
     assert!(within(&program, STATUS_WITHIN, &["tree"]).status.success());
 
     let stopped = within(&program, STOP_WITHIN, &["stop", &active]);
@@ -227,6 +244,8 @@ fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
         sick.disk(state);
         fail_over(&program);
         until(&program, SICK_WITHIN, "the sick disk", is_sick);
+        let (code, troubles) = health(&program);
+        assert!(code == Some(3) && has_disk(&troubles), "{troubles}");
         // The one that was killed runs again, and is not registered: that would be a promise.
         sick.disk("ok");
         until(&program, SICK_WITHIN, "the sound disk", |status| {
@@ -238,6 +257,8 @@ fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
                 .as_array()
                 .is_some_and(|standby| standby.len() == 1)
         });
+        let (_, troubles) = health(&program);
+        assert!(!has_disk(&troubles), "{troubles}");
         let ended = within(&program, STOP_WITHIN, &["shutdown"]);
         assert!(ended.status.success(), "{}", said(&ended));
     }

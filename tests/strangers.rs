@@ -4,9 +4,11 @@ mod program;
 
 use std::cell::RefCell;
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 
 use callboard::actors::ownership::default_marks_dir;
 use program::{CALLBOARD, Stage, TIMEOUT, refusal, until_true};
@@ -99,10 +101,60 @@ fn a_host_with_mounts_of_its_own_starts_at_the_path_of_another_one_p5() {
     assert!(said().contains("the host runs"), "{}", said());
 }
 
-/// The status of a host by its socket, wherever that is by now.
+/// What a host is asked by its socket, wherever that is by now.
+fn asked_at(socket: &Path, words: &[&str]) -> Output {
+    Command::new(CALLBOARD).args(words).arg("--socket").arg(socket).output().expect("it runs")
+}
+
 fn status_at(socket: &Path) -> Value {
-    let output = Command::new(CALLBOARD).args(["status", "--json", "--socket"]).arg(socket).output();
-    serde_json::from_slice(&output.expect("it runs").stdout).expect("it answers")
+    serde_json::from_slice(&asked_at(socket, &["status", "--json"]).stdout).expect("it answers")
+}
+
+/// A `callboard watch` of a host on which nothing else happens.
+struct Watched {
+    child: Child,
+    news: Receiver<Value>,
+}
+
+impl Watched {
+    fn begin(stage: &Stage) -> Self {
+        let mut command = Command::new(CALLBOARD);
+        command.args(["watch", "--json", "--data-dir"]).arg(stage.data_dir()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let (tell, news) = channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                // The test may have ended.
+                let _ = tell.send(serde_json::from_str(&line).expect("it is JSON"));
+            }
+        });
+        let watched = Self { child, news };
+        assert_eq!(watched.next()["news"], "snapshot");
+        watched
+    }
+
+    fn next(&self) -> Value {
+        self.news.recv_timeout(TIMEOUT).expect("news in time")
+    }
+
+    /// What the next change of the host says of its data directory.
+    fn until_host_changed(&self) -> String {
+        loop {
+            let news = self.next();
+            if news["news"] == "host_changed" {
+                return news["about"]["data_dir_problem"].to_string();
+            }
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // One that has ended already takes no signal.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 #[test]
@@ -112,11 +164,18 @@ fn a_data_directory_that_is_removed_or_replaced_is_told_and_no_second_host_start
     // It answers before it has made all that it keeps there.
     until_true("it runs", TIMEOUT, || host.log().contains("the host runs"));
     assert_eq!(host.json(&["status"])["host"]["data_dir_problem"], Value::Null);
+    assert_eq!(host.json(&["health"])["well"], true);
+    let watched = Watched::begin(&stage);
     let aside = stage.directory.path().join("aside");
     std::fs::rename(stage.data_dir(), &aside).expect("it is ours");
     let problem = || status_at(&aside.join("admin.sock"))["host"]["data_dir_problem"].to_string();
     until_true("the loss is told", TIMEOUT, || problem().contains("was removed or renamed"));
     assert!(host.log().contains("the data directory is lost"), "{}", host.log());
+    assert!(watched.until_host_changed().contains("was removed or renamed"));
+    let health = asked_at(&aside.join("admin.sock"), &["health"]);
+    let told = String::from_utf8_lossy(&health.stdout);
+    assert_eq!(health.status.code(), Some(3), "{told}");
+    assert!(told.contains("data directory") && told.contains("was removed or renamed"), "{told}");
 
     let second = || {
         let command = Command::new(CALLBOARD).args(["run", "--config"]).arg(stage.config()).output();
@@ -139,7 +198,10 @@ fn a_data_directory_that_is_removed_or_replaced_is_told_and_no_second_host_start
     assert!(second().contains("a host that runs had its data at this path"));
     std::fs::remove_dir(stage.data_dir()).expect("nothing was put there");
     std::fs::rename(&aside, stage.data_dir()).expect("the path is free");
+    assert!(watched.until_host_changed().contains("another directory is in the place"));
     host.until("it is in its place again", |status| status["host"]["data_dir_problem"].is_null());
+    assert_eq!(watched.until_host_changed(), "null");
+    assert_eq!(host.json(&["health"])["well"], true);
     let (code, said) = refusal(&host.ask(&["stop", "nothing"]));
     assert_eq!(code, 1, "{said}");
 }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use callboard_actors::datadir::Lost;
 use callboard_actors::logmon::LogsView;
 use callboard_actors::persister::DiskHealth;
 use callboard_actors::shell::{Detail, FeedItem, JournalLine, Recorded, Subscription};
@@ -37,6 +38,7 @@ pub(super) struct Watching {
     journal: Subscription<JournalLine, ()>,
     logs: watch::Receiver<LogsView>,
     disk: watch::Receiver<DiskHealth>,
+    data_dir: watch::Receiver<Option<Lost>>,
     shown: Option<wire::GetStatusResponse>,
     looked: Option<Instant>,
     ready: VecDeque<News>,
@@ -91,6 +93,7 @@ impl Watching {
             journal: sources.host.journal().follow("callboard watch", QUEUE, Detail::Outcomes),
             logs: sources.logs.clone(),
             disk: sources.host.database().disk().watch(),
+            data_dir: sources.host.watch_data_dir(),
             sources,
             shown: None,
             looked: None,
@@ -144,6 +147,7 @@ impl Watching {
                 // A channel of the latest view misses nothing; its end is that of the host.
                 Ok(()) = self.logs.changed() => heard.is_new = true,
                 Ok(()) = self.disk.changed() => heard.is_new = true,
+                Ok(()) = self.data_dir.changed() => heard.is_new = true,
             }
             while let Some(item) = self.journal.try_next() {
                 heard.take(item);

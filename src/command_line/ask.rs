@@ -200,7 +200,7 @@ pub(super) fn status(args: &StatusArgs) -> ExitCode {
             None => show::status(&status, Palette::of_stdout()),
         };
         print(&text)?;
-        Ok(!check || health::troubles(&status, None).is_empty())
+        Ok(!check || health::troubles(&status, name.as_deref()).is_empty())
     });
     ended_well(asked, if *check { AskError::health_exit_code } else { AskError::exit_code })
 }

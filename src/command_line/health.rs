@@ -52,14 +52,30 @@ pub(super) fn driver(driver: &wire::DriverStatus) -> Option<Trouble> {
     })
 }
 
-/// What is wrong with a task. One that has ended by itself and is not restarted, or was stopped, is well.
+/// What is wrong with a task. One that has ended by itself and is not restarted, or was stopped, is well, unless its output is lost.
 pub(super) fn task(task: &wire::TaskStatus) -> Option<Trouble> {
     let is_well = matches!(&*task.state, "running" | "ended" | "stopped");
-    (!is_well).then(|| Trouble {
-        kind: "task",
-        name: task.name.clone(),
-        what: told(&task.state, &task.last_event),
-    })
+    let what = if is_well { logs(task.logs.as_ref()?)? } else { told(&task.state, &task.last_event) };
+    Some(Trouble { kind: "task", name: task.name.clone(), what })
+}
+
+/// What is wrong with the logs of a task.
+fn logs(logs: &wire::TaskLogs) -> Option<String> {
+    let is_lost = matches!(&*logs.state, "failing" | "broken");
+    is_lost.then(|| told(&format!("its logs are {}", logs.state), &logs.reason))
+}
+
+/// What is wrong with the host itself: its disk, its data directory, and that it is stopping.
+fn host(host: &wire::HostStatus) -> Vec<Trouble> {
+    let trouble = |name: &str, what: String| Trouble { kind: "host", name: name.to_owned(), what };
+    let mut found = Vec::new();
+    found.extend(host.stopping.as_ref().map(|_| trouble("host", "stopping".to_owned())));
+    let sick = host.disk.as_ref().filter(|disk| disk.health != "sound");
+    found.extend(sick.map(|disk| trouble("disk", told(&disk.health, &disk.reason))));
+    if !host.data_dir_problem.is_empty() {
+        found.push(trouble("data directory", host.data_dir_problem.clone()));
+    }
+    found
 }
 
 /// All that is wrong with a host, or with the things of this name.
@@ -67,12 +83,7 @@ pub(super) fn troubles(status: &wire::GetStatusResponse, name: Option<&str>) -> 
     let is_meant = |other: &str| name.is_none_or(|name| name == other);
     let mut found = Vec::new();
     if name.is_none() {
-        let stopping = status.host.as_ref().and_then(|host| host.stopping.as_ref());
-        found.extend(stopping.map(|_| Trouble {
-            kind: "host",
-            name: "host".to_owned(),
-            what: "stopping".to_owned(),
-        }));
+        found.extend(status.host.iter().flat_map(host));
         let gone = status.gone.iter().filter(|gone| !gone.ended);
         found.extend(gone.map(|gone| Trouble {
             kind: "actor",
@@ -159,6 +170,60 @@ mod tests {
         let gone =
             |expected| wire::PluginStatus { health: "gone".to_owned(), expected, ..Default::default() };
         assert_eq!((plugin(&gone(0)).is_none(), plugin(&gone(1)).is_none()), (true, false));
+    }
+
+    fn whats(status: &wire::GetStatusResponse, name: Option<&str>) -> Vec<String> {
+        let told = |Trouble { kind, name, what }| format!("{kind} {name}: {what}");
+        troubles(status, name).into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_sick_disk_and_a_lost_data_directory_are_troubles_of_the_host_and_of_nothing_else() {
+        let disk = |health: &str, reason: &str| wire::DiskStatus {
+            health: health.to_owned(),
+            reason: reason.to_owned(),
+            ..Default::default()
+        };
+        let status = |disk, problem: &str| wire::GetStatusResponse {
+            host: Some(wire::HostStatus {
+                disk: Some(disk),
+                data_dir_problem: problem.to_owned(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let sick = status(disk("sick", "no space left"), "it was removed");
+        let expected = ["host disk: sick: no space left", "host data directory: it was removed"];
+        assert_eq!(whats(&sick, None), expected);
+        let told = summary(&troubles(&sick, None), Palette::plain());
+        assert_eq!(told, "2 not well: host disk, host data directory\n");
+        assert_eq!(whats(&sick, Some("web")), [""; 0]);
+        assert_eq!(whats(&status(disk("sound", ""), ""), None), [""; 0]);
+    }
+
+    #[test]
+    fn a_task_whose_logs_are_broken_or_failing_is_not_well() {
+        let task = |state: &str, logs: &str| wire::TaskStatus {
+            name: "web".to_owned(),
+            state: state.to_owned(),
+            logs: Some(wire::TaskLogs {
+                state: logs.to_owned(),
+                reason: "no space left".to_owned(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let status = |tasks| wire::GetStatusResponse { tasks, ..Default::default() };
+        for (logs, expected) in [
+            ("broken", &["task web: its logs are broken: no space left"][..]),
+            ("failing", &["task web: its logs are failing: no space left"]),
+            ("opening", &[]),
+            ("collected", &[]),
+            ("discarded", &[]),
+        ] {
+            assert_eq!(whats(&status(vec![task("running", logs)]), Some("web")), expected, "{logs}");
+        }
+        assert_eq!(whats(&status(vec![task("failed", "broken")]), None), ["task web: failed"]);
     }
 
     #[test]

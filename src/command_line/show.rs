@@ -18,10 +18,8 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
     if groups.starts_with("none") && !status.tasks.is_empty() {
         text.push_str(&format!("control groups of tasks: {groups}\n"));
     }
-    let problem = status.host.as_ref().map(|host| harmless(&host.data_dir_problem)).unwrap_or_default();
-    if !problem.is_empty() {
-        text.push_str(&format!("{}: {problem}\n", palette.paint(Tone::Bad, "data directory")));
-    }
+    let lost = status.host.as_ref().filter(|host| !host.data_dir_problem.is_empty());
+    text.push_str(&lost.map(|host| directory_line(host, palette)).unwrap_or_default());
     if let Some(stopping) = status.host.as_ref().and_then(|host| host.stopping.as_ref()) {
         text.push_str(&self::stopping(stopping, palette));
     }
@@ -78,6 +76,13 @@ fn disk_line(disk: &wire::DiskStatus, palette: Palette) -> String {
         "{sick} for {since}: {reason}\n  {} changes are not on disk; nothing is registered, launched or started until it takes writes\n",
         disk.unwritten
     )
+}
+
+fn directory_line(host: &wire::HostStatus, palette: Palette) -> String {
+    match &*host.data_dir_problem {
+        "" => format!("data directory {}\n", palette.paint(Tone::Good, "in its place")),
+        problem => format!("{}: {}\n", palette.paint(Tone::Bad, "data directory"), harmless(problem)),
+    }
 }
 
 fn stopping(stopping: &wire::Stopping, palette: Palette) -> String {
@@ -284,7 +289,7 @@ pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> Strin
             Some(stopping) => format!("{at}  the host is {}", self::stopping(stopping, palette)),
             None => {
                 let disk = host.disk.as_ref().map(|disk| disk_line(disk, palette));
-                format!("{at}  {}", disk.unwrap_or_default())
+                format!("{at}  {}{at}  {}", disk.unwrap_or_default(), directory_line(host, palette))
             }
         },
         Some(News::ActorBack(name)) => {

@@ -232,6 +232,11 @@ impl Host {
         *self.handles.lost.borrow()
     }
 
+    /// Changes with [`data_dir_lost`](Self::data_dir_lost).
+    pub(crate) fn watch_data_dir(&self) -> watch::Receiver<Option<Lost>> {
+        self.handles.lost.clone()
+    }
+
     /// The mark of its data directory, 16 hexadecimal digits: what this host makes on the machine is told by it from what other
     /// hosts make. It stays the same when the directory is moved or restored, and no copy shares it (TH053).
     #[must_use]
