@@ -4,19 +4,19 @@
 //! which names there are when none of the files has the one that was given.
 
 mod find;
+mod last;
 mod write;
 
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
 use callboard_actors::logmon::LogReader;
-use callboard_actors::vocabulary::text::bounded;
 use clap::Args;
 
 use self::find::{Found, Names, find};
+pub(super) use self::last::{LogName, last_lines};
 use self::write::Writer;
 use super::target::{Place, TargetArgs, TargetError};
 use super::told;
@@ -25,8 +25,6 @@ use crate::output::{self, Reader};
 
 /// How much is read at once.
 const PIECE_BYTES: usize = 64 * 1_024;
-/// The longest line that is shown beside other things.
-const LINE_BYTES_MAX: usize = 500;
 /// How often a log that is followed is looked at.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
@@ -170,20 +168,6 @@ fn copy(args: &LogsArgs, log: &Found) -> Result<(), LogsError> {
             sleep(FOLLOW_PAUSE);
         }
     }
-}
-
-/// The last lines of a log below a data directory; nothing if there is none that can be read.
-pub(super) fn last_lines(data_dir: &Path, full_name: &str, stderr: bool, lines: u64) -> Vec<String> {
-    let Some(log) = find(data_dir, full_name, stderr).unwrap_or_default().pop() else { return Vec::new() };
-    let Ok(mut reader) = LogReader::from_tail(log.place, lines) else { return Vec::new() };
-    let (mut text, mut piece) = (Vec::new(), vec![0; PIECE_BYTES]);
-    while let Ok(count @ 1..) = reader.read(&mut piece) {
-        text.extend_from_slice(&piece[..count]);
-        // Of endless lines the end is shown.
-        let surplus = text.len().saturating_sub(PIECE_BYTES);
-        text.drain(..surplus);
-    }
-    String::from_utf8_lossy(&text).lines().map(|line| bounded(line, LINE_BYTES_MAX)).collect()
 }
 
 /// Which names there are: those of the configuration, and those that a running host knows.

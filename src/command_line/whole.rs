@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::logs::last_lines;
+use super::logs::{LogName, last_lines};
 use super::show::ago;
 use crate::output::{Palette, Tone, harmless};
 
@@ -16,20 +16,38 @@ const LISTS: [(&str, &str); 4] =
 /// How many lines of a log are shown.
 const LOG_LINES: u64 = 10;
 
-/// Adds the last lines of each log, as far as there is one: `log`, and `log_stderr` of tasks, which have two.
+/// Adds the last lines of each log, as far as there is one: `log`, and `log_stderr` of tasks, which have two. One that cannot be read is
+/// null, and `log_problem` says why.
 pub(super) fn with_logs(mut status: Value) -> Value {
     let data_dir = status["host"]["data_dir"].as_str().unwrap_or_default().to_owned();
-    let data_dir = Path::new(&data_dir);
-    for (list, kind) in LISTS.into_iter().filter(|(_, kind)| *kind != "plugin") {
-        for thing in status[list].as_array_mut().into_iter().flatten() {
-            let name = format!("{kind}/{}", thing["name"].as_str().unwrap_or_default());
-            thing["log"] = json!(last_lines(data_dir, &name, false, LOG_LINES));
-            if kind == "task" {
-                thing["log_stderr"] = json!(last_lines(data_dir, &name, true, LOG_LINES));
-            }
-        }
+    let logs = logs(&status);
+    let names: Vec<_> = logs.iter().map(|(_, _, name)| name.clone()).collect();
+    let read = last_lines(Path::new(&data_dir), &names, LOG_LINES);
+    for ((list, number, LogName { stderr, .. }), read) in logs.into_iter().zip(read) {
+        let key = if stderr { "log_stderr" } else { "log" };
+        let (lines, problem) = match read {
+            Ok(lines) => (json!(lines), Value::Null),
+            Err(problem) => (Value::Null, json!(problem.to_string())),
+        };
+        let thing = &mut status[list][number];
+        thing[key] = lines;
+        thing[format!("{key}_problem")] = problem;
     }
     status
+}
+
+/// The logs of all things in a status, each with the list and the place in it of what has written it.
+fn logs(status: &Value) -> Vec<(&'static str, usize, LogName)> {
+    let mut logs = Vec::new();
+    for (list, kind) in LISTS.into_iter().filter(|(_, kind)| *kind != "plugin") {
+        for (number, thing) in status[list].as_array().into_iter().flatten().enumerate() {
+            let full_name = format!("{kind}/{}", thing["name"].as_str().unwrap_or_default());
+            let streams: &[bool] = if kind == "task" { &[false, true] } else { &[false] };
+            let names = streams.iter().map(|&stderr| LogName { full_name: full_name.clone(), stderr });
+            logs.extend(names.map(|name| (list, number, name)));
+        }
+    }
+    logs
 }
 
 /// Every thing in a status, with all that is known of it.
@@ -154,5 +172,27 @@ mod tests {
             json!({ "name": "a", "events": events, "log": ["one line", "another \u{7}"], "log_stderr": [] });
         let expected = "task a\n  name  a\n  events\n    0s ago  is healthy (2 times)\n  log\n    one line\n    another \\u{7}\n  whole log  callboard logs task/a\n";
         assert_eq!(text(&json!({ "tasks": [task] }), Palette::plain()), expected);
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_read_is_null_and_the_rest_is_shown() {
+        let data_dir = tempfile::tempdir().expect("a temporary directory");
+        // Where the directory of the logs of tasks belongs is a file.
+        std::fs::write(data_dir.path().join("logmon"), "").expect("a file");
+        let whole = with_logs(json!({
+            "host": { "data_dir": data_dir.path() },
+            "tasks": [{ "name": "web" }],
+            "allocations": [{ "name": "a" }],
+        }));
+        let (web, a) = (&whole["tasks"][0], &whole["allocations"][0]);
+        for log in ["log", "log_stderr"] {
+            assert_eq!(web[log], Value::Null, "{web}");
+            let problem = web[format!("{log}_problem")].as_str().expect("a reason");
+            assert!(problem.starts_with("cannot be read: "), "{web}");
+        }
+        assert_eq!((&a["log"], &a["log_problem"]), (&json!([]), &Value::Null));
+        let shown = text(&whole, Palette::plain());
+        assert!(shown.contains("  log problem  cannot be read: "), "{shown}");
+        assert!(shown.contains("allocation a\n"), "{shown}");
     }
 }
