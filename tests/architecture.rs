@@ -471,6 +471,35 @@ fn production_code_does_not_unwrap() {
     complain(&complaints);
 }
 
+/// Fields of the log that may be Debug text: spans of time, which read the same in both forms.
+const DEBUG_FIELDS: [&str; 2] = ["late", "pause"];
+
+/// `?name` in a line of code: a field of the log that is written as Debug text.
+fn debug_fields(line: &str) -> Vec<String> {
+    let parts = line.split([' ', '(', ',']).filter_map(|part| part.strip_prefix('?'));
+    let names = parts.filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase()));
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn fields_of_the_log_are_plain_values() {
+    let mut complaints = Vec::new();
+    for below in SOURCES {
+        for file in rust_files(&root().join(below)).into_iter().filter(|file| !is_test_file(file)) {
+            let code = production_code(&file);
+            // A trace is for the authors.
+            let lines = code.lines().filter(|line| !line.contains("trace!("));
+            let fields = lines.flat_map(debug_fields).filter(|field| !DEBUG_FIELDS.contains(&field.as_str()));
+            complaints.extend(fields.map(|field| {
+                format!("{} logs {field} as Debug text, which no program can read", below_root(&file))
+            }));
+        }
+    }
+    complain(&complaints);
+    let found = debug_fields("debug!(pid = self.pid()?, ?signal, key = ?damaged.key, \"what?\")");
+    assert_eq!(found, ["signal", "damaged.key"], "the rule finds what it is about");
+}
+
 #[test]
 fn nothing_is_left_open_or_skipped_in_silence() {
     let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("#[ig", "nore"), concat!("todo", "!(")];

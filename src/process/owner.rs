@@ -37,7 +37,7 @@ impl KilledOnDrop {
 
     fn signal(&mut self, signal: Signal) {
         if let Err(error) = kill_process_group(self.group(), signal) {
-            tracing::debug!(pid = self.child().id(), ?signal, error = %error, "a process group took no signal");
+            tracing::debug!(pid = self.child().id(), signal = signal.as_raw(), error = %error, "a process group took no signal");
         }
     }
 

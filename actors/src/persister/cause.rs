@@ -9,10 +9,13 @@ use std::sync::Arc;
 use super::errors::{LoadError, OpenError, WriteError};
 use super::messages::Table;
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Cause {
+    #[error("it is closed")]
     Closed,
+    #[error("{0}")]
     Io(io::Error),
+    #[error("it is damaged: {0}")]
     Damaged(String),
 }
 

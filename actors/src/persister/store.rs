@@ -28,6 +28,7 @@ use super::messages::Loaded;
 use super::operations::Operations;
 use super::record::Record;
 use super::source::Source;
+use crate::vocabulary::hex;
 
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
@@ -159,7 +160,7 @@ impl Store {
     /// The loaded records are valid in any case; if this cleanup fails, the next load retries it.
     fn tidy<R: Record>(&mut self, loaded: &Loaded<R>, migrated: &[usize]) {
         for damaged in &loaded.damaged {
-            warn!(error = %damaged.reason, table = R::TABLE.0, key = ?damaged.key, "found a damaged record");
+            warn!(error = %damaged.reason, table = R::TABLE.0, key = %hex(&damaged.key), "found a damaged record");
         }
         if !load::is_untidy(loaded, migrated) {
             return;
@@ -185,7 +186,7 @@ impl Store {
                 Ok(())
             });
             if let Err(cause) = dropped {
-                warn!(error = ?cause, path = %self.source.path().display(), "closed the database in disorder");
+                warn!(error = %cause, path = %self.source.path().display(), "closed the database in disorder");
             }
         }
     }

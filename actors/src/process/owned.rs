@@ -118,7 +118,7 @@ impl Owned {
         if self.is_child && !self.is_over {
             // The process group is ours as long as its leader is not reaped.
             if let Err(error) = kill_process_group(self.pid, signal) {
-                tracing::debug!(pid = self.pid(), ?signal, error = %error, "a process group took no signal");
+                tracing::debug!(pid = self.pid(), signal = signal.as_raw(), error = %error, "a process group took no signal");
             }
             return true;
         }

@@ -55,7 +55,8 @@ impl<I: IdentityCheck> EffectHandler<Registry> for Handler<I> {
         Box::pin(async move {
             let outcome = check.await;
             tracing::debug!(
-                plugin = %span.plugin, allocation = %span.allocation, %number, ?outcome,
+                plugin = %span.plugin, allocation = %span.allocation, %number,
+                outcome = outcome.as_str(), reason = outcome.reason(),
                 "looked for the owner of a restored registration"
             );
             outcome

@@ -1,8 +1,8 @@
 //! After registration (A3): rounds at a low rate, frequent ones until the plugin is known to be healthy or not.
 //!
-//! The instance of an active plugin probes it already, and its result is authoritative (HLT-03), so a round queries that: a
-//! plugin is healthy when its instance has read everything (HLT-01). Only a plugin without an instance, because another
-//! allocation is active, is probed directly.
+//! The instance of a registration probes its plugin already, active or standby, and its result is authoritative (HLT-03), so a round
+//! queries that: a plugin is healthy when its instance has read everything (HLT-01). Only a plugin without an instance, because its
+//! registration has just come or its instance has ended, is probed directly.
 
 use super::messages::{AllocationNews, RestartWhen};
 use super::state::{Allocation, AllocationCall, AllocationTimer, Phase, Standing};

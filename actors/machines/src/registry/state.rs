@@ -159,6 +159,26 @@ pub enum CheckOutcome {
     NotProven(String),
 }
 
+impl CheckOutcome {
+    /// Its name, as it is logged.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Proven => "proven",
+            Self::NotProven(_) => "not proven",
+        }
+    }
+
+    /// Why the plugin is not confirmed.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Proven => None,
+            Self::NotProven(reason) => Some(reason),
+        }
+    }
+}
+
 /// So many numbers each run of the host has for itself. So none is given twice, and none waits until it is reserved on disk.
 const NUMBERS_OF_A_RUN: u64 = 1_000_000_000;
 
