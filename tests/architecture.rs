@@ -38,7 +38,7 @@ const MACHINES: &[(&str, &[&str])] = &[
 /// same name in `actors/machines/src`.
 const ACTORS: &[(&str, &[&str])] = &[
     ("pauses", &[]),
-    ("persister", &["vocabulary"]),
+    ("persister", &["pauses", "vocabulary"]),
     ("shell", &["pauses", "vocabulary", "persister", "kernel"]),
     ("rpc", &["vocabulary"]),
     ("csi", &["pauses", "vocabulary", "rpc", "lease"]),

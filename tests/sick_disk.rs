@@ -237,6 +237,35 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
 }
 
 #[test]
+fn a_disk_that_answers_when_its_host_goes_on_after_a_pause_is_not_sick_p3() {
+    /// Longer than a commit may take.
+    const PAUSE: Duration = Duration::from_secs(4);
+    const SICK: &str = "the disk takes no writes";
+    let sick = Sick::new();
+    let program = sick.run();
+    let status = program.json(&["status"]);
+    let (a, b) = (pid_of(&status, "a"), pid_of(&status, "b"));
+    for pid in [a, b] {
+        sick.disk("hang");
+        let pid = Pid::from_raw(i32::try_from(pid).expect("it is a process id")).expect("it is one");
+        kill_process(pid, Signal::KILL).expect("it lives");
+        let held = sick.stage.directory.path().join("disk.held");
+        until_true("a commit is held", TIMEOUT, || held.exists());
+        program.signal(Signal::STOP);
+        std::fs::remove_file(held).expect("it is there");
+        assert!(!program.log().contains(SICK), "this machine is too slow to try it: {}", program.log());
+        // The pause is what is tried here: it has to last.
+        std::thread::sleep(PAUSE);
+        sick.disk("ok");
+        program.signal(Signal::CONT);
+        program.until("all is written", |status| status["host"]["disk"]["unwritten"] == 0);
+        until_both_serve(&program);
+        assert!(!program.log().contains(SICK), "{}", program.log());
+    }
+    assert!(program.log().contains("the host did not run for a while"), "{}", program.log());
+}
+
+#[test]
 fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
     let sick = Sick::new();
     for state in ["full", "lost"] {

@@ -1,5 +1,5 @@
 // Stands between a program and the file of its database, and lets the disk be sick as long as the file named by SICK_DISK says so:
-// "hang" holds every write and sync, "full" refuses them with ENOSPC, and "lost" refuses syncs with EIO.
+// "hang" holds every write and sync, and makes a file with the ending .held beside it, "full" refuses them with ENOSPC, and "lost" refuses syncs with EIO.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,10 +32,23 @@ static int is_database(int fd) {
     return length >= (ssize_t)tail && memcmp(path + length - tail, name, tail) == 0;
 }
 
+// Makes the file beside the wish that says that an operation is held.
+static void tell_that_it_is_held(void) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s.held", getenv("SICK_DISK"));
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 // Gives the error that an operation fails with, or 0, after it was held as long as is wished.
 static int trouble(int fd, int is_sync) {
     if (!is_database(fd)) {
         return 0;
+    }
+    if (wish() == 'h') {
+        tell_that_it_is_held();
     }
     while (wish() == 'h') {
         usleep(10000);

@@ -13,13 +13,14 @@ use tracing::error;
 
 use super::errors::WriteError;
 use super::handoff::{Handoff, Handoffs};
-use super::health::{Disk, DiskHealth, WRITE_DEADLINE};
+use super::health::{Disk, DiskHealth, WRITE_DEADLINE, patience};
 use super::inbox::Inbox;
 use super::messages::Settled;
 use super::pacing::Pacing;
 use super::queue::{Batch, Next, Progress};
 use super::store::Store;
 use super::worker::{self, Done, Task};
+use crate::pauses;
 
 /// How many rounds the actor yields at most before it starts a commit, while more writes arrive.
 const ROUNDS_MAX: usize = 8;
@@ -136,13 +137,13 @@ impl Committer {
     fn watch(&mut self, context: &mut Context<Self>) {
         if self.may_hang() && !self.is_watched {
             self.is_watched = true;
-            let rest = WRITE_DEADLINE.saturating_sub(self.since.elapsed());
+            let rest = self.patience();
             context.run_later(rest, |this, context| {
                 this.is_watched = false;
                 if this.work != Work::Underway || !this.may_hang() {
                     return;
                 }
-                if this.since.elapsed() >= WRITE_DEADLINE {
+                if this.patience().is_zero() {
                     let path = this.inbox.path();
                     let reason =
                         format!("cannot write {}: no answer within {WRITE_DEADLINE:?}", path.display());
@@ -152,6 +153,11 @@ impl Committer {
                 }
             });
         }
+    }
+
+    /// How much longer the present commit may take.
+    fn patience(&self) -> Duration {
+        patience(self.since, Instant::now(), pauses::latest())
     }
 
     fn may_hang(&self) -> bool {
