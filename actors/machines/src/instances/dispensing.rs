@@ -250,15 +250,14 @@ impl Instances {
         })
     }
 
-    pub(super) fn answer_retirement(&mut self, effects: &mut Effects<Self>) {
-        for allocation in self.retirement.keys() {
-            if self.is_talked_to(&allocation) {
-                continue;
-            }
-            for id in self.retirement.take(&allocation) {
-                effects.cancel_timer(InstancesTimer::AwaitRetired(allocation.clone(), id));
-                effects.reply(id, InstancesAnswer::AwaitRetired(Ok(())));
-            }
+    /// Answers all callers that wait for the instances of an allocation, if none is left. Called when one has ended.
+    pub(super) fn answer_retirement(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+        if !self.retirement.waits_for(allocation) || self.is_talked_to(allocation) {
+            return;
+        }
+        for id in self.retirement.take(allocation) {
+            effects.cancel_timer(InstancesTimer::AwaitRetired(allocation.clone(), id));
+            effects.reply(id, InstancesAnswer::AwaitRetired(Ok(())));
         }
     }
 
@@ -274,5 +273,75 @@ impl Instances {
             let error = AwaitRetiredError::StillServing { allocation: allocation.clone(), waited };
             effects.reply(id, InstancesAnswer::AwaitRetired(Err(error)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use super::super::state::{ChildEnded, Entry, InstancesOptions};
+    use super::*;
+    use crate::kernel::{Effect, Ending, Machine};
+    use crate::registry::{Entry as Registered, Standing};
+    use crate::surroundings::begun;
+    use crate::vocabulary::{
+        Generation, PluginName, PluginType, Registration, RegistrationNumber, SocketPath,
+    };
+
+    /// One allocation of one plugin.
+    fn registered(number: u64) -> Registered {
+        let name = format!("p{number}");
+        Registered {
+            number: RegistrationNumber::new(number),
+            registration: Arc::new(Registration {
+                plugin: PluginKey::new(PluginType::CsiNode, PluginName::new(&name).unwrap()),
+                allocation: AllocationId::new(&name).unwrap(),
+                socket: SocketPath::new(format!("/run/{name}.sock")).unwrap(),
+                provider: None,
+                version: None,
+                options: Arc::default(),
+                policy: None,
+            }),
+            generation: Generation::new(number),
+            standing: Standing::Confirmed,
+            since: begun(),
+        }
+    }
+
+    #[test]
+    fn the_ends_of_thousands_that_are_waited_for_cost_no_more_than_each_its_own_scl_08() {
+        const COUNT: u64 = 2_500;
+        let moment = Moment { now: begun(), random: 0 };
+        let mut instances = Instances::restore(&InstancesOptions::default(), (), moment);
+        let mut ends = Vec::new();
+        for number in 1..=COUNT {
+            let registered = registered(number);
+            let Registration { plugin, allocation, .. } = &*registered.registration;
+            let mut entry = Entry::new(&registered, begun());
+            let life = Attempt::new(number);
+            entry.child.start(life);
+            instances.entries.insert((plugin.clone(), allocation.clone()), entry);
+            let (plugin, allocation) = (plugin.clone(), allocation.clone());
+            ends.push(ChildEnded { plugin, allocation, life, ending: Ending::Normal });
+        }
+        let mut effects = Effects::default();
+        for (number, end) in (1..).zip(&ends) {
+            let id = AskId::new(number);
+            instances.retirement_asked(moment, id, begun(), &end.allocation, &mut effects);
+        }
+        instances.stop(moment, &mut effects);
+        let replies = |effects: &mut Effects<Instances>| {
+            effects.drain().filter(|effect| matches!(effect, Effect::Reply(..))).count()
+        };
+        assert_eq!(replies(&mut effects), 0, "all are waited for");
+        let began = Instant::now();
+        for end in &ends {
+            instances.ended(moment, end, &mut effects);
+            assert_eq!(replies(&mut effects), 1, "{}", end.allocation);
+        }
+        // With a look at every caller at each end it takes minutes.
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     }
 }

@@ -191,7 +191,7 @@ impl Instances {
         }
         self.show(moment, &place.0, effects);
         self.move_checks(&place.0, effects);
-        self.answer_retirement(effects);
+        self.answer_retirement(&place.1, effects);
         self.end_if_empty(effects);
     }
 
@@ -248,7 +248,7 @@ impl Instances {
         }
         self.report_fitness(place, effects);
         self.answer_checks(&place.0, effects);
-        self.answer_retirement(effects);
+        self.answer_retirement(&place.1, effects);
     }
 
     pub(super) fn restart_due(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
