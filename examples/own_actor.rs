@@ -20,7 +20,7 @@ struct GiveBack;
 
 conversation! {
     /// The requests to the slots.
-    enum SlotsAsk -> SlotsAnswer for Slots {
+    enum SlotsAsk -> SlotsAnswer {
         Take => usize,
         GiveBack => (),
     }
@@ -85,7 +85,7 @@ impl Slots {
 
 #[actix::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let slots = Address::vacant("slots", 100);
+    let slots = Address::<Slots>::vacant("slots", 100);
     let running = start(&slots, 2, NoEffectHandler, NoStore, Settings::default());
 
     let mut feed = slots.subscribe("example", 16)?;

@@ -279,6 +279,9 @@ const SOURCES: &[&str] = &["src", "actors/src", "actors/machines/src", "actors/s
 /// Longest production code of one file, in lines.
 const FILE_LINES_MAX: usize = 400;
 
+/// The folders whose `messages.rs` and `state.rs` import each other.
+const CYCLES: &[&str] = &["actors/machines/src/volume"];
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -451,6 +454,54 @@ fn no_file_is_too_long_to_read_in_one_sitting() {
             if !is_test_file(&file) && lines > FILE_LINES_MAX {
                 complaints
                     .push(format!("{} has {lines} lines; {FILE_LINES_MAX} are allowed", below_root(&file)));
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+/// Whether the code of one file imports another file of its folder, by its module or by a name that this exports to the folder.
+fn imports(code: &str, module: &str, of_module: &str) -> bool {
+    let declared = |name: &str| {
+        ["struct", "enum", "type"].iter().any(|kind| {
+            let declaration = format!("{kind} {name}");
+            let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            of_module.match_indices(&declaration).any(|(at, _)| ends(&of_module[at + declaration.len()..]))
+        })
+    };
+    code.match_indices("super::").any(|(at, _)| {
+        let rest = &code[at + "super::".len()..];
+        let names = match rest.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or_default().split(',').collect(),
+            None => vec![rest],
+        };
+        names.into_iter().map(str::trim).any(|name| {
+            let name = name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            name == module || !name.is_empty() && declared(name)
+        })
+    })
+}
+
+#[test]
+fn messages_and_state_of_an_actor_do_not_import_each_other() {
+    let mut complaints = Vec::new();
+    for below in SOURCES {
+        let messages =
+            rust_files(&root().join(below)).into_iter().filter(|file| file.ends_with("messages.rs"));
+        for folder in messages.filter_map(|file| file.parent().map(Path::to_owned)) {
+            let file = folder.join("state.rs");
+            if !file.exists() {
+                continue;
+            }
+            let (messages, state) = (production_code(&folder.join("messages.rs")), production_code(&file));
+            let is_cycle = imports(&messages, "state", &state) && imports(&state, "messages", &messages);
+            let folder = below_root(&folder);
+            match (is_cycle, CYCLES.contains(&folder.as_str())) {
+                (true, false) => {
+                    complaints.push(format!("{folder}: messages.rs and state.rs must not import each other"));
+                }
+                (false, true) => complaints.push(format!("{folder} is listed with a cycle and has none")),
+                (true, true) | (false, false) => {}
             }
         }
     }

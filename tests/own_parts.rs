@@ -21,7 +21,7 @@ struct List;
 struct GiveUp;
 
 conversation! {
-    enum ClerkAsk -> ClerkAnswer for Clerk {
+    enum ClerkAsk -> ClerkAnswer {
         List => Vec<&'static str>,
         GiveUp => (),
     }

@@ -53,7 +53,7 @@ enum Outside {
 }
 
 conversation! {
-    enum Ask -> Answer for WordList {
+    enum Ask -> Answer {
         Add => usize,
         Words => Vec<&'static str>,
         Await => (),

@@ -39,7 +39,7 @@ struct DropTheProps;
 struct Leave(Option<&'static str>);
 
 conversation! {
-    enum PlayerAsk -> PlayerAnswer for Player {
+    enum PlayerAsk -> PlayerAnswer {
         WhichLife => u64,
         Stumble => (),
         DropTheProps => (),

@@ -37,7 +37,7 @@ pub(crate) struct AllTaken {
 
 conversation! {
     /// What is said to the ports.
-    pub(crate) enum PortsAsk -> PortsAnswer for Ports {
+    pub(crate) enum PortsAsk -> PortsAnswer {
         Reserve => Result<u16, AllTaken>,
         Release => bool,
         ListPorts => Vec<(String, u16)>,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::conversation;
 use callboard_actors::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode, StopStep};
 use callboard_actors::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
 
@@ -14,16 +13,6 @@ use super::log::EventLog;
 use super::messages::*;
 use super::state::*;
 use crate::config::{TaskConfig, TaskRestart};
-
-conversation! {
-    /// The requests to the tasks.
-    #[derive(Clone)]
-    pub enum TasksAsk -> TasksAnswer for Tasks {
-        StartTask => Result<(), TaskError>,
-        StopTask => Stopped,
-        ListTasks => Vec<TaskReport>,
-    }
-}
 
 impl Machine for Tasks {
     const KIND: &'static str = "tasks";

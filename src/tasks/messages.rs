@@ -1,5 +1,6 @@
 //! The messages and the news of the tasks.
 
+use callboard_actors::conversation;
 use callboard_actors::driver::Folded;
 use callboard_actors::driver::client::{TaskExit, TaskId};
 use callboard_actors::vocabulary::{AllocationId, DriverName, Timestamp};
@@ -192,6 +193,16 @@ pub struct DriverEntry {
     pub name: DriverName,
     /// Its progress.
     pub course: DriverCourse,
+}
+
+conversation! {
+    /// The requests to the tasks.
+    #[derive(Clone)]
+    pub enum TasksAsk -> TasksAnswer {
+        StartTask => Result<(), TaskError>,
+        StopTask => Stopped,
+        ListTasks => Vec<TaskReport>,
+    }
 }
 
 /// Notifications to subscribers.

@@ -87,7 +87,6 @@ pub(crate) mod fuzzing;
 mod scripts;
 
 pub use actor::{Asking, Runners, Watching, start};
-pub use behaviour::{TasksAnswer, TasksAsk};
 pub use calls::{
     Found, Heard, RunKey, Started, Swept, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer,
     Trouble,

@@ -17,7 +17,6 @@ use callboard_actors::vocabulary::*;
 use goldenscript::{Command, Context, Runner};
 use prost::Message as _;
 
-use super::behaviour::{TasksAnswer, TasksAsk};
 use super::calls::*;
 use super::identity::TaskIdentities;
 use super::kept::KeptDriver;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use callboard_actors::shell::{AskId, Effects, StopStep};
 use callboard_actors::vocabulary::Moment;
 
-use super::behaviour::{Scene, TasksAnswer};
+use super::behaviour::Scene;
 use super::calls::*;
 use super::departed::ADVICE;
-use super::messages::TaskError;
+use super::messages::{TaskError, TasksAnswer};
 use super::state::*;
 use super::sweeping::SWEEP_TIMEOUT;
 use crate::agent::TaskStopped;

@@ -91,7 +91,8 @@ pub enum FeedItem<N, V> {
     },
 }
 
-/// Declares what can be said to a machine: an enum of messages, an enum of answers, and for each message its type of reply.
+/// Declares what can be said to a machine: an enum of messages, an enum of answers, and for each message its type of reply. The machine
+/// is the one that names both as its [`Ask`](Machine::Ask) and [`Answer`](Machine::Answer).
 ///
 /// ```
 /// # use callboard_machines::{conversation, kernel::*, vocabulary::Moment};
@@ -100,7 +101,7 @@ pub enum FeedItem<N, V> {
 /// pub struct Add(pub u64);
 /// conversation! {
 ///     /// The messages of the adder.
-///     pub enum AdderAsk -> AdderAnswer for Adder {
+///     pub enum AdderAsk -> AdderAnswer {
 ///         Add => u64,
 ///     }
 /// }
@@ -120,13 +121,39 @@ pub enum FeedItem<N, V> {
 /// #     fn view(&self) -> u64 { self.0 }
 /// # }
 /// ```
+///
+/// A message that machines with different conversations accept, as one of another crate, stands in each of them, and each names its
+/// machine: `pub enum AdderAsk -> AdderAnswer for Adder { .. }`.
 #[macro_export]
 macro_rules! conversation {
+    (
+        $(#[$outer:meta])*
+        $visibility:vis enum $ask:ident -> $(#[$of_answer:meta])* $answer:ident {
+            $($message:ident => $reply:ty),* $(,)?
+        }
+    ) => {
+        $crate::conversation!(@enums [$(#[$outer])*] $visibility $ask [$(#[$of_answer])*] $answer; $($message => $reply),*);
+
+        $($crate::conversation!(
+            @message $message => $reply; $ask -> $answer;
+            [<M: $crate::kernel::Machine<Ask = $ask, Answer = $answer>>] M
+        );)*
+    };
+
     (
         $(#[$outer:meta])*
         $visibility:vis enum $ask:ident -> $(#[$of_answer:meta])* $answer:ident for $machine:ty {
             $($message:ident => $reply:ty),* $(,)?
         }
+    ) => {
+        $crate::conversation!(@enums [$(#[$outer])*] $visibility $ask [$(#[$of_answer])*] $answer; $($message => $reply),*);
+
+        $($crate::conversation!(@message $message => $reply; $ask -> $answer; [] $machine);)*
+    };
+
+    (
+        @enums [$(#[$outer:meta])*] $visibility:vis $ask:ident [$(#[$of_answer:meta])*] $answer:ident;
+        $($message:ident => $reply:ty),*
     ) => {
         $(#[$outer])*
         #[derive(Debug)]
@@ -140,23 +167,23 @@ macro_rules! conversation {
         $visibility enum $answer {
             $(#[doc = concat!("The answer to [`", stringify!($message), "`].")] $message($reply),)*
         }
+    };
 
-        $(
-            impl $crate::Message<$machine> for $message {
-                type Reply = $reply;
+    (@message $message:ident => $reply:ty; $ask:ident -> $answer:ident; [$($generics:tt)*] $machine:ty) => {
+        impl $($generics)* $crate::Message<$machine> for $message {
+            type Reply = $reply;
 
-                fn into_ask(self) -> $ask {
-                    $ask::$message(self)
-                }
+            fn into_ask(self) -> $ask {
+                $ask::$message(self)
+            }
 
-                fn from_answer(answer: $answer) -> Option<$reply> {
-                    #[allow(unreachable_patterns, reason = "a conversation of one message has one kind of answer")]
-                    match answer {
-                        $answer::$message(reply) => Some(reply),
-                        _ => None,
-                    }
+            fn from_answer(answer: $answer) -> Option<$reply> {
+                #[allow(unreachable_patterns, reason = "a conversation of one message has one kind of answer")]
+                match answer {
+                    $answer::$message(reply) => Some(reply),
+                    _ => None,
                 }
             }
-        )*
+        }
     };
 }

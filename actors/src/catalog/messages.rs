@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::refusal::{DirectoryError, Refusal, ResolveError, ScanError};
-use super::state::Catalog;
 use super::version::PluginVersion;
 use crate::conversation;
 use crate::process::ProcessSpec;
@@ -185,7 +184,7 @@ pub struct Listing {
 
 conversation! {
     /// The messages of the catalog.
-    pub enum CatalogAsk -> CatalogAnswer for Catalog {
+    pub enum CatalogAsk -> CatalogAnswer {
         ScanPlugins => Result<Listing, ScanError>,
         ListPlugins => Listing,
         ResolvePlugin => Result<Box<ResolvedPlugin>, ResolveError>,

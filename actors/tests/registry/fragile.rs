@@ -6,11 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use callboard_actors::registry::{
-    CheckIdentity, CheckOutcome, Deregister, Describe, IdentityCheck, Image, List, Register, RegistrationOf,
-    Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions, RegistryTimer, RegistryView,
-    StoredChange, WaitForPlugin,
+    CheckIdentity, CheckOutcome, IdentityCheck, Image, Registry, RegistryAnswer, RegistryAsk, RegistryNews,
+    RegistryOptions, RegistryTimer, RegistryView, StoredChange,
 };
-use callboard_actors::shell::{Effect, EffectHandler, Effects, Ending, Input, Machine, Message};
+use callboard_actors::shell::{Effect, EffectHandler, Effects, Ending, Input, Machine};
 use callboard_actors::vocabulary::Moment;
 use futures_util::future::LocalBoxFuture;
 
@@ -110,24 +109,6 @@ fn pass_on(effect: Effect<Registry>, effects: &mut Effects<Fragile>) {
         Effect::Stop(ending) => effects.fail(format!("{ending:?}")),
     }
 }
-
-macro_rules! same_messages {
-    ($($message:ty),*) => {
-        $(impl Message<Fragile> for $message {
-            type Reply = <$message as Message<Registry>>::Reply;
-
-            fn into_ask(self) -> RegistryAsk {
-                Message::<Registry>::into_ask(self)
-            }
-
-            fn from_answer(answer: RegistryAnswer) -> Option<Self::Reply> {
-                <$message as Message<Registry>>::from_answer(answer)
-            }
-        })*
-    };
-}
-
-same_messages!(Register, Deregister, List, Describe, RegistrationOf, WaitForPlugin);
 
 /// Asks the plugins that live on the stage for their identity.
 pub(crate) struct Handler(pub(crate) Living);

@@ -49,7 +49,7 @@ pub(crate) struct AskedAt;
 
 conversation! {
     /// What is said to the tally.
-    pub(crate) enum Ask -> Answer for Tally {
+    pub(crate) enum Ask -> Answer {
         Keep => usize,
         KeepTwo => usize,
         All => Vec<u64>,

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use callboard_actors::agent::{
-    Agent, AgentCall, AgentOptions, AgentOutcome, AllocationConfig, Ended, Living, Memory, Replace,
+    Agent, AgentAsk, AgentCall, AgentOptions, AgentOutcome, AllocationConfig, Ended, Living, Memory, Replace,
     RestartPolicy, StartTask, StopTask, TaskPhase, TaskReport,
 };
 use callboard_actors::allocations::AllocationStopped;
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::process::ProcessExit;
-use callboard_actors::shell::{AskError, Machine, Message, StopMode, Ticket, Written};
+use callboard_actors::shell::{AskError, Machine, StopMode, Ticket, Written};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Timestamp};
 use callboard_simulation::{
     Actor, Disk, Law, Rules, Scene, SceneEvent as Event, Stage, StandIn, Verdict, Violation,
@@ -182,12 +182,12 @@ impl Scene for AgentScene {
             AgentEvent::Replace => {
                 let (allocation, with) = (Who::Old.id(), Who::New.id());
                 let replace = Replace { allocation, with, healthy_for: HEALTHY_FOR, within: WITHIN };
-                stage.ask(replace.into_ask());
+                stage.ask(AgentAsk::Replace(replace));
             }
-            AgentEvent::Start(who) => stage.ask(StartTask { allocation: who.id() }.into_ask()),
+            AgentEvent::Start(who) => stage.ask(AgentAsk::StartTask(StartTask { allocation: who.id() })),
             AgentEvent::Stop(who) => {
                 self.is_stopped_by_hand = true;
-                stage.ask(StopTask { allocation: who.id() }.into_ask());
+                stage.ask(AgentAsk::StopTask(StopTask { allocation: who.id() }));
             }
             AgentEvent::Return(who) => {
                 if let Some((number, call)) = self.pending.get_mut(&who).and_then(VecDeque::pop_front) {

@@ -11,7 +11,6 @@ use callboard_actors::vocabulary::{AllocationId, Moment, Timestamp};
 use callboard_simulation::{Law, Left, Outcome, Tamper, Verdict, Violation};
 
 use super::super::answers::Asked;
-use super::super::behaviour::TasksAnswer;
 use super::super::calls::{RunKey, Started, TasksCall, TasksImage, TasksOutcome, Trouble};
 use super::super::messages::*;
 use super::super::state::{RunState, Tasks, TasksOptions};

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::FeedItem;
 use crate::allocations::{AllocationsNews, AllocationsView};
-use crate::conversation;
 use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode, StopStep};
 use crate::vocabulary::{AllocationId, Attempt, Moment};
 
@@ -13,17 +12,6 @@ use super::calls::{AgentCall, AgentOutcome, AgentTimer, Ended, Living};
 use super::config::AllocationConfig;
 use super::messages::*;
 use super::state::{Agent, AgentOptions, Life, Memory, Phase, Task, Wanted};
-
-conversation! {
-    /// What is said to the agent.
-    #[derive(Clone, Hash)]
-    pub enum AgentAsk -> #[derive(Hash)] AgentAnswer for Agent {
-        StartTask => Result<(), TaskError>,
-        StopTask => Result<TaskStopped, TaskError>,
-        Replace => Result<TaskStopped, ReplaceError>,
-        ListTasks => Vec<TaskReport>,
-    }
-}
 
 /// A call that waits for news is made again at least this often.
 const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::allocations::RestartWhen;
+use crate::conversation;
 use crate::kernel::StopStep;
 use crate::vocabulary::{AllocationId, Attempt, PluginName, Probing, Role, Timestamp};
 
@@ -229,6 +230,17 @@ pub struct LastExit {
     pub how: String,
     /// When.
     pub at: Timestamp,
+}
+
+conversation! {
+    /// What is said to the agent.
+    #[derive(Clone, Hash)]
+    pub enum AgentAsk -> #[derive(Hash)] AgentAnswer {
+        StartTask => Result<(), TaskError>,
+        StopTask => Result<TaskStopped, TaskError>,
+        Replace => Result<TaskStopped, ReplaceError>,
+        ListTasks => Vec<TaskReport>,
+    }
 }
 
 /// A notification for subscribers.

@@ -60,7 +60,7 @@ mod volumes;
 #[cfg(test)]
 mod scripts;
 
-pub use behaviour::{AgentAnswer, AgentAsk, RETRY_PAUSE};
+pub use behaviour::RETRY_PAUSE;
 pub use calls::{AgentCall, AgentOutcome, AgentTimer, Answered, ClaimTrouble, Ended, LaunchOrder, Living};
 pub use config::{AllocationConfig, AllocationVolume, RestartPolicy};
 pub use messages::*;

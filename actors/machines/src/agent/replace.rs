@@ -8,9 +8,9 @@ use crate::instances::{AwaitHealthy, AwaitHealthyError};
 use crate::kernel::{AskId, CallKey, CallLost, Effects};
 use crate::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
 
-use super::behaviour::{AgentAnswer, RETRY_PAUSE};
+use super::behaviour::RETRY_PAUSE;
 use super::calls::{AgentCall, AgentTimer};
-use super::messages::{Replace, ReplaceError, TaskError, TaskPhase, TaskStopped};
+use super::messages::{AgentAnswer, Replace, ReplaceError, TaskError, TaskPhase, TaskStopped};
 use super::state::{Agent, Life, Task, Wanted};
 
 /// The longest timeout of one question about health. It is asked again until the timeout of the replacement; so a question whose

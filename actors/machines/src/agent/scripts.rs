@@ -16,7 +16,6 @@ use crate::vocabulary::*;
 use crate::{AskError, FeedItem};
 use goldenscript::{Command, Context, Runner};
 
-use super::behaviour::{AgentAnswer, AgentAsk};
 use super::calls::*;
 use super::config::{AllocationConfig, AllocationVolume, RestartPolicy};
 use super::messages::*;

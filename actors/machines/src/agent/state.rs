@@ -7,9 +7,8 @@ use crate::allocations::TaskContext;
 use crate::kernel::{AskId, StopMode, StopStep};
 use crate::vocabulary::{Attempt, BackoffState, RestartHistory, Timestamp};
 
-use super::behaviour::AgentAsk;
 use super::config::{AllocationConfig, RestartPolicy};
-use super::messages::{LastExit, TaskPhase, TaskReport};
+use super::messages::{AgentAsk, LastExit, TaskPhase, TaskReport};
 use super::replace::Replacement;
 use super::volumes::Claims;
 

@@ -6,9 +6,8 @@ use crate::allocations::{AllocationStopped, UnknownAllocation};
 use crate::kernel::{AskId, CallLost, Effects, StopStep};
 use crate::vocabulary::Moment;
 
-use super::behaviour::AgentAnswer;
 use super::calls::{AgentCall, AgentTimer, Answered, Ended};
-use super::messages::{LastExit, TaskError, TaskStopped};
+use super::messages::{AgentAnswer, LastExit, TaskError, TaskStopped};
 use super::state::{Agent, Goal, Phase, Task, Wanted};
 use super::task::UNDER_WAY_TIMEOUT;
 

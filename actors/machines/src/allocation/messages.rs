@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::state::Allocation;
 use crate::conversation;
 use crate::vocabulary::{
     AllocationId, FailoverPolicy, Health, PluginKey, PluginName, Role, SocketPath, TaskName, Timestamp,
@@ -338,7 +337,7 @@ pub struct DescribeAllocation;
 conversation! {
     /// The messages of an allocation's supervisor.
     #[derive(Clone, Hash)]
-    pub enum AllocationAsk -> #[derive(Hash)] AllocationAnswer for Allocation {
+    pub enum AllocationAsk -> #[derive(Hash)] AllocationAnswer {
         MakeReady => Result<TaskContext, PrepareError>,
         NoteStart => (),
         NoteExit => (),

@@ -1,6 +1,5 @@
 //! The messages and the news about plugin workloads, between a host and their owner.
 
-use super::state::Allocations;
 use crate::allocation::AllocationNews;
 pub use crate::allocation::{
     AllocationPhase, AllocationSpec, AllocationStatus, AllocationStopped, Isolation, Mount, PrepareError,
@@ -99,7 +98,7 @@ pub struct AllocationReported {
 conversation! {
     /// The messages of the owner of the allocations.
     #[derive(Clone, Hash)]
-    pub enum AllocationsAsk -> #[derive(Hash)] AllocationsAnswer for Allocations {
+    pub enum AllocationsAsk -> #[derive(Hash)] AllocationsAnswer {
         PrepareAllocation => Result<TaskContext, PrepareError>,
         AdoptAllocation => Result<TaskContext, PrepareError>,
         TaskStarted => Result<(), UnknownAllocation>,

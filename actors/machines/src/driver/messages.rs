@@ -1,7 +1,6 @@
 //! What can be said to a driver.
 
 use super::Folded;
-use super::state::Driver;
 use crate::conversation;
 
 /// Ends the driver's process and brings it anew, now and without a pause. One that is on its way already is not disturbed.
@@ -15,7 +14,7 @@ pub struct DescribeTroubles;
 conversation! {
     /// What is said to a driver.
     #[derive(Clone, Hash)]
-    pub enum DriverAsk -> #[derive(Hash)] DriverAnswer for Driver {
+    pub enum DriverAsk -> #[derive(Hash)] DriverAnswer {
         RestartNow => (),
         DescribeTroubles => Vec<Folded>,
     }

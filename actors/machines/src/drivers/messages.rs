@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use super::DriverSummary;
-use super::state::Drivers;
 use crate::conversation;
 use crate::driver::{DriverHealth, DriverReport, DriverSpec, Folded, TaskKey};
 use crate::eventor::{EventorNews, JournalId};
@@ -351,7 +350,7 @@ pub struct EventorSaid {
 conversation! {
     /// What is said to the owner of the drivers.
     #[derive(Clone, Hash)]
-    pub enum DriversAsk -> #[derive(Hash)] DriversAnswer for Drivers {
+    pub enum DriversAsk -> #[derive(Hash)] DriversAnswer {
         AddDriver => Result<Added, AddDriverError>,
         RemoveDriver => Result<Removed, NoSuchDriver>,
         GiveUpDriver => (),

@@ -1,7 +1,6 @@
 //! What can be said to an eventor, and what it says. Only the owner of the drivers speaks with it.
 
 use super::JournalId;
-use super::state::Eventor;
 use crate::conversation;
 use crate::driver::{EventPosition, Folded, TaskKey};
 use crate::vocabulary::Generation;
@@ -43,7 +42,7 @@ pub struct RecentOf {
 conversation! {
     /// What is said to an eventor.
     #[derive(Clone, Hash)]
-    pub enum EventorAsk -> #[derive(Hash)] EventorAnswer for Eventor {
+    pub enum EventorAsk -> #[derive(Hash)] EventorAnswer {
         Attend => (),
         Watch => (),
         Forget => (),

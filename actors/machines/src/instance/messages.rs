@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::state::Instance;
 use crate::conversation;
 use crate::vocabulary::{
     AllocationId, Attempt, CsiFingerprint, Fitness, Generation, Health, PluginKey, SocketPath, Timestamp,
@@ -55,7 +54,7 @@ pub struct ConnectionEnded {
 conversation! {
     /// The messages of an instance.
     #[derive(Clone, Hash)]
-    pub enum InstanceAsk -> #[derive(Hash)] InstanceAnswer for Instance {
+    pub enum InstanceAsk -> #[derive(Hash)] InstanceAnswer {
         LookNow => InstanceReport,
         Retire => InstanceReport,
         ConnectionEnded => (),

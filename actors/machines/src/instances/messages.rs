@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::Instances;
 use crate::conversation;
 pub use crate::instance::InstanceReport;
 use crate::kernel::Vitals;
@@ -262,7 +261,7 @@ pub struct InstanceReported {
 conversation! {
     /// The messages of the supervisor of instances.
     #[derive(Clone, Hash)]
-    pub enum InstancesAsk -> #[derive(Hash)] InstancesAnswer for Instances {
+    pub enum InstancesAsk -> #[derive(Hash)] InstancesAnswer {
         Dispense => Result<Dispensed, DispenseError>,
         CheckNow => Result<InstanceReport, CheckError>,
         HealthOf => Vec<InstanceReport>,

@@ -2,9 +2,9 @@
 //! allocation that was stopped for good is not waited for any longer.
 
 use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
-use super::messages::InventoryNews;
+use super::messages::{Expected, InventoryNews};
 use super::state::{
-    AllocationsItem, Expected, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, Standing,
+    AllocationsItem, Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, Standing,
 };
 use crate::FeedItem;
 use crate::allocations::{AllocationStatus, AllocationsNews, AllocationsView};

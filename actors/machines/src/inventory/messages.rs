@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::state::{Expected, Inventory};
 use crate::conversation;
 use crate::driver::{Attributes, DriverCapabilities};
 use crate::vocabulary::{AllocationId, CsiFingerprint, Family, Generation, Health, PluginKey, Timestamp};
@@ -78,6 +77,9 @@ pub struct TakeInventory;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AwaitFirst;
 
+/// An allocation that is to serve a plugin.
+pub type Expected = (PluginKey, AllocationId);
+
 /// What was known at the end of the first wait (N2).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct FirstSummary {
@@ -96,7 +98,7 @@ pub struct FirstSummary {
 conversation! {
     /// What is said to the inventory.
     #[derive(Clone, Hash)]
-    pub enum InventoryAsk -> #[derive(Hash)] InventoryAnswer for Inventory {
+    pub enum InventoryAsk -> #[derive(Hash)] InventoryAnswer {
         TakeInventory => InventoryView,
         AwaitFirst => InventoryView,
     }

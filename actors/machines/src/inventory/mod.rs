@@ -42,6 +42,6 @@ mod scripts;
 
 pub use messages::*;
 pub use state::{
-    AllocationsItem, DriversItem, DriversKnown, Expected, InstancesItem, Inventory, InventoryCall,
-    InventoryOptions, InventoryOutcome, InventoryTimer,
+    AllocationsItem, DriversItem, DriversKnown, InstancesItem, Inventory, InventoryCall, InventoryOptions,
+    InventoryOutcome, InventoryTimer,
 };

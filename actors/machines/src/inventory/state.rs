@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::messages::{DriverFingerprint, Fingerprint, FirstSummary, Offer};
+use super::messages::{DriverFingerprint, Expected, Fingerprint, FirstSummary, Offer};
 use crate::allocations::{AllocationsNews, AllocationsView};
 use crate::driver::{DriverHealth, DriverReport};
 use crate::drivers::{DriverSummary, DriversNews, DriversView};
@@ -61,9 +61,6 @@ impl InventoryOptions {
         probing.and_then(|probing| probing.restart_grace).unwrap_or(self.restart_grace)
     }
 }
-
-/// An allocation that is to serve a plugin.
-pub type Expected = (PluginKey, AllocationId);
 
 /// One item of the instances' feed.
 pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::ending::EndedBy;
 use super::identity::Identity;
 use super::launch_error::LaunchError;
+use super::messages::{EndProcess, ProcessAnswer, ProcessAsk};
 use super::state::{
-    EndProcess, Over, Phase, Process, ProcessAnswer, ProcessAsk, ProcessCall, ProcessConfig, ProcessNews,
-    ProcessOutcome, ProcessTimer, Why,
+    Over, Phase, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, ProcessTimer, Why,
 };
 use crate::goplugin::Handshake;
 use crate::kernel::{CallKey, CallLost, Effects, Input, Machine, Never};

@@ -1,7 +1,10 @@
-//! Reports about one process.
+//! Reports about one process, and what its owner says to its actor.
+
+use std::time::Duration;
 
 use super::name::{ProcessName, ProcessTag};
 use super::spec::{Lifetime, Reach};
+use crate::conversation;
 use crate::goplugin::Handshake;
 use crate::vocabulary::Timestamp;
 
@@ -91,4 +94,19 @@ pub struct ProcessReport {
     pub lines_dropped: u64,
     /// Bytes of its output that were never read, since they exceeded the backlog limit.
     pub bytes_dropped: u64,
+}
+
+/// Ends the process: SIGTERM to its group, and after the grace SIGKILL to everything that must end with it. If repeated, the
+/// shorter grace applies. The result is published as news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndProcess {
+    /// The grace.
+    pub grace: Duration,
+}
+
+conversation! {
+    /// The messages of a process actor; only its owner sends them.
+    pub enum ProcessAsk -> ProcessAnswer {
+        EndProcess => (),
+    }
 }

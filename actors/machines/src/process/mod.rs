@@ -69,6 +69,5 @@ pub use name::{MalformedProcessName, PROCESS_NAME_BYTES_MAX, ProcessName, Proces
 pub use record::{Positions, ProcessRecord};
 pub use spec::{Executable, Lifetime, OUTPUT_KEPT_BYTES, ProcessSpec, Reach, START_TIMEOUT, STOP_GRACE};
 pub use state::{
-    EndProcess, LastWords, Over, Process, ProcessAnswer, ProcessAsk, ProcessCall, ProcessConfig, ProcessNews,
-    ProcessOutcome, ProcessTimer, Why,
+    LastWords, Over, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, ProcessTimer, Why,
 };

@@ -9,13 +9,12 @@ use goldenscript::ArgumentConsumer;
 use super::Exit;
 use super::identity::{FileId, Findings, Identity, Seen};
 use super::launch_error::{ExecutableError, LaunchError};
-use super::messages::Dropped;
+use super::messages::{Dropped, EndProcess, ProcessAsk};
 use super::name::{ProcessName, ProcessTag};
 use super::record::{Positions, ProcessRecord};
 use super::spec::{Executable, Lifetime, ProcessSpec};
 use super::state::{
-    EndProcess, LastWords, Over, Process, ProcessAsk, ProcessCall, ProcessConfig, ProcessNews,
-    ProcessOutcome, ProcessTimer, Why,
+    LastWords, Over, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, ProcessTimer, Why,
 };
 use crate::goplugin::{Handshake, HandshakeError, HandshakeTerms, PluginEndpoint};
 use crate::kernel::{CallLost, Effect};

@@ -9,7 +9,6 @@ use super::launch_error::{ExecutableError, LaunchError};
 use super::messages::Dropped;
 use super::record::{Positions, ProcessRecord};
 use super::spec::ProcessSpec;
-use crate::conversation;
 use crate::goplugin::{Handshake, HandshakeError};
 use crate::vocabulary::{Attempt, Timestamp};
 
@@ -20,21 +19,6 @@ pub struct ProcessConfig {
     pub record: ProcessRecord,
     /// The spec to launch; `None` for a process of an earlier owner, which is searched for.
     pub spec: Option<Arc<ProcessSpec>>,
-}
-
-/// Ends the process: SIGTERM to its group, and after the grace SIGKILL to everything that must end with it. If repeated, the
-/// shorter grace applies. The result is published as news.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EndProcess {
-    /// The grace.
-    pub grace: Duration,
-}
-
-conversation! {
-    /// The messages of a process actor; only its owner sends them.
-    pub enum ProcessAsk -> ProcessAnswer for Process {
-        EndProcess => (),
-    }
 }
 
 /// The news of a process actor for its owner, in order. It ends after [`ProcessNews::Over`].

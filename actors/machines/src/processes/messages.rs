@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::Processes;
 use crate::conversation;
 use crate::process::{
     LaunchError, Launched, ProcessEnding, ProcessName, ProcessNews, ProcessReport, ProcessSpec, ProcessTag,
@@ -120,7 +119,7 @@ pub struct ProcessReported {
 conversation! {
     /// The messages of the owner of the processes.
     #[derive(Clone, Hash)]
-    pub enum ProcessesAsk -> #[derive(Hash)] ProcessesAnswer for Processes {
+    pub enum ProcessesAsk -> #[derive(Hash)] ProcessesAnswer {
         LaunchProcess => Result<Launched, LaunchError>,
         RecallProcess => Result<Recalled, RecallError>,
         StopProcess => Result<ProcessEnding, NoSuchProcess>,

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::messages::{
-    Active, ActiveReason, Departure, Deregister, Deregistered, Describe, DescribePlugins, Description, Entry,
-    LeaveCause, List, Register, RegisterError, Registered, RegistrationOf, RegistryNews, RegistryView, Renew,
-    ReportFitness, Standby, Standing, WaitError, WaitForPlugin,
+    ActiveReason, Departure, Deregister, Deregistered, DescribePlugins, Description, Entry, LeaveCause, List,
+    Register, RegisterError, Registered, RegistrationOf, RegistryAnswer, RegistryAsk, RegistryNews,
+    RegistryView, Renew, ReportFitness, Standby, Standing, WaitError, WaitForPlugin,
 };
 use super::state::{
     CheckIdentity, CheckOutcome, Image, Plugin, Plugins, Registry, RegistryOptions, StoredChange,
@@ -19,22 +19,6 @@ use crate::vocabulary::{
 const OPTIONS_MAX: usize = 64;
 /// The limit of their total size, in bytes.
 const OPTIONS_BYTES_MAX: usize = 4_096;
-
-crate::conversation! {
-    /// The messages of the registry.
-    #[derive(Clone, Hash)]
-    pub enum RegistryAsk -> #[derive(Hash)] RegistryAnswer for Registry {
-        Register => Result<Registered, RegisterError>,
-        Deregister => Deregistered,
-        ReportFitness => (),
-        Renew => (),
-        List => Vec<Entry>,
-        Describe => Description,
-        DescribePlugins => Vec<Description>,
-        RegistrationOf => Option<Entry>,
-        WaitForPlugin => Result<Active, WaitError>,
-    }
-}
 
 /// The timers of the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

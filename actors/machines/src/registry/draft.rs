@@ -1,8 +1,8 @@
 //! A draft of what one message changes: rows to write, news to publish, askers to answer. It becomes effects in one step, so
 //! that no change is published before it is on disk. The registry reuses one draft for all messages.
 
-use super::behaviour::{RegistryAnswer, RegistryTimer};
-use super::messages::{Active, RegistryNews};
+use super::behaviour::RegistryTimer;
+use super::messages::{Active, RegistryAnswer, RegistryNews};
 use super::state::{Registry, Stored, StoredChange};
 use crate::kernel::{AskId, Effects, Gate};
 use crate::vocabulary::{PluginKey, Timestamp};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::conversation;
 use crate::vocabulary::{
     AllocationId, FailoverPolicy, Fitness, Generation, PluginKey, Registration, RegistrationNumber,
     SocketPath, Timestamp,
@@ -316,6 +317,22 @@ pub enum Departure {
     Failed,
     /// It was restored and not confirmed within the grace period (R8).
     NotConfirmed,
+}
+
+conversation! {
+    /// The messages of the registry.
+    #[derive(Clone, Hash)]
+    pub enum RegistryAsk -> #[derive(Hash)] RegistryAnswer {
+        Register => Result<Registered, RegisterError>,
+        Deregister => Deregistered,
+        ReportFitness => (),
+        Renew => (),
+        List => Vec<Entry>,
+        Describe => Description,
+        DescribePlugins => Vec<Description>,
+        RegistrationOf => Option<Entry>,
+        WaitForPlugin => Result<Active, WaitError>,
+    }
 }
 
 /// The news for subscribers. Each message publishes first the registrations, then changes of the active one.

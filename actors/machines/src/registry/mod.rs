@@ -43,7 +43,7 @@ mod state;
 mod turn;
 mod waiting;
 
-pub use behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
+pub use behaviour::RegistryTimer;
 pub use messages::*;
 pub use state::{
     CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange, first_number,

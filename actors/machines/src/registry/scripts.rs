@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 
-use super::behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
+use super::behaviour::RegistryTimer;
 use super::messages::*;
 use super::state::{CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored};
 use crate::kernel::{AskId, CallKey, Effect, Effects, Input, Machine, StopMode};

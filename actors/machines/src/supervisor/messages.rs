@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Supervisor;
 use crate::conversation;
 use crate::kernel::{Ending, StopMode, StopStep, Vitals};
 
@@ -285,7 +284,7 @@ pub enum SupervisorNews {
 conversation! {
     /// The messages of a supervisor.
     #[derive(Clone, Hash)]
-    pub enum SupervisorAsk -> #[derive(Hash)] SupervisorAnswer for Supervisor {
+    pub enum SupervisorAsk -> #[derive(Hash)] SupervisorAnswer {
         AwaitStarted => Result<(), StartError>,
         RestartChild => Result<(), RestartError>,
         DescribeTree => TreeNode,

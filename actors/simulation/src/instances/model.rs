@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use callboard_actors::instance::{
-    ConnectionEnded, Instance, InstanceAnswer, InstanceCall, InstanceConfig, InstanceReport, LookNow, Retire,
+    ConnectionEnded, Instance, InstanceAnswer, InstanceAsk, InstanceCall, InstanceConfig, InstanceReport,
+    LookNow, Retire,
 };
 use callboard_actors::instances::{
     ChildEnded, InstanceReported, Instances, InstancesAsk, InstancesCall, InstancesOptions, InstancesOutcome,
@@ -16,9 +17,7 @@ use callboard_actors::instances::{
 };
 use callboard_actors::inventory::InstancesItem;
 use callboard_actors::registry::RegistryAsk;
-use callboard_actors::shell::{
-    AskError, Ending, FeedItem, Machine, Message, Never, StopMode, Ticket, Written,
-};
+use callboard_actors::shell::{AskError, Ending, FeedItem, Machine, Never, StopMode, Ticket, Written};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
 
 use super::super::came::Came;
@@ -272,7 +271,7 @@ impl InstancesModel {
         let report = living.or_else(|| self.late.get_mut(&life)?.pop_front());
         self.late.retain(|_, reports| !reports.is_empty());
         let Some(report) = report else { return false };
-        self.parent.ask(moment, NO_ASKER, InstanceReported { life, report }.into_ask());
+        self.parent.ask(moment, NO_ASKER, InstancesAsk::InstanceReported(InstanceReported { life, report }));
         true
     }
 

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use callboard_actors::allocations::{AllocationsNews, AllocationsView};
 use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
 use callboard_actors::inventory::{
-    AllocationsItem, AwaitFirst, InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome,
-    Offer, TakeInventory,
+    AllocationsItem, AwaitFirst, InstancesItem, Inventory, InventoryAsk, InventoryCall, InventoryOptions,
+    InventoryOutcome, Offer, TakeInventory,
 };
-use callboard_actors::shell::{AskError, FeedItem, Machine, Message, StopMode};
+use callboard_actors::shell::{AskError, FeedItem, Machine, StopMode};
 use callboard_actors::vocabulary::{Health, Timestamp};
 
 use super::super::instances::NoDisk;
@@ -274,8 +274,8 @@ impl Scene for InventoryScene {
             InventoryEvent::DeliverDrivers(is_there) => {
                 Self::return_of_drivers(stage, self.drivers.deliver(is_there));
             }
-            InventoryEvent::Take => stage.ask(TakeInventory.into_ask()),
-            InventoryEvent::AwaitFirst => stage.ask(AwaitFirst.into_ask()),
+            InventoryEvent::Take => stage.ask(InventoryAsk::TakeInventory(TakeInventory)),
+            InventoryEvent::AwaitFirst => stage.ask(InventoryAsk::AwaitFirst(AwaitFirst)),
         }
         Ok(())
     }

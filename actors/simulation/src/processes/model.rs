@@ -212,7 +212,7 @@ impl ProcessesModel {
     pub(in super::super) fn deliver(&mut self, now: Timestamp, life: Attempt) {
         if let Some((name, news)) = self.ground.take_word(life) {
             let word = ProcessReported { life, name, news };
-            self.owner.ask(self.moment(now), NO_ASKER, word.into_ask());
+            self.owner.ask(self.moment(now), NO_ASKER, ProcessesAsk::ProcessReported(word));
             self.carry(now);
         }
     }

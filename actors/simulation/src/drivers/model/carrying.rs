@@ -1,5 +1,6 @@
 //! Carrying: what leaves the owner, a driver or an eventor is done, or set on its way.
 
+use callboard_actors::driver::{DriverAsk, RestartNow};
 use callboard_actors::lease::LeasedCalls;
 
 use super::super::super::came::Came;
@@ -105,7 +106,7 @@ impl DriversModel {
             DriversCall::RestartNow(life) => {
                 if let Some(Actor::Driver(child)) = self.children.get_mut(&life).map(|child| &mut child.actor)
                 {
-                    child.actor.ask(moment, NO_ASKER, callboard_actors::driver::RestartNow.into_ask());
+                    child.actor.ask(moment, NO_ASKER, DriverAsk::RestartNow(RestartNow));
                 }
                 self.carry_child(moment, life);
             }
@@ -198,7 +199,8 @@ impl DriversModel {
             match left {
                 Left::News(_, report) => {
                     let may_lend = self.may_lend(life, &report);
-                    self.says(life, DriverReported { life, report, may_lend }.into_ask());
+                    let reported = DriverReported { life, report, may_lend };
+                    self.says(life, DriversAsk::DriverReported(reported));
                 }
                 Left::Call { number, call, .. } => self.driver_calls(moment, life, number, &call),
                 Left::Ended(ending) => self.end_child(life, ending),
@@ -244,7 +246,8 @@ impl DriversModel {
         for left in left {
             match left {
                 Left::News(_, news) => {
-                    self.says(life, EventorSaid { driver: driver.clone(), life, news }.into_ask());
+                    let said = EventorSaid { driver: driver.clone(), life, news };
+                    self.says(life, DriversAsk::EventorSaid(said));
                 }
                 Left::Call { number, call, .. } => self.eventor_calls(moment, (life, &driver), number, call),
                 Left::Ended(ending) => self.end_child(life, ending),

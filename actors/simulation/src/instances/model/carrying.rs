@@ -87,7 +87,7 @@ impl InstancesModel {
             InstancesCall::Start { life, config } => self.start(moment, life, *config),
             InstancesCall::Retire { life } => {
                 if let Some(child) = self.children.get_mut(&life) {
-                    child.actor.ask(moment, RETIREMENT, Retire.into_ask());
+                    child.actor.ask(moment, RETIREMENT, InstanceAsk::Retire(Retire));
                     self.carry_child(moment, life);
                 }
             }
@@ -111,7 +111,7 @@ impl InstancesModel {
         match self.children.get_mut(&life) {
             Some(child) => {
                 child.look = Some(number);
-                child.actor.ask(moment, LOOKS + number, LookNow.into_ask());
+                child.actor.ask(moment, LOOKS + number, InstanceAsk::LookNow(LookNow));
                 self.carry_child(moment, life);
             }
             None => self.looked(moment, number, None),
@@ -163,7 +163,11 @@ impl InstancesModel {
     fn deliver_one(&mut self, moment: Moment, life: Attempt) {
         let report = self.children.get_mut(&life).and_then(|child| child.reports.pop_front());
         if let Some(report) = report {
-            self.parent.ask(moment, NO_ASKER, InstanceReported { life, report }.into_ask());
+            self.parent.ask(
+                moment,
+                NO_ASKER,
+                InstancesAsk::InstanceReported(InstanceReported { life, report }),
+            );
         }
     }
 
@@ -205,7 +209,7 @@ impl InstancesModel {
             child.actor.ask(
                 moment,
                 NO_ASKER,
-                ConnectionEnded { connection: CONNECTION, cut_off: None }.into_ask(),
+                InstanceAsk::ConnectionEnded(ConnectionEnded { connection: CONNECTION, cut_off: None }),
             );
         }
         self.carry_child(moment, life);
