@@ -279,6 +279,26 @@ const SOURCES: &[&str] = &["src", "actors/src", "actors/machines/src", "actors/s
 /// Longest production code of one file, in lines.
 const FILE_LINES_MAX: usize = 400;
 
+/// Longest function of the production code, in lines, from its `fn` to its closing brace.
+const FUNCTION_LINES_MAX: usize = 60;
+
+/// The functions that are longer, each with its file. Those of the simulation are matches over all its events.
+const LONG_FUNCTIONS: &[(&str, &str)] = &[
+    ("actors/machines/src/volume/returning.rs", "is_up_now"),
+    ("actors/simulation/src/drivers/model/answering.rs", "driver_outcome"),
+    ("actors/simulation/src/drivers/model/carrying.rs", "order"),
+    ("actors/simulation/src/instances/parent.rs", "stepped"),
+    ("actors/simulation/src/instances/world.rs", "take"),
+    ("actors/simulation/src/processes/world.rs", "take"),
+    ("actors/simulation/src/registry/reading.rs", "is_tale_of"),
+    ("actors/simulation/src/registry/world.rs", "take"),
+    ("actors/simulation/src/simulator/playing.rs", "take_part"),
+    ("actors/simulation/src/simulator/words.rs", "say"),
+    ("actors/simulation/src/volume/world.rs", "take"),
+    ("src/command_line/run.rs", "start"),
+    ("src/launch.rs", "launch_with"),
+];
+
 /// The folders whose `messages.rs` and `state.rs` import each other.
 const CYCLES: &[&str] = &["actors/machines/src/volume"];
 
@@ -457,6 +477,52 @@ fn no_file_is_too_long_to_read_in_one_sitting() {
             }
         }
     }
+    complain(&complaints);
+}
+
+/// The functions of a file with a body of several lines, each with its length, as `rustfmt` lays them out. Those that a macro names
+/// are left out.
+fn functions(code: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = code.lines().collect();
+    let mut functions = Vec::new();
+    for (first, line) in lines.iter().enumerate() {
+        let indentation = &line[..line.len() - line.trim_start().len()];
+        let Some((before, rest)) = line.trim_start().split_once("fn ") else { continue };
+        let is_qualifier =
+            |word: &str| word.starts_with("pub") || word.ends_with(')') || word == "const" || word == "async";
+        let opens = lines[first..].iter().position(|line| line.trim_end().ends_with(['{', ';', '}']));
+        let is_named = before.split_whitespace().all(is_qualifier) && !rest.starts_with('$');
+        let Some(opens) = opens.filter(|_| is_named) else { continue };
+        if lines[first + opens].trim_end().ends_with('{') {
+            let closing = format!("{indentation}}}");
+            let length = lines[first..].iter().position(|line| line.trim_end() == closing);
+            let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            functions.push((name.to_owned(), length.expect("the function ends") + 1));
+        }
+    }
+    functions
+}
+
+#[test]
+fn no_function_is_too_long_to_see_at_once() {
+    let mut long = Vec::new();
+    for below in SOURCES {
+        for file in rust_files(&root().join(below)).into_iter().filter(|file| !is_test_file(file)) {
+            let code = production_code(&file);
+            let too_long = functions(&code).into_iter().filter(|(_, lines)| *lines > FUNCTION_LINES_MAX);
+            long.extend(too_long.map(|(name, lines)| (below_root(&file), name, lines)));
+        }
+    }
+    let is_listed = |file: &str, name: &str| LONG_FUNCTIONS.contains(&(file, name));
+    let unlisted = long.iter().filter(|(file, name, _)| !is_listed(file, name));
+    let mut complaints: Vec<String> = unlisted
+        .map(|(file, name, lines)| {
+            format!("{file}: {name} has {lines} lines; {FUNCTION_LINES_MAX} are allowed")
+        })
+        .collect();
+    let is_long = |file: &str, name: &str| long.iter().any(|found| found.0 == file && found.1 == name);
+    let short = LONG_FUNCTIONS.iter().filter(|(file, name)| !is_long(file, name));
+    complaints.extend(short.map(|(file, name)| format!("{file}: {name} is listed as long and is not")));
     complain(&complaints);
 }
 

@@ -90,26 +90,8 @@ impl<'a> Lines<'a> {
                 self.put(&line);
             }
             Mark::Time(at) => self.at = format!("{} · ", time(*at)),
-            Mark::Active { plugin, now, .. } => {
-                // Who was active before the picture begins was never activated in it.
-                if let Some(former) = self.active.remove(plugin.as_str()) {
-                    let line = format!("deactivate {}", self.name(former));
-                    self.put(&line);
-                }
-                if let Some(now) = now {
-                    let line = format!("activate {}", self.name(now));
-                    self.put(&line);
-                    self.active.insert(plugin, now);
-                }
-            }
-            Mark::GateCloses { actor, write } => {
-                let line = format!("{}-){}: write {write}", self.name(actor), self.name("disk"));
-                self.put(&line);
-                if self.gates.insert(actor, *write).is_none() {
-                    let line = format!("activate {}", self.name(actor));
-                    self.put(&line);
-                }
-            }
+            Mark::Active { plugin, now, .. } => self.activate(plugin, now.as_deref()),
+            Mark::GateCloses { actor, write } => self.close(actor, *write),
             Mark::GateOpens { actor, through } => {
                 let line = format!("{}--){}: on disk", self.name("disk"), self.name(actor));
                 self.put(&line);
@@ -122,6 +104,28 @@ impl<'a> Lines<'a> {
                     self.open(actor);
                 }
             }
+        }
+    }
+
+    fn activate(&mut self, plugin: &'a str, now: Option<&'a str>) {
+        // Who was active before the picture begins was never activated in it.
+        if let Some(former) = self.active.remove(plugin) {
+            let line = format!("deactivate {}", self.name(former));
+            self.put(&line);
+        }
+        if let Some(now) = now {
+            let line = format!("activate {}", self.name(now));
+            self.put(&line);
+            self.active.insert(plugin, now);
+        }
+    }
+
+    fn close(&mut self, actor: &'a str, write: u64) {
+        let line = format!("{}-){}: write {write}", self.name(actor), self.name("disk"));
+        self.put(&line);
+        if self.gates.insert(actor, write).is_none() {
+            let line = format!("activate {}", self.name(actor));
+            self.put(&line);
         }
     }
 

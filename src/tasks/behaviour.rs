@@ -258,18 +258,28 @@ impl Tasks {
             | TasksCall::Stop { run, .. }
             | TasksCall::Destroy(run)
             | TasksCall::Locate { run, .. }
-            | TasksCall::Sweep { run, .. } => {
-                let shares_driver = matches!(call, TasksCall::Inspect(_)) && self.runs_others(run);
-                self.with(&run.name, |task, scene| {
-                    // Answers about an earlier run are stale and ignored.
-                    let is_present = task.course.run.as_ref().is_some_and(|present| present.id == run.id);
-                    if is_present && key.attempt == task.course.attempt {
-                        task.shares_driver = shares_driver;
-                        task.returned(moment, scene, call, outcome, effects);
-                    }
-                });
-            }
+            | TasksCall::Sweep { run, .. } => self.run_returned(moment, key, run, call, outcome, effects),
         }
+    }
+
+    /// The answer to a call about one run. Answers about an earlier run are stale and ignored.
+    fn run_returned(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        run: &RunKey,
+        call: &TasksCall,
+        outcome: &Result<TasksOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        let shares_driver = matches!(call, TasksCall::Inspect(_)) && self.runs_others(run);
+        self.with(&run.name, |task, scene| {
+            let is_present = task.course.run.as_ref().is_some_and(|present| present.id == run.id);
+            if is_present && key.attempt == task.course.attempt {
+                task.shares_driver = shares_driver;
+                task.returned(moment, scene, call, outcome, effects);
+            }
+        });
     }
 
     fn elapsed(&mut self, moment: Moment, timer: &TasksTimer, effects: &mut Effects<Self>) {

@@ -233,23 +233,10 @@ impl Supervisor {
         if current != key {
             return;
         }
-        let outcome = match outcome {
-            StopOutcome::NotStarted => &self.ended_before(child),
-            // It did not run, and why that is so is known already.
-            StopOutcome::EndedBefore { .. }
-                if self.may_have_left(child) && self.children[child].fall.is_some() =>
-            {
-                &self.ended_before(child)
-            }
-            StopOutcome::Stopped
-            | StopOutcome::Killed { .. }
-            | StopOutcome::Crashed { .. }
-            | StopOutcome::EndedBefore { .. }
-            | StopOutcome::Stuck { .. } => outcome,
-        };
+        let outcome = self.what_is_known(child, outcome);
         let took = moment.now.since(begun);
-        let ending =
-            ChildEnding { name: self.name_of(child), ending: outcome.clone(), below: below.to_vec(), took };
+        let name = self.name_of(child);
+        let ending = ChildEnding { name, ending: outcome.clone(), below: below.to_vec(), took };
         let is_closing = matches!(self.phase, Phase::Closing(_));
         let is_stuck = matches!(outcome, StopOutcome::Stuck { .. });
         // One that was stopped for a restart is stopped for good in its turn, if something may be left of it.
@@ -257,37 +244,55 @@ impl Supervisor {
             self.closed(moment, child, ending, effects);
             return;
         }
-        match outcome {
-            StopOutcome::Stuck { reason } => {
-                // A second one would share its address, so it cannot be restarted.
-                self.children[child].phase = ChildPhase::Stuck { reason: reason.clone() };
-                let reason = format!("{} could not be ended: {reason}", ending.name);
-                self.escalate(moment, reason, effects);
-                return;
-            }
-            // The cleanup after a failed start is no news.
-            StopOutcome::NotStarted => {}
-            StopOutcome::EndedBefore { reason, in_order } => {
-                let fall = || Fall { reason: reason.clone(), in_order: *in_order };
-                self.children[child].fall.get_or_insert_with(fall);
-            }
-            StopOutcome::Stopped => {
-                effects.publish(SupervisorNews::ChildStopped(ending));
-                let why = self.why_it_goes_down(child);
-                self.children[child].fall.get_or_insert_with(|| Fall::in_order(why));
-            }
-            StopOutcome::Killed { .. } | StopOutcome::Crashed { .. } => {
-                effects.publish(SupervisorNews::ChildStopped(ending));
-                let why = self.why_it_goes_down(child);
-                let fall = || Fall::of(format!("{why}, and {outcome}"));
-                self.children[child].fall.get_or_insert_with(fall);
-            }
+        if let StopOutcome::Stuck { reason } = outcome {
+            // A second one would share its address, so it cannot be restarted.
+            self.children[child].phase = ChildPhase::Stuck { reason: reason.clone() };
+            self.escalate(moment, format!("{} could not be ended: {reason}", ending.name), effects);
+            return;
         }
+        self.fell_by_stop(child, ending, effects);
         self.children[child].phase = ChildPhase::Waiting;
         if is_closing {
             self.close_next(moment, effects);
         } else {
             self.advance(moment, effects);
         }
+    }
+
+    /// How a child ended that was to be stopped: before the stop, if it is known already that it did not run then.
+    fn what_is_known(&self, child: usize, outcome: &StopOutcome) -> StopOutcome {
+        match outcome {
+            StopOutcome::NotStarted => self.ended_before(child),
+            StopOutcome::EndedBefore { .. }
+                if self.may_have_left(child) && self.children[child].fall.is_some() =>
+            {
+                self.ended_before(child)
+            }
+            StopOutcome::Stopped
+            | StopOutcome::Killed { .. }
+            | StopOutcome::Crashed { .. }
+            | StopOutcome::EndedBefore { .. }
+            | StopOutcome::Stuck { .. } => outcome.clone(),
+        }
+    }
+
+    /// Records why a child is down that was stopped for a course, unless that is known already.
+    fn fell_by_stop(&mut self, child: usize, ending: ChildEnding, effects: &mut Effects<Self>) {
+        let why = self.why_it_goes_down(child);
+        let fall = match &ending.ending {
+            // The cleanup after a failed start is no news, and a child that is stuck is not down.
+            StopOutcome::NotStarted | StopOutcome::Stuck { .. } => return,
+            StopOutcome::EndedBefore { reason, in_order } => {
+                Fall { reason: reason.clone(), in_order: *in_order }
+            }
+            StopOutcome::Stopped => Fall::in_order(why),
+            killed @ (StopOutcome::Killed { .. } | StopOutcome::Crashed { .. }) => {
+                Fall::of(format!("{why}, and {killed}"))
+            }
+        };
+        if !matches!(ending.ending, StopOutcome::EndedBefore { .. }) {
+            effects.publish(SupervisorNews::ChildStopped(ending));
+        }
+        self.children[child].fall.get_or_insert(fall);
     }
 }
