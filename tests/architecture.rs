@@ -276,6 +276,32 @@ const CRATES: &[(&str, &[&str])] = &[
 /// The production code of all crates.
 const SOURCES: &[&str] = &["src", "actors/src", "actors/machines/src", "actors/simulation/src", "proto/src"];
 
+/// What only actors say to each other and to their shells, by folder of `actors/machines/src`. Calls, outcomes, timers, changes and
+/// images belong to it as well; they are found by the implementations of `Machine`.
+const INTERNAL: &[(&str, &[&str])] = &[
+    ("supervisor", &["CourseNumber", "Standing"]),
+    ("process", &["EndProcess", "ProcessConfig"]),
+    ("processes", &["ChildEnded", "ProcessReported"]),
+    (
+        "driver",
+        &["RestartNow", "DescribeTroubles", "DriverConfig", "DriverMode", "Reached", "Trouble", "StartStep"],
+    ),
+    ("eventor", &["Attend", "Watch", "Forget", "RecentOf"]),
+    ("drivers", &["ChildEnded", "ChildKind", "DriverReported", "EventorSaid", "DriversImage"]),
+    ("registry", &["Image", "Stored", "ReportFitness", "Renew"]),
+    ("instance", &["LookNow", "Retire", "ConnectionEnded", "Half", "InstanceConfig", "Reached"]),
+    ("instances", &["ChildEnded", "InstanceReported", "RegistryItem"]),
+    ("inventory", &["AllocationsItem", "DriversItem", "DriversKnown", "InstancesItem"]),
+    (
+        "allocation",
+        &["MakeReady", "NoteStart", "NoteExit", "SignOff", "DescribeAllocation", "AllocationConfig", "Task"],
+    ),
+    ("allocations", &["AllocationReported", "Order", "OrderAnswer", "Record", "SupervisorEnded"]),
+];
+
+/// The machines whose calls, outcomes, timers, changes and images are documented: those of volumes, and that of the program.
+const DOCUMENTED_WHOLE: &[&str] = &["agent", "volume", "volumes"];
+
 /// Longest production code of one file, in lines.
 const FILE_LINES_MAX: usize = 400;
 
@@ -568,6 +594,53 @@ fn messages_and_state_of_an_actor_do_not_import_each_other() {
                 }
                 (false, true) => complaints.push(format!("{folder} is listed with a cycle and has none")),
                 (true, true) | (false, false) => {}
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+/// Whether a type of this folder is hidden in the documentation; `None` if the folder declares no such public type.
+fn is_hidden(folder: &Path, name: &str) -> Option<bool> {
+    let is_declaration = |line: &str| {
+        ["struct", "enum", "type"].iter().any(|kind| {
+            let rest = line.strip_prefix(&format!("pub {kind} {name}"));
+            rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+        })
+    };
+    rust_files(folder).iter().find_map(|file| {
+        let code = production_code(file);
+        let lines: Vec<&str> = code.lines().collect();
+        let declared = lines.iter().position(|line| is_declaration(line))?;
+        let attributes = lines[..declared].iter().rev().take_while(|line| line.starts_with("#["));
+        Some(attributes.into_iter().any(|line| *line == "#[doc(hidden)]"))
+    })
+}
+
+/// It is hidden where it is declared: a glob of another crate shows what only a `pub use` hides.
+#[test]
+fn what_only_actors_say_to_each_other_is_not_on_the_documented_surface() {
+    let mut complaints = Vec::new();
+    let machines = root().join("actors/machines/src");
+    for (folder, names) in INTERNAL {
+        for name in *names {
+            match is_hidden(&machines.join(folder), name) {
+                Some(true) => {}
+                Some(false) => complaints.push(format!("{folder}: {name} must be #[doc(hidden)]")),
+                None => complaints.push(format!("{folder}: {name} is listed as internal and does not exist")),
+            }
+        }
+    }
+    let folders = MACHINES.iter().map(|(folder, _)| machines.join(folder));
+    let folders = folders.filter(|folder| !DOCUMENTED_WHOLE.iter().any(|name| folder.ends_with(name)));
+    for folder in folders.chain([root().join("actors/src/catalog")]) {
+        let behaviour = folder.join("behaviour.rs");
+        let code = if behaviour.exists() { production_code(&behaviour) } else { String::new() };
+        let assigned = code.lines().filter_map(|line| line.trim().strip_prefix("type ")?.split_once(" = "));
+        let inner = ["Image", "Call", "Outcome", "Timer", "Change"];
+        for (_, name) in assigned.filter(|(kind, _)| inner.contains(kind)) {
+            if is_hidden(&folder, name.trim_end_matches(';')) == Some(false) {
+                complaints.push(format!("{}: {name} must be #[doc(hidden)]", below_root(&folder)));
             }
         }
     }

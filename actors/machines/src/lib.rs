@@ -3,6 +3,10 @@
 //! [`vocabulary`] holds the domain types. [`kernel`] says what a machine is, and holds the rules of an actor around it. [`conversation!`]
 //! declares the messages of a machine. Every other module is the machine of one actor; `callboard-actors` runs it.
 //!
+//! What only actors say to each other or to their shells is `#[doc(hidden)]` where it is declared: messages of owners and children, and
+//! the calls, outcomes, timers, changes and images of machines. It is public for the shells and the simulation, and no part of the
+//! interface for host programs.
+//!
 //! No dependency of this crate is a runtime, a database or a wire, so a machine cannot name one. Clocks, files and threads of the
 //! standard library are kept out by `tests/architecture.rs`.
 

@@ -17,6 +17,7 @@ use crate::shell::AskId;
 use crate::vocabulary::{Attempt, PluginKey};
 
 /// The calls of the catalog.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CatalogCall {
     /// End every temporary instance, and answer when the last one is gone.
@@ -33,6 +34,7 @@ pub enum CatalogCall {
 }
 
 /// The order for a probe.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeOrder {
     /// The unique name of the temporary instance.
@@ -48,6 +50,7 @@ pub struct ProbeOrder {
 }
 
 /// The outcome of a [`CatalogCall`].
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum CatalogOutcome {
     /// No temporary instance is left.
@@ -59,6 +62,7 @@ pub enum CatalogOutcome {
 }
 
 /// An entry of the plugin directory.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
     /// Its name; invalid UTF-8 is replaced.
@@ -68,6 +72,7 @@ pub struct DirectoryEntry {
 }
 
 /// The file type of an entry.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file with execute permission.
@@ -81,6 +86,7 @@ pub enum EntryKind {
 }
 
 /// The answers of a plugin.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
     /// Its type and its own name.

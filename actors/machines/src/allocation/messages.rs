@@ -300,6 +300,7 @@ impl TaskEventKind {
 }
 
 /// Requests the directories and the context of the task before its start. Removes the registration of a former task.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MakeReady {
     /// How to handle a process that listens on the socket already.
@@ -316,10 +317,12 @@ pub enum Listener {
 }
 
 /// The task's process runs: wait for its socket.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NoteStart;
 
 /// The task's process has ended: deregister.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NoteExit {
     /// How it ended.
@@ -327,10 +330,12 @@ pub struct NoteExit {
 }
 
 /// Ends the supervision gracefully (A4); the actor ends right after the answer.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SignOff;
 
 /// Queries the present status.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DescribeAllocation;
 

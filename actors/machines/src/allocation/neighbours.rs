@@ -6,9 +6,11 @@ use crate::registry::{Description, RegisterError, Registered};
 use crate::vocabulary::{AllocationId, Health, PluginKey};
 
 /// The outcome of a [`Register`](crate::registry::Register).
+#[doc(hidden)]
 pub type RegisterOutcome = Result<Result<Registered, RegisterError>, AskError>;
 
 /// The outcome of an [`AwaitRetired`](crate::instances::AwaitRetired).
+#[doc(hidden)]
 pub type RetiredOutcome = Result<Result<(), AwaitRetiredError>, AskError>;
 
 /// The health of each plugin of an allocation whose instance talks to it, or is about to.

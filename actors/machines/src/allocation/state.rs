@@ -69,6 +69,7 @@ impl Default for AllocationOptions {
 }
 
 /// The state of the task when this supervisor was started.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Task {
     /// It has not been started in this run of the host. A restored registration is left alone (R2).
@@ -82,6 +83,7 @@ pub enum Task {
 }
 
 /// The configuration of an allocation's supervisor.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub struct AllocationConfig {
     /// The workload.
@@ -97,6 +99,7 @@ pub struct AllocationConfig {
 }
 
 /// The calls of an allocation's supervisor.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AllocationCall {
     /// Create the directories, and handle an existing socket.
@@ -118,6 +121,7 @@ pub enum AllocationCall {
 }
 
 /// The outcomes of the calls.
+#[doc(hidden)]
 #[derive(Debug, Clone)]
 pub enum AllocationOutcome {
     /// Of [`AllocationCall::MakeDirectories`].
@@ -139,6 +143,7 @@ pub enum AllocationOutcome {
 }
 
 /// The timers of an allocation's supervisor.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AllocationTimer {
     /// The next check for the socket.

@@ -85,6 +85,7 @@ pub struct AllocationDescription {
 }
 
 /// The news of a supervisor for its owner. From any other sender it has no effect.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllocationReported {
     /// The allocation.

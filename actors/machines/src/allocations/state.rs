@@ -71,6 +71,7 @@ impl AllocationsOptions {
 
 /// The data that survives a crash of the owner and of a supervisor. It is kept in memory: after a restart of the host the
 /// host itself reports what runs.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
     /// The workload.
@@ -89,6 +90,7 @@ pub struct Record {
 }
 
 /// All records, as they are kept.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash, Default)]
 pub struct AllocationsImage {
     /// One for each allocation.
@@ -113,6 +115,7 @@ impl AllocationsImage {
 }
 
 /// One change of the records.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AllocationsChange {
     /// Insert or replace this record.
@@ -122,6 +125,7 @@ pub enum AllocationsChange {
 }
 
 /// An order for a supervisor, which it answers.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Prepare a start.
@@ -143,6 +147,7 @@ impl Order {
 }
 
 /// The answer of a supervisor.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum OrderAnswer {
     /// To [`Order::Prepare`] and [`Order::Adopt`].
@@ -154,6 +159,7 @@ pub enum OrderAnswer {
 }
 
 /// The calls of the owner.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub enum AllocationsCall {
     /// Start a supervisor, unless this life of it runs already.
@@ -204,6 +210,7 @@ pub enum AllocationsCall {
 }
 
 /// The outcome of an [`AllocationsCall`].
+#[doc(hidden)]
 #[derive(Debug, Clone)]
 pub enum AllocationsOutcome {
     /// It was done.
@@ -219,6 +226,7 @@ pub enum AllocationsOutcome {
 }
 
 /// A supervisor has ended.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SupervisorEnded {
     /// The allocation.
@@ -230,6 +238,7 @@ pub struct SupervisorEnded {
 }
 
 /// The timers of the owner.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AllocationsTimer {
     /// The next start of a supervisor that crashed.

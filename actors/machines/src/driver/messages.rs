@@ -4,10 +4,12 @@ use super::Folded;
 use crate::conversation;
 
 /// Ends the driver's process and brings it anew, now and without a pause. One that is on its way already is not disturbed.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RestartNow;
 
 /// Asks what went wrong lately (EVT-04).
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DescribeTroubles;
 

@@ -12,6 +12,7 @@ use crate::processes::Recalled;
 use crate::vocabulary::{Attempt, BackoffState, Generation, Timestamp};
 
 /// What a driver is there for.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DriverMode {
     /// To serve.
@@ -21,6 +22,7 @@ pub enum DriverMode {
 }
 
 /// What a driver is born with.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub struct DriverConfig {
     /// What it is to be.
@@ -34,6 +36,7 @@ pub struct DriverConfig {
 }
 
 /// One step on the way to a driver that serves.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StartStep {
     /// Look whether a process of it still runs.
@@ -81,6 +84,7 @@ impl fmt::Display for StartStep {
 }
 
 /// What a driver has done for it.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum DriverCall {
     /// Make a step upwards.
@@ -124,6 +128,7 @@ pub struct Fingerprint {
 }
 
 /// What came of a [`DriverCall`] that went well.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reached {
     /// What became of its process.
@@ -148,6 +153,7 @@ pub enum Reached {
 }
 
 /// What kind of failure it was.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TroubleKind {
     /// No answer came, or the connection broke off: the connection is of no use any more.
@@ -161,6 +167,7 @@ pub enum TroubleKind {
 }
 
 /// What came of a [`DriverCall`] that did not go well.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
     /// What kind of failure.
@@ -170,6 +177,7 @@ pub struct Trouble {
 }
 
 /// What a driver waits for.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DriverTimer {
     /// The next try.

@@ -326,6 +326,7 @@ pub enum WatchError {
 }
 
 /// Says what a driver reports. Said by the drivers themselves; from anyone else it changes nothing.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub struct DriverReported {
     /// Which life of which driver says so: what an earlier one says late changes nothing (REG-08).
@@ -337,6 +338,7 @@ pub struct DriverReported {
 }
 
 /// Says what an eventor has to say. Said by the eventors themselves; from anyone else it changes nothing.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EventorSaid {
     /// Of which driver.

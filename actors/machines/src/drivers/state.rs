@@ -64,6 +64,7 @@ impl DriversOptions {
 }
 
 /// What outlives a crash of the machine: what the host said and does not say again.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash, Default)]
 pub struct DriversImage {
     pub(super) specs: BTreeMap<DriverName, DriverSpec>,
@@ -107,6 +108,7 @@ impl DriversImage {
 }
 
 /// One change of that.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub enum DriversChange {
     /// This driver is wanted.
@@ -120,6 +122,7 @@ pub enum DriversChange {
 }
 
 /// Which kind of child it is.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChildKind {
     /// A driver.
@@ -129,6 +132,7 @@ pub enum ChildKind {
 }
 
 /// What the owner of the drivers has done for it.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub enum DriversCall {
     /// Wait until children have ended.
@@ -162,6 +166,7 @@ pub enum DriversCall {
 }
 
 /// What came of a [`DriversCall`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum DriversOutcome {
     /// These children have ended; at least one.
@@ -175,6 +180,7 @@ pub enum DriversOutcome {
 }
 
 /// A child has ended.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChildEnded {
     /// Of which driver.
@@ -188,6 +194,7 @@ pub struct ChildEnded {
 }
 
 /// What the owner of the drivers waits for.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DriversTimer {
     /// This driver should have ended by now.

@@ -6,6 +6,7 @@ use crate::driver::{EventPosition, Folded, TaskKey};
 use crate::vocabulary::Generation;
 
 /// Says of which generation of the driver events are to be had from now on.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attend {
     /// The driver's present generation.
@@ -13,6 +14,7 @@ pub struct Attend {
 }
 
 /// Says that a task is watched.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub struct Watch {
     /// Which task.
@@ -26,6 +28,7 @@ pub struct Watch {
 }
 
 /// Says that a task is not watched any more: the event stream of its handler ends.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Forget {
     /// Which task.
@@ -33,6 +36,7 @@ pub struct Forget {
 }
 
 /// Asks for the latest events of a task, with repeats folded (EVT-04).
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecentOf {
     /// Which task.

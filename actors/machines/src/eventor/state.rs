@@ -42,6 +42,7 @@ impl Default for EventorOptions {
 }
 
 /// What an eventor has done for it.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub enum EventorCall {
     /// Open the stream, in place of the one that is open, and wait for what it says first.
@@ -64,6 +65,7 @@ pub enum EventorCall {
 }
 
 /// What came of an [`EventorCall`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum EventorOutcome {
     /// What the stream said, or that it is over.
@@ -73,6 +75,7 @@ pub enum EventorOutcome {
 }
 
 /// What an eventor waits for.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventorTimer {
     /// The stream is to be opened again.

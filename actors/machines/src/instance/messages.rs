@@ -33,16 +33,19 @@ pub struct InstanceReport {
 
 /// Requests a check of the plugin now instead of in its next round. Answered at the end of that check, or of the one in
 /// progress; at once by an instance that retires.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LookNow;
 
 /// Ends the instance gracefully: no new call starts, the call in flight ends or is cancelled, the connection is closed.
 /// Answered with the last report, with health `Gone`.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Retire;
 
 /// Tells an instance that a connection has ended: the plugin closed it, or its process is gone. From anyone but the connection itself
 /// it has no effect.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ConnectionEnded {
     /// The number of the connection, counted from the first dial of the instance.

@@ -16,6 +16,7 @@ use crate::vocabulary::{
 pub(super) const LOOKS_WAITING_MAX: usize = 256;
 
 /// The half of a CSI plugin that an instance talks to.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Half {
     /// The controller.
@@ -86,6 +87,7 @@ impl Default for InstanceLimits {
 }
 
 /// The configuration of an instance.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub struct InstanceConfig {
     /// The plugin.
@@ -109,6 +111,7 @@ pub struct InstanceConfig {
 }
 
 /// The calls of an instance.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InstanceCall {
     /// Open the connection.
@@ -120,6 +123,7 @@ pub enum InstanceCall {
 }
 
 /// The outcome of an [`InstanceCall`].
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reached {
     /// The connection is open.
@@ -134,6 +138,7 @@ pub enum Reached {
 }
 
 /// The timers of an instance.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InstanceTimer {
     /// The next check.

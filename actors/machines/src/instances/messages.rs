@@ -250,6 +250,7 @@ impl From<ChildState<Generation>> for InstanceState {
 }
 
 /// The report of an instance to its supervisor. From any other sender it has no effect.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InstanceReported {
     /// The life of the instance; a late report of an earlier life is ignored (REG-08).

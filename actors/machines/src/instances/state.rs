@@ -84,9 +84,11 @@ impl Default for InstancesOptions {
 }
 
 /// One item of the registry's feed.
+#[doc(hidden)]
 pub type RegistryItem = FeedItem<RegistryNews, RegistryView>;
 
 /// The calls of the supervisor of instances.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub enum InstancesCall {
     /// Wait for the next items of the registry; `afresh` begins with a snapshot.
@@ -131,6 +133,7 @@ pub enum InstancesCall {
 }
 
 /// The outcome of an [`InstancesCall`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum InstancesOutcome {
     /// The items of the registry, or the error that it is not running.
@@ -150,6 +153,7 @@ pub enum InstancesOutcome {
 }
 
 /// An instance has ended.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChildEnded {
     /// The plugin.
@@ -163,6 +167,7 @@ pub struct ChildEnded {
 }
 
 /// The timers of the supervisor of instances.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InstancesTimer {
     /// The registry is followed again.

@@ -63,18 +63,23 @@ impl InventoryOptions {
 }
 
 /// One item of the instances' feed.
+#[doc(hidden)]
 pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;
 
 /// One item of the allocations' feed.
+#[doc(hidden)]
 pub type AllocationsItem = FeedItem<AllocationsNews, AllocationsView>;
 
 /// One item of the drivers' feed.
+#[doc(hidden)]
 pub type DriversItem = FeedItem<DriversNews, DriversView>;
 
 /// The drivers at the end of the first wait: their summary, and what each reports then.
+#[doc(hidden)]
 pub type DriversKnown = (DriverSummary, Vec<DriverReport>);
 
 /// What the inventory has done for it.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InventoryCall {
     /// Wait for what the instances say next; `afresh` begins with a snapshot.
@@ -100,6 +105,7 @@ pub enum InventoryCall {
 }
 
 /// What came of an [`InventoryCall`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum InventoryOutcome {
     /// What the instances said.
@@ -113,6 +119,7 @@ pub enum InventoryOutcome {
 }
 
 /// What the inventory waits for.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InventoryTimer {
     /// The instances may be there again.

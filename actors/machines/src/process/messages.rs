@@ -98,6 +98,7 @@ pub struct ProcessReport {
 
 /// Ends the process: SIGTERM to its group, and after the grace SIGKILL to everything that must end with it. If repeated, the
 /// shorter grace applies. The result is published as news.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndProcess {
     /// The grace.

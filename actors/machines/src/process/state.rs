@@ -13,6 +13,7 @@ use crate::goplugin::{Handshake, HandshakeError};
 use crate::vocabulary::{Attempt, Timestamp};
 
 /// The configuration of a process actor.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub struct ProcessConfig {
     /// Its record on disk, at least the intent.
@@ -90,6 +91,7 @@ pub enum Why {
 }
 
 /// The calls of a process.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessCall {
     /// Open the program, verify it, and start it.
@@ -117,6 +119,7 @@ pub enum ProcessCall {
 }
 
 /// The outcome of a [`ProcessCall`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum ProcessOutcome {
     /// The result of the spawn.
@@ -155,6 +158,7 @@ pub struct LastWords {
 }
 
 /// The timers of a process.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessTimer {
     /// The handshake timeout.

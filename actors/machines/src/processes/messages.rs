@@ -106,6 +106,7 @@ pub struct DescribeProcess {
 }
 
 /// The news of a process actor for the owner. From any other sender it has no effect.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProcessReported {
     /// The life of the actor; late news of an earlier life are ignored.

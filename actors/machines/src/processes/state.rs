@@ -47,6 +47,7 @@ impl ProcessesOptions {
 }
 
 /// One atomic write.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ProcessesChange {
     /// Insert or replace these records.
@@ -56,6 +57,7 @@ pub enum ProcessesChange {
 }
 
 /// The calls of the owner of the processes.
+#[doc(hidden)]
 #[derive(Debug, Clone, Hash)]
 pub enum ProcessesCall {
     /// Drop all process actors: this life of the machine knows none of them. Processes continue, except unfinished launches.
@@ -100,6 +102,7 @@ pub enum ProcessesCall {
 }
 
 /// The outcome of a [`ProcessesCall`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum ProcessesOutcome {
     /// It was done.
@@ -111,6 +114,7 @@ pub enum ProcessesOutcome {
 }
 
 /// A process actor has ended.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildEnded {
     /// The name of the process.
@@ -122,6 +126,7 @@ pub struct ChildEnded {
 }
 
 /// The timers of the owner of the processes.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProcessesTimer {
     /// Positions are written.

@@ -21,6 +21,7 @@ const OPTIONS_MAX: usize = 64;
 const OPTIONS_BYTES_MAX: usize = 4_096;
 
 /// The timers of the registry.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RegistryTimer {
     /// The grace period of restored registrations is over (R8).

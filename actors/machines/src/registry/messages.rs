@@ -111,6 +111,7 @@ pub enum Deregistered {
 
 /// Reports the fitness of a registration. The registry routes accordingly, in this step (R1b). It is not stored: after a rebuild of
 /// the registry its subscribers get a snapshot, and the actors that watch the plugins report again.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReportFitness {
     /// The plugin.
@@ -126,6 +127,7 @@ pub struct ReportFitness {
 /// Gives a registration a new generation, because another connection or process serves it from now on. If it is active, the change is
 /// published as [`RegistryNews::ActiveChanged`]. Idempotent: only the present generation is replaced. Not gated: a generation that a
 /// crash takes back is never given again.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Renew {
     /// The plugin.

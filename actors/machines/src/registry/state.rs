@@ -63,6 +63,7 @@ impl Default for RegistryOptions {
 }
 
 /// A registration as it is stored.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stored {
     /// Its place in the order of registrations.
@@ -103,6 +104,7 @@ impl Stored {
 }
 
 /// The changes on disk by one message: almost always one row.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct StoredChange {
     /// Rows to insert or replace.
@@ -121,6 +123,7 @@ impl StoredChange {
 }
 
 /// The stored state of the registry.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Image {
     /// All registrations.
@@ -142,6 +145,7 @@ impl Image {
 }
 
 /// Asks whether the plugin of a restored registration still answers at its socket, under the same name (R8).
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CheckIdentity {
     /// The number of the registration.
@@ -151,6 +155,7 @@ pub struct CheckIdentity {
 }
 
 /// The result of an identity check.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// The same plugin answers there.

@@ -129,6 +129,7 @@ pub(super) enum ChildPhase {
 }
 
 /// The number of a course.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct CourseNumber(pub(super) u64);
 
@@ -170,6 +171,7 @@ pub(super) struct Describing {
 }
 
 /// The calls of a supervisor. A child is identified by its index in the plan.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Check which children live.
@@ -203,6 +205,7 @@ pub enum Call {
 }
 
 /// The outcomes of the calls.
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum Outcome {
     /// Of [`Call::TakeStock`], in order of index.
@@ -240,6 +243,7 @@ pub enum Outcome {
 }
 
 /// The state of a child when stock is taken.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// It was never ready, and does not live.
@@ -261,6 +265,7 @@ pub enum Standing {
 }
 
 /// The timers of a supervisor.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Timer {
     /// The pause of a course.
