@@ -1,5 +1,5 @@
 //! The two examples about drivers, with each other: a host program of some eighty lines runs a task in a driver of sixty. And those
-//! of host programs that adopt their plugin, and call it.
+//! of host programs that adopt their plugin, call it, and set limits.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -40,6 +40,17 @@ fn the_example_of_a_host_runs_a_command_in_the_reference_driver() {
     let said = said(&output);
     assert!(output.status.success(), "{said}");
     for line in ["a word", "event: exited with code 3", "it ended: Exited(3)"] {
+        assert!(said.contains(line), "{line:?} is missing in: {said}");
+    }
+}
+
+#[test]
+fn the_example_of_a_host_with_limits_is_refused_what_goes_over_one() {
+    let Some(host) = example("limits") else { return };
+    let output = Command::new(&host).output().unwrap();
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    for line in ["zfs: New", "nfs: 1 registrations are held and no more are taken"] {
         assert!(said.contains(line), "{line:?} is missing in: {said}");
     }
 }
