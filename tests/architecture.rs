@@ -232,6 +232,7 @@ const PURE: &[&str] = &[
     "src/config/volume.rs",
     "src/config/volume_config.rs",
     "src/config/volume_use.rs",
+    "src/config/volume_words.rs",
     "src/config/words.rs",
     "src/timeline/line.rs",
     "src/timeline/news_lines.rs",

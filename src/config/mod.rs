@@ -26,6 +26,7 @@ mod volume;
 mod volume_config;
 mod volume_origin;
 mod volume_use;
+pub(crate) mod volume_words;
 
 mod config_places;
 mod problem;

@@ -14,7 +14,8 @@ use super::problem::Faults;
 use super::read::Entries;
 use super::table::{Table, Whole};
 use super::volume_use::VolumePlugins;
-use super::{VolumeConfig, secrets, suggest, volume_origin};
+use super::volume_words::{NAMESPACE, SIZE_ADVICE, possible_size, size_with_unit};
+use super::{VolumeConfig, secrets, suggest, volume_origin, volume_words};
 
 const KEYS: &[&str] = &[
     "name",
@@ -32,10 +33,6 @@ const KEYS: &[&str] = &[
     "secrets",
 ];
 const MOUNT_KEYS: &[&str] = &["fs_type", "flags", "group"];
-/// The namespace of a volume that names none.
-pub(super) const NAMESPACE: &str = "default";
-/// The units of sizes, as powers of two.
-const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
 
 /// The volumes read before: their identities, and the plugin and id of each.
 #[derive(Default)]
@@ -149,20 +146,11 @@ pub(super) fn size(table: &Table<'_>, key: &'static str, faults: &mut Faults) ->
     let found = table.whole_or_text(key, faults)?;
     let bytes = match &found.value {
         Whole::Number(number) => u64::try_from(*number).ok(),
-        Whole::Text(text) => UNITS.iter().find_map(|(unit, shift)| {
-            let number = text.strip_suffix(unit)?.trim_end();
-            let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-            is_number.then(|| number.parse::<u64>().ok()?.checked_mul(1 << shift))?
-        }),
+        Whole::Text(text) => size_with_unit(text),
     };
-    let bytes = bytes.filter(|bytes| *bytes > 0 && rules::number("C052", key, *bytes).is_ok());
+    let bytes = bytes.and_then(possible_size);
     if bytes.is_none() {
-        let message = format!(
-            "`{key}` {} is no size of a volume; give a whole number of bytes from 1 on, or one with a unit, as in \"512MiB\" or \
-             \"10GiB\"",
-            found.value
-        );
-        faults.add(found.at, message);
+        faults.add(found.at, format!("`{key}` {} is no size of a volume; {SIZE_ADVICE}", found.value));
     }
     bytes
 }
@@ -196,14 +184,9 @@ fn access_mode(table: &Table<'_>, faults: &mut Faults) -> Option<AccessMode> {
         let is_absent = !table.has("access_mode");
         return is_absent.then_some(AccessMode::SingleNodeWriter);
     };
-    let word = |mode: AccessMode| mode.as_str().to_ascii_lowercase().replace('_', "-");
-    let mode = AccessMode::ALL.into_iter().find(|mode| word(*mode) == found.value);
-    if mode.is_none() {
-        let words = AccessMode::ALL.map(word);
-        let advice = suggest::advice(&found.value, &words.each_ref().map(String::as_str));
-        faults.add(found.at, format!("`access_mode` {:?} is none; {advice}", found.value));
-    }
-    mode
+    let mode = volume_words::access_mode(&found.value);
+    let none = |advice| faults.add(found.at, format!("`access_mode` {:?} is none; {advice}", found.value));
+    mode.map_err(none).ok()
 }
 
 fn access_type(table: &Table<'_>, faults: &mut Faults) -> Option<AccessType> {

@@ -11,7 +11,7 @@ use callboard_actors::volume::VolumeKey;
 use super::problem::Faults;
 use super::read::absolute;
 use super::table::{Found, Item, Table};
-use super::volume::NAMESPACE;
+use super::volume_words::{NAMESPACE, split};
 use super::{TaskVolume, suggest};
 
 const ALLOCATION_KEYS: &[&str] = &["name", "variable", "read_only"];
@@ -124,7 +124,7 @@ impl Used {
         known: &VolumePlugins,
         faults: &mut Faults,
     ) -> Option<VolumeKey> {
-        let (namespace, plain) = name.value.split_once('/').unwrap_or((NAMESPACE, &name.value));
+        let (namespace, plain) = split(&name.value);
         let whole = format!("{namespace}/{plain}");
         if !known.contains_key(&whole) {
             let shown = |known: &String| {
