@@ -243,6 +243,7 @@ const PURE: &[&str] = &[
     "src/timeline/inventory.rs",
     "src/timeline/drivers.rs",
     "src/timeline/tasks.rs",
+    "src/timeline/volumes.rs",
     "src/timeline/processes.rs",
     "src/timeline/supervisor.rs",
     "src/timeline/answers.rs",

@@ -27,6 +27,7 @@ use super::inventory::{offer, summary};
 use super::news_lines::joined;
 use super::registry::{active, lacks, registration, why};
 pub(crate) use super::supervisor::stopped;
+use super::volumes;
 
 /// An answer of whichever actor, as lines; none if it says nothing, as to a child that reports.
 pub(crate) fn answer(answer: &dyn Any) -> Option<String> {
@@ -48,6 +49,9 @@ pub(crate) fn answer(answer: &dyn Any) -> Option<String> {
     if let Some(answer) = answer.downcast_ref() {
         return processes(answer);
     }
+    if let Some(answer) = answer.downcast_ref() {
+        return volumes::answer(answer);
+    }
     answer.downcast_ref().map(supervisor)
 }
 
@@ -56,7 +60,7 @@ pub(crate) fn done<T, E: Display>(answer: &Result<T, E>, done: &str) -> String {
     or_no(answer, |_| done.to_owned())
 }
 
-fn or_no<T, E: Display>(answer: &Result<T, E>, tell: impl Fn(&T) -> String) -> String {
+pub(super) fn or_no<T, E: Display>(answer: &Result<T, E>, tell: impl Fn(&T) -> String) -> String {
     answer.as_ref().map_or_else(|error| format!("no: {error}"), tell)
 }
 

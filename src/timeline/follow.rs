@@ -42,6 +42,7 @@ pub(crate) fn follow(
         Box::new(host.inventory().clone()),
         Box::new(tasks.clone()),
         Box::new(host.drivers().clone()),
+        Box::new(host.volumes().clone()),
     ];
     let mut reading = Reading::begin(host.journal(), actors, with_gates);
     tokio::spawn(async move {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use callboard_actors::vocabulary::{AllocationId, DriverName, Generation, PluginKey, Timestamp};
+use callboard_actors::vocabulary::{AllocationId, DriverName, Generation, PluginKey, PluginName, Timestamp};
 use callboard_proto::admin::v1 as wire;
 
 /// Who speaks, or is spoken to.
@@ -22,6 +22,10 @@ pub(crate) enum Voice {
     Instances,
     /// Who knows what this node offers.
     Inventory,
+    /// Who knows the volumes.
+    Volumes,
+    /// A plugin, whichever process serves it.
+    Plugin(PluginName),
     /// Who keeps the drivers.
     Drivers,
     /// One driver.
@@ -50,6 +54,8 @@ impl fmt::Display for Voice {
             Self::Registry => f.pad("registry"),
             Self::Instances => f.pad("instances"),
             Self::Inventory => f.pad("inventory"),
+            Self::Volumes => f.pad("volumes"),
+            Self::Plugin(plugin) => f.pad(&format!("plugin {plugin}")),
             Self::Drivers => f.pad("drivers"),
             Self::Driver(driver) => f.pad(&format!("driver {driver}")),
             Self::Tasks => f.pad("tasks"),

@@ -26,6 +26,7 @@ mod processes;
 mod registry;
 mod supervisor;
 mod tasks;
+mod volumes;
 
 pub(crate) mod answers;
 mod follow;

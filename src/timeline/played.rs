@@ -203,6 +203,8 @@ fn host_for(voice: Voice) -> Voice {
         | Voice::Registry
         | Voice::Instances
         | Voice::Inventory
+        | Voice::Volumes
+        | Voice::Plugin(_)
         | Voice::Drivers
         | Voice::Driver(_)
         | Voice::Tasks

@@ -15,7 +15,8 @@ use super::line::{Line, Voice};
 use super::news_lines::NewsLines;
 use super::registry::RegistryTeller;
 use super::tasks::TasksTeller;
-use super::{allocations, drivers, instances, inventory, processes, registry, supervisor};
+use super::volumes::VolumesTeller;
+use super::{allocations, drivers, instances, inventory, processes, registry, supervisor, volumes};
 
 /// Turns entries into words.
 #[derive(Debug, Default)]
@@ -27,6 +28,7 @@ pub(crate) struct Teller {
     inventory: InventoryTeller,
     tasks: TasksTeller,
     drivers: DriversTeller,
+    volumes: VolumesTeller,
 }
 
 impl Teller {
@@ -76,7 +78,8 @@ impl Teller {
             .or_else(|| tell(&mut self.allocations, told))
             .or_else(|| tell(&mut self.drivers, told))
             .or_else(|| tell(&mut self.agent, told))
-            .or_else(|| tell(&mut self.tasks, told));
+            .or_else(|| tell(&mut self.tasks, told))
+            .or_else(|| tell(&mut self.volumes, told));
         lines.unwrap_or_default()
     }
 }
@@ -121,6 +124,7 @@ pub(crate) fn news_sentence(news: &dyn Any) -> Option<String> {
         .or_else(|| news.downcast_ref().map(allocations::sentence))
         .or_else(|| news.downcast_ref().map(drivers::sentence))
         .or_else(|| news.downcast_ref().map(processes::sentence))
+        .or_else(|| news.downcast_ref().map(volumes::sentence))
         .or_else(of_supervisor)
 }
 
