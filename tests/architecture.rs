@@ -221,6 +221,7 @@ const PURE: &[&str] = &[
     "src/tasks/simulation/walk.rs",
     "src/tasks/simulation/world.rs",
     "src/admin/compose.rs",
+    "src/admin/volumes.rs",
     "src/config/config_places.rs",
     "src/config/problem.rs",
     "src/config/resources.rs",

@@ -393,7 +393,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     let keys =
         |value: &Value| -> BTreeSet<String> { value.as_object().expect("a map").keys().cloned().collect() };
     let set = |text: &str| -> BTreeSet<String> { text.split_whitespace().map(str::to_owned).collect() };
-    assert_eq!(keys(&status), set("host plugins allocations drivers tasks gone"));
+    assert_eq!(keys(&status), set("host plugins allocations drivers tasks volumes gone"));
     assert_eq!(
         keys(&status["host"]),
         set("version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups \
@@ -401,7 +401,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     );
     let plugin_keys = "type name health reason since_unix_ms generation provider version manifest capabilities node_id \
         max_volumes topology requires_controller requires_topology active standby provisional restarting expected \
-        registered healthy remarks policy active_reason registrations events";
+        registered healthy volumes_in_use remarks policy active_reason registrations events";
     assert_eq!(keys(&node), set(plugin_keys));
     assert_eq!(keys(&node["capabilities"]), set("plugin controller group_controller node expansion"));
     let allocation_keys = "name plugin type task pid restarts state health reason since_unix_ms exit \

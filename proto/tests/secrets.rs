@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
+use callboard_proto::admin::v1 as admin;
 use callboard_proto::csi::v1::*;
 use callboard_proto::{FILE_DESCRIPTOR_SET, base, device, drivers, marks};
 use prost::Message;
@@ -125,6 +126,19 @@ fn task() -> drivers::TaskConfig {
 }
 
 /// What a task is given, what its driver keeps of it and what goes in and out of it, is no matter for a log.
+#[test]
+fn c025_mount_flags_are_kept_on_the_way_from_the_command_line_too() {
+    let usage = admin::VolumeUsage {
+        fs_type: "ext4".to_owned(),
+        mount_flags: vec![format!("password={CANARY}")],
+        ..Default::default()
+    };
+    let request = admin::ClaimVolumeRequest { usage: Some(usage), ..Default::default() };
+    let shown = format!("{request:?} {request:#?}");
+    assert!(!shown.contains(CANARY), "{shown}");
+    assert!(shown.contains(r#"fs_type: "ext4", mount_flags: <1 withheld>"#), "{shown}");
+}
+
 #[test]
 fn sec_06_environment_configuration_and_input_of_tasks_are_kept_wherever_they_are_nested() {
     let handle = drivers::TaskHandle {

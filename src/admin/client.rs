@@ -120,6 +120,66 @@ impl AdminClient {
         self.answered(answer).map(|answer| answer.report)
     }
 
+    /// Creates a volume and waits until it exists, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not created, or not yet.
+    pub async fn create_volume(
+        &mut self,
+        request: wire::CreateVolumeRequest,
+    ) -> Result<wire::CreateVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.create_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Deletes a volume and waits until that is confirmed, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not deleted, or not yet.
+    pub async fn delete_volume(
+        &mut self,
+        request: wire::DeleteVolumeRequest,
+    ) -> Result<wire::DeleteVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.delete_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Claims a volume and waits until its mount is proven, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not claimed, or not ready yet.
+    pub async fn claim_volume(
+        &mut self,
+        request: wire::ClaimVolumeRequest,
+    ) -> Result<wire::ClaimVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.claim_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Releases a claim of an allocation whose processes have ended, and waits until that is confirmed, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not released, or not yet.
+    pub async fn release_volume(
+        &mut self,
+        request: wire::ReleaseVolumeRequest,
+    ) -> Result<wire::ReleaseVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.release_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Forgets what is released and not confirmed down.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when nothing is forgotten.
+    pub async fn force_release_volume(
+        &mut self,
+        request: wire::ForceReleaseVolumeRequest,
+    ) -> Result<wire::ForceReleaseVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.force_release_volume(request)).await;
+        self.answered(answer)
+    }
+
     /// Stops the whole host in order and waits for its end. With `detach`, drivers that survive a host and their tasks are
     /// left running, and registrations and sockets stay for its next run.
     ///

@@ -12,6 +12,7 @@ use callboard_actors::logmon::LogsView;
 use callboard_actors::processes::ProcessesView;
 use callboard_actors::registry::{Description, RegistryView};
 use callboard_actors::vocabulary::{Health, Probing, Timestamp};
+use callboard_actors::volumes::VolumesView;
 use callboard_proto::admin::v1 as wire;
 
 use super::convert::unix_ms;
@@ -35,6 +36,8 @@ pub(super) struct Views {
     pub(super) processes: ProcessesView,
     /// The drivers of the configuration, and the tasks that they run.
     pub(super) driven: TasksView,
+    /// The volumes that are known or in use.
+    pub(super) volumes: VolumesView,
     /// The logs of those tasks.
     pub(super) logs: LogsView,
     /// What they use.

@@ -32,6 +32,11 @@ pub(super) struct Peer {
 }
 
 impl Peer {
+    /// The user that it runs as, as far as the kernel says so.
+    pub(super) fn user(&self) -> Option<u32> {
+        self.credentials.peer_cred.map(|peer| peer.uid())
+    }
+
     /// Begins a call that may take long without a word: its connection is not closed for being quiet until this is dropped.
     pub(super) fn stay(&self) -> Staying {
         self.place.state().staying += 1;

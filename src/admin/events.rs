@@ -1,4 +1,4 @@
-//! The last events of plugins, allocations and drivers with their times, as their actors told them: a few of each, in memory. Those of
+//! The last events of plugins, allocations, drivers and volumes with their times, as their actors told them: a few of each, in memory. Those of
 //! tasks are kept with the tasks.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -9,6 +9,7 @@ use callboard_actors::drivers::DriversNews;
 use callboard_actors::instances::{InstanceReport, InstancesNews};
 use callboard_actors::shell::{Address, Clock, FeedItem, Follower, Machine};
 use callboard_actors::vocabulary::text::bounded;
+use callboard_actors::volumes::VolumesNews;
 use callboard_proto::admin::v1 as wire;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -16,6 +17,8 @@ use tokio::time::sleep;
 use super::convert::unix_ms;
 use super::server::Sources;
 use crate::agent::AgentNews;
+use crate::config::volume_words;
+use crate::timeline;
 
 /// How many events of each are kept.
 const KEPT_MAX: usize = 10;
@@ -24,7 +27,7 @@ const TEXT_BYTES_MAX: usize = 500;
 /// How soon an actor is followed again that was not there.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// What has an event: `allocation`, `driver`, or the type of a plugin, and its name.
+/// What has an event: `allocation`, `driver`, `volume`, or the type of a plugin, and its name.
 type Subject = (&'static str, String);
 
 /// The events. Clones share them.
@@ -74,6 +77,9 @@ impl Events {
         for driver in status.drivers.iter_mut().filter(|driver| driver.name == name) {
             driver.events = self.of("driver", name);
         }
+        for volume in status.volumes.iter_mut().filter(|volume| volume_words::is_named(&volume.name, name)) {
+            volume.events = self.of("volume", &volume.name);
+        }
     }
 
     fn agent_told(&self, news: &AgentNews, at: u64) {
@@ -109,13 +115,28 @@ impl Events {
         self.note(("driver", name.to_string()), &text, at);
     }
 
+    /// A volume that is forgotten has no events any more: there may be many such volumes.
+    fn volumes_told(&self, news: &VolumesNews, at: u64) {
+        let key = match news {
+            VolumesNews::Changed(report) => &report.volume.spec.key,
+            VolumesNews::ClaimFailed { volume, .. } => volume,
+            VolumesNews::Forced(forced) => &forced.volume,
+            VolumesNews::Forgotten(key) => {
+                self.kept().remove(&("volume", key.to_string()));
+                return;
+            }
+        };
+        self.note(("volume", key.to_string()), &timeline::volume_event(news), at);
+    }
+
     /// Listens to all who have something to tell, until the handles are aborted.
     pub(super) fn listen(&self, sources: &Sources) -> Vec<JoinHandle<()>> {
-        let [agent, instances, drivers] = [self.clone(), self.clone(), self.clone()];
+        let [agent, instances, drivers, volumes] = [self.clone(), self.clone(), self.clone(), self.clone()];
         vec![
             follow(sources.agent.clone(), move |news, at| agent.agent_told(news, at)),
             follow(sources.host.instances().clone(), move |news, at| instances.instances_told(news, at)),
             follow(sources.host.drivers().clone(), move |news, at| drivers.drivers_told(news, at)),
+            follow(sources.host.volumes().clone(), move |news, at| volumes.volumes_told(news, at)),
         ]
     }
 }

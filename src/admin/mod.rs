@@ -1,10 +1,10 @@
-//! The admin socket: how `callboard status`, `tree`, `watch`, `start`, `stop` and `shutdown` reach a running host.
+//! The admin socket: how `callboard status`, `tree`, `watch`, `start`, `stop`, `volume` and `shutdown` reach a running host.
 //!
 //! ```text
 //!  command line                                host
 //!  ┌────────┐   gRPC over a Unix socket   ┌──────────┐ views  ┌ registry, instances, inventory, allocations
 //!  │ client │ ──────────────────────────► │ service  │ ─────► ┤
-//!  └────────┘   mode 0600, peer's uid     └──────────┘ asks   └ drivers, agent, tasks
+//!  └────────┘   mode 0600, peer's uid     └──────────┘ asks   └ drivers, agent, tasks, volumes
 //!               asked of the kernel
 //! ```
 //!
@@ -23,7 +23,10 @@ mod connections;
 mod server;
 mod service;
 mod socket;
+mod volume_calls;
 mod watch;
+
+mod gather;
 
 mod compose;
 mod convert;
@@ -33,6 +36,7 @@ mod events;
 mod plugins;
 mod stopping;
 mod tree;
+mod volumes;
 
 pub use client::{AdminClient, Told};
 pub use convert::stopped;

@@ -12,6 +12,7 @@ use callboard_proto::admin::v1 as wire;
 
 use super::compose::{Views, reason};
 use super::convert::unix_ms;
+use super::volumes;
 use crate::agent::{TaskPhase, TaskReport};
 use crate::timeline;
 
@@ -31,6 +32,8 @@ struct Known<'v> {
     tasks: Vec<(&'v TaskReport, Option<&'v str>)>,
     /// How many of its registrations are healthy, active or standby.
     healthy: u32,
+    /// How many of its volumes are in use on this node.
+    volumes_in_use: u32,
     is_host_stopping: bool,
     /// When this run of the host began.
     started_at: Timestamp,
@@ -84,9 +87,11 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
     for offer in views.inventory.family(Family::Csi) {
         known.entry(offer.plugin.clone()).or_default().offer = Some(offer);
     }
+    let volumes_in_use = volumes::in_use(views);
     let row = |(plugin, known): (&PluginKey, &mut Known<'_>)| {
         known.is_host_stopping = views.is_stopping;
         known.started_at = views.started_at;
+        known.volumes_in_use = volumes_in_use.get(&plugin.name).copied().unwrap_or_default();
         known.of_the_active_one().status(plugin)
     };
     known.iter_mut().map(row).collect()
@@ -113,6 +118,7 @@ impl Known<'_> {
             expected: u32::try_from(meant).unwrap_or(u32::MAX),
             registered: u32::try_from(self.confirmed().count()).unwrap_or(u32::MAX),
             healthy: self.healthy,
+            volumes_in_use: self.volumes_in_use,
             ..wire::PluginStatus::default()
         };
         if let Some(registration) = self.active.map(|active| &active.registration) {

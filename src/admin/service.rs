@@ -4,8 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::registry::{DescribePlugins, Description, Registry};
-use callboard_actors::shell::{Address, AskError, Clock, FeedItem, Machine, StopMode};
+use callboard_actors::shell::{AskError, StopMode};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1 as wire;
 use futures_util::{Stream, StreamExt};
@@ -13,28 +12,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::compose::{self, Views};
 use super::connections::{Peer, Staying};
 use super::convert::{self, not_replaced, refused, task_refused, unanswered};
-use super::disk;
-use super::driven;
 use super::events::Events;
-use super::plugins;
+use super::gather::gather;
 use super::server::{ShutdownOrder, Sources};
 use super::stopping::Stopping;
-use super::tree::{self, DESCRIBE_DEADLINE, answered};
-use super::watch;
-use crate::agent::{Agent, Replace, StartTask, StopTask, TaskError, TaskStopped};
-use crate::host::Host;
-use crate::tasks::{self, Tasks};
-use crate::timeline;
+use super::{disk, tree, volume_calls, watch};
+use crate::agent::{Replace, StartTask, StopTask, TaskError, TaskStopped};
+use crate::{tasks, timeline};
 
 /// The longest timeout of a replacement.
 const REPLACE_WITHIN_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// How many may watch at once, or follow the timeline: fewer than there may be connections, so that room for others remains.
 const WATCHERS_MAX: usize = 24;
-/// How many may wait at once for the end of an allocation or task.
+/// How many may wait at once for the end of an allocation or task, or for a volume.
 const WAITING_MAX: usize = 32;
 
 /// Answers for a host.
@@ -61,9 +54,8 @@ fn long_call<T>(
 
 /// Lets through whom the kernel knows as our own user, or as root.
 pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
-    let peer = request.extensions().get::<Peer>().and_then(|peer| peer.credentials.peer_cred);
     let ours = rustix::process::geteuid().as_raw();
-    match peer.map(|peer| peer.uid()) {
+    match request.extensions().get::<Peer>().and_then(Peer::user) {
         Some(uid) if uid == ours || uid == 0 => Ok(request),
         Some(uid) => {
             tracing::warn!(uid, "refused a peer on the admin socket");
@@ -71,133 +63,6 @@ pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
             Err(Status::permission_denied(text))
         }
         None => Err(Status::permission_denied("the kernel does not say who asks")),
-    }
-}
-
-/// How many changes may come until a snapshot was read, without a warning of a slow subscriber.
-const UNREAD_MAX: usize = 256;
-
-/// What an actor shows to its subscribers, as of now.
-async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, AskError> {
-    let mut subscription = address.subscribe("status", UNREAD_MAX)?;
-    match subscription.next().await {
-        Some(FeedItem::Snapshot { view, .. }) => Ok(view),
-        // A subscription begins with a snapshot, unless its publisher ended.
-        Some(FeedItem::Change { .. } | FeedItem::Lagged { .. }) | None => {
-            Err(AskError::NotRunning { actor: address.name().to_owned() })
-        }
-    }
-}
-
-/// The same within the time that an actor has to describe itself, or an empty view and the reason.
-async fn shown<M: Machine<View: Default>>(address: &Address<M>) -> (M::View, Option<wire::GoneActor>) {
-    match answered(DESCRIBE_DEADLINE, view(address)).await {
-        Ok(view) => (view, None),
-        Err((_, reason)) => {
-            let name = address.name().to_owned();
-            (M::View::default(), Some(wire::GoneActor { name, reason, ended: false }))
-        }
-    }
-}
-
-/// How the active registration of each plugin was chosen; nothing if the registry does not answer.
-async fn elections(registry: &Address<Registry>) -> Vec<Description> {
-    answered(DESCRIBE_DEADLINE, registry.ask(DescribePlugins)).await.unwrap_or_default()
-}
-
-/// Asks every actor at once what it shows, and notes which did not answer.
-async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (Views, Vec<wire::GoneActor>) {
-    let (
-        (registry, no_registry),
-        elections,
-        (instances, no_instances),
-        (inventory, no_inventory),
-        (allocations, no_allocations),
-        (tasks, no_agent),
-        (drivers, no_drivers),
-        (processes, no_processes),
-        (driven, no_tasks),
-    ) = tokio::join!(
-        shown(host.registry()),
-        elections(host.registry()),
-        shown(host.instances()),
-        shown(host.inventory()),
-        shown(host.allocations()),
-        shown(agent),
-        shown(host.drivers()),
-        shown(host.processes()),
-        shown(tasks),
-    );
-    let views = Views {
-        registry,
-        elections,
-        instances,
-        inventory,
-        allocations,
-        tasks,
-        drivers,
-        processes,
-        driven,
-        ..Views::default()
-    };
-    let gone = [
-        no_registry,
-        no_instances,
-        no_inventory,
-        no_allocations,
-        no_agent,
-        no_drivers,
-        no_processes,
-        no_tasks,
-    ];
-    (views, gone.into_iter().flatten().collect())
-}
-
-/// The status of the whole program. Actors that are gone are named, and the others are shown.
-pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
-    let Sources { host, agent, tasks, logs, usage, .. } = sources;
-    let stopping = sources.stopping.borrow().clone();
-    let (views, mut gone) = views(host, agent, tasks).await;
-    let (logs, usage) = (logs.borrow().clone(), usage.borrow().clone());
-    let (is_stopping, started_at) = (stopping.is_some(), sources.started_at);
-    let (limits, inventory_options) = (sources.limits, sources.inventory_options.clone());
-    let views = Views { logs, usage, is_stopping, started_at, limits, inventory_options, ..views };
-    for actor in &mut gone {
-        if let Some(ended) = stopping.as_ref().and_then(|stopping| stopping.end_of(&actor.name)) {
-            (actor.ended, actor.reason) = (true, ended);
-        }
-    }
-    let stopping = match stopping {
-        Some(stopping) => Some(stopping.status(&tree::host(host).await, Clock::system().now())),
-        None => None,
-    };
-    wire::GetStatusResponse {
-        host: Some(wire::HostStatus { stopping, ..host_status(sources) }),
-        plugins: plugins::plugins(&views),
-        allocations: compose::allocations(&views),
-        drivers: driven::drivers(&views),
-        tasks: driven::tasks(&views),
-        gone,
-    }
-}
-
-fn host_status(sources: &Sources) -> wire::HostStatus {
-    wire::HostStatus {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        pid: std::process::id(),
-        data_dir: sources.host.data_dir().display().to_string(),
-        run: sources.host.run_number().get(),
-        started_at_unix_ms: convert::unix_ms(sources.started_at),
-        cores: u32::try_from(sources.topology.enabled_cores().len()).unwrap_or(u32::MAX),
-        cpu_mhz: sources.topology.usable_mhz(),
-        cpu_speed_guessed: sources.topology.is_guessed(),
-        control_groups: sources.control_groups.clone(),
-        data_dir_problem: sources
-            .host
-            .data_dir_lost()
-            .map_or_else(String::new, |lost| lost.told().to_owned()),
-        stopping: None,
-        disk: Some(disk::status(sources.host.database())),
     }
 }
 
@@ -229,7 +94,7 @@ impl Service {
     fn waiter<T>(&self, request: &Request<T>) -> Result<LongCall, Status> {
         long_call(&self.waiting, request, || {
             format!(
-                "{WAITING_MAX} clients wait for an end already and no more may; try again when one of them has it"
+                "{WAITING_MAX} clients wait for an end or a volume already and no more may; try again when one of them is done"
             )
         })
     }
@@ -325,6 +190,47 @@ impl wire::admin_server::Admin for Service {
         Ok(Response::new(wire::ReplaceAllocationResponse { report }))
     }
 
+    async fn create_volume(
+        &self,
+        request: Request<wire::CreateVolumeRequest>,
+    ) -> Result<Response<wire::CreateVolumeResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_calls::create(&self.sources, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn delete_volume(
+        &self,
+        request: Request<wire::DeleteVolumeRequest>,
+    ) -> Result<Response<wire::DeleteVolumeResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_calls::delete(&self.sources, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn claim_volume(
+        &self,
+        request: Request<wire::ClaimVolumeRequest>,
+    ) -> Result<Response<wire::ClaimVolumeResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_calls::claim(&self.sources, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn release_volume(
+        &self,
+        request: Request<wire::ReleaseVolumeRequest>,
+    ) -> Result<Response<wire::ReleaseVolumeResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_calls::release(&self.sources, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn force_release_volume(
+        &self,
+        request: Request<wire::ForceReleaseVolumeRequest>,
+    ) -> Result<Response<wire::ForceReleaseVolumeResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        let user = request.extensions().get::<Peer>().and_then(Peer::user);
+        volume_calls::force(&self.sources, user, request.into_inner()).await.map(Response::new)
+    }
+
     async fn shutdown(
         &self,
         request: Request<wire::ShutdownRequest>,
@@ -369,63 +275,4 @@ fn while_held<T>(place: LongCall, stream: impl Stream<Item = T>) -> impl Stream<
         let _held = &place;
         item
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use callboard_actors::inventory::AwaitFirst;
-    use callboard_actors::persister::Settled;
-    use callboard_actors::registry::{self, RegistryOptions, SocketCheck};
-    use callboard_actors::shell::{Settings, Store, Ticket, Written};
-    use futures_util::future::{LocalBoxFuture, pending};
-
-    use super::*;
-
-    /// A disk that does not answer.
-    struct HungDisk;
-
-    impl Store<Registry> for HungDisk {
-        fn open(&mut self, _: actix::Recipient<Settled>) {}
-
-        fn write(&mut self, _: Ticket, _: <Registry as Machine>::Change) -> Written {
-            Written::Later
-        }
-
-        fn load(&mut self) -> LocalBoxFuture<'static, Result<<Registry as Machine>::Image, String>> {
-            Box::pin(pending())
-        }
-    }
-
-    #[test]
-    fn an_actor_that_waits_for_its_disk_does_not_hold_up_the_status() {
-        let runtime = || {
-            let mut builder = tokio::runtime::Builder::new_current_thread();
-            builder.enable_all().start_paused(true).build().expect("a runtime")
-        };
-        actix_rt::System::with_tokio_rt(runtime).block_on(async {
-            let address = Address::vacant("registry", 1);
-            let options = RegistryOptions::default();
-            let check = SocketCheck { deadline: options.check_deadline };
-            let running = registry::start(&address, options, check, HungDisk, Settings::default());
-            let (_, gone) = shown(&address).await;
-            assert_eq!(gone.expect("it shows nothing").reason, "no answer within 1s");
-            running.kill();
-        });
-    }
-
-    #[test]
-    fn an_actor_that_is_gone_is_shown_as_gone_and_the_rest_is_shown() {
-        actix_rt::System::new().block_on(async {
-            let data_dir = tempfile::tempdir().expect("a temporary directory");
-            let host = Host::builder(data_dir.path()).start().await.expect("it starts");
-            let (agent, tasks) = (Address::vacant("agent", 1), Address::vacant("tasks", 1));
-            host.inventory().ask(AwaitFirst).await.expect("it runs");
-            let (views, gone) = views(&host, &agent, &tasks).await;
-            let names: Vec<_> = gone.iter().map(|gone| gone.name.as_str()).collect();
-            assert_eq!(names, ["agent", "tasks"]);
-            assert!(gone[0].reason.contains("agent is not running"), "{gone:?}");
-            assert!(views.inventory.first.is_some(), "the inventory of the host is shown");
-            host.stop().await;
-        });
-    }
 }

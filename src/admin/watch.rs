@@ -5,7 +5,7 @@
 //! where the queue of the journal overflowed meanwhile, the reader gets a new snapshot (R6). A slow reader delays no actor and no other
 //! reader (SCL-01).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,8 +22,8 @@ use tonic::Status;
 use wire::watch_response::News;
 
 use super::convert::milliseconds;
+use super::gather::gather;
 use super::server::Sources;
-use super::service::gather;
 
 /// How many entries of the journal may wait to be looked at.
 const QUEUE: usize = 4_096;
@@ -177,11 +177,12 @@ impl Watching {
 /// What an actor knows that does not answer has not changed only because it cannot be asked.
 fn keep_unknown(before: &wire::GetStatusResponse, after: &mut wire::GetStatusResponse) {
     let is_gone = |names: &[&str]| after.gone.iter().any(|gone| names.contains(&gone.name.as_str()));
-    let [plugins, allocations, drivers, tasks] = [
+    let [plugins, allocations, drivers, tasks, volumes] = [
         is_gone(&["registry", "instances", "inventory"]),
         is_gone(&["allocations", "agent"]),
         is_gone(&["drivers", "processes"]),
         is_gone(&["tasks"]),
+        is_gone(&["volumes"]),
     ];
     if plugins {
         after.plugins.clone_from(&before.plugins);
@@ -191,6 +192,15 @@ fn keep_unknown(before: &wire::GetStatusResponse, after: &mut wire::GetStatusRes
     }
     if drivers {
         after.drivers.clone_from(&before.drivers);
+    }
+    if volumes {
+        after.volumes.clone_from(&before.volumes);
+        let in_use = |plugin: &wire::PluginStatus| {
+            let of_it =
+                before.plugins.iter().find(|one| one.r#type == plugin.r#type && one.name == plugin.name);
+            of_it.map_or(0, |one| one.volumes_in_use)
+        };
+        after.plugins.iter_mut().for_each(|plugin| plugin.volumes_in_use = in_use(plugin));
     }
     if tasks {
         after.tasks.clone_from(&before.tasks);
@@ -215,6 +225,7 @@ fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse
     let allocations = after.allocations.iter().filter(|allocation| !before.allocations.contains(allocation));
     let allocations = allocations.cloned().map(News::AllocationChanged);
     let changes = allocations.chain(plugins).chain(left).chain(differences_of_drivers(before, after));
+    let changes = changes.chain(differences_of_volumes(before, after));
     let host =
         after.host.iter().filter(|host| !before.host.as_ref().is_some_and(|other| is_same(other, host)));
     let host = host.cloned().map(News::HostChanged);
@@ -254,6 +265,18 @@ fn differences_of_drivers(before: &wire::GetStatusResponse, after: &wire::GetSta
     let tasks_left = before.tasks.iter().map(|task| task.name.clone()).filter(|name| is_gone(name));
     let left = drivers_left.map(News::DriverLeft).chain(tasks_left.map(News::TaskLeft));
     drivers.chain(tasks).chain(left).collect()
+}
+
+fn differences_of_volumes(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
+    // There may be many.
+    fn by_name(status: &wire::GetStatusResponse) -> BTreeMap<&str, &wire::VolumeStatus> {
+        status.volumes.iter().map(|volume| (volume.name.as_str(), volume)).collect()
+    }
+    let (before, after) = (by_name(before), by_name(after));
+    let changed = after.iter().filter(|(name, volume)| before.get(*name) != Some(*volume));
+    let changed = changed.map(|(_, volume)| News::VolumeChanged(wire::VolumeStatus::clone(volume)));
+    let left = before.keys().filter(|name| !after.contains_key(*name));
+    changed.chain(left.map(|name| News::VolumeLeft((*name).to_owned()))).collect()
 }
 
 /// Whether nothing about a task has changed but what it uses, which changes all the time.
@@ -304,6 +327,33 @@ mod tests {
     }
 
     #[test]
+    fn what_becomes_of_volumes_is_told_too() {
+        let volume = |name: &str, attach: &str| wire::VolumeStatus {
+            name: name.to_owned(),
+            attach: attach.to_owned(),
+            ..Default::default()
+        };
+        let status = |volumes| wire::GetStatusResponse { volumes, ..Default::default() };
+        let before = status(vec![volume("default/a", "up"), volume("default/b", "up")]);
+        let after = status(vec![volume("default/a", "up"), volume("default/c", "down")]);
+        let expected =
+            [News::VolumeChanged(volume("default/c", "down")), News::VolumeLeft("default/b".to_owned())];
+        assert_eq!(differences(&before, &after), expected);
+        let changed = status(vec![volume("default/a", "up"), volume("default/c", "going-up")]);
+        assert_eq!(differences(&after, &changed), [News::VolumeChanged(volume("default/c", "going-up"))]);
+    }
+
+    #[test]
+    fn a_plugin_does_not_seem_unused_because_the_volumes_do_not_answer_v13() {
+        let used = wire::PluginStatus { volumes_in_use: 2, ..plugin("a", "healthy") };
+        let before = status(vec![used.clone()]);
+        let gone = vec![wire::GoneActor { name: "volumes".to_owned(), ..Default::default() }];
+        let mut after = wire::GetStatusResponse { gone, ..status(vec![plugin("a", "healthy")]) };
+        keep_unknown(&before, &mut after);
+        assert_eq!(after.plugins, [used]);
+    }
+
+    #[test]
     fn what_a_task_uses_is_no_change_of_it() {
         let usage = |memory| wire::TaskUsage { memory_bytes: Some(memory), ..Default::default() };
         let task = |memory, state: &str| wire::TaskStatus {
@@ -350,18 +400,22 @@ mod tests {
         let drivers = vec![wire::DriverStatus::default()];
         let tasks = vec![wire::TaskStatus::default()];
         let plugins = vec![plugin("a", "healthy")];
-        let before = wire::GetStatusResponse { plugins, allocations, drivers, tasks, ..Default::default() };
+        let volumes = vec![wire::VolumeStatus::default()];
+        let before =
+            wire::GetStatusResponse { plugins, allocations, drivers, tasks, volumes, ..Default::default() };
         let kept = |name: &str| {
             let gone = vec![wire::GoneActor { name: name.to_owned(), ..Default::default() }];
             let mut after = wire::GetStatusResponse { gone, ..Default::default() };
             keep_unknown(&before, &mut after);
-            [after.plugins.len(), after.allocations.len(), after.drivers.len(), after.tasks.len()]
+            let [plugins, allocations] = [after.plugins.len(), after.allocations.len()];
+            [plugins, allocations, after.drivers.len(), after.tasks.len(), after.volumes.len()]
         };
         for (names, expected) in [
-            (&["registry", "instances", "inventory"][..], [1, 0, 0, 0]),
-            (&["allocations", "agent"], [0, 1, 0, 0]),
-            (&["drivers", "processes"], [0, 0, 1, 0]),
-            (&["tasks"], [0, 0, 1, 1]),
+            (&["registry", "instances", "inventory"][..], [1, 0, 0, 0, 0]),
+            (&["allocations", "agent"], [0, 1, 0, 0, 0]),
+            (&["drivers", "processes"], [0, 0, 1, 0, 0]),
+            (&["tasks"], [0, 0, 1, 1, 0]),
+            (&["volumes"], [0, 0, 0, 0, 1]),
         ] {
             assert!(names.iter().all(|name| kept(name) == expected), "{names:?}");
         }

@@ -8,21 +8,13 @@ use callboard_actors::vocabulary::text::json_for_terminals;
 use callboard_proto::admin::v1 as wire;
 use clap::Args;
 use serde_json::json;
-use tokio::time::{Instant, sleep_until};
 
-use super::drawing::{Drawing, drawing};
 use super::left::Left;
 use super::target::{TargetArgs, TargetError};
-use super::{health, json, show, told, whole};
+use super::{health, json, show, told, volumes, whole};
 use crate::admin::{AdminClient, AdminError};
 use crate::duration::parse_duration;
-use crate::output::{Palette, Reader, print};
-use crate::timeline::{Drawer, Page};
-
-/// How many messages and signs of a running host are drawn at most.
-const MARKS_MAX: usize = 500;
-/// How long a line may wait until it stands in the picture, with those that come meanwhile.
-const DRAWN_WITHIN: Duration = Duration::from_millis(100);
+use crate::output::{Palette, print};
 
 /// The exit code where something is not well.
 const NOT_WELL: u8 = 3;
@@ -33,11 +25,11 @@ const NO_HOST: u8 = 4;
 #[derive(Debug, Args)]
 pub(super) struct PlainArgs {
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 
     /// Print JSON with documented, stable keys
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// What can be said to a command about one allocation or task.
@@ -53,7 +45,7 @@ pub(super) struct NameArgs {
 /// What can be said to `status`.
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
-    /// Show one plugin, allocation, driver or task whole, with what belongs to it
+    /// Show one plugin, allocation, driver, task or volume whole, with what belongs to it
     name: Option<String>,
 
     /// Tell by the exit code whether all of it is well: 0 well, 3 not, 4 no host
@@ -67,7 +59,7 @@ pub(super) struct StatusArgs {
 /// What can be said to `health`.
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
-    /// A plugin, an allocation, a driver or a task; without it the whole host
+    /// A plugin, an allocation, a driver, a task or a volume; without it the whole host
     name: Option<String>,
 
     #[command(flatten)]
@@ -107,28 +99,9 @@ pub(super) struct ShutdownArgs {
     detach: bool,
 }
 
-/// What can be said to `watch`.
-#[derive(Debug, Args)]
-pub(super) struct WatchArgs {
-    #[command(flatten)]
-    plain: PlainArgs,
-
-    /// Show who says what to whom instead of the status
-    #[arg(long)]
-    timeline: bool,
-
-    /// Show also when an actor begins to wait for the disk, and when that is over; a diagram always does
-    #[arg(long, requires = "timeline")]
-    gates: bool,
-
-    /// Draw what is said as a sequence diagram instead, into a file that ends in .svg or .mmd (Mermaid) and grows with it
-    #[arg(long, value_name = "FILE", value_parser = drawing, requires = "timeline")]
-    diagram: Option<Drawing>,
-}
-
 /// Why a question was not answered, or the answer not written.
 #[derive(Debug, thiserror::Error)]
-enum AskError {
+pub(super) enum AskError {
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error("cannot write to standard output: {0}")]
@@ -137,8 +110,16 @@ enum AskError {
     Drawing(io::Error),
     #[error(transparent)]
     Left(#[from] Left),
-    #[error("the host has no plugin, allocation, driver or task {0:?}")]
+    #[error("the host has no plugin, allocation, driver, task or volume {0:?}")]
     Unknown(String),
+    #[error("the host has no volume {0}; `callboard volume list` shows those that it has")]
+    UnknownVolume(String),
+    #[error("the volumes of the host do not answer, so nothing is known of them: {0}; try again later")]
+    NoVolumes(String),
+    #[error("{0}")]
+    Invalid(String),
+    #[error("nothing was changed, since the answer was not \"yes\"")]
+    Declined,
 }
 
 impl From<AdminError> for AskError {
@@ -148,10 +129,17 @@ impl From<AdminError> for AskError {
 }
 
 impl AskError {
-    const fn exit_code(&self) -> u8 {
+    pub(super) const fn exit_code(&self) -> u8 {
         match self {
             Self::Target(error) => error.exit_code(),
-            Self::Output(_) | Self::Drawing(_) | Self::Left(_) | Self::Unknown(_) => 1,
+            Self::Invalid(_) => 2,
+            Self::Output(_)
+            | Self::Drawing(_)
+            | Self::Left(_)
+            | Self::Unknown(_)
+            | Self::UnknownVolume(_)
+            | Self::NoVolumes(_)
+            | Self::Declined => 1,
         }
     }
 
@@ -165,7 +153,7 @@ impl AskError {
 }
 
 /// Connects to the host that is meant, and lets a question be asked.
-fn ask<F>(args: &PlainArgs, question: impl FnOnce(AdminClient) -> F) -> ExitCode
+pub(super) fn ask<F>(args: &PlainArgs, question: impl FnOnce(AdminClient) -> F) -> ExitCode
 where
     F: Future<Output = Result<(), AskError>>,
 {
@@ -192,7 +180,7 @@ pub(super) fn status(args: &StatusArgs) -> ExitCode {
         let mut status = client.status_with_events_of(name.as_deref().unwrap_or_default()).await?;
         let text = match name {
             Some(name) => {
-                status = health::of_name(&status, name).ok_or_else(|| AskError::Unknown(name.clone()))?;
+                status = volumes::of_name(&status, name).ok_or_else(|| AskError::Unknown(name.clone()))?;
                 let whole = whole::with_logs(json::status(&status));
                 if plain.json { pretty(&whole) } else { whole::text(&whole, Palette::of_stdout()) }
             }
@@ -200,7 +188,7 @@ pub(super) fn status(args: &StatusArgs) -> ExitCode {
             None => show::status(&status, Palette::of_stdout()),
         };
         print(&text)?;
-        Ok(!check || health::troubles(&status, name.as_deref()).is_empty())
+        Ok(!check || volumes::troubles(&status, name.as_deref()).is_empty())
     });
     ended_well(asked, if *check { AskError::health_exit_code } else { AskError::exit_code })
 }
@@ -210,10 +198,10 @@ pub(super) fn health(args: &HealthArgs) -> ExitCode {
     let HealthArgs { name, plain } = args;
     let asked = judged(plain, async |mut client: AdminClient| {
         let status = client.status().await?;
-        if let Some(name) = name.as_ref().filter(|name| health::of_name(&status, name).is_none()) {
+        if let Some(name) = name.as_ref().filter(|name| volumes::of_name(&status, name).is_none()) {
             return Err(AskError::Unknown(name.clone()));
         }
-        let troubles = health::troubles(&status, name.as_deref());
+        let troubles = volumes::troubles(&status, name.as_deref());
         let text = match plain.json {
             true => pretty(&health::json(&troubles)),
             false => health::lines(&troubles, Palette::of_stdout()),
@@ -242,98 +230,6 @@ pub(super) fn tree(args: &PlainArgs) -> ExitCode {
         print(&text)?;
         Ok(())
     })
-}
-
-/// `callboard watch`
-pub(super) fn watch(args: &WatchArgs) -> ExitCode {
-    let WatchArgs { plain, timeline, gates, diagram } = args;
-    if let Some(drawing) = diagram {
-        let title = format!("the running host of {}: messages between its actors", plain.target);
-        return ask(plain, async |client: AdminClient| draw_timeline(client, drawing, title).await);
-    }
-    ask(plain, async |client: AdminClient| match (*timeline, plain.json) {
-        (false, is_json) => watch_status(client, is_json).await,
-        (true, false) => watch_timeline(client, *gates).await,
-        (true, true) => watch_timeline_in_json(client, *gates).await,
-    })
-}
-
-async fn watch_status(mut client: AdminClient, is_json: bool) -> Result<(), AskError> {
-    let palette = Palette::of_stdout();
-    let mut watched = client.watch().await?;
-    while let Some(response) = watched.next().await? {
-        let text = if is_json {
-            format!("{}\n", json_for_terminals(&json::watched(&response).to_string()))
-        } else {
-            show::watched(&response, palette)
-        };
-        if print(&text)? == Reader::HasLeft {
-            break;
-        }
-    }
-    Ok(())
-}
-
-async fn watch_timeline(mut client: AdminClient, gates: bool) -> Result<(), AskError> {
-    let mut page = Page::new(Palette::of_stdout());
-    let mut told = client.timeline(gates).await?;
-    while let Some(said) = told.next().await? {
-        if let Some(text) = page.say(said)
-            && print(&format!("{text}\n"))? == Reader::HasLeft
-        {
-            return Ok(());
-        }
-    }
-    if let Some(text) = page.release() {
-        print(&format!("{text}\n"))?;
-    }
-    Ok(())
-}
-
-/// Draws what is said, anew soon after something was, so that the file is whole whenever this is ended. Of a long run the end is
-/// drawn.
-async fn draw_timeline(mut client: AdminClient, drawing: &Drawing, title: String) -> Result<(), AskError> {
-    let mut told = client.timeline(true).await?;
-    let mut drawer = Drawer::new(title);
-    let mut due = None;
-    loop {
-        let said = tokio::select! {
-            biased;
-            () = at(due) => None,
-            said = told.next() => Some(said),
-        };
-        if let Some(Ok(Some(said))) = said {
-            drawer.draw(&said);
-            drawer.keep(MARKS_MAX);
-            due = due.or_else(|| Some(Instant::now() + DRAWN_WITHIN));
-            continue;
-        }
-        // It is time to draw what was said, or nothing more comes.
-        if due.take().is_some() {
-            drawing.draw(drawer.picture()).map_err(AskError::Drawing)?;
-        }
-        if let Some(ended) = said {
-            return ended.map(|_| ()).map_err(AskError::from);
-        }
-    }
-}
-
-/// Waits until then, or for ever.
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => sleep_until(due).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn watch_timeline_in_json(mut client: AdminClient, gates: bool) -> Result<(), AskError> {
-    let mut told = client.timeline(gates).await?;
-    while let Some(said) = told.next().await? {
-        if print(&format!("{}\n", json_for_terminals(&json::said(&said).to_string())))? == Reader::HasLeft {
-            break;
-        }
-    }
-    Ok(())
 }
 
 /// `callboard start NAME`
@@ -382,6 +278,6 @@ fn ended(report: &[wire::ChildEnding], is_json: bool) -> String {
     if is_json { pretty(&json::report(report)) } else { show::report(report, Palette::of_stdout()) }
 }
 
-fn pretty(value: &serde_json::Value) -> String {
+pub(super) fn pretty(value: &serde_json::Value) -> String {
     json_for_terminals(&format!("{value:#}\n"))
 }

@@ -20,6 +20,7 @@ pub(super) fn status(status: &wire::GetStatusResponse) -> Value {
         "allocations": status.allocations.iter().map(allocation).collect::<Vec<_>>(),
         "drivers": status.drivers.iter().map(driver).collect::<Vec<_>>(),
         "tasks": status.tasks.iter().map(task).collect::<Vec<_>>(),
+        "volumes": status.volumes.iter().map(volume).collect::<Vec<_>>(),
         "gone": status.gone.iter().map(gone).collect::<Vec<_>>(),
     })
 }
@@ -110,6 +111,7 @@ fn plugin(plugin: &wire::PluginStatus) -> Value {
         "expected": plugin.expected,
         "registered": plugin.registered,
         "healthy": plugin.healthy,
+        "volumes_in_use": plugin.volumes_in_use,
         "remarks": plugin.remarks,
         "events": plugin.events.iter().map(event).collect::<Vec<_>>(),
     })
@@ -210,6 +212,55 @@ fn usage(usage: &wire::TaskUsage) -> Value {
     })
 }
 
+fn volume(volume: &wire::VolumeStatus) -> Value {
+    json!({
+        "name": volume.name,
+        "plugin": volume.plugin,
+        "exists": known(&volume.exists),
+        "known": volume.known,
+        "volume_id": known(&volume.volume_id),
+        "context": volume.context.iter().collect::<BTreeMap<_, _>>(),
+        "capacity_bytes": (volume.capacity_bytes > 0).then_some(volume.capacity_bytes),
+        "topology": topology(&volume.topology),
+        "actor": volume.actor,
+        "actor_reason": known(&volume.actor_reason),
+        "restarts": volume.restarts,
+        "attach": known(&volume.attach),
+        "stage": known(&volume.stage),
+        "claims": volume.claims.iter().map(claim).collect::<Vec<_>>(),
+        "doing": known(&volume.doing),
+        "error": known(&volume.error),
+        "events": volume.events.iter().map(event).collect::<Vec<_>>(),
+    })
+}
+
+fn topology(places: &[wire::VolumeTopology]) -> Vec<BTreeMap<&String, &String>> {
+    places.iter().map(|place| place.segments.iter().collect()).collect()
+}
+
+fn claim(claim: &wire::VolumeClaim) -> Value {
+    json!({
+        "allocation": claim.allocation,
+        "wish": claim.wish,
+        "provisional": claim.provisional,
+        "proven": claim.proven,
+        "publish": claim.publish,
+        "path": claim.path,
+        "error": known(&claim.error),
+    })
+}
+
+/// `volume create --json`
+pub(super) fn volume_created(created: &wire::CreateVolumeResponse) -> Value {
+    json!({
+        "created": created.name,
+        "volume_id": created.volume_id,
+        "capacity_bytes": (created.capacity_bytes > 0).then_some(created.capacity_bytes),
+        "context": created.context.iter().collect::<BTreeMap<_, _>>(),
+        "topology": topology(&created.topology),
+    })
+}
+
 fn logs(logs: &wire::TaskLogs) -> Value {
     json!({ "state": logs.state, "reason": known(&logs.reason), "dropped_bytes": logs.dropped_bytes })
 }
@@ -266,6 +317,8 @@ pub(super) fn watched(response: &wire::WatchResponse) -> Value {
         Some(News::DriverLeft(name)) => ("driver_left", json!({ "name": name })),
         Some(News::TaskChanged(changed)) => ("task_changed", task(changed)),
         Some(News::TaskLeft(name)) => ("task_left", json!({ "name": name })),
+        Some(News::VolumeChanged(changed)) => ("volume_changed", volume(changed)),
+        Some(News::VolumeLeft(name)) => ("volume_left", json!({ "name": name })),
         Some(News::ActorGone(actor)) => ("actor_gone", gone(actor)),
         Some(News::ActorBack(name)) => ("actor_back", json!({ "name": name })),
         Some(News::HostChanged(changed)) => ("host_changed", host(changed)),

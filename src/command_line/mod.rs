@@ -3,6 +3,7 @@
 //! ```text
 //!   run                                            is a host program: config ─► host, agent, admin socket
 //!   status  tree  watch  start  stop  shutdown     ask a running one over its admin socket
+//!   volume                                         does so about volumes: list, create, delete, claim, release
 //!   demo                                           plays the life of a plugin on real processes
 //!   script FILE...                                 plays message scripts
 //!   simulate                                       plays many lives by chance, and checks the laws
@@ -24,6 +25,8 @@ mod ask;
 mod claims;
 mod logs;
 mod target;
+mod volume;
+mod watch;
 
 mod drawing;
 mod driven;
@@ -36,6 +39,7 @@ mod show;
 mod signals;
 mod table;
 mod usage;
+mod volumes;
 mod whole;
 
 use std::error::Error;
@@ -46,11 +50,13 @@ use std::process::ExitCode;
 use callboard_actors::logmon::write_logs;
 use clap::{Args, Parser, Subcommand};
 
-use self::ask::{HealthArgs, NameArgs, PlainArgs, ReplaceArgs, ShutdownArgs, StatusArgs, WatchArgs};
+use self::ask::{HealthArgs, NameArgs, PlainArgs, ReplaceArgs, ShutdownArgs, StatusArgs};
 use self::logs::LogsArgs;
 use self::run::RunArgs;
 use self::script::ScriptArgs;
 use self::simulate::SimulateArgs;
+use self::volume::VolumeArgs;
+use self::watch::WatchArgs;
 use crate::demo::{self, DemoArgs};
 use crate::examiner::{self, ExaminerArgs};
 use crate::exec::{self, EnterArgs, ExecArgs};
@@ -72,7 +78,7 @@ pub struct CommandLine {
 enum Command {
     /// Run the plugins of a configuration until told to stop
     Run(RunArgs),
-    /// Show plugins, allocations, drivers and tasks of a running host
+    /// Show plugins, allocations, drivers, tasks and volumes of a running host
     Status(StatusArgs),
     /// Tell by the exit code whether a running host is well, or the things of a name: 0 well, 3 not, 4 no host
     Health(HealthArgs),
@@ -88,6 +94,8 @@ enum Command {
     Stop(NameArgs),
     /// Replace an allocation of a running host with another one, once that has been healthy for a while
     Replace(ReplaceArgs),
+    /// List, create, delete, claim and release volumes of a running host
+    Volume(Box<VolumeArgs>),
     /// Stop a running host in order, and wait for its end
     Shutdown(ShutdownArgs),
     /// See the life of a storage plugin and of a task driver on real processes, in under a minute
@@ -197,11 +205,12 @@ pub fn main() -> ExitCode {
         Command::Status(args) => ask::status(&args),
         Command::Health(args) => ask::health(&args),
         Command::Tree(args) => ask::tree(&args),
-        Command::Watch(args) => ask::watch(&args),
+        Command::Watch(args) => watch::watch(&args),
         Command::Logs(args) => logs::logs(&args),
         Command::Start(args) => ask::start(&args),
         Command::Stop(args) => ask::stop(&args),
         Command::Replace(args) => ask::replace(&args),
+        Command::Volume(args) => volume::volume(&args),
         Command::Shutdown(args) => ask::shutdown(&args),
         Command::Demo(args) => play_demo(&args),
         Command::Script(args) => script::script(&args),

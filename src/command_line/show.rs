@@ -9,6 +9,7 @@ use wire::watch_response::News;
 use super::driven;
 use super::health;
 use super::table::{Cell, Table};
+use super::volumes;
 use crate::output::{Palette, Tone, harmless};
 
 /// `status`
@@ -29,7 +30,7 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
             text.push_str(&format!("{name}, and what it knows is not shown: {}\n", harmless(&gone.reason)));
         }
     }
-    text.push_str(&health::summary(&health::troubles(status, None), palette));
+    text.push_str(&health::summary(&volumes::troubles(status, None), palette));
     text.push('\n');
     if status.plugins.is_empty() {
         text.push_str("no plugins\n");
@@ -43,6 +44,10 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
         text.push_str(&allocations(&status.allocations).lines(palette));
     }
     driven::tables(status, palette, &mut text);
+    if !status.volumes.is_empty() {
+        text.push('\n');
+        text.push_str(&volumes::table(&status.volumes).lines(palette));
+    }
     text
 }
 
@@ -278,6 +283,10 @@ pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> Strin
         Some(News::TaskChanged(task)) => format!("{at}  {}\n", driven::task_line(task, palette)),
         Some(News::DriverLeft(name)) => {
             format!("{at}  driver {}  {}\n", harmless(name), palette.paint(Tone::Faint, "left"))
+        }
+        Some(News::VolumeChanged(volume)) => format!("{at}  {}\n", volumes::line(volume, palette)),
+        Some(News::VolumeLeft(name)) => {
+            format!("{at}  volume {}  {}\n", harmless(name), palette.paint(Tone::Faint, "forgotten"))
         }
         Some(News::TaskLeft(name)) => {
             format!("{at}  task {}  {}\n", harmless(name), palette.paint(Tone::Faint, "forgotten"))

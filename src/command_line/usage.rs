@@ -53,7 +53,7 @@ fn is_old(at_unix_ms: u64) -> bool {
 }
 
 /// A number of bytes in the largest unit of which there is one, with one digit behind the point.
-fn bytes(bytes: u64) -> String {
+pub(super) fn bytes(bytes: u64) -> String {
     let units = [("GiB", 1_u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match units.into_iter().find(|(_, size)| bytes >= *size) {
         Some((unit, size)) => format!("{}.{} {unit}", bytes / size, bytes % size * 10 / size),

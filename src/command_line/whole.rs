@@ -10,8 +10,13 @@ use super::show::ago;
 use crate::output::{Palette, Tone, harmless};
 
 /// The lists of a status, and what one of each is called.
-const LISTS: [(&str, &str); 4] =
-    [("plugins", "plugin"), ("allocations", "allocation"), ("drivers", "driver"), ("tasks", "task")];
+const LISTS: [(&str, &str); 5] = [
+    ("plugins", "plugin"),
+    ("allocations", "allocation"),
+    ("drivers", "driver"),
+    ("tasks", "task"),
+    ("volumes", "volume"),
+];
 
 /// How many lines of a log are shown.
 const LOG_LINES: u64 = 10;
@@ -39,7 +44,7 @@ pub(super) fn with_logs(mut status: Value) -> Value {
 /// The logs of all things in a status, each with the list and the place in it of what has written it.
 fn logs(status: &Value) -> Vec<(&'static str, usize, LogName)> {
     let mut logs = Vec::new();
-    for (list, kind) in LISTS.into_iter().filter(|(_, kind)| *kind != "plugin") {
+    for (list, kind) in LISTS.into_iter().filter(|(_, kind)| is_logged(kind)) {
         for (number, thing) in status[list].as_array().into_iter().flatten().enumerate() {
             let full_name = format!("{kind}/{}", thing["name"].as_str().unwrap_or_default());
             let streams: &[bool] = if kind == "task" { &[false, true] } else { &[false] };
@@ -50,6 +55,11 @@ fn logs(status: &Value) -> Vec<(&'static str, usize, LogName)> {
     logs
 }
 
+/// Whether things of a kind have a log.
+fn is_logged(kind: &str) -> bool {
+    !matches!(kind, "plugin" | "volume")
+}
+
 /// Every thing in a status, with all that is known of it.
 pub(super) fn text(status: &Value, palette: Palette) -> String {
     let mut text = String::new();
@@ -58,8 +68,7 @@ pub(super) fn text(status: &Value, palette: Palette) -> String {
             let name = harmless(thing["name"].as_str().unwrap_or_default());
             text.push_str(&format!("{kind} {}\n", palette.paint(Tone::Good, &name)));
             lines(thing, "  ", palette, &mut text);
-            let is_logged = kind != "plugin";
-            if is_logged {
+            if is_logged(kind) {
                 text.push_str(&format!(
                     "  {}  callboard logs {kind}/{name}\n",
                     palette.paint(Tone::Faint, "whole log")

@@ -50,6 +50,8 @@ impl Board {
             News::Lagged(_) => {}
             // What it knew stays as it was.
             News::ActorGone(_) | News::ActorBack(_) | News::HostChanged(_) => {}
+            // The demo has none.
+            News::VolumeChanged(_) | News::VolumeLeft(_) => {}
         }
     }
 

@@ -1,0 +1,388 @@
+//! What the admin socket does with volumes. Here the words of a request are read; whether it can be done is up to the owner of the
+//! volumes, which a request reaches at most once.
+
+use std::time::Duration;
+
+use callboard_actors::csi::{AccessType, CapacityRange, MountFlags, MountVolume, VolumeCapability};
+use callboard_actors::vocabulary::{AllocationId, PluginName};
+use callboard_actors::volume::{self, NewVolume, ObservedEnd, Usage, VolumeKey};
+use callboard_actors::volumes::{
+    Claim, ClaimError, CreateError, CreateVolume, DeleteError, DeleteVolume, ForceError, ForceRelease,
+    Release, ReleaseError,
+};
+use callboard_proto::admin::v1 as wire;
+use tonic::{Code, Status};
+
+use super::convert::unanswered;
+use super::gather::shown;
+use super::server::Sources;
+use super::volumes::topology;
+use crate::agent;
+use crate::config::volume_words;
+use crate::tasks::{TaskPhase, TasksView};
+
+/// The longest time that a request may wait for its answer.
+const WITHIN_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// The longest reason of a forced release, in bytes.
+const REASON_BYTES_MAX: usize = 1_024;
+
+/// Creates a volume.
+pub(super) async fn create(
+    sources: &Sources,
+    asked: wire::CreateVolumeRequest,
+) -> Result<wire::CreateVolumeResponse, Status> {
+    let volume = key(&asked.name)?;
+    let name = volume.to_string();
+    let range = CapacityRange { required_bytes: asked.capacity_bytes, limit_bytes: 0 };
+    let create = CreateVolume {
+        volume,
+        plugin: PluginName::new(&asked.plugin).map_err(invalid)?,
+        new: NewVolume {
+            capacity_range: (asked.capacity_bytes > 0).then_some(range),
+            capabilities: vec![capability(asked.usage)?],
+            parameters: asked.parameters.into_iter().collect(),
+            ..NewVolume::default()
+        },
+        within: within(asked.within_ms),
+    };
+    let created = sources.host.volumes().ask(create).await.map_err(|error| unanswered(&error))?;
+    let volume = created.map_err(|error| Status::new(not_created(&error), error.to_string()))?.volume;
+    Ok(wire::CreateVolumeResponse {
+        name,
+        volume_id: volume.volume_id.clone(),
+        capacity_bytes: volume.capacity_bytes,
+        context: volume.volume_context.clone().into_iter().collect(),
+        topology: topology(&volume.accessible_topology),
+    })
+}
+
+/// Deletes a volume.
+pub(super) async fn delete(
+    sources: &Sources,
+    asked: wire::DeleteVolumeRequest,
+) -> Result<wire::DeleteVolumeResponse, Status> {
+    let volume = key(&asked.name)?;
+    let name = volume.to_string();
+    let delete = DeleteVolume { volume, within: within(asked.within_ms) };
+    let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
+    let deleted = deleted.map_err(|error| Status::new(not_deleted(&error), error.to_string()))?;
+    Ok(wire::DeleteVolumeResponse { name, did_exist: deleted.did_exist })
+}
+
+/// Claims a volume for an allocation.
+pub(super) async fn claim(
+    sources: &Sources,
+    asked: wire::ClaimVolumeRequest,
+) -> Result<wire::ClaimVolumeResponse, Status> {
+    let volume = key(&asked.name)?;
+    let name = volume.to_string();
+    let capability = capability(asked.usage)?;
+    let read_only = asked.read_only || capability.access_mode.is_read_only();
+    let claim = Claim {
+        volume,
+        allocation: allocation(&asked.allocation)?,
+        usage: Usage { capability, read_only },
+        within: within(asked.within_ms),
+    };
+    let claimed = sources.host.volumes().ask(claim).await.map_err(|error| unanswered(&error))?;
+    let claimed = claimed.map_err(|error| Status::new(not_claimed(&error), error.to_string()))?;
+    Ok(wire::ClaimVolumeResponse {
+        name,
+        path: claimed.path.display().to_string(),
+        block: claimed.is_block,
+        read_only: claimed.read_only,
+        generation: claimed.generation.get(),
+    })
+}
+
+/// Releases the claim of an allocation, whose client says that the last process has ended. Where the host itself knows better, nothing is
+/// released (V8).
+pub(super) async fn release(
+    sources: &Sources,
+    asked: wire::ReleaseVolumeRequest,
+) -> Result<wire::ReleaseVolumeResponse, Status> {
+    let volume = key(&asked.name)?;
+    let name = volume.to_string();
+    let allocation = allocation(&asked.allocation)?;
+    let (workloads, tasks) = tokio::join!(shown(&sources.agent), shown(&sources.tasks));
+    if let Some(what) = living(&allocation, &workloads.0, &tasks.0) {
+        let text = format!(
+            "volume {name} is not released: {what}; stop it with `callboard stop {allocation}`, and release the volume then"
+        );
+        return Err(Status::failed_precondition(text));
+    }
+    let observed = ObservedEnd::Exited;
+    let release = Release { volume, allocation, observed, within: within(asked.within_ms) };
+    let released = sources.host.volumes().ask(release).await.map_err(|error| unanswered(&error))?;
+    let released = released.map_err(|error| Status::new(not_released(&error), error.to_string()))?;
+    let others = released.others.iter().map(ToString::to_string).collect();
+    Ok(wire::ReleaseVolumeResponse { name, was_held: released.was_held, others })
+}
+
+/// Forgets what is released and not confirmed down, in the name of this user (V9).
+pub(super) async fn force(
+    sources: &Sources,
+    user: Option<u32>,
+    asked: wire::ForceReleaseVolumeRequest,
+) -> Result<wire::ForceReleaseVolumeResponse, Status> {
+    let volume = key(&asked.name)?;
+    let name = volume.to_string();
+    let allocation = Some(&asked.allocation).filter(|name| !name.is_empty());
+    let allocation = allocation.map(|name| self::allocation(name)).transpose()?;
+    let reason = reason(user, &asked.reason)?;
+    let force = ForceRelease { volume, allocation, reason };
+    let forced = sources.host.volumes().ask(force).await.map_err(|error| unanswered(&error))?;
+    let forced = forced.map_err(|error| Status::new(not_forced(&error), error.to_string()))?;
+    Ok(wire::ForceReleaseVolumeResponse { name, reason: forced.reason, left: forced.left })
+}
+
+// === The words of requests ===
+
+fn invalid(error: impl ToString) -> Status {
+    Status::invalid_argument(error.to_string())
+}
+
+fn key(name: &str) -> Result<VolumeKey, Status> {
+    volume_words::volume_key(name).map_err(invalid)
+}
+
+fn allocation(name: &str) -> Result<AllocationId, Status> {
+    AllocationId::new(name).map_err(invalid)
+}
+
+fn within(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds).min(WITHIN_MAX)
+}
+
+fn capability(usage: Option<wire::VolumeUsage>) -> Result<VolumeCapability, Status> {
+    let usage = usage.ok_or_else(|| invalid("the request does not say how the volume is used"))?;
+    let wire::VolumeUsage { access_mode, block, fs_type, mount_flags, mount_group } = usage;
+    let access_mode = volume_words::access_mode(&access_mode)
+        .map_err(|advice| invalid(format!("there is no access mode {access_mode:?}; {advice}")))?;
+    let mount =
+        MountVolume { fs_type, mount_flags: MountFlags::new(mount_flags), volume_mount_group: mount_group };
+    let access_type = match block {
+        true if mount != MountVolume::default() => {
+            let text =
+                "a block device is not mounted; leave out file system, mount flags and group, or `block`";
+            return Err(invalid(text));
+        }
+        true => AccessType::Block,
+        false => AccessType::Mount(mount),
+    };
+    Ok(VolumeCapability { access_type, access_mode })
+}
+
+/// Who forces it and why, for the audit.
+fn reason(user: Option<u32>, reason: &str) -> Result<String, Status> {
+    let reason = reason.trim();
+    if reason.is_empty() {
+        return Err(invalid("a forced release needs a reason, which the audit keeps; say why it is forced"));
+    }
+    if reason.len() > REASON_BYTES_MAX {
+        let bytes = reason.len();
+        return Err(invalid(format!("the reason has {bytes} bytes; at most {REASON_BYTES_MAX} are taken")));
+    }
+    let user = user.map_or_else(|| "an unknown user".to_owned(), |user| format!("user {user}"));
+    Ok(format!("{user}: {reason}"))
+}
+
+/// What the host itself runs of an allocation, or may.
+fn living(allocation: &AllocationId, workloads: &[agent::TaskReport], tasks: &TasksView) -> Option<String> {
+    let workload = workloads.iter().find(|workload| workload.allocation == *allocation);
+    if let Some(pid) = workload.and_then(|workload| workload.pid) {
+        return Some(format!("allocation {allocation} has the process {pid}"));
+    }
+    let task = tasks.tasks.iter().find(|task| task.name == *allocation)?;
+    match task.phase {
+        TaskPhase::Starting
+        | TaskPhase::Recovering
+        | TaskPhase::Running
+        | TaskPhase::Stopping
+        | TaskPhase::OutOfReach => Some(format!("task {allocation} is {}", task.phase)),
+        TaskPhase::Stopped | TaskPhase::Waiting | TaskPhase::Ended | TaskPhase::Failed => None,
+    }
+}
+
+// === Codes of errors ===
+
+/// What a client may do: ask again at once, ask again later, or change something first.
+const fn code_of(is_pending: bool, is_invalid: bool, is_transient: bool) -> Code {
+    match (is_pending, is_invalid, is_transient) {
+        (true, _, _) => Code::DeadlineExceeded,
+        (false, true, _) => Code::InvalidArgument,
+        (false, false, true) => Code::Unavailable,
+        (false, false, false) => Code::FailedPrecondition,
+    }
+}
+
+const fn not_created(error: &CreateError) -> Code {
+    let is_pending = matches!(error, CreateError::Refused(volume::CreateError::Pending { .. }));
+    let is_invalid = matches!(error, CreateError::Refused(volume::CreateError::Invalid { .. }));
+    code_of(is_pending, is_invalid, error.is_transient())
+}
+
+const fn not_deleted(error: &DeleteError) -> Code {
+    let is_pending = matches!(error, DeleteError::Refused(volume::DeleteError::Pending { .. }));
+    let is_transient = !matches!(error, DeleteError::Refused(_));
+    code_of(is_pending, false, is_transient)
+}
+
+const fn not_claimed(error: &ClaimError) -> Code {
+    match error {
+        ClaimError::Unknown(_) => Code::NotFound,
+        error => {
+            let is_pending = matches!(error, ClaimError::Refused(volume::ClaimError::Pending { .. }));
+            let is_invalid = matches!(error, ClaimError::Refused(volume::ClaimError::Invalid { .. }));
+            code_of(is_pending, is_invalid, error.is_transient())
+        }
+    }
+}
+
+const fn not_released(error: &ReleaseError) -> Code {
+    match error {
+        ReleaseError::Unknown(_) => Code::NotFound,
+        ReleaseError::Unconfirmed(volume::ReleaseError::Pending { .. }) => Code::DeadlineExceeded,
+        ReleaseError::TooManyCallers(_)
+        | ReleaseError::NoAnswer(_)
+        | ReleaseError::Stopping { .. }
+        | ReleaseError::Unconfirmed(volume::ReleaseError::Stopping { .. }) => Code::Unavailable,
+    }
+}
+
+const fn not_forced(error: &ForceError) -> Code {
+    match error {
+        ForceError::Unknown(_) => Code::NotFound,
+        ForceError::Refused(_) => Code::FailedPrecondition,
+        ForceError::TooManyCallers(_) | ForceError::NoAnswer(_) | ForceError::Stopping { .. } => {
+            Code::Unavailable
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::allocations::RestartWhen;
+    use callboard_actors::vocabulary::{Attempt, DriverName, Probing, Role, Timestamp};
+    use callboard_actors::volume::ClaimError as Refusal;
+    use callboard_actors::volumes::UnknownVolume;
+
+    use super::*;
+    use crate::tasks::TaskReport;
+
+    fn usage() -> wire::VolumeUsage {
+        wire::VolumeUsage { access_mode: "single-node-writer".to_owned(), ..Default::default() }
+    }
+
+    fn refused<T: std::fmt::Debug>(answer: Result<T, Status>) -> String {
+        let status = answer.expect_err("it is refused");
+        assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+        status.message().to_owned()
+    }
+
+    #[test]
+    fn how_a_volume_is_used_is_read_whole_v10() {
+        let mounted = wire::VolumeUsage {
+            fs_type: "ext4".to_owned(),
+            mount_flags: vec!["noatime".to_owned()],
+            mount_group: "7".to_owned(),
+            ..usage()
+        };
+        let AccessType::Mount(mount) = capability(Some(mounted)).expect("it is valid").access_type else {
+            panic!("it is mounted")
+        };
+        assert_eq!((&*mount.fs_type, &*mount.volume_mount_group), ("ext4", "7"));
+        assert_eq!(mount.mount_flags.expose(), ["noatime"]);
+        let block = capability(Some(wire::VolumeUsage { block: true, ..usage() })).expect("it is valid");
+        assert_eq!(block.access_type, AccessType::Block);
+    }
+
+    #[test]
+    fn what_a_request_says_wrongly_is_refused_with_what_to_do() {
+        let both = wire::VolumeUsage { block: true, fs_type: "ext4".to_owned(), ..usage() };
+        assert!(refused(capability(Some(both))).contains("a block device is not mounted; leave out"));
+        let mode = wire::VolumeUsage { access_mode: "single-node-writer ".to_owned(), ..usage() };
+        assert!(refused(capability(Some(mode))).ends_with("did you mean `single-node-writer`?"));
+        assert!(refused(capability(None)).contains("does not say how the volume is used"));
+        assert!(refused(reason(None, " \n")).contains("say why it is forced"));
+        assert!(refused(reason(None, &"x".repeat(2_000))).contains("has 2000 bytes; at most 1024"));
+        assert!(refused(key("a/b/c")).contains("would leave its directory"));
+    }
+
+    #[test]
+    fn the_audit_of_a_force_says_who_wanted_it_v9() {
+        assert_eq!(
+            reason(Some(0), " the node of the plugin burnt ").expect("it is one"),
+            "user 0: the node of the plugin burnt"
+        );
+        assert_eq!(reason(None, "x").expect("it is one"), "an unknown user: x");
+    }
+
+    #[test]
+    fn what_the_host_itself_runs_is_not_released_whatever_a_client_says_v8() {
+        let web = || allocation("web").expect("a name");
+        let workload = |pid| agent::TaskReport {
+            allocation: web(),
+            plugin: PluginName::new("zfs").expect("a name"),
+            role: Role::Node,
+            phase: agent::TaskPhase::Stopping,
+            since: Timestamp::default(),
+            pid,
+            restarts: 0,
+            last_event: String::new(),
+            is_wanted: false,
+            attempt: Attempt::default(),
+            restart_when: RestartWhen::Never,
+            probing: Probing::default(),
+            survives: false,
+            exit: None,
+        };
+        let task = |phase| TaskReport {
+            name: web(),
+            driver: DriverName::new("exec").expect("a name"),
+            phase,
+            since: Timestamp::default(),
+            id: None,
+            exit: None,
+            restarts: 0,
+            note: String::new(),
+            events: vec![],
+            events_told: 0,
+            events_missed: 0,
+            is_configured: true,
+        };
+        let of_tasks = |phase| {
+            let tasks = TasksView { tasks: vec![task(phase)], ..TasksView::default() };
+            living(&web(), &[], &tasks)
+        };
+        let none = TasksView::default();
+        let expected = Some("allocation web has the process 7".to_owned());
+        assert_eq!(living(&web(), &[workload(Some(7))], &none), expected);
+        assert_eq!(living(&web(), &[workload(None)], &none), None);
+        assert_eq!(of_tasks(TaskPhase::OutOfReach), Some("task web is out-of-reach".to_owned()));
+        assert_eq!(of_tasks(TaskPhase::Failed), None);
+        let other = allocation("db").expect("a name");
+        assert_eq!(living(&other, &[workload(Some(7))], &none), None);
+    }
+
+    #[test]
+    fn a_client_learns_whether_asking_again_can_help_v15() {
+        let volume = key("data").expect("a name");
+        let allocation = allocation("web").expect("a name");
+        let pending =
+            Refusal::Pending { volume: volume.clone(), allocation, doing: "stage is in flight".to_owned() };
+        let invalid = Refusal::Invalid { volume: volume.clone(), reason: "no".to_owned() };
+        for (error, code) in [
+            (ClaimError::Unknown(UnknownVolume { volume: volume.clone() }), Code::NotFound),
+            (pending.into(), Code::DeadlineExceeded),
+            (invalid.into(), Code::InvalidArgument),
+            (ClaimError::Stopping { volume: volume.clone() }, Code::Unavailable),
+            (
+                ClaimError::Unreachable { volume, node: [].into(), volume_at: vec![] },
+                Code::FailedPrecondition,
+            ),
+        ] {
+            assert_eq!(not_claimed(&error), code, "{error}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The rows of volumes. Pure: equal views give equal statuses.
+//!
+//! Of a volume its id, context and places are shown, which CSI does not keep secret. Parameters, mount flags and secrets are not in what
+//! its owner shows, so they cannot get here (C025, V11).
+
+use std::collections::BTreeMap;
+
+use callboard_actors::vocabulary::{PluginName, Topology};
+use callboard_actors::volume::{ClaimStatus, VolumeStatus, Wish};
+use callboard_actors::volumes::{VolumeActor, VolumeReport};
+use callboard_proto::admin::v1 as wire;
+
+use super::compose::Views;
+
+/// Every volume that is known or in use, by namespace and name.
+pub(super) fn volumes(views: &Views) -> Vec<wire::VolumeStatus> {
+    views.volumes.volumes.iter().map(volume).collect()
+}
+
+fn volume(report: &VolumeReport) -> wire::VolumeStatus {
+    let VolumeReport { volume, is_known, actor, restarts, status } = report;
+    let spec = &volume.spec;
+    let known = wire::VolumeStatus {
+        name: spec.key.to_string(),
+        plugin: spec.plugin.to_string(),
+        known: *is_known,
+        volume_id: spec.volume_id.clone(),
+        context: spec.volume_context.clone().into_iter().collect(),
+        capacity_bytes: volume.capacity_bytes.unwrap_or_default(),
+        topology: topology(&volume.accessible_topology),
+        actor: actor.as_str().to_owned(),
+        actor_reason: reason(actor).to_owned(),
+        restarts: *restarts,
+        ..Default::default()
+    };
+    match status {
+        Some(status) => with_status(known, status),
+        None => known,
+    }
+}
+
+fn with_status(known: wire::VolumeStatus, status: &VolumeStatus) -> wire::VolumeStatus {
+    wire::VolumeStatus {
+        exists: status.exists.to_string(),
+        attach: status.attach.to_owned(),
+        stage: status.stage.to_owned(),
+        claims: status.claims.iter().map(claim).collect(),
+        doing: status.doing.clone(),
+        error: status.error.clone().unwrap_or_default(),
+        ..known
+    }
+}
+
+fn claim(claim: &ClaimStatus) -> wire::VolumeClaim {
+    let wish = match claim.wish {
+        Wish::Held => "held",
+        Wish::Released => "released",
+    };
+    wire::VolumeClaim {
+        allocation: claim.allocation.to_string(),
+        wish: wish.to_owned(),
+        provisional: claim.is_provisional,
+        proven: claim.is_proven,
+        publish: claim.publish.to_owned(),
+        path: claim.path.display().to_string(),
+        error: claim.error.clone().unwrap_or_default(),
+    }
+}
+
+/// How the actor of a volume ended, if it did so unexpectedly.
+fn reason(actor: &VolumeActor) -> &str {
+    match actor {
+        VolumeActor::Unneeded | VolumeActor::Running | VolumeActor::Stopping => "",
+        VolumeActor::Pausing { reason } | VolumeActor::GivenUp { reason } => reason,
+    }
+}
+
+/// The places from which a volume is accessible.
+pub(super) fn topology(places: &[Topology]) -> Vec<wire::VolumeTopology> {
+    let place = |place: &Topology| wire::VolumeTopology { segments: place.clone().into_iter().collect() };
+    places.iter().map(place).collect()
+}
+
+/// How many volumes of each plugin are in use. One whose actor has not told how it stands may be (V13).
+pub(super) fn in_use(views: &Views) -> BTreeMap<PluginName, u32> {
+    let mut counts = BTreeMap::new();
+    for report in &views.volumes.volumes {
+        let is_vacant = report.status.as_ref().is_some_and(VolumeStatus::is_vacant);
+        if report.actor != VolumeActor::Unneeded && !is_vacant {
+            *counts.entry(report.volume.spec.plugin.clone()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use callboard_actors::vocabulary::{AllocationId, VolumeName, VolumeNamespace};
+    use callboard_actors::volume::{Exists, VolumeKey, VolumeSpec};
+    use callboard_actors::volumes::{KnownVolume, VolumesView};
+
+    use super::*;
+
+    fn key(name: &str) -> VolumeKey {
+        VolumeKey {
+            namespace: VolumeNamespace::new("default").expect("a good name"),
+            name: VolumeName::new(name).expect("a good name"),
+        }
+    }
+
+    fn status(name: &str, claims: Vec<ClaimStatus>) -> VolumeStatus {
+        VolumeStatus {
+            key: key(name),
+            plugin: PluginName::new("zfs").expect("a good name"),
+            exists: Exists::Registered,
+            created: None,
+            attach: "down",
+            stage: "down",
+            claims,
+            doing: "vacant".to_owned(),
+            error: None,
+        }
+    }
+
+    fn report(name: &str, actor: VolumeActor, status: Option<VolumeStatus>) -> VolumeReport {
+        let spec = VolumeSpec {
+            key: key(name),
+            plugin: PluginName::new("zfs").expect("a good name"),
+            volume_id: format!("id-{name}"),
+            volume_context: [("pool".to_owned(), "tank".to_owned())].into(),
+        };
+        let zone: Topology = [("zone".to_owned(), "a".to_owned())].into();
+        let volume = KnownVolume {
+            capacity_bytes: Some(4_096),
+            accessible_topology: vec![zone],
+            ..KnownVolume::new(Arc::new(spec))
+        };
+        VolumeReport { volume: Arc::new(volume), is_known: true, actor, restarts: 1, status }
+    }
+
+    fn web(publish: &'static str, error: Option<&str>) -> ClaimStatus {
+        ClaimStatus {
+            allocation: AllocationId::new("web").expect("a good name"),
+            wish: Wish::Released,
+            is_provisional: false,
+            is_proven: true,
+            publish,
+            path: "/data/volumes/web".into(),
+            error: error.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_volume_is_shown_with_what_is_known_of_it_and_what_its_actor_says() {
+        let in_use = VolumeStatus {
+            attach: "up",
+            stage: "unknown-down",
+            doing: "unstage is tried again; busy".to_owned(),
+            error: Some("busy".to_owned()),
+            ..status("data", vec![web("going-down", Some("no answer"))])
+        };
+        let fallen = VolumeActor::Pausing { reason: "it crashed: a drill".to_owned() };
+        let views = Views {
+            volumes: VolumesView { volumes: vec![report("data", fallen, Some(in_use))] },
+            ..Views::default()
+        };
+        let shown = volumes(&views);
+        let expected = wire::VolumeStatus {
+            name: "default/data".to_owned(),
+            plugin: "zfs".to_owned(),
+            exists: "registered".to_owned(),
+            known: true,
+            volume_id: "id-data".to_owned(),
+            context: [("pool".to_owned(), "tank".to_owned())].into(),
+            capacity_bytes: 4_096,
+            topology: vec![wire::VolumeTopology { segments: [("zone".to_owned(), "a".to_owned())].into() }],
+            actor: "pausing".to_owned(),
+            actor_reason: "it crashed: a drill".to_owned(),
+            restarts: 1,
+            attach: "up".to_owned(),
+            stage: "unknown-down".to_owned(),
+            claims: vec![wire::VolumeClaim {
+                allocation: "web".to_owned(),
+                wish: "released".to_owned(),
+                provisional: false,
+                proven: true,
+                publish: "going-down".to_owned(),
+                path: "/data/volumes/web".to_owned(),
+                error: "no answer".to_owned(),
+            }],
+            doing: "unstage is tried again; busy".to_owned(),
+            error: "busy".to_owned(),
+            events: vec![],
+        };
+        assert_eq!(shown, [expected]);
+    }
+
+    #[test]
+    fn a_plugin_has_volumes_in_use_until_they_are_known_to_be_vacant_v13() {
+        let running = || VolumeActor::Running;
+        let volumes = vec![
+            report("claimed", running(), Some(status("claimed", vec![web("up", None)]))),
+            report("silent", running(), None),
+            report("vacant", running(), Some(status("vacant", vec![]))),
+            report("unneeded", VolumeActor::Unneeded, None),
+        ];
+        let views = Views { volumes: VolumesView { volumes }, ..Views::default() };
+        let counts: Vec<_> =
+            in_use(&views).into_iter().map(|(plugin, count)| (plugin.to_string(), count)).collect();
+        assert_eq!(counts, [("zfs".to_owned(), 2)]);
+    }
+}

@@ -1,0 +1,393 @@
+//! `callboard volume`: lists volumes of a running host, and creates, deletes, claims and releases them.
+
+mod release;
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use callboard_actors::csi::AccessMode;
+use callboard_actors::vocabulary::{AllocationId, PluginName};
+use callboard_proto::admin::v1 as wire;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use self::release::ReleaseArgs;
+use super::ask::{AskError, PlainArgs, ask, pretty};
+use super::{json, usage, volumes, whole};
+use crate::admin::AdminClient;
+use crate::config::volume_words;
+use crate::duration::parse_duration;
+use crate::output::{Palette, harmless, print};
+
+/// What can be said to `volume`.
+#[derive(Debug, Args)]
+pub(super) struct VolumeArgs {
+    #[command(subcommand)]
+    command: VolumeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum VolumeCommand {
+    /// Show the volumes that a running host knows or uses, what is not well first
+    List(PlainArgs),
+    /// Show one volume whole, with its claims and its last events
+    Status(StatusArgs),
+    /// Create a volume at its plugin, and wait until it exists; the same command again asks for the result, and creates no second one
+    Create(CreateArgs),
+    /// Delete a volume at its plugin with all that is in it, and wait until that is confirmed
+    Delete(DeleteArgs),
+    /// Claim a volume for an allocation, wait until it is mounted, and print its path
+    Claim(ClaimArgs),
+    /// Release the claim of an allocation, of which you have seen the last process end, and wait until the volume is unmounted
+    ///
+    /// By this command you tell the host that you have seen the end of every process of the allocation. The host does not see processes
+    /// that it did not start, so it believes you: it takes the volume away from any process that is left, which may then lose data. The
+    /// release is written down and goes on until it is confirmed, also when this command stops waiting and when the host is started again.
+    ///
+    /// With --force the host gives up waiting for the confirmation of what is released already, and forgets it. It neither calls the
+    /// plugin nor removes a directory: what may be left is printed, and written into the log with your user and the reason. A claim that
+    /// is held cannot be forced; release it first.
+    Release(ReleaseArgs),
+}
+
+/// Reads the name of a volume, and gives it with its namespace.
+fn volume_name(text: &str) -> Result<String, String> {
+    volume_words::volume_key(text).map(|key| key.to_string())
+}
+
+fn access_mode(text: &str) -> Result<AccessMode, String> {
+    volume_words::access_mode(text)
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
+        format!("{text:?} is no parameter; give its key, a = and its value, as in fstype=ext4")
+    })?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+#[derive(Debug, Args)]
+struct StatusArgs {
+    /// The volume: its name, or its namespace, a slash and its name
+    #[arg(value_parser = volume_name)]
+    name: String,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+#[derive(Debug, Args)]
+struct WaitArgs {
+    /// How long to wait; what was begun goes on afterwards, and the same command again asks for its result
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = parse_duration)]
+    within: Duration,
+}
+
+impl WaitArgs {
+    fn milliseconds(&self) -> u64 {
+        u64::try_from(self.within.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// How a volume is used.
+#[derive(Debug, Args)]
+struct UsageArgs {
+    /// Who may use it at the same time: single-node-writer, multi-node-multi-writer and so on, as in the configuration
+    #[arg(long, value_name = "MODE", default_value = "single-node-writer", value_parser = access_mode)]
+    access_mode: AccessMode,
+
+    /// Use it as a block device instead of a file system
+    #[arg(long, conflicts_with_all = ["fs_type", "mount_flags", "mount_group"])]
+    block: bool,
+
+    /// Its file system; the plugin chooses if it is not given
+    #[arg(long, value_name = "TYPE")]
+    fs_type: Option<String>,
+
+    /// A flag for its mount; may be given several times. Other users of this machine can read it in the list of processes
+    #[arg(long = "mount-flag", value_name = "FLAG")]
+    mount_flags: Vec<String>,
+
+    /// The group that owns its files
+    #[arg(long, value_name = "GROUP")]
+    mount_group: Option<String>,
+}
+
+impl UsageArgs {
+    fn usage(&self) -> wire::VolumeUsage {
+        wire::VolumeUsage {
+            access_mode: volume_words::word_of(self.access_mode),
+            block: self.block,
+            fs_type: self.fs_type.clone().unwrap_or_default(),
+            mount_flags: self.mount_flags.clone(),
+            mount_group: self.mount_group.clone().unwrap_or_default(),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+struct CreateArgs {
+    /// The volume: its name, or its namespace, a slash and its name
+    #[arg(value_parser = volume_name)]
+    name: String,
+
+    /// The plugin that creates it
+    #[arg(long, value_name = "NAME")]
+    plugin: PluginName,
+
+    /// Its size: a number of bytes, or one with KiB, MiB, GiB or TiB, as in 1GiB; the plugin chooses if it is not given
+    #[arg(long, value_name = "SIZE", value_parser = volume_words::volume_size)]
+    capacity: Option<u64>,
+
+    /// A parameter for the plugin; may be given several times
+    #[arg(long = "parameter", value_name = "KEY=VALUE", value_parser = parameter)]
+    parameters: Vec<(String, String)>,
+
+    #[command(flatten)]
+    usage: UsageArgs,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+impl CreateArgs {
+    fn parameters(&self) -> Result<HashMap<String, String>, AskError> {
+        let mut parameters = HashMap::new();
+        for (key, value) in &self.parameters {
+            if parameters.insert(key.clone(), value.clone()).is_some() {
+                let message = format!("the parameter {key:?} is given twice; give each parameter once");
+                return Err(AskError::Invalid(message));
+            }
+        }
+        Ok(parameters)
+    }
+}
+
+#[derive(Debug, Args)]
+struct DeleteArgs {
+    /// The volume: its name, or its namespace, a slash and its name
+    #[arg(value_parser = volume_name)]
+    name: String,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+#[derive(Debug, Args)]
+struct ClaimArgs {
+    /// The volume: its name, or its namespace, a slash and its name
+    #[arg(value_parser = volume_name)]
+    name: String,
+
+    /// The allocation that will own the claim
+    #[arg(long, value_name = "ID")]
+    allocation: AllocationId,
+
+    /// Whether this allocation only reads
+    #[arg(long)]
+    read_only: bool,
+
+    #[command(flatten)]
+    usage: UsageArgs,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+/// `callboard volume`
+pub(super) fn volume(args: &VolumeArgs) -> ExitCode {
+    match &args.command {
+        VolumeCommand::List(plain) => ask(plain, async |client| list(client, plain.json).await),
+        VolumeCommand::Status(args) => ask(&args.plain, async |client| status(client, args).await),
+        VolumeCommand::Create(args) => ask(&args.plain, async |client| create(client, args).await),
+        VolumeCommand::Delete(args) => ask(&args.plain, async |client| delete(client, args).await),
+        VolumeCommand::Claim(args) => ask(&args.plain, async |client| claim(client, args).await),
+        VolumeCommand::Release(args) => release::release(args),
+    }
+}
+
+/// The status of a host whose volumes answer.
+async fn answered(client: &mut AdminClient, name: &str) -> Result<wire::GetStatusResponse, AskError> {
+    let status = client.status_with_events_of(name).await?;
+    match status.gone.iter().find(|gone| gone.name == "volumes") {
+        Some(gone) => Err(AskError::NoVolumes(gone.reason.clone())),
+        None => Ok(status),
+    }
+}
+
+async fn list(mut client: AdminClient, is_json: bool) -> Result<(), AskError> {
+    let status = answered(&mut client, "").await?;
+    let text = match is_json {
+        true => pretty(&json!({ "volumes": json::status(&status)["volumes"] })),
+        false if status.volumes.is_empty() => "no volumes\n".to_owned(),
+        false => volumes::table(&status.volumes).lines(Palette::of_stdout()),
+    };
+    print(&text)?;
+    Ok(())
+}
+
+async fn status(mut client: AdminClient, args: &StatusArgs) -> Result<(), AskError> {
+    let StatusArgs { name, plain } = args;
+    let status = answered(&mut client, name).await?;
+    let of_it = volumes::volume_of_name(&status, name);
+    let found = json::status(&of_it.ok_or_else(|| AskError::UnknownVolume(name.clone()))?);
+    print(&if plain.json {
+        pretty(&found["volumes"][0])
+    } else {
+        whole::text(&found, Palette::of_stdout())
+    })?;
+    Ok(())
+}
+
+async fn create(mut client: AdminClient, args: &CreateArgs) -> Result<(), AskError> {
+    let request = wire::CreateVolumeRequest {
+        name: args.name.clone(),
+        plugin: args.plugin.to_string(),
+        capacity_bytes: args.capacity.unwrap_or_default(),
+        parameters: args.parameters()?,
+        usage: Some(args.usage.usage()),
+        within_ms: args.wait.milliseconds(),
+    };
+    let created = client.create_volume(request).await?;
+    let size = match created.capacity_bytes {
+        0 => String::new(),
+        bytes => format!(", {}", usage::bytes(bytes)),
+    };
+    let text = match args.plain.json {
+        true => pretty(&json::volume_created(&created)),
+        false => format!("{} exists: id {}{size}\n", created.name, harmless(&created.volume_id)),
+    };
+    print(&text)?;
+    Ok(())
+}
+
+async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskError> {
+    let request = wire::DeleteVolumeRequest { name: args.name.clone(), within_ms: args.wait.milliseconds() };
+    let wire::DeleteVolumeResponse { name, did_exist } = client.delete_volume(request).await?;
+    let text = match args.plain.json {
+        true => pretty(&json!({ "deleted": name, "did_exist": did_exist })),
+        false if did_exist => format!("{name} is deleted\n"),
+        false => format!("{name} did not exist\n"),
+    };
+    print(&text)?;
+    Ok(())
+}
+
+async fn claim(mut client: AdminClient, args: &ClaimArgs) -> Result<(), AskError> {
+    let request = wire::ClaimVolumeRequest {
+        name: args.name.clone(),
+        allocation: args.allocation.to_string(),
+        usage: Some(args.usage.usage()),
+        read_only: args.read_only,
+        within_ms: args.wait.milliseconds(),
+    };
+    let wire::ClaimVolumeResponse { name, path, block, read_only, generation } =
+        client.claim_volume(request).await?;
+    let allocation = args.allocation.as_str();
+    let text = match args.plain.json {
+        true => pretty(
+            &json!({ "claimed": name, "allocation": allocation, "path": path, "block": block, "read_only": read_only, "generation": generation }),
+        ),
+        false => format!("{path}\n"),
+    };
+    print(&text)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        volume: VolumeArgs,
+    }
+
+    fn parsed(line: &str) -> Result<VolumeCommand, String> {
+        let words = ["volume"].into_iter().chain(line.split(' ')).chain(["--socket", "/admin.sock"]);
+        Line::try_parse_from(words).map(|line| line.volume.command).map_err(|error| error.to_string())
+    }
+
+    fn refused(line: &str) -> String {
+        parsed(line).expect_err(line)
+    }
+
+    #[test]
+    fn a_creation_is_read_whole_v10() {
+        let line = "create blue/data --plugin zfs --capacity 1GiB --parameter pool=tank --parameter a=b=c --access-mode multi-node-single-writer --fs-type ext4 --mount-flag noatime --mount-group 7 --within 5s";
+        let Ok(VolumeCommand::Create(args)) = parsed(line) else { panic!("{line}") };
+        assert_eq!((&*args.name, args.plugin.as_str(), args.capacity), ("blue/data", "zfs", Some(1 << 30)));
+        let parameters = args.parameters().expect("they differ");
+        assert_eq!((&*parameters["pool"], &*parameters["a"]), ("tank", "b=c"));
+        let usage = wire::VolumeUsage {
+            access_mode: "multi-node-single-writer".to_owned(),
+            block: false,
+            fs_type: "ext4".to_owned(),
+            mount_flags: vec!["noatime".to_owned()],
+            mount_group: "7".to_owned(),
+        };
+        assert_eq!(args.usage.usage(), usage);
+        assert_eq!(args.wait.milliseconds(), 5_000);
+    }
+
+    #[test]
+    fn without_further_words_one_node_writes_a_file_system_for_two_minutes() {
+        let Ok(VolumeCommand::Claim(args)) = parsed("claim data --allocation web") else {
+            panic!("it is valid")
+        };
+        assert_eq!((&*args.name, args.read_only, args.wait.milliseconds()), ("default/data", false, 120_000));
+        let usual = wire::VolumeUsage { access_mode: "single-node-writer".to_owned(), ..Default::default() };
+        assert_eq!(args.usage.usage(), usual);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_command_is_said_with_what_to_do() {
+        for (line, part) in [
+            ("create a/b/c --plugin zfs", "would leave its directory"),
+            ("create data", "--plugin <NAME>"),
+            ("create data --plugin zfs --capacity 1GB", "as in \"512MiB\" or \"10GiB\""),
+            ("create data --plugin zfs --parameter pool", "give its key, a = and its value"),
+            (
+                "create data --plugin zfs --access-mode single-node-writter",
+                "did you mean `single-node-writer`?",
+            ),
+            ("create data --plugin zfs --block --fs-type ext4", "cannot be used with"),
+            ("claim data", "--allocation <ID>"),
+            ("claim data --allocation a/b", "would leave its directory"),
+            ("claim data --allocation web --within 2", "as in 1500ms, 2s"),
+            ("release data", "--allocation <ID>"),
+            ("release data --allocation web --force", "--reason <TEXT>"),
+            ("release data --allocation web --reason x", "--force"),
+            ("release data --allocation web --yes", "--force"),
+        ] {
+            let error = refused(line);
+            assert!(error.contains(part), "{line}: {error}");
+        }
+        let line = "create data --plugin zfs --parameter a=1 --parameter a=2";
+        let Ok(VolumeCommand::Create(args)) = parsed(line) else { panic!("{line}") };
+        let error = args.parameters().expect_err("twice");
+        assert_eq!(
+            (error.to_string(), error.exit_code()),
+            ("the parameter \"a\" is given twice; give each parameter once".to_owned(), 2)
+        );
+    }
+
+    #[test]
+    fn the_help_of_a_release_says_what_the_operator_answers_for_v8() {
+        let help = Line::try_parse_from(["volume", "release", "--help"]).expect_err("help").to_string();
+        assert!(help.contains("you have seen the end of every process of the allocation"), "{help}");
+    }
+}

@@ -1,0 +1,252 @@
+//! What people are shown of volumes, and what of them is not well.
+
+use callboard_proto::admin::v1 as wire;
+
+use super::health::{self, Trouble};
+use super::show::first;
+use super::table::{Cell, Table};
+use super::usage;
+use crate::config::volume_words;
+use crate::output::{Palette, Tone, harmless};
+
+/// The table of volumes, what is not well first.
+pub(super) fn table(volumes: &[wire::VolumeStatus]) -> Table {
+    let mut table = Table::new(&["VOLUME", "PLUGIN", "STATE", "SIZE", "ATTACH", "STAGE", "CLAIMS", "DOING"]);
+    for volume in first(volumes, |volume| trouble(volume).is_some()) {
+        let size =
+            if volume.capacity_bytes == 0 { String::new() } else { usage::bytes(volume.capacity_bytes) };
+        let (word, tone) = state(volume);
+        let cells = vec![
+            Cell::plain(&volume.name),
+            Cell::plain(&volume.plugin),
+            Cell::toned(tone, word),
+            Cell::plain(size),
+            Cell::toned(step_tone(&volume.attach), &volume.attach),
+            Cell::toned(step_tone(&volume.stage), &volume.stage),
+            Cell::plain(claims(volume)),
+            Cell::plain(&volume.doing),
+        ];
+        table.row(cells, remarks(volume));
+    }
+    table
+}
+
+/// A volume in one line of `watch`.
+pub(super) fn line(volume: &wire::VolumeStatus, palette: Palette) -> String {
+    let (word, tone) = state(volume);
+    let mut line = format!("volume {}  {}", harmless(&volume.name), palette.paint(tone, word));
+    for (step, at) in [("attach", &volume.attach), ("stage", &volume.stage)] {
+        if !at.is_empty() {
+            line.push_str(&format!("  {step} {}", palette.paint(step_tone(at), at)));
+        }
+    }
+    let claims = harmless(&claims(volume));
+    if !claims.is_empty() {
+        line.push_str(&format!("  {claims}"));
+    }
+    let told = [volume.doing.clone()].into_iter().chain(remarks(volume)).filter(|text| !text.is_empty());
+    told.for_each(|text| line.push_str(&format!("  ({})", harmless(&text))));
+    line
+}
+
+/// Its state in a word: that of its actor if that has ended unexpectedly, else whether it exists.
+fn state(volume: &wire::VolumeStatus) -> (&str, Tone) {
+    match (&*volume.actor, &*volume.exists) {
+        (fallen @ ("pausing" | "given-up"), _) => (fallen, Tone::Bad),
+        (_, "") if volume.known => ("known", Tone::Plain),
+        (_, "") => ("unknown", Tone::Doubtful),
+        (_, word @ ("registered" | "created")) => (word, Tone::Good),
+        (_, word @ "unfit") => (word, Tone::Bad),
+        (_, word @ "absent") => (word, Tone::Faint),
+        (_, word) => (word, Tone::Doubtful),
+    }
+}
+
+fn step_tone(step: &str) -> Tone {
+    match step {
+        "" => Tone::Plain,
+        "up" => Tone::Good,
+        "down" => Tone::Faint,
+        "unknown-up" | "unknown-down" => Tone::Bad,
+        _ => Tone::Doubtful,
+    }
+}
+
+/// Who claims it, with the state of each publication.
+fn claims(volume: &wire::VolumeStatus) -> String {
+    let claim = |claim: &wire::VolumeClaim| {
+        let marks = [
+            (claim.wish == "released", " released"),
+            (claim.provisional, " provisional"),
+            (claim.publish == "up" && !claim.proven, " not-proven"),
+        ];
+        let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
+        format!("{} {}{marks}", claim.allocation, claim.publish)
+    };
+    volume.claims.iter().map(claim).collect::<Vec<_>>().join(", ")
+}
+
+/// The errors that are not told by what it does.
+fn remarks(volume: &wire::VolumeStatus) -> Vec<String> {
+    let fallen = format!("its actor ended: {}", volume.actor_reason);
+    let fallen = Some(fallen).filter(|_| !volume.actor_reason.is_empty());
+    let is_new = |error: &&String| !error.is_empty() && !volume.doing.contains(error.as_str());
+    let error = Some(&volume.error).filter(is_new).cloned();
+    let of_claims = volume.claims.iter().filter(|claim| is_new(&&claim.error));
+    let of_claims = of_claims.map(|claim| format!("{}: {}", claim.allocation, claim.error));
+    fallen.into_iter().chain(error).chain(of_claims).collect()
+}
+
+/// What is wrong with a volume. One that is not used, or on its way without an error, is well.
+fn trouble(volume: &wire::VolumeStatus) -> Option<Trouble> {
+    let of_claims = volume.claims.iter().find(|claim| !claim.error.is_empty());
+    let what = match (&*volume.actor, &*volume.exists) {
+        (fallen @ ("pausing" | "given-up"), _) => format!("{fallen}: {}", volume.actor_reason),
+        (_, unfit @ "unfit") => format!("{unfit}: {}", volume.doing),
+        _ if !volume.error.is_empty() => volume.error.clone(),
+        _ => of_claims.map(|claim| format!("{}: {}", claim.allocation, claim.error))?,
+    };
+    Some(Trouble { kind: "volume", name: volume.name.clone(), what })
+}
+
+/// All that is wrong with a host and its volumes, or with the things of this name.
+pub(super) fn troubles(status: &wire::GetStatusResponse, name: Option<&str>) -> Vec<Trouble> {
+    let is_meant =
+        |volume: &&wire::VolumeStatus| name.is_none_or(|name| volume_words::is_named(&volume.name, name));
+    let mut found = health::troubles(status, name);
+    found.extend(status.volumes.iter().filter(is_meant).filter_map(trouble));
+    found
+}
+
+/// The things of this name, with what belongs to them and with the volume of this name. `None` if there is none.
+pub(super) fn of_name(status: &wire::GetStatusResponse, name: &str) -> Option<wire::GetStatusResponse> {
+    match (health::of_name(status, name), volume_of_name(status, name)) {
+        (Some(others), Some(of_it)) => Some(wire::GetStatusResponse { volumes: of_it.volumes, ..others }),
+        (others, of_it) => others.or(of_it),
+    }
+}
+
+/// The volume of this name alone. `None` if there is none.
+pub(super) fn volume_of_name(
+    status: &wire::GetStatusResponse,
+    name: &str,
+) -> Option<wire::GetStatusResponse> {
+    let volume = status.volumes.iter().find(|volume| volume_words::is_named(&volume.name, name))?;
+    Some(wire::GetStatusResponse {
+        host: status.host.clone(),
+        volumes: vec![volume.clone()],
+        ..Default::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(name: &str) -> wire::VolumeStatus {
+        wire::VolumeStatus {
+            name: format!("default/{name}"),
+            plugin: "zfs".to_owned(),
+            exists: "registered".to_owned(),
+            known: true,
+            actor: "running".to_owned(),
+            attach: "up".to_owned(),
+            stage: "up".to_owned(),
+            doing: "in use".to_owned(),
+            ..Default::default()
+        }
+    }
+
+    fn claim(allocation: &str, error: &str) -> wire::VolumeClaim {
+        wire::VolumeClaim {
+            allocation: allocation.to_owned(),
+            wish: "held".to_owned(),
+            proven: true,
+            publish: "up".to_owned(),
+            error: error.to_owned(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn what_is_not_well_is_first_and_says_why() {
+        let well = wire::VolumeStatus {
+            capacity_bytes: 3 << 29,
+            claims: vec![claim("web", ""), wire::VolumeClaim { proven: false, ..claim("db", "") }],
+            ..volume("a")
+        };
+        let unused = wire::VolumeStatus {
+            exists: String::new(),
+            attach: String::new(),
+            stage: String::new(),
+            doing: String::new(),
+            actor: "unneeded".to_owned(),
+            ..volume("b")
+        };
+        let failing = wire::VolumeStatus {
+            stage: "unknown-up".to_owned(),
+            doing: "stage is tried again; no \u{1b}[2Jroom".to_owned(),
+            error: "no \u{1b}[2Jroom".to_owned(),
+            claims: vec![claim("web", "not mounted")],
+            ..volume("c")
+        };
+        let fallen = wire::VolumeStatus {
+            actor: "given-up".to_owned(),
+            actor_reason: "crashed: a drill".to_owned(),
+            ..volume("d")
+        };
+        let lines = table(&[well, unused, failing, fallen]).lines(Palette::plain());
+        let expected = "\
+VOLUME     PLUGIN  STATE       SIZE     ATTACH  STAGE       CLAIMS                    DOING
+default/c  zfs     registered  -        up      unknown-up  web up                    stage is tried again; no \\u{1b}[2Jroom
+  └ web: not mounted
+default/d  zfs     given-up    -        up      up          -                         in use
+  └ its actor ended: crashed: a drill
+default/a  zfs     registered  1.5 GiB  up      up          web up, db up not-proven  in use
+default/b  zfs     known       -        -       -           -                         -
+";
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_volume_is_not_well_while_something_fails_and_its_name_selects_it() {
+        let failing = wire::VolumeStatus { error: "no room".to_owned(), ..volume("c") };
+        let unfit = wire::VolumeStatus {
+            exists: "unfit".to_owned(),
+            doing: "it is not what was asked for: too small".to_owned(),
+            ..volume("d")
+        };
+        let host = Some(wire::HostStatus::default());
+        let volumes = vec![volume("a"), failing, unfit];
+        let status = wire::GetStatusResponse { host, volumes, ..Default::default() };
+        let told = |name| -> Vec<String> {
+            troubles(&status, name).iter().map(|t| format!("{} {}: {}", t.kind, t.name, t.what)).collect()
+        };
+        let all =
+            ["volume default/c: no room", "volume default/d: unfit: it is not what was asked for: too small"];
+        assert_eq!(told(None), all);
+        assert_eq!(told(Some("c")), all[..1]);
+        assert_eq!(told(Some("default/d")), all[1..]);
+        assert_eq!(told(Some("a")), Vec::<String>::new());
+        let found = of_name(&status, "default/a").expect("it is there");
+        assert!(found.host.is_some() && found.volumes.len() == 1);
+        assert_eq!(of_name(&status, "other/a"), None);
+        assert_eq!(volume_of_name(&status, "b"), None);
+    }
+
+    #[test]
+    fn a_task_and_a_volume_of_one_name_are_shown_both() {
+        let task = wire::TaskStatus { name: "a".to_owned(), ..Default::default() };
+        let (tasks, volumes) = (vec![task], vec![volume("a")]);
+        let status = wire::GetStatusResponse { tasks, volumes, ..Default::default() };
+        let found = of_name(&status, "a").expect("both");
+        assert_eq!((found.tasks.len(), found.volumes.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_volume_is_watched_in_one_line() {
+        let watched = wire::VolumeStatus { claims: vec![claim("web", "")], ..volume("a") };
+        let expected = "volume default/a  registered  attach up  stage up  web up  (in use)";
+        assert_eq!(line(&watched, Palette::plain()), expected);
+    }
+}
