@@ -135,11 +135,11 @@ struct Told<'s> {
 }
 
 impl Told<'_> {
-    fn to_plugin(&self, message: String) -> Line {
+    fn asked(&self, message: String) -> Line {
         Line::new(Voice::Volumes, self.plugin.clone(), message)
     }
 
-    fn from_plugin(&self, message: String) -> Line {
+    fn answered(&self, message: String) -> Line {
         Line::new(self.plugin.clone(), Voice::Volumes, message)
     }
 
@@ -151,10 +151,10 @@ impl Told<'_> {
         }
         let Words { up, down } = words;
         match now {
-            "going-up" => Some(self.to_plugin(format!("{} {key}{of}", up[0]))),
-            "up" => Some(self.from_plugin(format!("{key} is {}{of}", up[1]))),
-            "going-down" => Some(self.to_plugin(format!("{} {key}{of}", down[0]))),
-            "down" => Some(self.from_plugin(format!("{key} is {}{of}", down[1]))),
+            "going-up" => Some(self.asked(format!("{} {key}{of}", up[0]))),
+            "up" => Some(self.answered(format!("{key} is {}{of}", up[1]))),
+            "going-down" => Some(self.asked(format!("{} {key}{of}", down[0]))),
+            "down" => Some(self.answered(format!("{key} is {}{of}", down[1]))),
             "unknown-up" => Some(to_everyone(format!("whether {key} is {}{of} is unknown", up[1]))),
             "unknown-down" => Some(to_everyone(format!("whether {key} is {}{of} is unknown", down[1]))),
             _ => None,
@@ -167,13 +167,11 @@ impl Told<'_> {
             return None;
         }
         match exists {
-            Exists::BeingCreated => Some(self.to_plugin(format!("create {key}"))),
-            Exists::Created => Some(self.from_plugin(format!("{key} is created"))),
-            Exists::Unfit => {
-                Some(self.from_plugin(format!("{key} is created, and is not what was asked for")))
-            }
-            Exists::BeingDeleted => Some(self.to_plugin(format!("delete {key}"))),
-            Exists::Absent => Some(self.from_plugin(format!("{key} does not exist"))),
+            Exists::BeingCreated => Some(self.asked(format!("create {key}"))),
+            Exists::Created => Some(self.answered(format!("{key} is created"))),
+            Exists::Unfit => Some(self.answered(format!("{key} is created, and is not what was asked for"))),
+            Exists::BeingDeleted => Some(self.asked(format!("delete {key}"))),
+            Exists::Absent => Some(self.answered(format!("{key} does not exist"))),
             Exists::Registered => None,
         }
     }
