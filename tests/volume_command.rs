@@ -1,0 +1,234 @@
+//! `callboard volume` end to end: a real host with the reference plugin in a user and mount namespace of its own, and what an operator
+//! does with volumes.
+
+mod program;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use program::{CALLBOARD, Program, Stage, TIMEOUT, allocation, plugin, until_true};
+use serde_json::{Value, json};
+
+/// A namespace in which every user may mount.
+const NAMESPACE: [&str; 5] = ["unshare", "--user", "--map-root-user", "--mount", "--"];
+
+/// Whether this system permits one. Otherwise it is said that nothing was shown.
+fn is_permitted() -> bool {
+    let mut unshare = Command::new(NAMESPACE[0]);
+    unshare.args(&NAMESPACE[1..]).arg("true").stderr(Stdio::null());
+    let is_permitted = unshare.status().is_ok_and(|status| status.success());
+    if !is_permitted {
+        eprintln!("SKIPPED: volumes are not shown, since `unshare --user --mount` is refused here");
+    }
+    is_permitted
+}
+
+/// A stage with one plugin that has volumes, with these arguments, and a directory for its volumes.
+fn stage(arguments: &[&str]) -> Stage {
+    let stage = Stage::new("");
+    let volumes = stage.directory.path().join("volumes");
+    let volumes = volumes.to_str().expect("it is text");
+    let arguments = [&["--volumes", volumes], arguments].concat();
+    stage.configure(&allocation("plugin", "zfs", "monolith", &arguments, ""));
+    stage
+}
+
+/// The mounts that the host sees at a path.
+fn mounts_at(host: &Program<'_>, path: &str) -> usize {
+    let pid = host.json(&["status"])["host"]["pid"].clone();
+    let table = std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).expect("it runs");
+    table.lines().filter(|line| line.split(' ').nth(4) == Some(path)).count()
+}
+
+fn printed(host: &Program<'_>, words: &[&str]) -> String {
+    let output = host.ask(words);
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("it is text")
+}
+
+const CREATE: [&str; 7] = ["volume", "create", "data", "--plugin", "zfs", "--capacity", "1MiB"];
+const CLAIM: [&str; 5] = ["volume", "claim", "data", "--allocation", "web"];
+const RELEASE: [&str; 5] = ["volume", "release", "data", "--allocation", "web"];
+
+#[test]
+fn an_operator_creates_claims_releases_and_deletes_a_volume_v3_v7() {
+    if !is_permitted() {
+        return;
+    }
+    let stage = stage(&[]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    assert_eq!(printed(&host, &["volume", "list"]), "no volumes\n");
+
+    let created = host.json(&CREATE);
+    assert_eq!(created["created"], "default/data");
+    assert_eq!(created["capacity_bytes"], 1 << 20);
+    assert_eq!(host.json(&CREATE), created, "the same once more is the same volume");
+
+    let path = printed(&host, &CLAIM);
+    let path = path.trim_end();
+    assert_eq!(mounts_at(&host, path), 1, "it is mounted at {path}");
+    let again = host.json(&CLAIM);
+    assert_eq!(
+        (&again["path"], &again["block"], &again["read_only"]),
+        (&json!(path), &json!(false), &json!(false))
+    );
+
+    let status = host.json(&["status"]);
+    let [volume] = &status["volumes"].as_array().expect("a list")[..] else { panic!("{status:#}") };
+    assert_eq!(
+        (&volume["name"], &volume["exists"], &volume["stage"]),
+        (&json!("default/data"), &json!("created"), &json!("up"))
+    );
+    assert_eq!(
+        (&volume["claims"][0]["allocation"], &volume["claims"][0]["proven"]),
+        (&json!("web"), &json!(true))
+    );
+    assert_eq!(volume["volume_id"], created["volume_id"]);
+    assert_eq!(plugin(&status, "csi-node", "zfs")["volumes_in_use"], 1);
+    let table = printed(&host, &["status"]);
+    assert!(table.contains("VOLUME") && table.contains("web up"), "{table}");
+    let whole = printed(&host, &["status", "data"]);
+    assert!(whole.contains("volume default/data") && whole.contains("in use"), "{whole}");
+    let one = host.json(&["volume", "status", "data"]);
+    assert_eq!((&one["name"], &one["claims"][0]["path"]), (&json!("default/data"), &json!(path)));
+    assert!(!one["events"].as_array().expect("a list").is_empty(), "{one:#}");
+
+    let released = host.json(&RELEASE);
+    let expected = json!({ "released": "default/data", "allocation": "web", "was_held": true, "others": [] });
+    assert_eq!(released, expected);
+    assert_eq!(mounts_at(&host, path), 0, "it is unmounted");
+    assert_eq!(printed(&host, &RELEASE), "web had no claim to default/data\n");
+
+    assert_eq!(printed(&host, &["volume", "delete", "data"]), "default/data is deleted\n");
+    assert_eq!(printed(&host, &["volume", "delete", "data"]), "default/data did not exist\n");
+    let nothing = |status: &Value| status["volumes"] == json!([]);
+    host.until("it is forgotten", nothing);
+}
+
+#[test]
+fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v8_v12() {
+    if !is_permitted() {
+        return;
+    }
+    let stage = stage(&[]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    let refused = |words: &[&str], code: i32, parts: &[&str]| {
+        let (exit, said) = host.refusal(words);
+        assert!(exit == code && parts.iter().all(|part| said.contains(part)), "{words:?}: {exit} {said}");
+    };
+    let unknown = "there is no volume default/data; register or create it first";
+    refused(&CLAIM, 1, &[unknown]);
+    refused(&RELEASE, 1, &[unknown]);
+    refused(
+        &["volume", "status", "data"],
+        1,
+        &["the host has no volume default/data; `callboard volume list`"],
+    );
+    host.json(&CREATE);
+    let other = [&CREATE[..], &["--parameter", "pool=tank"]].concat();
+    refused(&other, 1, &["was to be created with other arguments"]);
+
+    host.json(&CLAIM);
+    let second = ["volume", "claim", "data", "--allocation", "db"];
+    refused(&second, 1, &["is held by allocation web", "release that claim first"]);
+    refused(&["volume", "delete", "data"], 1, &["is not deleted", "web"]);
+
+    // Force is no substitute for a release, asks before, and needs a reason.
+    let force = [&RELEASE[..], &["--force", "--reason", "the test wants it"]].concat();
+    refused(&force, 2, &["standard input is no terminal; nothing was changed: add --yes"]);
+    refused(
+        &[&force[..], &["--yes"]].concat(),
+        1,
+        &["allocation web holds volume default/data", "release that claim first"],
+    );
+    assert_eq!(host.json(&["volume", "status", "data"])["claims"][0]["wish"], "held");
+
+    // What the host itself runs has not ended, whatever its operator says.
+    let own = ["volume", "release", "data", "--allocation", "plugin"];
+    refused(&own, 1, &["allocation plugin has the process", "callboard stop plugin"]);
+    host.json(&RELEASE);
+    refused(&[&force[..], &["--yes"]].concat(), 1, &["there is nothing to force"]);
+}
+
+#[test]
+fn a_release_that_the_plugin_does_not_confirm_goes_on_and_is_forced_with_an_audit_v9_v15() {
+    if !is_permitted() {
+        return;
+    }
+    let stage = stage(&["--fault", "NodeUnpublishVolume=INTERNAL"]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    let timeline = Timeline::of(&stage);
+    host.json(&CREATE);
+    host.json(&CLAIM);
+
+    let (exit, said) = host.refusal(&[&RELEASE[..], &["--within", "200ms"]].concat());
+    assert!(exit == 1 && said.contains("is not released yet") && said.contains("it goes on"), "{said}");
+    let failing = host.json(&["volume", "status", "data"]);
+    assert_eq!(failing["claims"][0]["wish"], "released");
+    let checked = host.ask(&["status", "--check"]);
+    let table = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.code() == Some(3) && table.contains("1 not well: volume default/data"), "{table}");
+
+    let force = ["volume", "release", "data", "--force", "--yes", "--reason", "the plugin is broken"];
+    let forced = host.json(&force);
+    let left = forced["left"].as_array().expect("a list");
+    assert!(left.iter().any(|step| step.as_str().is_some_and(|step| step.contains("web"))), "{forced:#}");
+    let reason = forced["reason"].as_str().expect("a text");
+    assert!(reason.starts_with("user ") && reason.ends_with(": the plugin is broken"), "{reason}");
+    until_true("the audit is in the log", TIMEOUT, || host.log().contains("the plugin is broken"));
+    for (from, to, message) in [
+        ("volumes", "plugin zfs", "create default/data"),
+        ("plugin zfs", "volumes", "default/data is created"),
+        ("volumes", "everyone", "web claims default/data"),
+        ("volumes", "plugin zfs", "publish default/data for web"),
+        ("volumes", "everyone", "web has default/data at "),
+        ("volumes", "everyone", "web has released default/data"),
+        ("volumes", "everyone", "whether default/data is unpublished for web is unknown"),
+        ("volumes", "everyone", "default/data is forgotten by force: "),
+    ] {
+        timeline.until(from, to, message);
+    }
+}
+
+/// A client that writes the timeline into a file, until it is dropped.
+struct Timeline {
+    child: Child,
+    file: PathBuf,
+}
+
+impl Timeline {
+    /// Begins to watch, and waits until nothing is missed from here on.
+    fn of(stage: &Stage) -> Self {
+        let file = stage.directory.path().join("timeline");
+        let mut command = Command::new(CALLBOARD);
+        command.args(["watch", "--timeline", "--json", "--data-dir"]).arg(stage.data_dir());
+        let child = command.stdout(File::create(&file).expect("room")).spawn().expect("it starts");
+        let timeline = Self { child, file };
+        timeline.until("timeline", "you", "this is what is said from now on");
+        timeline
+    }
+
+    /// Waits until one has said this to another.
+    fn until(&self, from: &str, to: &str, message: &str) {
+        let is_it = |line: &str| {
+            // The last line may be there in part.
+            let Ok(said) = serde_json::from_str::<Value>(line) else { return false };
+            let begins = said["message"].as_str().is_some_and(|said| said.starts_with(message));
+            begins && said["from"] == from && said["to"] == to
+        };
+        let is_said = || std::fs::read_to_string(&self.file).expect("it is there").lines().any(is_it);
+        until_true(message, TIMEOUT, is_said);
+    }
+}
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        // It has ended already if the host has.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
