@@ -55,7 +55,7 @@ const USER: AgentBounds = AgentBounds { volumes: true, pauses: 2, ..NONE };
 fn every_order_of_claims_and_ends_starts_nothing_without_its_volumes_and_releases_them_last_v7_v8() {
     let refused = AgentBounds { refusals: 1, stops_asked: 1, starts: 1, ..USER };
     holds("volumes are refused", refused, AgentBounds { refusals: 2, starts: 2, pauses: 3, ..refused });
-    let ends = AgentBounds { deaths: 1, hangs: 1, stops_asked: 1, starts: 1, pauses: 3, ..USER };
+    let ends = AgentBounds { deaths: 1, hangs: 1, stops_asked: 1, pauses: 3, ..USER };
     holds("processes end or hang", ends, AgentBounds { deaths: 2, refusals: 1, stops_asked: 2, ..ends });
 }
 
@@ -63,8 +63,8 @@ fn every_order_of_claims_and_ends_starts_nothing_without_its_volumes_and_release
 fn every_order_of_crashes_and_an_end_of_the_host_keeps_or_releases_volumes_v7_v8_s4_shell_4() {
     let crashes = AgentBounds { crashes: 1, refusals: 1, stops_asked: 1, ..USER };
     holds("the agent of a user crashes", crashes, AgentBounds { crashes: 2, starts: 1, ..crashes });
-    let stops = AgentBounds { stops: EITHER, refusals: 1, hangs: 1, starts: 1, ..USER };
+    let stops = AgentBounds { stops: EITHER, refusals: 1, hangs: 1, ..USER };
     holds("the host of a user ends", stops, AgentBounds { crashes: 1, deaths: 1, ..stops });
     let left = AgentBounds { stops: EITHER, survives: true, stops_asked: 1, hangs: 1, ..USER };
-    holds("users survive the host", left, AgentBounds { crashes: 1, deaths: 1, starts: 1, ..left });
+    holds("users survive the host", left, AgentBounds { crashes: 1, deaths: 1, ..left });
 }

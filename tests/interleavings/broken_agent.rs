@@ -167,5 +167,6 @@ fn an_agent_that_forgets_to_release_volumes_breaks_s4() {
         effects.retain(|effect| !matches!(effect, Effect::Call { call: AgentCall::Release { .. }, .. }));
         effects
     };
-    tampered_is_found_out(Law::S4, USER, AgentWorld::new, Spoils(spoil));
+    let bounds = AgentBounds { stops: &[StopMode::Stop], stops_asked: 0, ..USER };
+    tampered_is_found_out(Law::S4, bounds, AgentWorld::new, Spoils(spoil));
 }

@@ -62,6 +62,8 @@ pub struct AgentScene {
     volumes: Volumes,
     /// Whether a process does not end when it is killed.
     has_hung: bool,
+    /// Whether time passed before the agent heard of an end; it may have given up on it.
+    is_heard_late: bool,
     /// Whether the stop of an allocation was requested, or its volumes were refused for good.
     is_stopped_by_hand: bool,
     /// Whether processes survive the host.
@@ -203,7 +205,7 @@ impl Scene for AgentScene {
                 }
             }
             AgentEvent::Hang(who) => {
-                (self.has_hung, self.volumes.may_stay_held) = (true, true);
+                self.has_hung = true;
                 self.living.get_mut(&who).into_iter().for_each(|process| process.hangs = true);
             }
             AgentEvent::End(who) | AgentEvent::Die(who) => self.ends(who),
@@ -315,6 +317,7 @@ impl Scene for AgentScene {
     }
 
     fn passes(&mut self, stage: &mut Stage<Self>) {
+        self.is_heard_late |= !self.ended.is_empty();
         for who in Who::ALL {
             let ends_at = self.living.get(&who).and_then(Process::ends_at);
             if ends_at.is_some_and(|at| at <= stage.now()) {
@@ -350,7 +353,7 @@ impl Scene for AgentScene {
             if wrong {
                 return violation(Law::S4, "told to stop, it leaves something");
             }
-            let is_kept = mode == StopMode::Detach;
+            let is_kept = mode == StopMode::Detach || self.has_hung || self.is_heard_late;
             return self.volumes.check_released(Who::ALL.into_iter().filter(|_| !is_kept));
         }
         let Some(machine) = stage.actor().machine() else {

@@ -17,7 +17,7 @@ pub(super) struct Volumes {
     pub(super) held: BTreeSet<Who>,
     /// Whose claim was proven, and has not been used to start a process.
     pub(super) proven: BTreeSet<Who>,
-    /// Whether the claims of one that has stopped may stay: a release was not confirmed, or a process does not end.
+    /// Whether the claims of one that has stopped may stay: a release was not confirmed.
     pub(super) may_stay_held: bool,
     /// Whose processes use them.
     users: BTreeSet<Who>,
