@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::errors::{ForgetVolumeError, InUse, RegisterVolumeError, UnknownVolume};
 use super::messages::VolumeRegistered;
 use super::news::{VolumeActor, VolumeReport, VolumesNews};
-use super::state::{Entry, KnownVolume, Vacancy, Volumes, VolumesChange};
+use super::state::{Entry, KnownVolume, Request, Vacancy, Volumes, VolumesChange};
 use crate::kernel::Effects;
 use crate::supervisor::ChildState;
-use crate::volume::{VolumeKey, VolumeStatus};
+use crate::volume::{VolumeAsk, VolumeKey, VolumeStatus};
 
 impl Volumes {
     pub(super) fn register(
@@ -115,7 +115,9 @@ impl Entry {
     /// Whether it is claimed or set up on this node, or may be.
     pub(super) fn is_on_node(&self) -> bool {
         let is_down = |status: &VolumeStatus| status.attach == "down" && status.stage == "down";
-        !self.claimants.is_empty() || !self.status.as_ref().is_some_and(is_down)
+        let is_claim = |request: &Request| matches!(request.ask, VolumeAsk::Claim(_));
+        let is_claimed = !self.claimants.is_empty() || self.queue.iter().any(is_claim);
+        is_claimed || !self.status.as_ref().is_some_and(is_down)
     }
 
     fn actor(&self) -> VolumeActor {
