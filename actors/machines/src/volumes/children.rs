@@ -63,6 +63,7 @@ impl Volumes {
                 let Some(entry) = entry.filter(|entry| entry.child.life() == Some(life)) else { return };
                 entry.claimants.extend(status.claims.iter().map(|claim| claim.allocation.clone()));
                 entry.status = Some(status.clone());
+                entry.vacancy.is_reported();
                 self.publish(key, effects);
                 self.check_vacancy(moment, key, effects);
             }
@@ -227,9 +228,16 @@ impl Volumes {
 }
 
 impl Vacancy {
+    /// The actor has reported. Its answer may have been given before.
+    const fn is_reported(&mut self) {
+        if matches!(self, Self::Asked) {
+            *self = Self::ReportedSince;
+        }
+    }
+
     /// The actor has answered, and has proven nothing.
     pub(super) const fn is_answered(&mut self) {
-        if matches!(self, Self::Asked) {
+        if matches!(self, Self::Asked | Self::ReportedSince) {
             *self = Self::Unproven;
         }
     }

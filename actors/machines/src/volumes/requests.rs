@@ -6,7 +6,7 @@ use super::errors::{
     ClaimError, ConfirmError, CreateError, DeleteError, ForceError, NoAnswer, ReleaseError, UnknownVolume,
 };
 use super::messages::{Claim, ForceRelease, Release, VolumesAnswer};
-use super::state::{Entry, InFlight, Purpose, Request, Volumes, VolumesCall, VolumesOutcome};
+use super::state::{Entry, InFlight, Purpose, Request, Vacancy, Volumes, VolumesCall, VolumesOutcome};
 use crate::Message;
 use crate::kernel::{AskId, CallKey, CallLost, Effects};
 use crate::supervisor::ChildState;
@@ -189,7 +189,9 @@ impl Volumes {
                 self.retire(moment, &volume, effects);
             }
             // What the actor reports next decides.
-            Some(entry) if is_check && outcome.is_ok() => entry.vacancy.is_answered(),
+            Some(entry) if is_check && outcome.is_ok() && entry.vacancy != Vacancy::ReportedSince => {
+                entry.vacancy.is_answered();
+            }
             Some(entry) => {
                 if is_check {
                     entry.vacancy.is_answered();

@@ -279,6 +279,8 @@ pub(super) enum Vacancy {
     Unproven,
     /// Its actor has reported so, and is being asked.
     Asked,
+    /// Its actor is being asked, and has reported again meanwhile. That report may be newer than the answer.
+    ReportedSince,
     /// An answer to what was asked after the last claim has proven it. Its actor stops.
     Proven,
 }
