@@ -49,6 +49,7 @@ impl Machine for Volumes {
             life: Attempt::new(moment.random >> 16),
             following: Attempt::default(),
             stop: None,
+            left: Vec::new(),
             stop_began: moment.now,
             steps: Vec::new(),
         }

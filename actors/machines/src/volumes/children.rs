@@ -209,12 +209,15 @@ impl Volumes {
         effects.cancel_timer(VolumesTimer::Stop(key.clone()));
         let Some(entry) = self.entries.remove(key) else { return };
         let status = entry.status.as_ref();
-        if entry.vacancy != Vacancy::Proven && !status.is_some_and(VolumeStatus::is_vacant) {
+        // The last report may be older than a claim.
+        let seems_vacant = entry.claimants.is_empty() && status.is_some_and(VolumeStatus::is_vacant);
+        if entry.vacancy != Vacancy::Proven && !seems_vacant {
             let state = status.map_or_else(|| "unknown".to_owned(), ToString::to_string);
             let ending = format!("{how}; it is left as {state}, and the next start resumes it");
             let is_left = self.stop == Some(StopMode::Stop);
             let took = moment.now.since(self.stop_began);
             self.steps.push(StopStep { what: format!("volume/{key}"), ending, took, is_left });
+            self.left.push((entry.spec.plugin.clone(), entry.in_use()));
         }
         self.end_if_done(effects);
     }

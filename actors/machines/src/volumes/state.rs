@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::batches::Batch;
+use super::errors::InUse;
 use crate::csi::{Fault, rules};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{AskId, Ending, StopMode, StopStep};
@@ -349,6 +350,8 @@ pub struct Volumes {
     pub(super) life: Attempt,
     pub(super) following: Attempt,
     pub(super) stop: Option<StopMode>,
+    /// The volumes that are still in use, of which the actors have ended with the host.
+    pub(super) left: Vec<(PluginName, InUse)>,
     /// When it was asked to stop.
     pub(super) stop_began: Timestamp,
     /// What became of each volume since.
