@@ -102,9 +102,12 @@ laws! {
     V7 = "V7": "what is handed out was seen in the kernel, and is what is recorded",
     V8 = "V8": "nothing is unpublished under a process, unless nothing of it is left",
     V9 = "V9": "undoing goes on until it is confirmed, or forced with an audit",
-    V12 = "V12": "no two allocations hold a volume in ways that exclude each other",
+    V12 = "V12": "no two allocations hold a volume in ways that exclude each other, and no volume is claimed that is unknown, out of reach or beyond the limit of its plugin",
+    V13 = "V13": "a plugin is told as unused only when no volume of it is claimed or set up, and counts as used no longer",
     V14 = "V14": "claims of an earlier run are neither set up nor undone before they are confirmed",
     V15 = "V15": "a caller that gives up waiting gets an error, and what it asked for goes on",
     V16 = "V16": "each step goes to the present generation, and by what that can do",
+    Res5 = "RES-05": "the route of a plugin is that of the last news of its instances",
+    C59 = "C059": "a volume that was created is known by the answer of its plugin until it is deleted, and nothing else is known of one in use",
     R9 = "R9": "what is refused changes nothing",
 }

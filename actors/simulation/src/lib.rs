@@ -40,6 +40,8 @@ mod allocations;
 
 mod volume;
 
+mod volumes;
+
 mod supervision;
 
 mod database;
@@ -79,5 +81,9 @@ pub use supervision::{
 };
 pub use tamper::{Mishears, Misreads, Spoil, Spoils, Tamper};
 pub use volume::{Answered, VolumeBounds, VolumeEvent, VolumeLaws, VolumeWorld};
+pub use volumes::{
+    PluginWord, VolumeAct, VolumesBounds, VolumesEvent, VolumesLaws, VolumesRequest, VolumesScene,
+    VolumesWorld,
+};
 pub use witness::{Verdict, Violation, Witness};
 pub use writes::{Outcome, Writes};

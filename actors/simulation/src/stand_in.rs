@@ -114,6 +114,11 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
         self
     }
 
+    /// What is put between the machine and its world.
+    pub(crate) fn tamper(&self) -> Option<Rc<dyn Tamper<M>>> {
+        self.around.tamper.clone()
+    }
+
     fn drive(&mut self, moment: Moment, event: Event<M, StandInTerms>) {
         let Self { kernel, around, books, witness } = self;
         kernel.handle(event, &mut StandInPort { moment, around, books, witness });

@@ -10,7 +10,7 @@
 //! 3. Write its bounds, a struct of numbers, and say which of them limits an event ([`bound`](Scene::bound)).
 //!
 //! The world does the rest: callers and their answers, time, crashes, the rebuild of the machine, the request to stop, and the way to
-//! rest. `inventory/scene.rs` is an example. Actors that write have worlds of their own: this one has no commits.
+//! rest. `inventory/scene.rs` is an example. Commits and the kill of a host are events of the scene: see `volumes/scene.rs`.
 
 use std::fmt::{self, Debug, Display};
 use std::hash::Hash;
@@ -82,8 +82,27 @@ pub trait Scene: Clone + Debug + Hash {
         call: <Self::Machine as Machine>::Call,
     ) -> Result<(), Violation>;
 
+    /// A caller gets its answer.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    fn answered(
+        &mut self,
+        stage: &Stage<Self>,
+        asker: u64,
+        answer: &<Self::Machine as Machine>::Answer,
+    ) -> Result<(), Violation> {
+        let _ = (stage, asker, answer);
+        Ok(())
+    }
+
     /// The machine is about to be built: from this. Calls of its former life come to nothing.
     fn loads(&mut self, stage: &mut Stage<Self>) -> <Self::Machine as Machine>::Image;
+
+    /// The random number with which the machine is built.
+    fn random(&self) -> u64 {
+        0
+    }
 
     /// When something is due around the actor.
     fn due(&self) -> Option<Timestamp>;

@@ -5,17 +5,19 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Duration;
 
-use callboard_actors::shell::{Machine, StopMode};
+use callboard_actors::shell::{CallLost, Machine, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::scene::{Actor, Event, Fault, Scene};
 use super::{Play, World};
 use crate::law::Law;
-use crate::stand_in::Left;
+use crate::stand_in::{Left, Settlement};
 use crate::witness::{NOBODY_WAITS, Violation, found, violation};
 
 /// How often time passes at most on the way to rest.
 const CALM_MAX: u32 = 12;
+/// Who notifies, and waits for no answer.
+const NOTIFIER: u64 = 0;
 
 /// What every scene has: the actor, time, callers, and what may still happen.
 #[derive(Debug, Clone, Hash)]
@@ -52,6 +54,21 @@ impl<S: Scene> Stage<S> {
         self.stopped
     }
 
+    /// Another actor notifies this one. It waits for no answer.
+    pub fn notify(&mut self, ask: <S::Machine as Machine>::Ask) {
+        self.actor.ask(self.moment(), NOTIFIER, ask);
+    }
+
+    /// The number of the latest caller.
+    pub const fn askers(&self) -> u64 {
+        self.askers
+    }
+
+    /// Whether this caller waits for an answer.
+    pub fn awaits(&self, asker: u64) -> bool {
+        self.unanswered.contains(&asker)
+    }
+
     /// A caller asks the actor.
     pub fn ask(&mut self, ask: <S::Machine as Machine>::Ask) {
         self.askers += 1;
@@ -62,6 +79,23 @@ impl<S: Scene> Stage<S> {
     /// A call comes back.
     pub fn returned(&mut self, call: u64, outcome: <S::Machine as Machine>::Outcome) {
         self.actor.returned(self.moment(), call, Ok(outcome));
+    }
+
+    /// A call has no outcome of its own.
+    pub fn lost(&mut self, call: u64, lost: CallLost) {
+        self.actor.returned(self.moment(), call, Err(lost));
+    }
+
+    /// The disk tells how far it has come.
+    pub fn settled(&mut self, settlement: Settlement) {
+        self.actor.settled(self.moment(), settlement);
+    }
+
+    /// The host was killed, and starts this actor. Callers of the former one get no answer.
+    pub fn begin_run(&mut self, actor: Actor<S>) {
+        self.actor = actor.tampered_with(self.actor.tamper());
+        self.unanswered.clear();
+        self.stopped = None;
     }
 }
 
@@ -97,7 +131,7 @@ impl<S: Scene> SceneWorld<S> {
     fn load(&mut self) {
         let Self { stage, scene } = self;
         let image = scene.loads(stage);
-        stage.actor.loaded(stage.moment(), image);
+        stage.actor.loaded(Moment { random: scene.random(), ..stage.moment() }, image);
     }
 
     fn due(&self) -> Option<Timestamp> {
@@ -139,9 +173,11 @@ impl<S: Scene> SceneWorld<S> {
     fn take_in(&mut self, left: Left<S::Machine>) -> Result<(), Violation> {
         let Self { stage, scene } = self;
         match left {
-            Left::Answer(Some(asker), _) | Left::Refused(asker, _) if stage.unanswered.remove(&asker) => {
-                Ok(())
+            Left::Answer(Some(NOTIFIER), _) | Left::Refused(NOTIFIER, _) => Ok(()),
+            Left::Answer(Some(asker), answer) if stage.unanswered.remove(&asker) => {
+                scene.answered(stage, asker, &answer)
             }
+            Left::Refused(asker, _) if stage.unanswered.remove(&asker) => Ok(()),
             Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
                 violation(Law::Shell7, format!("question {asker} was answered twice"))
             }

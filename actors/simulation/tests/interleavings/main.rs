@@ -15,6 +15,7 @@ mod broken_processes;
 mod broken_registry;
 mod broken_supervision;
 mod broken_volume;
+mod broken_volumes;
 mod database;
 mod drivers;
 mod instances;
@@ -24,5 +25,6 @@ mod registry;
 mod supervision;
 mod trying;
 mod volume;
+mod volumes;
 
 use trying::{changed, is_found_out, is_full, tampered_is_found_out, try_all, without};

@@ -1,0 +1,292 @@
+//! The laws of the owner of the volumes, against what it has heard and what is true of each volume.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use callboard_actors::instances::{InstanceReport, InstancesNews};
+use callboard_actors::kernel::AskId;
+use callboard_actors::shell::{Effect, FeedItem, Input, Machine};
+use callboard_actors::vocabulary::{Attempt, Moment};
+use callboard_machines::csi;
+use callboard_machines::volume::{Exists, Route, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews};
+use callboard_machines::volumes::{
+    Claim, KnownVolume, Volumes, VolumesAnswer, VolumesAsk, VolumesCall, VolumesChange, VolumesOutcome,
+};
+
+use super::super::law::Law;
+use super::super::stand_in::Left;
+use super::super::witness::{Verdict, Witness};
+use super::plugin::route_to;
+
+/// Sees everything that the owner of the volumes does.
+#[derive(Debug, Clone, Hash, Default)]
+pub struct VolumesLaws {
+    known: BTreeMap<VolumeKey, Arc<KnownVolume>>,
+    /// The present lives of the actors, as far as it has heard.
+    lives: BTreeMap<VolumeKey, Attempt>,
+    /// What the instances reported last, and the route that was sent last.
+    report: Option<InstanceReport>,
+    sent: Route,
+    /// What it has not answered.
+    asks: BTreeMap<AskId, VolumesAsk>,
+    is_stopping: bool,
+    /// The volumes that are claimed or set up, in truth.
+    pub(super) on_node: BTreeSet<VolumeKey>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
+}
+
+impl VolumesLaws {
+    fn violation(&mut self, law: Law, what: impl FnOnce() -> String) {
+        self.verdict.violation(law, what);
+    }
+
+    // === What it is asked ===
+
+    fn asked(&mut self, id: AskId, ask: &VolumesAsk, effects: &[Effect<Volumes>]) {
+        let is_answered =
+            |effect: &Effect<_>| matches!(effect, Effect::Reply(answered, _) if *answered == id);
+        if let VolumesAsk::Claim(claim) = ask
+            && !effects.iter().any(is_answered)
+        {
+            self.admitted(claim);
+        }
+        if let VolumesAsk::VolumeReported(reported) = ask {
+            let is_late = self.lives.get(&reported.volume) != Some(&reported.life);
+            if is_late && matches!(reported.news, VolumeNews::Changed(_)) && effects.len() > 1 {
+                let volume = &reported.volume;
+                self.violation(Law::Reg8, || format!("what a former actor of {volume} said has effects"));
+            }
+        }
+        self.asks.insert(id, ask.clone());
+    }
+
+    /// A claim was not refused: volume, node and plugin can take it.
+    fn admitted(&mut self, claim: &Claim) {
+        let volume = &claim.volume;
+        let Some(known) = self.known.get(volume) else {
+            return self.violation(Law::V12, || format!("{volume} is claimed and not known"));
+        };
+        let claimed = self.asks.values().filter_map(|ask| match ask {
+            VolumesAsk::Claim(claim) => Some(claim.volume.clone()),
+            _ => None,
+        });
+        let on_node: BTreeSet<_> = self.on_node.iter().cloned().chain(claimed).collect();
+        let fingerprint = self.report.as_ref().and_then(|report| report.fingerprint.as_ref());
+        let Some(node) = fingerprint.and_then(|fingerprint| fingerprint.node_info.clone()) else { return };
+        if on_node.contains(volume) {
+            return;
+        }
+        if !known.is_reachable_from(node.topology.as_ref()) {
+            self.violation(Law::V12, || format!("{volume} is claimed and out of reach"));
+        }
+        let used = on_node.len() as u64;
+        if node.max_volumes.is_some_and(|limit| used >= limit) {
+            self.violation(Law::V12, || format!("{volume} is claimed beside {on_node:?}: too many"));
+        }
+    }
+
+    // === What it hears ===
+
+    fn returned(
+        &mut self,
+        call: &VolumesCall,
+        outcome: Option<&VolumesOutcome>,
+        effects: &[Effect<Volumes>],
+    ) {
+        match (call, outcome) {
+            (VolumesCall::Follow { .. }, Some(VolumesOutcome::Followed(Ok(items)))) => {
+                for item in items {
+                    match item {
+                        FeedItem::Snapshot { view, .. } => self.report = view.reports.first().cloned(),
+                        FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
+                            self.report = Some(report.clone());
+                        }
+                        FeedItem::Change { news: InstancesNews::Left(_), .. } => self.report = None,
+                        FeedItem::Change { .. } | FeedItem::Lagged { .. } => {}
+                    }
+                }
+            }
+            (VolumesCall::AwaitEndings, Some(VolumesOutcome::Ended(endings))) => {
+                let is_late = endings.iter().all(|end| self.lives.get(&end.volume) != Some(&end.life));
+                if is_late && effects.len() > 1 {
+                    self.violation(Law::Reg8, || format!("{endings:?} are of former lives, with effects"));
+                }
+                for end in endings {
+                    if self.lives.get(&end.volume) == Some(&end.life) {
+                        self.lives.remove(&end.volume);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The route that was sent last is that of the last report.
+    fn check_route(&mut self) {
+        let route = route_to(self.report.as_ref());
+        if self.sent != route {
+            let sent = self.sent.clone();
+            self.violation(Law::Res5, || format!("{sent:?} is the route, and {route:?} was reported"));
+        }
+    }
+
+    // === What it does ===
+
+    fn called(&mut self, call: &VolumesCall) {
+        match call {
+            VolumesCall::SetRoute { route, .. } => self.sent = route.clone(),
+            VolumesCall::Start { life, config } => {
+                self.lives.insert(config.spec.key.clone(), *life);
+            }
+            VolumesCall::Stop { life, .. } if !self.is_stopping => {
+                let stopped = self.lives.iter().find(|(_, living)| *living == life);
+                let used = stopped.map(|(key, _)| key.clone()).filter(|key| self.on_node.contains(key));
+                if let Some(volume) = used {
+                    self.violation(Law::V15, || format!("the actor of {volume} is stopped under its claims"));
+                }
+            }
+            VolumesCall::Stop { .. }
+            | VolumesCall::Sweep
+            | VolumesCall::Follow { .. }
+            | VolumesCall::AwaitEndings
+            | VolumesCall::Ask { .. }
+            | VolumesCall::Kill { .. } => {}
+        }
+    }
+
+    fn kept(&mut self, change: &VolumesChange, input: &Input<Volumes>) {
+        let (volume, is_so) = match change {
+            VolumesChange::Keep(known) => {
+                let is_registered = matches!(input, Input::Asked { ask: VolumesAsk::RegisterVolume(asked), .. }
+                    if asked.volume == **known);
+                let is_free = !self.on_node.contains(&known.spec.key);
+                let created = created_in(input).map(|created| created.volume_id.clone());
+                (&known.spec.key, is_registered && is_free || created.as_ref() == Some(&known.spec.volume_id))
+            }
+            VolumesChange::Forget(volume) => {
+                let is_forgotten = matches!(input, Input::Asked { ask: VolumesAsk::ForgetVolume(_), .. });
+                (volume, is_forgotten && !self.on_node.contains(volume) || says_deleted(input))
+            }
+        };
+        if !is_so {
+            self.violation(Law::C59, || format!("{volume} is known otherwise without a reason: {change:?}"));
+        }
+        match change {
+            VolumesChange::Keep(known) => self.known.insert(volume.clone(), known.clone()),
+            VolumesChange::Forget(_) => self.known.remove(volume),
+        };
+    }
+
+    /// A success is what the actor of the volume has answered to this, or needs no actor.
+    fn replied(&mut self, id: AskId, answer: &VolumesAnswer, input: &Input<Volumes>) {
+        let Some(asked) = self.asks.remove(&id) else { return };
+        let heard = match input {
+            Input::Returned {
+                call: VolumesCall::Ask { ask, .. },
+                outcome: Ok(VolumesOutcome::Answered(Ok(answer))),
+                ..
+            } => Some((ask, answer)),
+            _ => None,
+        };
+        let is_so = match (&asked, answer) {
+            (VolumesAsk::Claim(asked), VolumesAnswer::Claim(Ok(claimed))) => matches!(heard,
+                Some((VolumeAsk::Claim(claim), VolumeAnswer::Claim(Ok(heard))))
+                    if claim.allocation == asked.allocation && heard == claimed),
+            (VolumesAsk::CreateVolume(_), VolumesAnswer::CreateVolume(Ok(created))) => {
+                matches!(heard, Some((_, VolumeAnswer::CreateVolume(Ok(heard)))) if heard == created)
+            }
+            (VolumesAsk::DeleteVolume(_), VolumesAnswer::DeleteVolume(Ok(deleted))) if deleted.did_exist => {
+                matches!(heard, Some((_, VolumeAnswer::DeleteVolume(Ok(heard)))) if heard == deleted)
+            }
+            (VolumesAsk::Release(asked), VolumesAnswer::Release(Ok(released))) => match heard {
+                Some((VolumeAsk::Release(release), VolumeAnswer::Release(Ok(heard)))) => {
+                    release.allocation == asked.allocation && heard == released
+                }
+                Some(_) => false,
+                None => matches!(input, Input::Asked { .. }) && !self.on_node.contains(&asked.volume),
+            },
+            _ => true,
+        };
+        if !is_so {
+            self.violation(Law::V15, || format!("{answer:?} is told, and no actor has answered so"));
+        }
+    }
+}
+
+/// What this says of a created volume, if it is the answer of a volume about that.
+fn created_in(input: &Input<Volumes>) -> Option<&csi::Volume> {
+    match answer_in(input)? {
+        VolumeAnswer::CreateVolume(Ok(created)) => Some(&created.volume),
+        VolumeAnswer::DescribeVolume(status) => status.created.as_deref(),
+        _ => None,
+    }
+}
+
+fn says_deleted(input: &Input<Volumes>) -> bool {
+    match answer_in(input) {
+        Some(VolumeAnswer::DeleteVolume(Ok(_))) => true,
+        Some(VolumeAnswer::DescribeVolume(status)) => {
+            matches!(status.exists, Exists::Absent | Exists::Registered)
+        }
+        _ => false,
+    }
+}
+
+fn answer_in(input: &Input<Volumes>) -> Option<&VolumeAnswer> {
+    match input {
+        Input::Returned { outcome: Ok(VolumesOutcome::Answered(answer)), .. } => answer.as_ref().ok(),
+        _ => None,
+    }
+}
+
+impl Witness<Volumes> for VolumesLaws {
+    fn rebuilt(&mut self, _: Moment, machine: &Volumes) {
+        let known = machine.view().volumes.into_iter().filter(|report| report.is_known);
+        let known = known.map(|report| (report.volume.spec.key.clone(), report.volume)).collect();
+        let (verdict, on_node) = (std::mem::take(&mut self.verdict), std::mem::take(&mut self.on_node));
+        *self = Self { known, verdict, on_node, ..Self::default() };
+    }
+
+    fn stepped(&mut self, _: Moment, input: &Input<Volumes>, effects: &[Effect<Volumes>], _: &Volumes) {
+        match input {
+            Input::Asked { id, ask, .. } => self.asked(*id, ask, effects),
+            Input::Returned { call, outcome, .. } => self.returned(call, outcome.as_ref().ok(), effects),
+            Input::StopRequested(_) => self.is_stopping = true,
+            Input::Resumed | Input::Elapsed(_) => {}
+        }
+        for effect in effects {
+            match effect {
+                Effect::Persist(_, change) => self.kept(change, input),
+                Effect::Reply(id, answer) => self.replied(*id, answer, input),
+                Effect::Call { call, .. } => self.called(call),
+                Effect::Publish(_) | Effect::StartTimer(..) | Effect::CancelTimer(_) | Effect::Stop(_) => {}
+            }
+        }
+        self.check_route();
+    }
+
+    fn crashed(&mut self, input: &Input<Volumes>) {
+        if let Input::Asked { id, .. } = input {
+            self.asks.remove(id);
+        }
+    }
+
+    fn panicked(&mut self, input: &Input<Volumes>) {
+        self.violation(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+
+    fn left(&mut self, left: &Left<Volumes>, is_durable: bool) {
+        let Left::Answer(Some(_), answer) = left else { return };
+        let is_promise = matches!(
+            **answer,
+            VolumesAnswer::RegisterVolume(Ok(_))
+                | VolumesAnswer::ForgetVolume(Ok(_))
+                | VolumesAnswer::CreateVolume(Ok(_))
+                | VolumesAnswer::DeleteVolume(Ok(_))
+        );
+        if is_promise && !is_durable {
+            self.violation(Law::Shell1, || format!("{answer:?} left before it was on disk"));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Everything that can happen around the owner, and what limits it.
+
+use super::super::search::Stage;
+use super::super::writes::Outcome;
+use super::event::{PluginWord, VolumeAct, VolumesBounds, VolumesEvent, VolumesRequest};
+use super::scene::VolumesScene;
+
+impl VolumesScene {
+    /// Everything that can happen around the owner, while it lives.
+    pub(super) fn list(&self, stage: &Stage<Self>, own: &mut dyn FnMut(VolumesEvent)) {
+        for place in 0..self.volumes.len() {
+            let claims = (0..stage.left.allocations).flat_map(|number| {
+                [VolumesRequest::Claim(place, number), VolumesRequest::Release(place, number)]
+            });
+            let others = [
+                VolumesRequest::Force(place),
+                VolumesRequest::Create(place),
+                VolumesRequest::Delete(place),
+                VolumesRequest::Register(place),
+                VolumesRequest::Forget(place),
+            ];
+            claims.chain(others).for_each(|request| own(VolumesEvent::Ask(request)));
+            let volume = &self.volumes[place];
+            let acts = VolumeAct::ALL.into_iter().filter(|act| volume.can(*act));
+            acts.for_each(|act| own(VolumesEvent::Act(place, act)));
+            (!volume.answers.is_empty()).then(|| own(VolumesEvent::Answer(place)));
+            (!volume.news.is_empty()).then(|| own(VolumesEvent::News(place)));
+        }
+        (0..stage.left.allocations).for_each(|number| own(VolumesEvent::Ask(VolumesRequest::Ended(number))));
+        own(VolumesEvent::Ask(VolumesRequest::AwaitUnused));
+        [true, false].into_iter().for_each(|living| own(VolumesEvent::Ask(VolumesRequest::Confirm(living))));
+        let words = PluginWord::ALL.into_iter().filter(|word| self.plugin.may_say(*word));
+        words.for_each(|word| own(VolumesEvent::Say(word)));
+        let (has_news, is_followed) = (self.plugin.has_news(), self.plugin.is_followed());
+        (self.await_endings.is_some() && !self.endings.is_empty()).then(|| own(VolumesEvent::Endings));
+        (has_news && is_followed).then(|| own(VolumesEvent::Deliver));
+        has_news.then(|| own(VolumesEvent::Lag));
+        is_followed.then(|| own(VolumesEvent::Lose));
+        (!self.loses_route).then(|| own(VolumesEvent::LoseRoute));
+        let waiting = stage.actor.books.waiting();
+        if waiting > 0 {
+            for outcome in [Outcome::Written, Outcome::Failed, Outcome::FailedButWritten] {
+                own(VolumesEvent::Settle(waiting, outcome));
+            }
+        }
+        own(VolumesEvent::RefuseNext);
+        (0..=waiting).for_each(|reached| own(VolumesEvent::Kill(reached)));
+    }
+}
+
+impl VolumesBounds {
+    /// What limits an event, if something does.
+    pub(super) const fn of(&mut self, event: &VolumesEvent) -> Option<&mut u8> {
+        match event {
+            VolumesEvent::Ask(request) => Some(match request {
+                VolumesRequest::Claim(..) => &mut self.claims,
+                VolumesRequest::Release(..) | VolumesRequest::Ended(_) => &mut self.releases,
+                VolumesRequest::Confirm(_) => &mut self.confirmations,
+                VolumesRequest::Force(_) => &mut self.forces,
+                VolumesRequest::Create(_) => &mut self.creations,
+                VolumesRequest::Delete(_) => &mut self.deletions,
+                VolumesRequest::Register(_) | VolumesRequest::Forget(_) => &mut self.changes,
+                VolumesRequest::AwaitUnused => &mut self.waits,
+            }),
+            VolumesEvent::Act(_, VolumeAct::Fails | VolumeAct::GivesUp | VolumeAct::IsSilent) => {
+                Some(&mut self.faults)
+            }
+            VolumesEvent::Act(_, VolumeAct::Falls | VolumeAct::FallsOverNext) => Some(&mut self.falls),
+            VolumesEvent::Say(_) => Some(&mut self.words),
+            VolumesEvent::Lag | VolumesEvent::Lose | VolumesEvent::LoseRoute => Some(&mut self.losses),
+            VolumesEvent::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
+            | VolumesEvent::RefuseNext => Some(&mut self.failures),
+            VolumesEvent::Kill(_) => Some(&mut self.kills),
+            VolumesEvent::Act(_, VolumeAct::Works | VolumeAct::Ends)
+            | VolumesEvent::Answer(_)
+            | VolumesEvent::News(_)
+            | VolumesEvent::Endings
+            | VolumesEvent::Deliver
+            | VolumesEvent::Settle(_, Outcome::Written) => None,
+        }
+    }
+}

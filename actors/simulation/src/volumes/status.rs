@@ -1,0 +1,85 @@
+//! What the stand-in of a volume says of itself.
+
+use std::sync::Arc;
+
+use callboard_actors::vocabulary::{AllocationId, VolumeName, VolumeNamespace};
+use callboard_machines::csi;
+use callboard_machines::volume::{ClaimStatus, Exists, VolumeKey, VolumeSpec, VolumeStatus, Wish};
+
+use super::plugin::plugin;
+use super::volume::{Existence, Phase, VolumeModel};
+
+/// The key of the volume at this place.
+pub(super) fn key(place: usize) -> VolumeKey {
+    VolumeKey {
+        namespace: VolumeNamespace::new("n").expect("it is a name"),
+        name: VolumeName::new(["v0", "v1"][place.min(1)]).expect("it is a name"),
+    }
+}
+
+/// The place of the volume with this key.
+pub(super) fn place_of(key: &VolumeKey) -> usize {
+    usize::from(key.name.as_str() != "v0")
+}
+
+/// The allocation of this number.
+pub(super) fn allocation(number: u8) -> AllocationId {
+    AllocationId::new(format!("a{number}")).expect("it is an id")
+}
+
+/// The number of an allocation.
+pub(super) fn number_of(id: &AllocationId) -> u8 {
+    id.as_str().trim_start_matches('a').parse().unwrap_or_default()
+}
+
+/// The spec of the volume at this place; the id is that with its plugin, `None` if it is yet to be created.
+pub(super) fn spec(place: usize, id: Option<u8>) -> Arc<VolumeSpec> {
+    let volume_id = id.map(|id| format!("id-{id}")).unwrap_or_default();
+    let volume_context = csi::Context::new();
+    Arc::new(VolumeSpec { key: key(place), plugin: plugin(), volume_id, volume_context })
+}
+
+/// The id of a spec.
+pub(super) fn id_of(spec: &VolumeSpec) -> Option<u8> {
+    spec.volume_id.strip_prefix("id-")?.parse().ok()
+}
+
+/// What the plugin answers of a volume that it has created.
+pub(super) fn created(id: u8) -> Arc<csi::Volume> {
+    Arc::new(csi::Volume { volume_id: format!("id-{id}"), ..csi::Volume::default() })
+}
+
+/// The status of a volume whose actor knows this id.
+pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> VolumeStatus {
+    let (exists, created) = match volume.existence {
+        Some(Existence::BeingCreated) => (Exists::BeingCreated, None),
+        Some(Existence::Created(id)) => (Exists::Created, Some(created(id))),
+        Some(Existence::BeingDeleted(id)) => (Exists::BeingDeleted, id.filter(|id| *id > 0).map(created)),
+        None if id.is_some() => (Exists::Registered, None),
+        None => (Exists::Absent, None),
+    };
+    let claims = volume.claims.iter().map(|(number, claim)| ClaimStatus {
+        allocation: allocation(*number),
+        wish: if claim.phase == Phase::GoingDown { Wish::Released } else { Wish::Held },
+        is_provisional: false,
+        is_proven: claim.phase == Phase::Up,
+        publish: match claim.phase {
+            Phase::GoingUp => "going-up",
+            Phase::Up => "up",
+            Phase::GoingDown => "going-down",
+        },
+        path: "/t".into(),
+        error: None,
+    });
+    VolumeStatus {
+        key: key(place),
+        plugin: plugin(),
+        exists,
+        created,
+        attach: "down",
+        stage: if volume.is_staged { "up" } else { "down" },
+        claims: claims.collect(),
+        doing: "something".to_owned(),
+        error: None,
+    }
+}

@@ -1,0 +1,213 @@
+//! One volume as it is in truth: its ledger, its plugin's word, and the actors that it has had, with what they said and has not arrived.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use callboard_actors::shell::{AskError, Ending, StopMode};
+use callboard_actors::vocabulary::Attempt;
+use callboard_machines::volume::{VolumeAnswer, VolumeConfig, VolumeNews, VolumeSpec};
+use callboard_machines::volumes::ChildEnded;
+
+use super::child::Child;
+use super::event::VolumeAct;
+use super::status::{id_of, key, spec, status};
+
+/// What a volume answers, or that it cannot.
+pub(super) type Answered = Result<VolumeAnswer, AskError>;
+
+/// How far a claim is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Phase {
+    GoingUp,
+    Up,
+    GoingDown,
+}
+
+/// A claim in the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Claim {
+    pub(super) phase: Phase,
+    /// The run of the host that made or confirmed it.
+    pub(super) run: u64,
+}
+
+/// The existence of a volume that was created here or is deleted, in the ledger, with its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Existence {
+    BeingCreated,
+    Created(u8),
+    BeingDeleted(Option<u8>),
+}
+
+/// One volume in truth.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct VolumeModel {
+    place: usize,
+    // === In the ledger ===
+    pub(super) claims: BTreeMap<u8, Claim>,
+    pub(super) is_staged: bool,
+    pub(super) existence: Option<Existence>,
+    /// The id under which it is claimed.
+    claimed_as: Option<u8>,
+    // === At the plugin ===
+    /// Its id, if it exists.
+    pub(super) there: Option<u8>,
+    /// How many ids the plugin has given.
+    pub(super) ids: u8,
+    // === The actors ===
+    pub(super) child: Option<Child>,
+    /// Whether its actor made it be forgotten by force.
+    pub(super) is_forced: bool,
+    pub(super) answers: VecDeque<(u64, Answered)>,
+    pub(super) news: VecDeque<(Attempt, VolumeNews)>,
+}
+
+impl VolumeModel {
+    /// A volume that exists, or one that is yet to be created.
+    pub(super) fn new(place: usize, exists: bool) -> Self {
+        Self {
+            place,
+            claims: BTreeMap::new(),
+            is_staged: false,
+            existence: None,
+            claimed_as: None,
+            there: exists.then_some(0),
+            ids: 0,
+            child: None,
+            is_forced: false,
+            answers: VecDeque::new(),
+            news: VecDeque::new(),
+        }
+    }
+
+    /// An earlier run of the host left this claim.
+    pub(super) fn leave_claim(&mut self, number: u8) {
+        self.claims.insert(number, Claim { phase: Phase::Up, run: 0 });
+        (self.is_staged, self.claimed_as) = (true, self.there);
+    }
+
+    /// Whether it is claimed or set up on this node.
+    pub(super) fn is_on_node(&self) -> bool {
+        self.is_staged || !self.claims.is_empty()
+    }
+
+    /// Whether its creation or deletion is under way.
+    pub(super) const fn is_changing(&self) -> bool {
+        matches!(self.existence, Some(Existence::BeingCreated | Existence::BeingDeleted(_)))
+    }
+
+    /// Whether it has claims that are neither confirmed nor released in this run.
+    pub(super) fn has_unconfirmed(&self, run: u64) -> bool {
+        self.claims.values().any(|claim| claim.run != run && claim.phase != Phase::GoingDown)
+    }
+
+    /// The spec in its ledger, if it has rows there.
+    pub(super) fn in_ledger(&self) -> Option<Arc<VolumeSpec>> {
+        let id = match self.existence {
+            Some(Existence::Created(id)) => Some(id),
+            Some(Existence::BeingDeleted(id)) => id,
+            Some(Existence::BeingCreated) => None,
+            None => self.claimed_as,
+        };
+        (self.is_on_node() || self.existence.is_some()).then(|| spec(self.place, id))
+    }
+
+    // === Its actors ===
+
+    /// Starts an actor. False means that another one lives.
+    pub(super) fn start(&mut self, life: Attempt, config: &VolumeConfig) -> bool {
+        let is_alone = self.child.is_none();
+        let id = self.in_ledger().map_or_else(|| id_of(&config.spec), |spec| id_of(&spec));
+        self.child = Some(Child::new(life, config.run.get(), id));
+        self.tell();
+        is_alone
+    }
+
+    /// The life of its actor, if one lives.
+    pub(super) fn life(&self) -> Option<Attempt> {
+        self.child.as_ref().map(|child| child.life)
+    }
+
+    /// Whether the actor of this life falls over its next message.
+    pub(super) fn is_fuse_lit(&self, life: Attempt) -> bool {
+        self.child.as_ref().is_some_and(|child| child.life == life && child.is_fuse_lit)
+    }
+
+    /// The actor of this life.
+    pub(super) fn living(&mut self, life: Attempt) -> Option<&mut Child> {
+        self.child.as_mut().filter(|child| child.life == life)
+    }
+
+    /// The actor is asked to stop. It sets nothing up any more.
+    pub(super) fn stop(&mut self, life: Attempt, _: StopMode) {
+        if self.living(life).is_some() {
+            self.refuse_stopping();
+            self.tell();
+        }
+    }
+
+    /// The actor of this life ends, if it lives.
+    pub(super) fn kill(&mut self, life: Attempt) -> Option<ChildEnded> {
+        self.living(life)?;
+        self.end(Ending::Killed)
+    }
+
+    /// The actor ends; callers that wait for it get an error.
+    pub(super) fn end(&mut self, ending: Ending) -> Option<ChildEnded> {
+        let child = self.child.take()?;
+        let calls = child.waiting.iter().map(|(call, _)| (*call, Err(not_running())));
+        self.answers.extend(calls);
+        Some(ChildEnded { volume: key(self.place), life: child.life, ending })
+    }
+
+    /// The host is gone. What its actors said does not arrive any more.
+    pub(super) fn begin_run(&mut self) {
+        self.child = None;
+        self.answers.clear();
+        self.news.clear();
+    }
+
+    /// Keeps under which id it is claimed, as long as it is.
+    pub(super) fn keep_id(&mut self, id: Option<u8>) {
+        self.claimed_as = if self.is_on_node() { self.claimed_as.or(id) } else { None };
+    }
+
+    /// Reports the status if it has changed.
+    pub(super) fn tell(&mut self) {
+        let Some(child) = &self.child else { return };
+        let status = status(self.place, self, child.id);
+        if child.told.as_ref() != Some(&status) {
+            // Of what has not arrived, the oldest and the newest status are kept apart.
+            self.news.truncate(if self.has_two_of(child.life) { self.news.len() - 1 } else { usize::MAX });
+            self.news.push_back((child.life, VolumeNews::Changed(status.clone())));
+            if let Some(child) = &mut self.child {
+                child.told = Some(status);
+            }
+        }
+    }
+
+    /// Whether the last two news are statuses of this life.
+    fn has_two_of(&self, of: Attempt) -> bool {
+        let mut last = self.news.iter().rev().take(2);
+        let is_status =
+            |(life, news): &(Attempt, VolumeNews)| *life == of && matches!(news, VolumeNews::Changed(_));
+        last.len() == 2 && last.all(is_status)
+    }
+
+    /// Whether its actor can do this now.
+    pub(super) fn can(&self, act: VolumeAct) -> bool {
+        let Some(child) = &self.child else { return false };
+        match act {
+            VolumeAct::Works => self.next_step(child).is_some(),
+            VolumeAct::Fails => self.next_step(child).is_some_and(|step| step.may_fail()),
+            VolumeAct::GivesUp | VolumeAct::IsSilent => !child.waiting.is_empty(),
+            VolumeAct::Falls => true,
+            VolumeAct::FallsOverNext => !child.is_fuse_lit,
+            VolumeAct::Ends => child.is_stopping,
+        }
+    }
+}
+
+pub(super) fn not_running() -> AskError {
+    AskError::NotRunning { actor: "volume".to_owned() }
+}

@@ -1,0 +1,94 @@
+//! The owner of the volumes with stand-ins for their actors: every order of claims, releases, creations, late answers, reports and
+//! endings, news of the instances, falls, failed writes, crashes, killed hosts, time and the order to stop.
+
+use callboard_actors::shell::StopMode;
+use callboard_simulation::{VolumesBounds, VolumesWorld};
+
+use crate::{is_full, try_all};
+
+const NONE: VolumesBounds = VolumesBounds::NONE;
+const CLAIMED: VolumesBounds = VolumesBounds { claims: 1, releases: 1, ..NONE };
+const CREATED: VolumesBounds = VolumesBounds { are_registered: false, creations: 1, ..NONE };
+
+fn holds(what: &str, small: VolumesBounds, full: VolumesBounds) {
+    let bounds = if is_full() { full } else { small };
+    try_all(what, &VolumesWorld::new(bounds, None));
+}
+
+#[test]
+fn every_order_of_claims_and_releases_keeps_one_actor_for_what_is_in_use_v2_v15() {
+    holds("claims of a volume", CLAIMED, VolumesBounds { claims: 2, ..CLAIMED });
+    let faults = VolumesBounds { faults: 1, claims: 1, ..NONE };
+    holds("claims of a volume that fails", faults, VolumesBounds { releases: 1, ..faults });
+}
+
+#[test]
+fn every_order_of_falls_answers_each_caller_once_with_an_error_v2_v15_reg_08() {
+    let falls = VolumesBounds { falls: 1, claims: 1, ..NONE };
+    holds("actors of volumes fall", falls, VolumesBounds { releases: 1, ..falls });
+    let often = VolumesBounds { falls: 2, pauses: 1, ..falls };
+    holds("actors of volumes fall too often", often, VolumesBounds { pauses: 2, ..often });
+}
+
+#[test]
+fn every_order_of_claims_on_a_full_node_or_out_of_reach_refuses_what_it_cannot_take_v12_c147_c148() {
+    let full = VolumesBounds { limit: 1, is_claimed: true, volumes: 2, claims: 1, ..NONE };
+    holds("claims on a full node", full, VolumesBounds { releases: 1, ..full });
+    let apart = VolumesBounds { is_apart: true, claims: 1, ..NONE };
+    holds("claims of a volume that is out of reach", apart, VolumesBounds { volumes: 2, claims: 2, ..apart });
+}
+
+#[test]
+fn every_order_of_waiting_for_an_unused_plugin_answers_when_it_is_v13() {
+    let waits = VolumesBounds { waits: 1, claims: 1, ..NONE };
+    holds("waiting until a plugin is unused", waits, VolumesBounds { releases: 1, ..waits });
+    let left = VolumesBounds { waits: 1, releases: 1, is_claimed: true, ..NONE };
+    holds("waiting until a plugin of an earlier run is unused", left, VolumesBounds { pauses: 1, ..left });
+}
+
+#[test]
+fn every_order_of_a_restart_confirms_each_claim_of_an_earlier_run_v14() {
+    let left = VolumesBounds { is_claimed: true, confirmations: 1, falls: 1, ..NONE };
+    holds("claims of an earlier run", left, VolumesBounds { crashes: 1, pauses: 1, ..left });
+    let kills = VolumesBounds { kills: 1, claims: 1, ..NONE };
+    holds("a host with a claim is killed", kills, VolumesBounds { confirmations: 1, ..kills });
+}
+
+#[test]
+fn every_order_of_the_news_of_the_instances_sends_the_route_of_the_last_res_05() {
+    let words = VolumesBounds { words: 3, losses: 1, pauses: 1, ..NONE };
+    holds("routes", words, VolumesBounds { words: 4, losses: 2, crashes: 1, ..words });
+}
+
+#[test]
+fn every_order_of_creations_and_deletions_knows_what_is_there_c059() {
+    let created = VolumesBounds { deletions: 1, ..CREATED };
+    holds("a volume is created and deleted", created, VolumesBounds { claims: 1, ..created });
+    let faults = VolumesBounds { faults: 1, ..CREATED };
+    holds("a creation fails", faults, VolumesBounds { deletions: 1, ..faults });
+    let falls = VolumesBounds { falls: 1, ..CREATED };
+    holds("an actor falls that creates", falls, VolumesBounds { deletions: 1, ..falls });
+    let kills = VolumesBounds { kills: 1, ..CREATED };
+    holds("a host that creates is killed", kills, VolumesBounds { deletions: 1, ..kills });
+    let changes = VolumesBounds { changes: 1, claims: 1, ..NONE };
+    holds("a volume is known otherwise", changes, VolumesBounds { deletions: 1, ..changes });
+}
+
+#[test]
+fn every_order_of_failed_writes_and_crashes_of_the_owner_keeps_known_and_disk_together_shell_1_shell_4() {
+    let failures = VolumesBounds { failures: 1, changes: 1, pauses: 1, claims: 1, ..NONE };
+    holds("writes of known volumes fail", failures, VolumesBounds { failures: 2, ..failures });
+    let created = VolumesBounds { failures: 1, pauses: 1, ..CREATED };
+    holds("writes of created volumes fail", created, VolumesBounds { deletions: 1, ..created });
+    let crashes = VolumesBounds { crashes: 1, claims: 1, ..NONE };
+    holds("the owner of the volumes crashes", crashes, VolumesBounds { releases: 1, ..crashes });
+}
+
+#[test]
+fn every_order_of_a_stop_ends_all_actors_and_of_force_forgets_what_is_released_v9_s3_s4() {
+    const EITHER: &[StopMode] = &[StopMode::Stop, StopMode::Detach];
+    let stops = VolumesBounds { stops: EITHER, waits: 1, claims: 1, ..NONE };
+    holds("the owner of the volumes stops", stops, VolumesBounds { falls: 1, ..stops });
+    let forced = VolumesBounds { forces: 1, releases: 1, is_claimed: true, ..NONE };
+    holds("a release is forced", forced, VolumesBounds { claims: 1, ..forced });
+}
