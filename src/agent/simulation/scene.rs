@@ -307,6 +307,8 @@ impl Scene for AgentScene {
         self.awaits_endings = None;
         self.pending.clear();
         self.volumes.proven.clear();
+        // An end that was given up on, and then is heard of by a step that crashes, is not told again.
+        self.volumes.may_stay_held |= self.is_heard_late;
         self.questions.clear();
         stage.actor().books.0.clone()
     }
