@@ -24,8 +24,17 @@ use tempfile::TempDir;
 const LONG: Duration = Duration::from_secs(30);
 
 /// Every child of the root, in the order in which they are started.
-const CHILDREN: [&str; 8] =
-    ["persister", "processes", "registry", "instances", "drivers", "allocations", "inventory", "catalog"];
+const CHILDREN: [&str; 9] = [
+    "persister",
+    "processes",
+    "registry",
+    "instances",
+    "drivers",
+    "allocations",
+    "inventory",
+    "catalog",
+    "volumes",
+];
 
 #[actix::test]
 async fn whichever_actor_is_started_again_everything_is_as_before_s1_r1_r2() {

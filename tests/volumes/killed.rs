@@ -85,13 +85,24 @@ async fn claim_and_release(host: &Host, (volume, allocation): (&str, String), li
     let volume_key = key(volume);
     loop {
         say(&format!("claiming {allocation}"));
-        let claimed = claim(host, &volume_key, &allocation, false).await.unwrap();
+        let claimed = match claim(host, &volume_key, &allocation, false).await {
+            Ok(claimed) => claimed,
+            // What it held in an earlier life is being undone.
+            Err(error) => {
+                assert!(error.is_transient(), "{error}");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
         let file = claimed.path.join(&allocation);
         // What was written before the host was killed is there.
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         say(&format!("claimed {allocation} {is_kept} {} {text}", claimed.path.display()));
         is_kept = false;
-        std::fs::write(&file, &allocation).unwrap();
+        // Once: a host that is killed while it writes leaves an empty file.
+        if text.is_empty() {
+            std::fs::write(&file, &allocation).unwrap();
+        }
         say(&format!("written {allocation}"));
         tokio::time::sleep(Duration::from_millis(fastrand::u64(..40))).await;
         say(&format!("releasing {allocation}"));
@@ -224,6 +235,7 @@ impl Life {
         while let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
             books.hear(&line);
         }
+        assert_eq!(self.process.try_wait().unwrap(), None, "it has ended by itself");
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         self.lines.iter().for_each(|line| books.hear(&line));
