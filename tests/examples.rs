@@ -1,8 +1,8 @@
 //! The two examples about drivers, with each other: a host program of some eighty lines runs a task in a driver of sixty. And those
-//! of host programs that adopt their plugin, call it, and set limits.
+//! of host programs that adopt their plugin, call it, give a workload a volume of it, and set limits.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 /// Where an example was built, beside the program. `cargo test` builds all examples, unless it is told to build one test only.
 fn example(name: &str) -> Option<PathBuf> {
@@ -111,4 +111,40 @@ fn the_example_of_a_host_that_calls_its_plugin_takes_a_volume_through_its_life()
     ] {
         assert!(said.contains(line), "{line:?} is missing in: {said}");
     }
+}
+
+#[test]
+fn the_example_of_a_host_gives_a_workload_a_volume_that_outlives_it_v3_v8() {
+    let Some(host) = example("claim") else { return };
+    let in_namespace = |program: &Path| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--mount", "--"]).arg(program);
+        unshare
+    };
+    let permitted = in_namespace(Path::new("true")).stderr(Stdio::null()).status();
+    if !permitted.is_ok_and(|status| status.success()) {
+        eprintln!(
+            "SKIPPED: a workload with a volume is not shown, since `unshare --user --mount` is refused here"
+        );
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let run = |workload: &str| {
+        let mut command = in_namespace(&host);
+        command.arg(directory.path().join("data")).arg(workload).arg(env!("CARGO_BIN_EXE_callboard"));
+        command.args(["plugin", "hostpath", "--node-id", "node-1", "--volumes"]);
+        let output = command.arg(directory.path().join("volumes")).output().unwrap();
+        let said = said(&output);
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    for lines in ["a line\n", "a line\na line\n"] {
+        let said = run("echo a line >> $VOLUME/log; cat $VOLUME/log");
+        for expected in ["with 1048576 bytes", lines, "ended: exit status: 0", "default/data is released"] {
+            assert!(said.contains(expected), "{expected:?} is missing in: {said}");
+        }
+        assert!(!directory.path().join("data/csi/node/example").exists(), "a directory of it is left");
+    }
+    assert!(run("delete").contains("deleted: true"));
+    assert!(run("delete").contains("deleted: false"));
 }

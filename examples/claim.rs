@@ -1,0 +1,96 @@
+//! A host program that gives a workload a volume: it starts a CSI plugin, creates the volume, claims it for the workload, runs the
+//! workload with it, and says that the workload has ended. Then the volume is undone on this node, and can be used elsewhere.
+//!
+//! Pass a data directory, what the workload is to do with `$VOLUME`, and the plugin's command. The plugin mounts, which needs the rights
+//! of root, if only in a namespace:
+//! `cargo build --release && unshare --user --map-root-user --mount cargo run --example claim -- /tmp/data 'date >> $VOLUME/log; cat $VOLUME/log'
+//! target/release/callboard plugin hostpath --node-id node-1 --volumes /tmp/volumes`
+//!
+//! The volume stays when the program ends, and the next run finds what this one has written. `delete` as the workload deletes it.
+
+use std::process::Command;
+use std::time::Duration;
+
+use callboard::actors::allocations::{AllocationSpec, PrepareAllocation, StopAllocation, TaskStarted};
+use callboard::actors::csi::{AccessMode, AccessType, CapacityRange, MountVolume, VolumeCapability};
+use callboard::actors::vocabulary::{AllocationId, PluginName, Role, TaskName, VolumeName, VolumeNamespace};
+use callboard::actors::volume::{NewVolume, ObservedEnd, Usage, VolumeKey};
+use callboard::actors::volumes::{AllocationEnded, Claim, ConfirmClaims, CreateVolume, DeleteVolume};
+use callboard::host::Host;
+
+/// How long an answer is waited for. When this has passed, what was asked for goes on.
+const WITHIN: Duration = Duration::from_secs(30);
+
+#[actix::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [data_dir, workload, program, command @ ..] = &arguments[..] else {
+        return Err("give a data directory, a workload, and the command of a CSI plugin".into());
+    };
+    let host = Host::builder(data_dir).start().await?;
+    // No workload outlives this program: what an earlier run has claimed and not released is undone.
+    host.volumes().ask(ConfirmClaims { living: [].into() }).await?;
+
+    let (allocation, name) = (AllocationId::new("plugin")?, PluginName::new("example")?);
+    let spec =
+        AllocationSpec::new(allocation.clone(), TaskName::new("plugin")?, name.clone(), Role::Monolith);
+    let context = host.allocations().ask(PrepareAllocation { spec }).await??;
+    let mut plugin = Command::new(program).args(command).envs(&context.environment).spawn()?;
+    host.allocations().ask(TaskStarted { allocation: allocation.clone() }).await??;
+
+    let volume = VolumeKey { namespace: VolumeNamespace::new("default")?, name: VolumeName::new("data")? };
+    let outcome = match &**workload {
+        "delete" => delete(&host, volume).await,
+        workload => run(&host, volume, name, workload).await,
+    };
+
+    host.allocations().ask(StopAllocation { allocation }).await??;
+    plugin.kill()?;
+    plugin.wait()?;
+    host.stop().await;
+    outcome
+}
+
+async fn run(
+    host: &Host,
+    volume: VolumeKey,
+    plugin: PluginName,
+    workload: &str,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let capability = VolumeCapability {
+        access_type: AccessType::Mount(MountVolume::default()),
+        access_mode: AccessMode::SingleNodeWriter,
+    };
+    let new = NewVolume {
+        capacity_range: Some(CapacityRange { required_bytes: 1 << 20, limit_bytes: 0 }),
+        capabilities: vec![capability.clone()],
+        ..NewVolume::default()
+    };
+    // Repeating it is harmless: one that exists is the answer.
+    let create = CreateVolume { volume: volume.clone(), plugin, new, within: WITHIN };
+    let created = host.volumes().ask(create).await??.volume;
+    println!("{volume} is {} with {} bytes", created.volume_id, created.capacity_bytes);
+
+    let allocation = AllocationId::new("workload")?;
+    let usage = Usage { capability, read_only: false };
+    let claim = Claim { volume, allocation: allocation.clone(), usage, within: WITHIN };
+    let claimed = host.volumes().ask(claim).await??;
+    println!("claimed, at {}", claimed.path.display());
+
+    let ended = Command::new("sh").args(["-c", workload]).env("VOLUME", &claimed.path).status()?;
+    println!("the workload has ended: {ended}");
+
+    // That the workload is to end is no reason to unmount its volumes; that it has ended is one.
+    let ended = AllocationEnded { allocation, observed: ObservedEnd::Exited, within: WITHIN };
+    for released in host.volumes().ask(ended).await? {
+        released.result?;
+        println!("{} is released", released.volume);
+    }
+    Ok(())
+}
+
+async fn delete(host: &Host, volume: VolumeKey) -> Result<(), Box<dyn std::error::Error>> {
+    let deleted = host.volumes().ask(DeleteVolume { volume, within: WITHIN }).await??;
+    println!("deleted: {}", deleted.did_exist);
+    Ok(())
+}
