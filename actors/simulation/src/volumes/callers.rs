@@ -143,7 +143,7 @@ impl VolumesScene {
                 self.confirmed_in = Some(self.builds);
             }
             (VolumesRequest::Delete(place), VolumesAnswer::DeleteVolume(result)) => {
-                let is_sure = result.as_ref().map_or_else(|error| is_sure(error), |_| true);
+                let is_sure = result.as_ref().map_or_else(is_sure, |_| true);
                 if is_sure {
                     self.unsure.remove(&place);
                 }

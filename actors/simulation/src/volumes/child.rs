@@ -44,7 +44,7 @@ impl VolumeModel {
 
     /// A message arrives for the actor of this life. One that is not there answers so.
     pub(super) fn asked(&mut self, (place, call): (usize, u64), life: Attempt, ask: &VolumeAsk) {
-        let Some(child) = self.living(life).map(|child| child.clone()) else {
+        let Some(child) = self.living(life).cloned() else {
             self.answers.push_back((call, Err(not_running())));
             return;
         };

@@ -155,8 +155,9 @@ impl VolumeModel {
         child.is_stopping = true;
         let volume = child.told.as_ref().map(|told| told.key.clone()).unwrap_or_else(|| key(0));
         let refused = move |waits| match waits {
-            Waits::Claim(_) | Waits::Release(..) => {
-                VolumeAnswer::Claim(Err(ClaimError::Stopping { volume: volume.clone() }))
+            Waits::Claim(_) => VolumeAnswer::Claim(Err(ClaimError::Stopping { volume: volume.clone() })),
+            Waits::Release(..) => {
+                VolumeAnswer::Release(Err(ReleaseError::Stopping { volume: volume.clone() }))
             }
             Waits::Create => {
                 VolumeAnswer::CreateVolume(Err(CreateError::Stopping { volume: volume.clone() }))

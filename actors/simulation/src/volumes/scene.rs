@@ -259,9 +259,9 @@ impl Scene for VolumesScene {
                 }
                 self.route = route;
             }
-            VolumesCall::Stop { life, mode } => {
+            VolumesCall::Stop { life, .. } => {
                 if let Some(volume) = self.living(life) {
-                    volume.stop(life, mode);
+                    volume.stop(life);
                 }
             }
             VolumesCall::Kill { life } => {

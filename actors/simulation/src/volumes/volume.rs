@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use callboard_actors::shell::{AskError, Ending, StopMode};
+use callboard_actors::shell::{AskError, Ending};
 use callboard_actors::vocabulary::Attempt;
 use callboard_machines::volume::{VolumeAnswer, VolumeConfig, VolumeNews, VolumeSpec};
 use callboard_machines::volumes::ChildEnded;
@@ -139,7 +139,7 @@ impl VolumeModel {
     }
 
     /// The actor is asked to stop. It sets nothing up any more.
-    pub(super) fn stop(&mut self, life: Attempt, _: StopMode) {
+    pub(super) fn stop(&mut self, life: Attempt) {
         if self.living(life).is_some() {
             self.refuse_stopping();
             self.tell();
@@ -175,14 +175,17 @@ impl VolumeModel {
     /// Reports the status if it has changed.
     pub(super) fn tell(&mut self) {
         let Some(child) = &self.child else { return };
-        let status = status(self.place, self, child.id);
-        if child.told.as_ref() != Some(&status) {
-            // Of what has not arrived, the oldest and the newest status are kept apart.
-            self.news.truncate(if self.has_two_of(child.life) { self.news.len() - 1 } else { usize::MAX });
-            self.news.push_back((child.life, VolumeNews::Changed(status.clone())));
-            if let Some(child) = &mut self.child {
-                child.told = Some(status);
-            }
+        let (life, status) = (child.life, status(self.place, self, child.id));
+        if child.told.as_ref() == Some(&status) {
+            return;
+        }
+        // Of what has not arrived, the oldest and the newest status are kept apart.
+        if self.has_two_of(life) {
+            self.news.pop_back();
+        }
+        self.news.push_back((life, VolumeNews::Changed(status.clone())));
+        if let Some(child) = &mut self.child {
+            child.told = Some(status);
         }
     }
 
