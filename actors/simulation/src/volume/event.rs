@@ -17,6 +17,10 @@ pub struct VolumeBounds {
     pub releases: u8,
     /// How often a release is forced.
     pub forces: u8,
+    /// How often the volume is created.
+    pub creations: u8,
+    /// How often it is deleted.
+    pub deletions: u8,
     /// How many calls are refused or come back unclear.
     pub faults: u8,
     /// How often the plugin says OK and does nothing.
@@ -37,6 +41,8 @@ pub struct VolumeBounds {
     pub reboots: u8,
     /// How often time passes until something is due.
     pub pauses: u8,
+    /// Whether the volume does not exist at the start, and the plugin creates volumes.
+    pub is_new: bool,
     /// Whether the plugin stages volumes.
     pub stages: bool,
     /// Whether the plugin attaches volumes.
@@ -54,6 +60,8 @@ impl VolumeBounds {
         claims: 0,
         releases: 0,
         forces: 0,
+        creations: 0,
+        deletions: 0,
         faults: 0,
         lies: 0,
         losses: 0,
@@ -64,6 +72,7 @@ impl VolumeBounds {
         kills: 0,
         reboots: 0,
         pauses: 0,
+        is_new: false,
         stages: true,
         attaches: false,
         is_single: false,
@@ -115,6 +124,10 @@ pub enum VolumeEvent {
     Release(u8),
     /// An operator forces what is released.
     Force,
+    /// A caller creates the volume.
+    Create,
+    /// A caller deletes it.
+    Delete,
     /// The call in flight comes back.
     Answer(Answered),
     /// What is mounted at this place is unmounted from outside.
@@ -150,6 +163,8 @@ impl fmt::Display for VolumeEvent {
             Self::Claim(number) => write!(f, "claim a{number}"),
             Self::Release(number) => write!(f, "release a{number}"),
             Self::Force => f.write_str("force"),
+            Self::Create => f.write_str("create"),
+            Self::Delete => f.write_str("delete"),
             Self::Answer(how) => write!(f, "answer {how}"),
             Self::PullAway(place) => write!(f, "pull-away mount={place}"),
             Self::Hang(place) => write!(f, "hang mount={place}"),

@@ -4,6 +4,7 @@
 
 mod carrying;
 mod ending;
+mod existing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -43,6 +44,8 @@ pub(super) enum Asked {
     Claim(u8, u8, Timestamp),
     Release,
     Force,
+    Create,
+    Delete,
     Other,
 }
 
@@ -100,7 +103,7 @@ pub(super) struct VolumeModel {
 impl VolumeModel {
     pub(super) fn new(node: Node, is_single: bool, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Self {
         let mut model = Self {
-            owner: owner(VolumeDisk::default(), 1, 1, tamper.clone()),
+            owner: owner(VolumeDisk::default(), (1, 1), node.creates, tamper.clone()),
             tamper,
             node,
             users: BTreeMap::new(),
@@ -141,7 +144,7 @@ impl VolumeModel {
 
     // === What comes in ===
 
-    fn ask<Q: Message<Volume>>(&mut self, now: Timestamp, asked: Asked, message: Q) {
+    pub(super) fn ask<Q: Message<Volume>>(&mut self, now: Timestamp, asked: Asked, message: Q) {
         self.askers += 1;
         self.unanswered.insert(self.askers, asked);
         self.owner.ask(Self::moment(now), self.askers, message.into_ask());
@@ -253,7 +256,7 @@ impl VolumeModel {
         self.boot += u64::from(is_reboot);
         let held = disk.rows().claims.iter().filter(|claim| claim.wish == Wish::Held);
         self.unconfirmed = held.map(|claim| claim.allocation.clone()).collect();
-        self.owner = owner(disk, self.run, self.boot, self.tamper.clone());
+        self.owner = owner(disk, (self.run, self.boot), self.node.creates, self.tamper.clone());
         self.owner.witness.route = self.node.route();
         self.unanswered.clear();
         self.audits = (0, 0);
@@ -312,11 +315,16 @@ fn layout() -> VolumeLayout {
     VolumeLayout::new(Path::new("/d"), &plugin())
 }
 
-fn owner(disk: VolumeDisk, run: u64, boot: u64, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Owner {
+fn owner(
+    disk: VolumeDisk,
+    (run, boot): (u64, u64),
+    is_new: bool,
+    tamper: Option<Rc<dyn Tamper<Volume>>>,
+) -> Owner {
     let spec = VolumeSpec {
         key: key(),
         plugin: plugin(),
-        volume_id: "v".to_owned(),
+        volume_id: if is_new { String::new() } else { "v".to_owned() },
         volume_context: Context::new(),
     };
     let options = VolumeOptions::default();

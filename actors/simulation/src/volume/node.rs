@@ -54,6 +54,12 @@ pub(super) struct Node {
     pub(super) stages: bool,
     /// Whether it attaches volumes.
     attaches: bool,
+    /// Whether it creates volumes.
+    pub(super) creates: bool,
+    /// The volumes that it has created and not deleted: the name and the number of each.
+    pub(super) made: BTreeMap<String, u32>,
+    /// How many it has ever created.
+    made_ever: u32,
     mounts: BTreeMap<PathBuf, u32>,
     /// Paths at which every look hangs.
     hung: BTreeSet<PathBuf>,
@@ -80,8 +86,8 @@ pub(super) fn step_of(call: &VolumeCall) -> Option<(StepOf, bool)> {
 }
 
 impl Node {
-    pub(super) fn new(stages: bool, attaches: bool) -> Self {
-        Self { generation: 1, stages, attaches, ..Self::default() }
+    pub(super) fn new(stages: bool, attaches: bool, creates: bool) -> Self {
+        Self { generation: 1, stages, attaches, creates, ..Self::default() }
     }
 
     /// Where calls go at present.
@@ -95,7 +101,7 @@ impl Node {
             knows_alpha_modes: true,
         };
         let controller = ControllerRoute { generation, attaches: self.attaches };
-        Route { node: Some(node), controller: self.attaches.then_some(controller) }
+        Route { node: Some(node), controller: (self.attaches || self.creates).then_some(controller) }
     }
 
     // === What an observer knows ===
@@ -172,8 +178,9 @@ impl Node {
         let InFlight { number, call, before, is_forgotten } = self.in_flight.take()?;
         let (step, is_up) = step_of(&call)?;
         if matches!(how, Answered::Ok | Answered::UnclearAfter) {
-            self.take_effect(&step, is_up);
+            self.take_effect(&call, &step, is_up);
         }
+        let made = self.made_by(&call);
         let result = match how {
             Answered::Ok | Answered::Lie => Ok(()),
             Answered::Refused => Err(Known::Refused),
@@ -192,7 +199,7 @@ impl Node {
             _ => Sure::Unsure,
         };
         let outcome = match &step {
-            StepOf::Exist if is_up => VolumeOutcome::Created(result.map(|()| created())),
+            StepOf::Exist if is_up => VolumeOutcome::Created(result.map(|()| created(made))),
             StepOf::Exist | StepOf::Attach => VolumeOutcome::Controller(result.map(|()| Context::new())),
             StepOf::Stage(_) | StepOf::Publish(_) => VolumeOutcome::Node(result, seen),
         };
@@ -206,13 +213,36 @@ impl Node {
     pub(super) fn cut(&mut self, takes_effect: bool) {
         let Some(InFlight { call, .. }) = self.in_flight.take() else { return };
         if let Some((step, is_up)) = step_of(&call).filter(|_| takes_effect) {
-            self.take_effect(&step, is_up);
+            self.take_effect(&call, &step, is_up);
         }
     }
 
-    fn take_effect(&mut self, step: &StepOf, is_up: bool) {
+    /// The number of the volume that a creation has made, also if it was there.
+    fn made_by(&self, call: &VolumeCall) -> u32 {
+        match call {
+            VolumeCall::Create(_, _, args) => {
+                self.made.get(&args.name).copied().unwrap_or(self.made_ever + 1)
+            }
+            _ => 0,
+        }
+    }
+
+    fn exists_or_not(&mut self, call: &VolumeCall) {
+        match call {
+            VolumeCall::Create(_, _, args) => {
+                let number = self.made_by(call);
+                self.made_ever = self.made_ever.max(number);
+                self.made.insert(args.name.clone(), number);
+            }
+            VolumeCall::Delete(spec, _) => self.made.retain(|_, number| id(*number) != spec.volume_id),
+            _ => {}
+        }
+    }
+
+    fn take_effect(&mut self, call: &VolumeCall, step: &StepOf, is_up: bool) {
         let path = match step {
-            StepOf::Exist | StepOf::Attach => return,
+            StepOf::Exist => return self.exists_or_not(call),
+            StepOf::Attach => return,
             StepOf::Stage(path) | StepOf::Publish(path) => path,
         };
         let next = self.mounts.values().max().map_or(1, |last| last + 1);
@@ -268,8 +298,12 @@ impl Node {
 }
 
 /// What the plugin says of the volume that it creates.
-fn created() -> csi::Volume {
-    csi::Volume { volume_id: "v".to_owned(), ..csi::Volume::default() }
+fn created(number: u32) -> csi::Volume {
+    csi::Volume { volume_id: id(number), ..csi::Volume::default() }
+}
+
+fn id(number: u32) -> String {
+    format!("id-{number}")
 }
 
 fn mark(id: u32) -> Mark {

@@ -29,7 +29,7 @@ impl VolumeWorld {
     /// A world in which so much may happen, with a fault in the volume if one is given.
     #[must_use]
     pub fn new(bounds: VolumeBounds, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Self {
-        let node = Node::new(bounds.stages, bounds.attaches);
+        let node = Node::new(bounds.stages, bounds.attaches, bounds.is_new);
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
         let mut world = Self { model: VolumeModel::new(node, bounds.is_single, tamper), now, left: bounds };
         world.model.load(now);
@@ -103,6 +103,8 @@ impl World for VolumeWorld {
         }
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
         maybe(left.forces > 0, VolumeEvent::Force);
+        maybe(left.creations > 0, VolumeEvent::Create);
+        maybe(left.deletions > 0, VolumeEvent::Delete);
         maybe(left.takeovers > 0, VolumeEvent::TakeOver);
         maybe(self.model.has_unconfirmed(), VolumeEvent::Confirm(true));
         maybe(self.model.has_unconfirmed(), VolumeEvent::Confirm(false));
@@ -136,6 +138,14 @@ impl Play for VolumeWorld {
             VolumeEvent::Force => {
                 left.forces -= 1;
                 model.force(now);
+            }
+            VolumeEvent::Create => {
+                left.creations -= 1;
+                model.create(now);
+            }
+            VolumeEvent::Delete => {
+                left.deletions -= 1;
+                model.delete(now);
             }
             VolumeEvent::Answer(how) => {
                 left.lies -= u8::from(how == Answered::Lie);

@@ -1,14 +1,17 @@
 //! Volumes that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use callboard_actors::kernel::{CallKey, Gate};
 use callboard_actors::shell::{Effect, Input};
-use callboard_actors::vocabulary::{Generation, RunNumber};
+use callboard_actors::vocabulary::{Generation, PluginName, RunNumber, VolumeName, VolumeNamespace};
 use callboard_machines::csi::AccessMode;
 use callboard_machines::mounts::DeviceNumber;
 use callboard_machines::volume::{
-    Claim, ClaimError, Claimed, ConfirmClaims, Known, Mark, RouteChanged, Seen, Step, Volume, VolumeAnswer,
-    VolumeAsk, VolumeCall, VolumeChange, VolumeNews, VolumeOutcome, VolumeTimer,
+    Claim, ClaimError, Claimed, ConfirmClaims, CreateArgs, DeleteError, Known, Mark, Origin, RouteChanged,
+    Seen, Step, Volume, VolumeAnswer, VolumeAsk, VolumeCall, VolumeChange, VolumeKey, VolumeNews,
+    VolumeOutcome, VolumeSpec, VolumeTimer,
 };
 use callboard_simulation::{Law, Mishears, Misreads, Spoil, Spoils, VolumeBounds, VolumeWorld};
 
@@ -200,4 +203,76 @@ fn a_volume_that_goes_on_with_the_former_instance_breaks_v16() {
             other => other,
         })
     });
+}
+
+const CREATED: VolumeBounds = VolumeBounds { is_new: true, creations: 1, ..VolumeBounds::NONE };
+
+/// The same arguments under another name.
+fn renamed(args: &Arc<CreateArgs>) -> Arc<CreateArgs> {
+    Arc::new(CreateArgs { name: format!("{}-again", args.name), ..CreateArgs::clone(args) })
+}
+
+#[test]
+fn a_volume_that_is_created_by_another_name_after_an_unclear_try_breaks_v4() {
+    spoiled(Law::V4, VolumeBounds { faults: 1, pauses: 1, ..CREATED }, |input, mut effects| {
+        if !matches!(input, Input::Elapsed(VolumeTimer::Retry)) {
+            return effects;
+        }
+        for effect in &mut effects {
+            match effect {
+                Effect::Persist(_, VolumeChange::KeepVolume(row)) => {
+                    let Some(existence) = &mut row.existence else { continue };
+                    if let Origin::Created(args) = &mut existence.origin {
+                        *args = renamed(args);
+                    }
+                }
+                Effect::Call { call: VolumeCall::Create(_, _, args), .. } => *args = renamed(args),
+                _ => {}
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_volume_that_is_forgotten_after_an_unclear_creation_breaks_v5() {
+    spoiled(Law::V5, VolumeBounds { faults: 1, ..CREATED }, |input, mut effects| {
+        let is_unclear = matches!(input, Input::Returned { outcome: Ok(VolumeOutcome::Created(Err(failure))), .. }
+            if failure.known == Known::Unclear);
+        if is_unclear {
+            effects.insert(0, Effect::Persist(Gate::Everything, VolumeChange::ForgetVolume));
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_volume_that_is_deleted_while_it_is_claimed_breaks_v3() {
+    let bounds = VolumeBounds { claims: 1, deletions: 1, ..CREATED };
+    spoiled(Law::V3, bounds, |input, effects| {
+        let Input::Asked { ask: VolumeAsk::DeleteVolume(_), .. } = input else { return effects };
+        let is_refused = |effect: &Effect<Volume>| {
+            matches!(effect, Effect::Reply(_, VolumeAnswer::DeleteVolume(Err(DeleteError::InUse { .. }))))
+        };
+        if !effects.iter().any(is_refused) {
+            return effects;
+        }
+        let (generation, spec) = (Generation::new(1), spec());
+        let key = CallKey { generation, ..CallKey::default() };
+        vec![Effect::Call {
+            key,
+            deadline: Duration::from_secs(1),
+            call: VolumeCall::Delete(spec, generation),
+        }]
+    });
+}
+
+/// The volume of this world, as it was created.
+fn spec() -> Arc<VolumeSpec> {
+    let key = VolumeKey {
+        namespace: VolumeNamespace::new("n").expect("it is a name"),
+        name: VolumeName::new("v").expect("it is a name"),
+    };
+    let plugin = PluginName::new("p").expect("it is a name");
+    Arc::new(VolumeSpec { key, plugin, volume_id: "id-1".to_owned(), volume_context: Default::default() })
 }

@@ -9,6 +9,7 @@ use crate::{is_full, try_all};
 const NONE: VolumeBounds = VolumeBounds::NONE;
 const CLAIMED: VolumeBounds = VolumeBounds { claims: 1, releases: 1, ..NONE };
 const TWO: VolumeBounds = VolumeBounds { allocations: 2, claims: 2, releases: 2, ..NONE };
+const CREATED: VolumeBounds = VolumeBounds { is_new: true, creations: 1, deletions: 1, ..NONE };
 const EITHER: &[StopMode] = &[StopMode::Stop, StopMode::Detach];
 
 fn holds(what: &str, small: VolumeBounds, full: VolumeBounds) {
@@ -84,4 +85,29 @@ fn every_order_of_a_stop_and_of_force_is_resumed_or_audited_v8_v9_v13_shd_01() {
 fn every_order_of_callers_that_give_up_answers_them_with_an_error_and_goes_on_v15() {
     let waits = VolumeBounds { pauses: 2, faults: 1, claims: 2, ..CLAIMED };
     holds("callers give up", waits, VolumeBounds { pauses: 3, faults: 2, ..waits });
+}
+
+#[test]
+fn every_order_of_creation_and_deletion_makes_one_volume_and_forgets_it_when_it_is_gone_v4_v5_c050_c061_c065()
+{
+    let faults = VolumeBounds { faults: 2, pauses: 1, ..CREATED };
+    holds(
+        "creation and deletion of a volume fail",
+        faults,
+        VolumeBounds { faults: 3, creations: 2, ..faults },
+    );
+    let claimed = VolumeBounds { claims: 1, releases: 1, ..CREATED };
+    holds("a created volume is claimed", claimed, VolumeBounds { faults: 1, ..claimed });
+    let killed = VolumeBounds { kills: 1, faults: 1, ..CREATED };
+    holds(
+        "a host that creates a volume is killed",
+        killed,
+        VolumeBounds { kills: 2, creations: 2, ..killed },
+    );
+    let failures = VolumeBounds { failures: 1, pauses: 1, crashes: 1, ..CREATED };
+    holds("writes of a new volume fail", failures, VolumeBounds { faults: 1, ..failures });
+    let takeovers = VolumeBounds { takeovers: 1, faults: 1, ..CREATED };
+    holds("another instance creates", takeovers, VolumeBounds { takeovers: 2, pauses: 1, ..takeovers });
+    let forced = VolumeBounds { forces: 1, faults: 1, ..CREATED };
+    holds("a deletion is forced", forced, VolumeBounds { faults: 2, ..forced });
 }

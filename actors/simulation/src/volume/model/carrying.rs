@@ -28,6 +28,7 @@ impl VolumeModel {
         if self.audits.1 > self.audits.0 {
             self.violation(Law::V9, || "something is forced without an audit".to_owned());
         }
+        self.check_existence();
         self.verdict.heard_of(self.owner.witness.verdict.broken());
     }
 
@@ -83,7 +84,7 @@ impl VolumeModel {
                 }
             }
             (Asked::Release, VolumeAnswer::Release(Ok(released))) => {
-                let left = self.node.maybe_up().next().cloned();
+                let left = self.node.maybe_up().find(|step| **step != StepOf::Exist).cloned();
                 if let Some(left) = left.filter(|_| released.others.is_empty()) {
                     self.violation(Law::V9, || {
                         format!("everything is told to be released, and {left:?} may be up")
@@ -94,6 +95,8 @@ impl VolumeModel {
                 self.audits.1 += 1;
                 self.node.forget();
             }
+            (Asked::Create, VolumeAnswer::CreateVolume(Ok(created))) => self.told_created(created),
+            (Asked::Delete, VolumeAnswer::DeleteVolume(Ok(_))) => self.told_deleted(),
             _ => {}
         }
     }
@@ -169,6 +172,7 @@ impl VolumeModel {
             self.violation(Law::V2, || format!("{call:?} is made while another call is in flight"));
         }
         let Some((step, is_up)) = step_of(call) else { return };
+        self.check_unclaimed(call);
         let rows = self.owner.books.rows();
         let owned = rows.claims.iter().find(|claim| StepOf::Publish(claim.target_path.clone()) == step);
         let owner: Option<AllocationId> = owned.map(|claim| claim.allocation.clone());
@@ -228,7 +232,8 @@ impl VolumeModel {
     fn check_order(&mut self, step: &StepOf, is_up: bool) {
         let route = self.node.route();
         let staged = self.node.maybe_up().find(|step| matches!(step, StepOf::Stage(_))).cloned();
-        let (attaches, stages) = (route.controller.is_some(), self.node.stages);
+        let attaches = route.controller.is_some_and(|controller| controller.attaches);
+        let stages = self.node.stages;
         let needed = |step: Option<StepOf>| step.map_or(Sure::Down, |step| self.node.sure(&step));
         let wrong = match (step, is_up) {
             (StepOf::Stage(_), true) if attaches => Some(needed(Some(StepOf::Attach))),
@@ -258,6 +263,9 @@ impl VolumeModel {
 
     /// Claims of an earlier run are left alone (V14).
     fn check_confirmed(&mut self, call: &VolumeCall, owner: Option<&AllocationId>, is_up: bool) {
+        if matches!(call, VolumeCall::Create(..) | VolumeCall::Delete(..)) {
+            return;
+        }
         let claims = &self.owner.books.rows().claims;
         let is_left_alone = match owner {
             Some(owner) => self.unconfirmed.contains(owner),

@@ -67,7 +67,7 @@ impl VolumeModel {
         if let Some(step) = step.filter(|_| !self.is_forced) {
             return Err((Law::V9, format!("it has no claim, and {step:?} may be up")));
         }
-        if is_unclaimed && *self.owner.books.rows() != VolumeImage::default() {
+        if is_unclaimed && self.node.made.is_empty() && *self.owner.books.rows() != VolumeImage::default() {
             return Err((Law::V9, "it has no claim, and rows are left in the ledger".to_owned()));
         }
         Ok(())
