@@ -69,6 +69,7 @@ fn a_host_that_is_told_to_end_ends_everything_in_order_and_reports_s3_s4() {
         "allocation/a",
         "process/a",
         "host/agent",
+        "host/volumes",
         "host/catalog",
         "host/inventory",
         "host/allocations",
