@@ -189,13 +189,14 @@ fn access_mode(table: &Table<'_>, faults: &mut Faults) -> Option<AccessMode> {
     mode.map_err(none).ok()
 }
 
+/// The access type, of which a volume has one (C058).
 fn access_type(table: &Table<'_>, faults: &mut Faults) -> Option<AccessType> {
     let is_block = table.boolean("block", faults).unwrap_or(false);
     let mount = table.table("mount", faults);
     match (is_block, mount) {
         (true, Some(_)) => {
             let at = table.at_key("mount").max(table.at_key("block"));
-            faults.add(at, "the volume has both `mount` and `block`; give one of them (C058)");
+            faults.add(at, "the volume has both `mount` and `block`; give one of them");
             None
         }
         (true, None) => Some(AccessType::Block),

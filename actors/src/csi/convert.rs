@@ -244,9 +244,8 @@ mod tests {
         let (offered, expansion) = plugin_capabilities(answer, &mut leeway).expect("no rule is broken");
         assert_eq!(offered, [PluginCapability::ControllerService, PluginCapability::SnapshotMetadataService]);
         assert_eq!(expansion, [Expansion::Online, Expansion::Offline]);
-        let service =
-            "a service capability of the plugin is unknown to this version and left out: 99 (rule C026)";
-        let mode = "a volume expansion capability of the plugin is unknown to this version and left out: 7 (rule C026)";
+        let service = "a service capability of the plugin is unknown to this version and left out: 99";
+        let mode = "a volume expansion capability of the plugin is unknown to this version and left out: 7";
         assert_eq!(leeway.remarks, [service, mode]);
     }
 
@@ -277,7 +276,7 @@ mod tests {
         assert_eq!(info(-1, &mut strict).expect_err("negative").rule, "C147");
         assert!(strict.remarks.is_empty());
         assert_eq!(info(-1, &mut lenient).expect("it is harmless").max_volumes, None);
-        let remark = "max_volumes_per_node is -1, below zero (rule C147); it counts as no limit";
+        let remark = "max_volumes_per_node is -1, below zero; it counts as no limit";
         assert_eq!(lenient.remarks, [remark]);
     }
 

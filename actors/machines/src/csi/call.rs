@@ -293,11 +293,12 @@ mod tests {
     fn a_call_that_the_plugin_does_not_offer_is_refused_with_what_is_missing_c033_c034_c035_c120_c144() {
         let mut bare = fingerprint();
         (bare.plugin, bare.controller, bare.node) = (Vec::new(), Some(Vec::new()), Some(Vec::new()));
-        let told = |call: Call, plugin: &_| call.check_offered(plugin).map_err(|fault| fault.to_string());
+        let told = |call: Call, plugin: &_| {
+            call.check_offered(plugin).map_err(|fault| (fault.rule, fault.to_string()))
+        };
         let needs = |call: Call, capability, rule| {
-            Err(format!(
-                "{call} needs the capability {capability}, which the plugin does not report (rule {rule})"
-            ))
+            let fault = format!("{call} needs the capability {capability}, which the plugin does not report");
+            Err((rule, fault))
         };
         let cases = [
             (Call::ControllerGetCapabilities, "CONTROLLER_SERVICE", "C033"),

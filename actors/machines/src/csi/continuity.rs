@@ -62,7 +62,10 @@ mod tests {
     fn a_plugin_that_changes_its_name_is_at_fault_c031() {
         let before = fingerprint("a.example", "1", &[]);
         let fault = check_same_plugin(&before, &fingerprint("b.example", "2", &[])).expect_err("renamed");
-        assert_eq!(fault.to_string(), "name was \"a.example\" and is now \"b.example\" (rule C031)");
+        assert_eq!(
+            (fault.rule, &*fault.to_string()),
+            ("C031", "name was \"a.example\" and is now \"b.example\"")
+        );
     }
 
     #[test]

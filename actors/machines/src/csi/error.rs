@@ -62,7 +62,7 @@ mod tests {
             (Cause::DeadlineExceeded, "own deadline of 1.5s", true),
             (Cause::Disconnected { detail: "broken pipe".to_owned() }, "disconnected", true),
             (status(Code::Unavailable), "UNAVAILABLE \"no pool\"", true),
-            (Cause::Fault(fault), "name is empty (rule C030)", false),
+            (Cause::Fault(fault), "name is empty", false),
         ]
     }
 

@@ -135,10 +135,7 @@ mod tests {
         let detail = || "it was retired".to_owned();
         let on = "NodeStageVolume on csi-node/zfs of allocation a1, generation 7, failed: ";
         for (failure, rest) in [
-            (
-                Failure::Request(fault.clone()),
-                "it was not sent, staging_target_path is empty (rule C125); set it",
-            ),
+            (Failure::Request(fault.clone()), "it was not sent, staging_target_path is empty; set it"),
             (Failure::LeaseEnded { detail: detail() }, "it was not sent, it was retired"),
             (Failure::TooMany { detail: detail() }, "it was not sent, it was retired"),
             (
@@ -159,7 +156,7 @@ mod tests {
             ),
             (
                 Failure::Answer(fault),
-                "faulty answer, staging_target_path is empty (rule C125); report it to the plugin's vendor",
+                "faulty answer, staging_target_path is empty; report it to the plugin's vendor",
             ),
         ] {
             assert_eq!(told(failure), format!("{on}{rest}"));

@@ -133,7 +133,10 @@ mod tests {
         let request = ListVolumesRequest { max_entries: 2, starting_token: "2".to_owned() };
         assert_eq!(request.check_answer(&page(2, "4")), Ok(()));
         let fault = request.check_answer(&page(3, "")).expect_err("too long");
-        assert_eq!(fault.to_string(), "number of entries is 3, at most 2 is allowed (rule C091)");
+        assert_eq!(
+            (fault.rule, &*fault.to_string()),
+            ("C091", "number of entries is 3, at most 2 is allowed")
+        );
         let fault = request.check_answer(&page(2, "2")).expect_err("the same page again");
         assert_eq!(fault.rule, "C092");
         assert_eq!(ListVolumesRequest::default().check_answer(&page(300, "")), Ok(()));

@@ -209,7 +209,10 @@ mod tests {
         let mut stream = MetadataStream::new(1, 0);
         assert_eq!(stream.accept(&fixed(&[(0, 8)])), Ok(()));
         let fault = stream.accept(&fixed(&[(8, 8), (16, 8)])).expect_err("too many");
-        assert_eq!(fault.to_string(), "block_metadata has 2 blocks, at most 1 were asked for (rule C163)");
+        assert_eq!(
+            (fault.rule, &*fault.to_string()),
+            ("C163", "block_metadata has 2 blocks, at most 1 were asked for")
+        );
     }
 
     #[test]

@@ -91,7 +91,7 @@ mod tests {
         let error = named("n".repeat(129)).validate(&fingerprint()).expect_err("too long");
         assert_eq!(
             error.to_string(),
-            "CreateVolume was not sent: name has 129 bytes, at most 128 are allowed (rule C004); shorten it"
+            "CreateVolume was not sent: name has 129 bytes, at most 128 are allowed; shorten it"
         );
         assert!(!error.is_unsupported());
         assert_eq!(named("n".repeat(128)).validate(&fingerprint()), Ok(()));
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "NodeStageVolume was not sent: NodeStageVolume needs the capability STAGE_UNSTAGE_VOLUME, which the plugin does not \
-             report (rule C120); leave it out, or use a plugin that has the capability"
+             report; leave it out, or use a plugin that has the capability"
         );
     }
 }

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(request.check_answer(&snapshot("s")), Ok(()));
         assert_eq!(request.check_answer(&snapshot("t")).expect_err("another").rule, "C059");
         let nameless = request.check_answer(&snapshot("")).expect_err("no id");
-        assert_eq!(nameless.to_string(), "snapshot_id is empty (rule C004)");
+        assert_eq!((nameless.rule, &*nameless.to_string()), ("C004", "snapshot_id is empty"));
     }
 
     #[test]

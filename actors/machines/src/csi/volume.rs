@@ -360,14 +360,15 @@ mod tests {
     #[test]
     fn a_range_has_a_bound_and_bounds_that_do_not_cross_c052() {
         let check = |required_bytes, limit_bytes| {
-            CapacityRange { required_bytes, limit_bytes }.check().map_err(|fault| fault.to_string())
+            let range = CapacityRange { required_bytes, limit_bytes };
+            range.check().map_err(|fault| format!("{}: {fault}", fault.rule))
         };
         for (required, limit) in [(1, 0), (0, 1), (1, 1), (1, 2), (0, i64::MAX.unsigned_abs())] {
             assert_eq!(check(required, limit), Ok(()));
         }
-        let none = "capacity_range has neither required_bytes nor limit_bytes (rule C052)";
+        let none = "C052: capacity_range has neither required_bytes nor limit_bytes";
         assert_eq!(check(0, 0).expect_err("no bound"), none);
-        let crossed = "limit_bytes is 1, below the required_bytes of 2 (rule C052)";
+        let crossed = "C052: limit_bytes is 1, below the required_bytes of 2";
         assert_eq!(check(2, 1).expect_err("crossed"), crossed);
         assert!(check(1 << 63, 0).is_err() && check(0, 1 << 63).is_err());
     }
@@ -391,7 +392,10 @@ mod tests {
         };
         assert_eq!(with_flags(4096), Ok(()));
         let fault = with_flags(4097).expect_err("too long");
-        assert_eq!(fault.to_string(), "mount_flags has 4097 bytes, at most 4096 are allowed (rule C007)");
+        assert_eq!(
+            (fault.rule, &*fault.to_string()),
+            ("C007", "mount_flags has 4097 bytes, at most 4096 are allowed")
+        );
     }
 
     #[test]
@@ -416,8 +420,11 @@ mod tests {
         for bad in ["", "ein Wort", "ü", "a/b"] {
             let fault = check(bad).expect_err(bad);
             assert_eq!(
-                fault.to_string(),
-                "secrets have a key that is empty or holds more than letters, digits, '-', '_' and '.' (rule C023)"
+                (fault.rule, &*fault.to_string()),
+                (
+                    "C023",
+                    "secrets have a key that is empty or holds more than letters, digits, '-', '_' and '.'"
+                )
             );
         }
         assert_eq!(check(&"k".repeat(4096)).expect_err("too long").rule, "C005");

@@ -207,14 +207,18 @@ impl Reading {
     }
 }
 
+/// A remark, for this half cannot know it (C146).
 const UNDECIDED: &str = "NodeGetInfo is not implemented, and whether the controller needs a node id cannot be told from here; \
-                         if it does, its volumes cannot be published on this node (rule C146)";
-const NO_CONTROLLER: &str = "CONTROLLER_SERVICE is not named, so no call of a controller may be made \
-                             (rule C033); register it as a node plugin, or look into its configuration";
+                         if it does, its volumes cannot be published on this node";
+/// A refusal (C033).
+const NO_CONTROLLER: &str = "CONTROLLER_SERVICE is not named, so no call of a controller may be made; \
+                             register it as a node plugin, or look into its configuration";
+/// A remark: the other services of the controller serve (C034).
 const NO_GROUPS: &str = "GROUP_CONTROLLER_SERVICE is named and GroupControllerGetCapabilities is not implemented, so no call of a \
-                         group controller may be made (rule C034); report it to the plugin's vendor";
+                         group controller may be made; report it to the plugin's vendor";
+/// A refusal (C146).
 const NODE_UNNAMED: &str = "NodeGetInfo is not implemented although the controller has PUBLISH_UNPUBLISH_VOLUME and needs a \
-                            node id (rule C146); report it to the plugin's vendor";
+                            node id; report it to the plugin's vendor";
 
 /// Compares the plugin's own name with its registration and with the previous generation (C031).
 fn check_name(
@@ -227,7 +231,7 @@ fn check_name(
     }
     match &config.expected_provider {
         Some(expected) if *expected != identity.provider => Err(Refusal::Broken(format!(
-            "it is registered as \"{}\" and calls itself \"{}\" (rule C031)",
+            "it is registered as \"{}\" and calls itself \"{}\"",
             quoted(expected),
             quoted(&identity.provider)
         ))),
@@ -243,7 +247,7 @@ pub(super) fn remark(now: &CsiFingerprint, known: Option<&Arc<CsiFingerprint>>) 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotReady => f.write_str("the plugin says that it is not ready (rule C039); wait for it"),
+            Self::NotReady => f.write_str("the plugin says that it is not ready; wait for it"),
             Self::Broken(why) => f.write_str(why),
         }
     }

@@ -8,7 +8,7 @@ use std::fmt;
 /// It contains what was wrong and its length, but of the text itself only a short excerpt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fault {
-    /// The rule, for instance `C030`.
+    /// The rule, for instance `C030`: for code and tests. The text for people does without it.
     pub rule: &'static str,
     /// The field or the part of the request or answer.
     pub field: &'static str,
@@ -115,7 +115,7 @@ impl fmt::Display for Problem {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} (rule {})", self.field, self.problem, self.rule)
+        write!(f, "{} {}", self.field, self.problem)
     }
 }
 

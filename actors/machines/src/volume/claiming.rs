@@ -95,6 +95,7 @@ impl Volume {
         Ok(())
     }
 
+    /// Checks a usage by itself, and the two access modes that need a capability of the plugin (C154).
     fn check_usage(&self, usage: &Usage) -> Result<(), ClaimError> {
         let invalid = |reason: String| ClaimError::Invalid { volume: self.record.spec.key.clone(), reason };
         usage.capability.check().map_err(|fault| invalid(fault.to_string()))?;
@@ -102,7 +103,7 @@ impl Volume {
         let node = self.route.as_ref().and_then(|route| route.node.as_ref());
         match node {
             Some(node) if mode.is_alpha() && !node.knows_alpha_modes => Err(invalid(format!(
-                "its plugin does not report SINGLE_NODE_MULTI_WRITER, which {} needs (C154)",
+                "its plugin does not report SINGLE_NODE_MULTI_WRITER, which {} needs",
                 mode.as_str()
             ))),
             Some(_) | None => Ok(()),
@@ -156,10 +157,10 @@ impl Volume {
 fn excludes(held: &Usage, asked: &Usage) -> Option<&'static str> {
     let mode = held.capability.access_mode;
     if held.capability != asked.capability {
-        return Some("a volume is published with one capability at a time (C138)");
+        return Some("a volume is published with one capability at a time");
     }
     if !mode.allows_several_targets() {
-        return Some("its access mode permits one allocation on a node (C137)");
+        return Some("its access mode permits one allocation on a node");
     }
     let is_second_writer = mode == AccessMode::MultiNodeSingleWriter && !held.read_only && !asked.read_only;
     is_second_writer.then_some("its access mode permits one writer")

@@ -20,7 +20,8 @@ pub(super) enum Need<T> {
 
 const NO_NODE: &str = "the plugin has no healthy node instance here";
 const NO_CONTROLLER: &str = "the plugin has no healthy controller instance here";
-const NO_NODE_ID: &str = "the plugin has not told the id of this node (C146)";
+/// Without it, no volume can be attached (C146).
+const NO_NODE_ID: &str = "the plugin has not told the id of this node";
 const IN_FLIGHT: &str = "a call is in flight";
 const OTHERS_HOLD: &str = "it has to be set up anew, and other claims hold it";
 

@@ -106,7 +106,7 @@ impl Volume {
                         claim.tries.in_vain(&self.config.options.backoff, moment);
                         let path = claim.record.target_path.display();
                         return Err(unclear(format!(
-                            "the plugin answered OK, and nothing is mounted at {path} (V7)"
+                            "the plugin answered OK, and nothing is mounted at {path}"
                         )));
                     }
                     Seen::Dead(reason) | Seen::Unclear(reason) => {

@@ -216,7 +216,7 @@ fn every_call_of_every_service_is_tried_v10() {
 fn a_message_that_lacks_a_required_part_or_has_an_impossible_one_is_refused_c009_c011_c058_c145() {
     let answer = wire::CreateVolumeResponse { volume: None };
     let fault = CreateVolumeRequest::answer_from_wire(answer).expect_err("no volume");
-    assert_eq!(fault.to_string(), "volume is empty (rule C059)");
+    assert_eq!((fault.rule, &*fault.to_string()), ("C059", "volume is empty"));
     let volume = wire::Volume { capacity_bytes: -1, ..wire::Volume::default() };
     let answer = wire::CreateVolumeResponse { volume: Some(volume) };
     let fault = CreateVolumeRequest::answer_from_wire(answer).expect_err("below zero");

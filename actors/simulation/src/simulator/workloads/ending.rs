@@ -146,8 +146,10 @@ impl Workload {
             let is_present = self.runs_as(entry.registration.version.as_deref());
             is_present && entry.standing == Standing::Confirmed
         };
-        // Who comes after one that told another name is not taken for the same plugin, and stays registered.
-        let is_refused = self.health.reason().is_some_and(|reason| reason.contains("C031"));
+        // Who comes after one that told another name is not taken for the same plugin, and stays registered (C031).
+        let tells_another =
+            |reason: &str| reason.contains("name was \"") || reason.contains("and calls itself");
+        let is_refused = self.health.reason().is_some_and(tells_another);
         let is_well = self.health == Health::Healthy || is_refused;
         let is_shown = self.phase == AllocationPhase::Registered && is_well && self.runs;
         is_shown && entries.len() == self.spec.plugins().len() && entries.iter().all(is_so)
