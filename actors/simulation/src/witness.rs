@@ -51,7 +51,7 @@ pub(super) fn violation(law: Law, what: impl Into<String>) -> Result<(), Violati
 }
 
 /// What is said of an answer to a question that has its answer.
-pub(super) const NOBODY_WAITS: &str = "an answer is sent for a question that has no waiting caller";
+pub(super) const NO_CALLER_WAITS: &str = "an answer is sent for a question that has no waiting caller";
 
 /// Ends what was tried if a law was broken.
 pub(super) fn found(broken: Option<&Violation>) -> Result<(), Violation> {

@@ -16,7 +16,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Violation, found, violation};
+use super::super::witness::{NO_CALLER_WAITS, Violation, found, violation};
 use super::event::{AllocationBounds, AllocationEvent, Receipt, Reply};
 use super::laws::AllocationLaws;
 use super::neighbours::{Neighbours, Returned};
@@ -134,7 +134,7 @@ impl AllocationWorld {
             }
             Left::News(_, AllocationNews::Changed(status)) => self.owner.health = status.health,
             Left::Call { number, call, .. } => self.neighbours.called(number, call),
-            Left::Answer(None, _) => return violation(Law::Shell7, NOBODY_WAITS),
+            Left::Answer(None, _) => return violation(Law::Shell7, NO_CALLER_WAITS),
             Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
         }
         Ok(())

@@ -15,7 +15,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Violation, found, violation};
+use super::super::witness::{NO_CALLER_WAITS, Violation, found, violation};
 use super::event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct, name};
 use super::handler::Handler;
 use super::laws::AllocationsLaws;
@@ -179,7 +179,7 @@ impl AllocationsWorld {
             Left::Refused(asker, _) => {
                 self.unanswered.remove(&asker);
             }
-            Left::Answer(None, _) => return violation(Law::Shell7, NOBODY_WAITS),
+            Left::Answer(None, _) => return violation(Law::Shell7, NO_CALLER_WAITS),
             Left::Call { number, call, .. } => return self.called(number, call),
             // The shell answers the callers that still wait.
             Left::Ended(_) => self.unanswered.clear(),

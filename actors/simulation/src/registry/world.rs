@@ -17,7 +17,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Verdict, Violation, found, violation};
+use super::super::witness::{NO_CALLER_WAITS, Verdict, Violation, found, violation};
 use super::super::writes::Outcome;
 use super::disk::RegistryDisk;
 use super::event::{RegistryBounds, RegistryEvent, allocation, policy, registering};
@@ -153,7 +153,7 @@ impl RegistryWorld {
                 }
                 Left::Ended(_) => self.unanswered.clear(),
                 Left::Snapshot(..) => self.registry.books.was_told(),
-                Left::Answer(None, _) => self.verdict.violation(Law::Shell7, || NOBODY_WAITS.to_owned()),
+                Left::Answer(None, _) => self.verdict.violation(Law::Shell7, || NO_CALLER_WAITS.to_owned()),
                 Left::News(..) | Left::Call { .. } => {}
             }
         }

@@ -12,7 +12,7 @@ use super::scene::{Actor, Event, Fault, Scene};
 use super::{Play, World};
 use crate::law::Law;
 use crate::stand_in::{Left, Settlement};
-use crate::witness::{NOBODY_WAITS, Violation, found, violation};
+use crate::witness::{NO_CALLER_WAITS, Violation, found, violation};
 
 /// How often time passes at most on the way to rest.
 const CALM_MAX: u32 = 12;
@@ -181,7 +181,7 @@ impl<S: Scene> SceneWorld<S> {
             Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
                 violation(Law::Shell7, format!("question {asker} was answered twice"))
             }
-            Left::Answer(None, _) => violation(Law::Shell7, NOBODY_WAITS),
+            Left::Answer(None, _) => violation(Law::Shell7, NO_CALLER_WAITS),
             Left::Call { number, call, .. } => scene.called(stage, number, call),
             Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => Ok(()),
         }

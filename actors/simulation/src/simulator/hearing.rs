@@ -6,7 +6,7 @@ use callboard_actors::shell::{FeedItem, Machine};
 use super::super::came::{Answer, Came};
 use super::super::law::Law;
 use super::super::stand_in::{Left, Refusal};
-use super::super::witness::NOBODY_WAITS;
+use super::super::witness::NO_CALLER_WAITS;
 use super::event::Happening;
 use super::host_model::{HostModel, Signal};
 
@@ -48,7 +48,7 @@ impl HostModel {
                     self.signals.push(Signal::Ready(Happening::Checked(true)));
                 }
                 Left::Ended(_) => self.unanswered.clear(),
-                Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
+                Left::Answer(None, _) => self.violation(Law::Shell7, NO_CALLER_WAITS.to_owned()),
                 Left::News(..) => {}
             }
         }

@@ -8,7 +8,7 @@ use super::super::instances::NoDisk;
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
 use super::super::stand_in::{Left, Rules, StandIn};
-use super::super::witness::NOBODY_WAITS;
+use super::super::witness::NO_CALLER_WAITS;
 use super::host_model::{HostModel, InventoryActor};
 
 pub(super) fn new_inventory() -> InventoryActor {
@@ -31,7 +31,7 @@ impl HostModel {
             self.note(|| Came::left_to("inventory", &left, |_| true));
             match left {
                 Left::Answer(Some(asker), _) | Left::Refused(asker, _) => self.answered(asker),
-                Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
+                Left::Answer(None, _) => self.violation(Law::Shell7, NO_CALLER_WAITS.to_owned()),
                 Left::Call { number, call, .. } => self.inventory_calls(number, &call),
                 Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
             }

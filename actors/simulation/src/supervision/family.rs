@@ -14,7 +14,7 @@ use super::super::allocation::Reply;
 use super::super::came::Came;
 use super::super::law::Law;
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Verdict};
+use super::super::witness::{NO_CALLER_WAITS, Verdict};
 use super::ground::Task;
 use super::model::SupervisionModel;
 
@@ -284,7 +284,7 @@ impl Family {
             Some(asker) => {
                 self.verdict.violation(Law::Shell7, || format!("question {asker} was answered twice"));
             }
-            None => self.verdict.violation(Law::Shell7, || NOBODY_WAITS.to_owned()),
+            None => self.verdict.violation(Law::Shell7, || NO_CALLER_WAITS.to_owned()),
         }
     }
 

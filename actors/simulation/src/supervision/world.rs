@@ -14,7 +14,7 @@ use super::super::allocation::Reply;
 use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Violation, found, violation};
+use super::super::witness::{NO_CALLER_WAITS, Violation, found, violation};
 use super::event::{SupervisionBounds, SupervisionEvent, TaskEnd};
 use super::model::SupervisionModel;
 
@@ -64,7 +64,7 @@ impl SupervisionWorld {
         self.model.hear(moment);
         self.model.set_out.clear();
         for (asker, _) in std::mem::take(&mut self.model.answered) {
-            let Some(asker) = asker else { return violation(Law::Shell7, NOBODY_WAITS) };
+            let Some(asker) = asker else { return violation(Law::Shell7, NO_CALLER_WAITS) };
             if !self.unanswered.remove(&asker) {
                 return violation(Law::Shell7, format!("question {asker} was answered twice"));
             }

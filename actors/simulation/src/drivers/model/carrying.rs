@@ -4,7 +4,7 @@ use callboard_actors::driver::{DriverAsk, RestartNow};
 use callboard_actors::lease::LeasedCalls;
 
 use super::super::super::came::Came;
-use super::super::super::witness::NOBODY_WAITS;
+use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
 
 impl DriversModel {
@@ -51,7 +51,7 @@ impl DriversModel {
     }
 
     fn answered_no_caller(&mut self) {
-        self.violation(Law::Shell7, NOBODY_WAITS.to_owned());
+        self.violation(Law::Shell7, NO_CALLER_WAITS.to_owned());
     }
 
     fn call(&mut self, moment: Moment, number: u64, call: DriversCall) {

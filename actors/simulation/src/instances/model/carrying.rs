@@ -2,7 +2,7 @@
 
 use super::super::super::came::Came;
 use super::super::super::law::Law;
-use super::super::super::witness::NOBODY_WAITS;
+use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
 
 fn name((plugin, allocation): &Place) -> String {
@@ -45,7 +45,7 @@ impl InstancesModel {
     }
 
     fn answered_no_caller(&mut self) {
-        self.parent.witness.verdict.violation(Law::Shell7, || NOBODY_WAITS.to_owned());
+        self.parent.witness.verdict.violation(Law::Shell7, || NO_CALLER_WAITS.to_owned());
     }
 
     fn call(&mut self, moment: Moment, number: u64, call: InstancesCall) {

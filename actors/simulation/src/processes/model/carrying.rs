@@ -6,7 +6,7 @@ use callboard_actors::vocabulary::Timestamp;
 use super::super::super::came::Came;
 use super::super::super::law::Law;
 use super::super::super::stand_in::{Left, StandIn};
-use super::super::super::witness::NOBODY_WAITS;
+use super::super::super::witness::NO_CALLER_WAITS;
 use super::{NO_ASKER, ProcessesModel};
 
 impl ProcessesModel {
@@ -53,7 +53,7 @@ impl ProcessesModel {
                 self.answered(asker);
             }
             Left::Refused(asker, _) => self.answered(asker),
-            Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
+            Left::Answer(None, _) => self.violation(Law::Shell7, NO_CALLER_WAITS.to_owned()),
             Left::News(_, news) => witness.told(&news, books),
             Left::Call { number, call, .. } => self.called(now, number, call),
             // The shell answers the callers that still wait.

@@ -8,7 +8,7 @@ use callboard_actors::shell::{Ending, Machine, Message};
 use super::super::super::came::Came;
 use super::super::super::law::Law;
 use super::super::super::stand_in::{Left, Refusal};
-use super::super::super::witness::NOBODY_WAITS;
+use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
 
 /// A call to the task or its files that has not come back.
@@ -97,7 +97,7 @@ impl HostModel {
             }
             Left::Call { number, deadline, call } => self.workload_calls(place, number, deadline, call),
             Left::Ended(ending) => self.supervisor_ended(place, ending),
-            Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
+            Left::Answer(None, _) => self.violation(Law::Shell7, NO_CALLER_WAITS.to_owned()),
             Left::Snapshot(..) => {}
         }
     }

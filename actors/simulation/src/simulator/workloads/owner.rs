@@ -13,7 +13,7 @@ use super::super::super::allocations::{AllocationsLaws, Known, Memory};
 use super::super::super::came::Came;
 use super::super::super::law::Law;
 use super::super::super::stand_in::Left;
-use super::super::super::witness::NOBODY_WAITS;
+use super::super::super::witness::NO_CALLER_WAITS;
 use super::*;
 
 type Owner = StandIn<Allocations, Memory, AllocationsLaws>;
@@ -195,7 +195,7 @@ impl HostModel {
             Left::News(_, news) => self.host_is_told(news),
             Left::Call { number, deadline, call } => self.owner_calls(number, deadline, call),
             Left::Ended(_) => self.owner_has_ended(),
-            Left::Answer(None, _) => self.violation(Law::Shell7, NOBODY_WAITS.to_owned()),
+            Left::Answer(None, _) => self.violation(Law::Shell7, NO_CALLER_WAITS.to_owned()),
             Left::Snapshot(..) => {}
         }
     }

@@ -7,7 +7,7 @@ use callboard_machines::volume::{
 
 use super::super::super::law::Law;
 use super::super::super::stand_in::Left;
-use super::super::super::witness::NOBODY_WAITS;
+use super::super::super::witness::NO_CALLER_WAITS;
 use super::super::node::{StepOf, Sure, step_of};
 use super::{Asked, VolumeModel, number_of};
 
@@ -51,7 +51,7 @@ impl VolumeModel {
                     self.violation(Law::Shell7, || format!("question {asker} was answered twice"));
                 }
             }
-            Left::Answer(None, _) => self.violation(Law::Shell7, || NOBODY_WAITS.to_owned()),
+            Left::Answer(None, _) => self.violation(Law::Shell7, || NO_CALLER_WAITS.to_owned()),
             Left::News(_, VolumeNews::Forced(_)) => {
                 self.audits.0 += 1;
                 self.published += 1;
