@@ -19,7 +19,7 @@ use super::super::law::Law;
 use super::super::witness::Verdict;
 use super::faults::PersisterFault;
 use super::plain::{Changes, Plain};
-use super::volume::{Came, Deed, Medium, Place, Reading};
+use super::volume::{Action, Came, Medium, Place, Reading};
 
 /// Work that waits behind the writes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -216,24 +216,24 @@ impl<D: Medium> DatabaseModel<D> {
     /// This fails once the disk was changed so many times more.
     pub(crate) fn fails_after(&mut self, changes: u64, fault: DiskFault) {
         self.trouble = Some((changes, fault));
-        self.volume.carry_out(Deed::Fail(changes, fault));
+        self.volume.carry_out(Action::Fail(changes, fault));
     }
 
     /// Nothing fails any more.
     pub(crate) fn is_mended(&mut self) {
         self.trouble = None;
-        self.volume.carry_out(Deed::Mend);
+        self.volume.carry_out(Action::Mend);
     }
 
     /// A bit of a record flips on a disk that is not in use.
     pub(super) fn is_damaged(&mut self, place: Place, record: &[u8]) {
-        self.volume.carry_out(Deed::Damage(record.to_vec()));
+        self.volume.carry_out(Action::Damage(record.to_vec()));
         self.damaged.push(place);
     }
 
     /// The host is gone with all that waits, and of what was not synced this much had reached the disk.
     pub(crate) fn is_cut(&mut self, reached: Reached) {
-        self.volume.carry_out(Deed::Cut(reached));
+        self.volume.carry_out(Action::Cut(reached));
         self.trouble = None;
         self.door = Door::Gone;
         self.forget_the_host();
@@ -253,7 +253,7 @@ impl<D: Medium> DatabaseModel<D> {
     /// A host opens the database. False means that it could not.
     pub(crate) fn open(&mut self) -> bool {
         self.forget_the_host();
-        let opened = match &*self.volume.carry_out(Deed::Open) {
+        let opened = match &*self.volume.carry_out(Action::Open) {
             Came::Opened(_)
                 if self.is_wrong(PersisterFault::KeepsItsRun) && self.run > RunNumber::default() =>
             {
@@ -333,7 +333,7 @@ impl<D: Medium> DatabaseModel<D> {
 
     /// Reads everything.
     fn read(&mut self, law: Law) -> Option<Reading> {
-        let mut reading = match &*self.volume.carry_out(Deed::Read) {
+        let mut reading = match &*self.volume.carry_out(Action::Read) {
             Came::Read(reading) => reading.clone(),
             Came::Failed { is_transient, what } => {
                 self.check_failure(*is_transient, what);

@@ -1,15 +1,15 @@
 //! A volume that can be copied: it is its history, and is played again from the beginning where it is needed.
 //!
 //! An open database cannot be copied, and one that is opened on a copy of its file is not what it was: it has begun a new run,
-//! and has forgotten which syncs failed. What comes of a deed follows from the deeds before it, so each history is played once,
-//! however many worlds share it, and all copies know what came of it.
+//! and has forgotten which syncs failed. What comes of an action follows from the actions before it, so each history is played
+//! once, however many worlds share it, and all copies know what came of it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use super::volume::{Came, Deed, Medium, Reader, Volume};
+use super::volume::{Action, Came, Medium, Reader, Volume};
 
 /// What is known of all histories that were played.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ struct Known {
 /// A volume with this history. Copies share what is known.
 #[derive(Debug, Clone)]
 pub(super) struct Replayed {
-    deeds: Vec<Deed>,
+    actions: Vec<Action>,
     history: u128,
     known: Rc<RefCell<Known>>,
 }
@@ -32,23 +32,23 @@ impl Replayed {
     /// An empty disk.
     pub(super) fn new(readers: &'static [Reader]) -> Self {
         let known = Known { came: HashMap::new(), last: None, readers };
-        Self { deeds: Vec::new(), history: 0, known: Rc::new(RefCell::new(known)) }
+        Self { actions: Vec::new(), history: 0, known: Rc::new(RefCell::new(known)) }
     }
 }
 
-/// The history that comes of one more deed.
-fn extended(history: u128, deed: &Deed) -> u128 {
+/// The history that comes of one more action.
+fn extended(history: u128, action: &Action) -> u128 {
     let hash = |salt: u8| {
         let mut hasher = DefaultHasher::new();
-        (salt, history, deed).hash(&mut hasher);
+        (salt, history, action).hash(&mut hasher);
         u128::from(hasher.finish())
     };
     hash(0) << 64 | hash(1)
 }
 
 impl Medium for Replayed {
-    fn carry_out(&mut self, deed: Deed) -> Rc<Came> {
-        let history = extended(self.history, &deed);
+    fn carry_out(&mut self, action: Action) -> Rc<Came> {
+        let history = extended(self.history, &action);
         let mut known = self.known.borrow_mut();
         let came = match known.came.get(&history) {
             Some(came) => Rc::clone(came),
@@ -58,20 +58,20 @@ impl Medium for Replayed {
                     Some((last, volume)) if last == self.history => volume,
                     Some(_) | None => {
                         let mut volume = Volume::new(readers);
-                        for deed in &self.deeds {
-                            volume.carry_out(deed.clone());
+                        for action in &self.actions {
+                            volume.carry_out(action.clone());
                         }
                         volume
                     }
                 };
-                let came = volume.carry_out(deed.clone());
+                let came = volume.carry_out(action.clone());
                 known.last = Some((history, volume));
                 known.came.insert(history, Rc::clone(&came));
                 came
             }
         };
         drop(known);
-        self.deeds.push(deed);
+        self.actions.push(action);
         self.history = history;
         came
     }

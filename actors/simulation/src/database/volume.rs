@@ -36,7 +36,7 @@ pub(crate) fn read_table<R: Record>(store: &mut Store, reading: &mut Reading) ->
 
 /// What can be done to a volume.
 #[derive(Debug, Clone, Hash)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     /// A host opens the database.
     Open,
     /// It brings these to disk.
@@ -72,12 +72,12 @@ pub(crate) enum Came {
     },
 }
 
-/// What deeds are done to.
+/// What actions are carried out on.
 pub(crate) trait Medium {
     /// Does one, and says what came of it.
-    fn carry_out(&mut self, deed: Deed) -> Rc<Came>;
+    fn carry_out(&mut self, action: Action) -> Rc<Came>;
 
-    /// A number that stands for all deeds so far, where they are counted.
+    /// A number that stands for all actions so far, where they are counted.
     fn history(&self) -> u128 {
         0
     }
@@ -143,28 +143,28 @@ fn no_host() -> Came {
 }
 
 impl Medium for Volume {
-    fn carry_out(&mut self, deed: Deed) -> Rc<Came> {
-        Rc::new(match deed {
-            Deed::Open => self.open(),
-            Deed::Commit(batch) => self.commit(&batch),
-            Deed::Read => self.read(),
-            Deed::Close => {
+    fn carry_out(&mut self, action: Action) -> Rc<Came> {
+        Rc::new(match action {
+            Action::Open => self.open(),
+            Action::Commit(batch) => self.commit(&batch),
+            Action::Read => self.read(),
+            Action::Close => {
                 self.store.iter_mut().for_each(Store::close);
                 self.done()
             }
-            Deed::Cut(reached) => {
+            Action::Cut(reached) => {
                 self.cut(reached);
                 self.done()
             }
-            Deed::Fail(after, fault) => {
+            Action::Fail(after, fault) => {
                 self.disk.set_fault_after(after, fault);
                 self.done()
             }
-            Deed::Mend => {
+            Action::Mend => {
                 self.disk.set_fault(None);
                 self.done()
             }
-            Deed::Damage(bytes) => {
+            Action::Damage(bytes) => {
                 self.disk.damage(&bytes);
                 self.done()
             }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_small_commit_changes_the_disk_eight_times_at_most_and_an_opening_thirty_two_times_p4() {
         let mut volume = Volume::new(&[read_table::<Line>]);
-        volume.carry_out(Deed::Open);
+        volume.carry_out(Action::Open);
         let mut queue: Queue<(), ()> = Queue::default();
         let mut changed = Vec::new();
         for sequence in 1..=6 {
@@ -199,18 +199,23 @@ mod tests {
             queue.push(&Write { owner: Owner::new("first"), epoch: 1, sequence, operations });
             let Some(Next::Commit(batch)) = queue.next(1) else { panic!("a write waits") };
             let batch = Rc::new(batch);
-            for deed in
-                [Deed::Commit(batch), Deed::Cut(Reached::Nothing), Deed::Open, Deed::Close, Deed::Open]
-            {
+            for action in [
+                Action::Commit(batch),
+                Action::Cut(Reached::Nothing),
+                Action::Open,
+                Action::Close,
+                Action::Open,
+            ] {
                 let before = volume.disk.changes();
-                volume.carry_out(deed.clone());
+                volume.carry_out(action.clone());
                 changed.push((
-                    format!("{deed:?}").chars().take(6).collect::<String>(),
+                    format!("{action:?}").chars().take(6).collect::<String>(),
                     volume.disk.changes() - before,
                 ));
             }
         }
-        let is_within = |(deed, changes): &(String, u64)| *changes <= if deed == "Commit" { 8 } else { 32 };
+        let is_within =
+            |(action, changes): &(String, u64)| *changes <= if action == "Commit" { 8 } else { 32 };
         assert!(changed.iter().all(is_within), "{changed:?}");
     }
 }

@@ -35,7 +35,7 @@ impl<D: Medium> DatabaseModel<D> {
                 Step::Loaded(owner, read.map(|reading| reading.lines.into_iter().collect()))
             }
             Job::Close => {
-                self.volume.carry_out(Deed::Close);
+                self.volume.carry_out(Action::Close);
                 self.door = Door::Closed;
                 Step::Closed
             }
@@ -101,29 +101,29 @@ impl<D: Medium> DatabaseModel<D> {
     /// Carries a commit out, rightly or in the way of a wrong persister.
     fn bring_to_disk(&mut self, batch: &Rc<Batch>) -> Rc<Came> {
         let whole = Rc::clone(batch);
-        let Some(fault) = self.fault else { return self.volume.carry_out(Deed::Commit(whole)) };
+        let Some(fault) = self.fault else { return self.volume.carry_out(Action::Commit(whole)) };
         let part = |operations: Operations| Rc::new(Batch { operations, ..Batch::default() });
         let (mut first, all) = (batch.operations.clone(), batch.operations.iter().count());
         match fault {
             PersisterFault::AnswersBeforeTheSync => Rc::new(Came::Done { is_synced: true }),
             PersisterFault::DropsARow if batch.writes > 1 => {
                 let most = first.take_first(all - 1, Operations::default());
-                self.volume.carry_out(Deed::Commit(part(most)))
+                self.volume.carry_out(Action::Commit(part(most)))
             }
             PersisterFault::ReversesACommit if batch.writes > 1 => {
                 let half = first.take_first(all / 2, Operations::default());
-                self.volume.carry_out(Deed::Commit(part(first)));
-                self.volume.carry_out(Deed::Commit(part(half)))
+                self.volume.carry_out(Action::Commit(part(first)));
+                self.volume.carry_out(Action::Commit(part(half)))
             }
             PersisterFault::TakesHalves => {
                 let half = first.take_first(all / 2, Operations::default());
-                self.volume.carry_out(Deed::Commit(part(half)));
-                self.volume.carry_out(Deed::Commit(part(first)))
+                self.volume.carry_out(Action::Commit(part(half)));
+                self.volume.carry_out(Action::Commit(part(first)))
             }
             PersisterFault::StaysBroken if self.has_failed => {
                 Rc::new(Came::Failed { is_transient: true, what: "it failed before".to_owned() })
             }
-            _ => self.volume.carry_out(Deed::Commit(whole)),
+            _ => self.volume.carry_out(Action::Commit(whole)),
         }
     }
 }
