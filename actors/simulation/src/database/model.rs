@@ -92,7 +92,7 @@ struct Finished {
 
 /// Whether a host has the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Door {
+enum DatabaseState {
     Open,
     /// A host runs, and has closed the database.
     Closed,
@@ -105,7 +105,7 @@ enum Door {
 pub(crate) struct DatabaseModel<D> {
     volume: D,
     queue: Queue<Life, Job>,
-    door: Door,
+    database: DatabaseState,
     run: RunNumber,
     waiting: VecDeque<Waits>,
     ledgers: BTreeMap<Owner, Ledger>,
@@ -126,11 +126,12 @@ pub(crate) struct DatabaseModel<D> {
 /// Where it is not known what lies on the disk, the whole history counts.
 impl<D: Medium> Hash for DatabaseModel<D> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { volume, queue, door, waiting, ledgers, finished, words, plain, trouble, damaged, .. } =
-            self;
+        let Self {
+            volume, queue, database, waiting, ledgers, finished, words, plain, trouble, damaged, ..
+        } = self;
         let is_doubtful = trouble.is_some() || plain.is_doubtful();
         let history = is_doubtful.then(|| volume.history());
-        (queue, door, waiting, ledgers, finished, words, plain, trouble, damaged, history).hash(state);
+        (queue, database, waiting, ledgers, finished, words, plain, trouble, damaged, history).hash(state);
     }
 }
 
@@ -140,7 +141,7 @@ impl<D: Medium> DatabaseModel<D> {
         Self {
             volume,
             queue: Queue::default(),
-            door: Door::Gone,
+            database: DatabaseState::Gone,
             run: RunNumber::default(),
             waiting: VecDeque::new(),
             ledgers: BTreeMap::new(),
@@ -160,12 +161,12 @@ impl<D: Medium> DatabaseModel<D> {
 
     /// Whether a host has the database open.
     pub(crate) fn is_open(&self) -> bool {
-        self.door == Door::Open
+        self.database == DatabaseState::Open
     }
 
     /// Whether no host runs.
     pub(crate) fn is_gone(&self) -> bool {
-        self.door == Door::Gone
+        self.database == DatabaseState::Gone
     }
 
     /// How many things wait.
@@ -235,7 +236,7 @@ impl<D: Medium> DatabaseModel<D> {
     pub(crate) fn is_cut(&mut self, reached: Reached) {
         self.volume.carry_out(Action::Cut(reached));
         self.trouble = None;
-        self.door = Door::Gone;
+        self.database = DatabaseState::Gone;
         self.forget_the_host();
     }
 
@@ -268,7 +269,7 @@ impl<D: Medium> DatabaseModel<D> {
                 if run <= self.run {
                     self.verdict.violation(Law::P4, || format!("a host begins run {run:?} again"));
                 }
-                (self.run, self.door) = (run, Door::Open);
+                (self.run, self.database) = (run, DatabaseState::Open);
                 self.read_after(Law::P4);
                 true
             }
@@ -326,7 +327,7 @@ impl<D: Medium> DatabaseModel<D> {
 
     /// Reads everything, if the disk is sound; it must be what the plain rows say.
     fn read_after(&mut self, law: Law) {
-        if self.trouble.is_none() && self.door == Door::Open {
+        if self.trouble.is_none() && self.database == DatabaseState::Open {
             self.read(law);
         }
     }
@@ -366,7 +367,7 @@ impl<D: Medium> DatabaseModel<D> {
 
     /// While the database is open, only a failing disk is a reason to fail, and trying again helps.
     fn check_failure(&mut self, is_transient: bool, what: &str) {
-        if self.door == Door::Open && (self.trouble.is_none() || !is_transient) {
+        if self.database == DatabaseState::Open && (self.trouble.is_none() || !is_transient) {
             let trouble = self.trouble;
             self.verdict
                 .violation(Law::P3, || format!("{what}, and what is wrong with the disk is {trouble:?}"));

@@ -36,7 +36,7 @@ impl<D: Medium> DatabaseModel<D> {
             }
             Job::Close => {
                 self.volume.carry_out(Action::Close);
-                self.door = Door::Closed;
+                self.database = DatabaseState::Closed;
                 Step::Closed
             }
         }
@@ -83,7 +83,7 @@ impl<D: Medium> DatabaseModel<D> {
             }
             Came::Failed { is_transient, what } => {
                 self.check_failure(*is_transient, what);
-                if self.door == Door::Open {
+                if self.database == DatabaseState::Open {
                     self.plain.doubted(changes);
                 }
                 self.has_failed = true;
