@@ -79,16 +79,16 @@ impl Subscribers {
 
     /// Whether this is one of the sinks here.
     pub(super) fn knows(&self, sink: JournalId) -> bool {
-        self.list.iter().any(|seat| seat.sink == sink)
+        self.list.iter().any(|subscriber| subscriber.sink == sink)
     }
 
     /// Whether a handler waits that was not told that nothing comes any more.
     pub(super) fn is_waiting(&self) -> bool {
-        self.list.iter().any(|seat| seat.task.is_some() && !seat.is_ended)
+        self.list.iter().any(|subscriber| subscriber.task.is_some() && !subscriber.is_ended)
     }
 
     fn place(&mut self, sink: JournalId) -> usize {
-        if let Some(place) = self.list.iter().position(|seat| seat.sink == sink) {
+        if let Some(place) = self.list.iter().position(|subscriber| subscriber.sink == sink) {
             return place;
         }
         self.list.push(Subscriber {
@@ -114,14 +114,14 @@ impl Subscribers {
         while let Some(heir) = self.list[place].heir {
             place = self.place(heir);
         }
-        let seat = &mut self.list[place];
+        let subscriber = &mut self.list[place];
         // Its handler was told that nothing comes any more, and does not wait for anything.
-        if seat.is_ended {
+        if subscriber.is_ended {
             return;
         }
         let weight = weight(&item);
-        if seat.journal.put(item) == Taken::Kept {
-            seat.had.kept += weight;
+        if subscriber.journal.put(item) == Taken::Kept {
+            subscriber.had.kept += weight;
         }
     }
 
@@ -140,9 +140,9 @@ impl Subscribers {
 
     /// The host is no more. Handlers that can say where they were go on from there in the next run.
     pub(super) fn next_run(&mut self) {
-        for seat in std::mem::take(&mut self.list) {
-            if let (Some(task), Some(position)) = (seat.task, seat.position) {
-                self.written.insert(task, (seat.had, Some(position)));
+        for subscriber in std::mem::take(&mut self.list) {
+            if let (Some(task), Some(position)) = (subscriber.task, subscriber.position) {
+                self.written.insert(task, (subscriber.had, Some(position)));
             }
         }
     }
@@ -151,7 +151,7 @@ impl Subscribers {
 
     /// Whether something waits for a handler.
     pub(super) fn has_unread(&self) -> bool {
-        self.list.iter().any(|seat| seat.task.is_some() && !seat.journal.is_empty())
+        self.list.iter().any(|subscriber| subscriber.task.is_some() && !subscriber.journal.is_empty())
     }
 
     /// Every handler reads what waits for it. Who was told that nothing comes any more leaves.
@@ -172,24 +172,24 @@ impl Subscribers {
                 );
             }
         }
-        self.list.retain(|seat| !(seat.is_ended && seat.journal.is_empty()));
+        self.list.retain(|subscriber| !(subscriber.is_ended && subscriber.journal.is_empty()));
     }
 
     fn reads(&mut self, place: usize, item: &TaskEventItem) {
-        let seat = &mut self.list[place];
+        let subscriber = &mut self.list[place];
         match item {
             TaskEventItem::Gap { missed, reason } => {
-                seat.had.is_gap_told = true;
+                subscriber.had.is_gap_told = true;
                 if *reason == GapReason::HandlerTooSlow && missed.is_none_or(|missed| missed == 0) {
                     self.violation(Law::Evt1, "a slow handler is not told how much it missed".to_owned());
                 }
             }
             TaskEventItem::Event { event, position } => {
                 let (launch, ordinal) = marked(event);
-                let Had { last, is_gap_told, .. } = seat.had;
-                seat.had.last = Some((launch, ordinal));
-                seat.had.is_gap_told = false;
-                seat.position.clone_from(position);
+                let Had { last, is_gap_told, .. } = subscriber.had;
+                subscriber.had.last = Some((launch, ordinal));
+                subscriber.had.is_gap_told = false;
+                subscriber.position.clone_from(position);
                 let Some(last) = last else { return };
                 if (launch, ordinal) <= last {
                     self.violation(Law::Evt2, format!("event {launch}.{ordinal} comes after {last:?}"));
@@ -203,12 +203,14 @@ impl Subscribers {
 
     /// All is calm: the handler of each task has had its latest event, or knows that something is missing.
     pub(super) fn check_calm(&mut self, ground: &Ground) {
-        let latest = |seat: &Subscriber| seat.task.and_then(|task| ground.latest_of(task));
+        let latest = |subscriber: &Subscriber| subscriber.task.and_then(|task| ground.latest_of(task));
         let late: Vec<_> = self
             .list
             .iter()
-            .filter(|seat| !seat.is_ended && seat.heir.is_none() && seat.task.is_some())
-            .filter_map(|seat| Some((latest(seat)?, seat.had)))
+            .filter(|subscriber| {
+                !subscriber.is_ended && subscriber.heir.is_none() && subscriber.task.is_some()
+            })
+            .filter_map(|subscriber| Some((latest(subscriber)?, subscriber.had)))
             .filter(|(latest, had)| latest.1 > 0 && had.begun != Some(*latest))
             .filter(|(latest, had)| had.last != Some(*latest) && !had.is_gap_told)
             .collect();
