@@ -75,7 +75,7 @@ pub(super) struct Workloads {
 #[derive(Debug, Clone)]
 struct Workload {
     spec: Rc<AllocationSpec>,
-    seat: Option<Box<Held>>,
+    slot: Option<Box<Held>>,
     /// How many supervisors it has had. What is answered to an earlier one arrives nowhere.
     life: u64,
     /// Where it has got to and how it is, as its host was told last.
@@ -198,7 +198,7 @@ impl Workload {
         let around = Surroundings::new(spec.allocation.clone(), plan.context.socket, provider);
         Self {
             spec: Rc::new(spec),
-            seat: None,
+            slot: None,
             life: 0,
             phase: AllocationPhase::Prepared,
             health: Health::Starting,
@@ -228,7 +228,7 @@ impl Workload {
         self.runs && version == Some(&*self.around.version())
     }
 
-    /// A supervisor takes its seat. A crash ends it, as in production.
+    /// A supervisor takes its slot. A crash ends it, as in production.
     fn begin_supervisor(
         &mut self,
         life: Attempt,
@@ -241,7 +241,7 @@ impl Workload {
         let supervisor = StandIn::begin(config, NoDisk, laws, Rules { budget, ..Rules::default() });
         let supervisor = supervisor.tampered_with(tamper);
         let told = BTreeMap::new();
-        self.seat = Some(Box::new(Held { life, supervisor, told, is_detached: false, counted: 0 }));
+        self.slot = Some(Box::new(Held { life, supervisor, told, is_detached: false, counted: 0 }));
         self.has_left = false;
     }
 
@@ -257,7 +257,7 @@ impl Workload {
     /// Its supervisor is let go, and nothing that one said arrives any more.
     fn let_go(&mut self) {
         self.forget_caller();
-        self.seat = None;
+        self.slot = None;
         self.answers.clear();
         self.news.clear();
     }
@@ -266,7 +266,7 @@ impl Workload {
 
     /// The task or its files meet a call. One that hangs comes back when its time is up.
     fn meets(&mut self, moment: Moment, place: usize, reply: Reply) {
-        let Some(held) = &mut self.seat else { return };
+        let Some(held) = &mut self.slot else { return };
         let mut open = self.calls.iter_mut().enumerate().filter(|(_, call)| !call.hangs);
         let Some((at, pending)) = open.nth(place) else { return };
         if reply == Reply::Late {
@@ -288,7 +288,7 @@ impl Workload {
 
     /// The oldest answer of the registry or the instances arrives.
     fn hears(&mut self, moment: Moment) {
-        let Some(held) = &mut self.seat else { return };
+        let Some(held) = &mut self.slot else { return };
         let Some((number, outcome)) = self.arrivals.pop_front() else { return };
         self.deadlines.retain(|(other, ..)| *other != number);
         held.supervisor.returned(moment, number, Ok(outcome));
@@ -296,7 +296,7 @@ impl Workload {
 
     /// Calls whose time is up are lost, and what is due runs.
     fn is_due(&mut self, moment: Moment) {
-        let Some(held) = &mut self.seat else { return };
+        let Some(held) = &mut self.slot else { return };
         while let Some(at) = self.deadlines.iter().position(|(_, until, _)| *until <= moment.now) {
             let (number, _, within) = self.deadlines.remove(at);
             if self.calls.iter().any(|pending| pending.is_removal(number)) {
@@ -309,7 +309,7 @@ impl Workload {
     }
 
     fn next_due(&self) -> Option<Timestamp> {
-        let held = self.seat.as_ref()?;
+        let held = self.slot.as_ref()?;
         let deadlines = self.deadlines.iter().map(|(_, until, _)| *until);
         deadlines.chain(held.supervisor.next_timer()).min()
     }
@@ -332,7 +332,7 @@ impl HostModel {
             // A host that has not spoken of its task yet would see that it is not there.
             WorkloadDoing::Die if task == Some(Task::Running) => workload.runs = false,
             WorkloadDoing::Crash if is_up => {
-                if let Some(held) = &mut workload.seat {
+                if let Some(held) = &mut workload.slot {
                     held.supervisor.light_fuse();
                 }
             }

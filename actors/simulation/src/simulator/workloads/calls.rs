@@ -62,7 +62,7 @@ impl HostModel {
         self.workloads.stirs(place);
         let moment = self.moment();
         loop {
-            let Some(held) = &mut self.workloads.all[place].seat else { return };
+            let Some(held) = &mut self.workloads.all[place].slot else { return };
             if self.trace.is_some() {
                 held.supervisor.begin_noting();
             }
@@ -92,7 +92,7 @@ impl HostModel {
             }
             Left::News(_, news) => {
                 let workload = &mut self.workloads.all[place];
-                let life = workload.seat.as_ref().map(|held| held.life);
+                let life = workload.slot.as_ref().map(|held| held.life);
                 workload.news.extend(life.map(|life| (life, news)));
             }
             Left::Call { number, deadline, call } => self.workload_calls(place, number, deadline, call),
@@ -104,7 +104,7 @@ impl HostModel {
 
     /// Its supervisor ends by force.
     pub(super) fn supervisor_is_killed(&mut self, place: usize) {
-        if self.workloads.all[place].seat.is_some() {
+        if self.workloads.all[place].slot.is_some() {
             self.note(|| Came::killed(journal_name(place)));
             self.supervisor_ended(place, Ending::Killed);
         }
@@ -114,7 +114,7 @@ impl HostModel {
     fn supervisor_ended(&mut self, place: usize, ending: Ending) {
         let workload = &mut self.workloads.all[place];
         workload.forget_caller();
-        let Some(held) = workload.seat.take() else { return };
+        let Some(held) = workload.slot.take() else { return };
         let is_in_order = ending == Ending::Normal;
         workload.has_left = is_in_order && !held.is_detached;
         workload.is_untidy |= !is_in_order;

@@ -89,13 +89,13 @@ impl Workloads {
 impl Workload {
     fn rests(&self, known: Option<&Known>) -> bool {
         let is_at_rest = match known.map(|known| known.task) {
-            None => self.seat.is_none(),
+            None => self.slot.is_none(),
             Some(Task::Running) => {
                 let is_shown = self.phase == AllocationPhase::Registered && self.health == Health::Healthy;
-                self.seat.is_some() && self.runs && is_shown
+                self.slot.is_some() && self.runs && is_shown
             }
             Some(Task::NotStarted | Task::Exited | Task::Leaving) => {
-                self.seat.is_some() && self.next_due().is_none()
+                self.slot.is_some() && self.next_due().is_none()
             }
         };
         let is_silent = self.calls.is_empty() && self.arrivals.is_empty() && self.deadlines.is_empty();
@@ -109,7 +109,7 @@ impl Workload {
         if self.has_left && self.around.has_directory && !self.is_untidy {
             return Some((Law::A4, "it has left, and its files are there".to_owned()));
         }
-        let (known, held) = match (known, &self.seat) {
+        let (known, held) = match (known, &self.slot) {
             (Some(known), Some(held)) => (known, held),
             (Some(_), None) => return Some((Law::A5, "it is known, and has no supervisor".to_owned())),
             (None, Some(_)) => {

@@ -79,7 +79,7 @@ impl HostModel {
             AllocationsAnswer::StopAllocation(Ok(_)) => {
                 workload.runs = false;
                 let has_files = workload.around.has_directory && !workload.is_untidy;
-                if workload.seat.is_some() && has_files {
+                if workload.slot.is_some() && has_files {
                     let what = format!("{} is said to be stopped, and has not put away", workload.name());
                     self.violation(Law::A5, what);
                 }
@@ -145,7 +145,7 @@ impl HostModel {
         for workload in &mut self.workloads.all {
             workload.runs &= !is_stopped;
         }
-        if let Some(left) = self.workloads.all.iter().find(|workload| workload.seat.is_some()) {
+        if let Some(left) = self.workloads.all.iter().find(|workload| workload.slot.is_some()) {
             let what = format!("the owner of the allocations has ended, and {} is supervised", left.name());
             self.violation(Law::S4, what);
         }

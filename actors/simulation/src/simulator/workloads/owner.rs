@@ -125,7 +125,7 @@ impl Workloads {
 
     /// The supervisor of this life, if it is there.
     fn held(&mut self, place: usize, life: Attempt) -> Option<&mut Held> {
-        self.all[place].seat.as_deref_mut().filter(|held| held.life == life)
+        self.all[place].slot.as_deref_mut().filter(|held| held.life == life)
     }
 }
 
@@ -249,7 +249,7 @@ impl HostModel {
         let (workload, allocation) = (&mut all[place], config.spec.allocation.clone());
         // It would be taken for the end of the new one.
         office.endings.retain(|ended| (&ended.allocation, ended.life) != (&allocation, life));
-        let is_alone = workload.seat.is_none();
+        let is_alone = workload.slot.is_none();
         workload.begin_supervisor(life, config, self.now, tamper.clone());
         if !is_alone {
             self.violation(Law::A5, format!("two supervisors of {allocation} live at once"));

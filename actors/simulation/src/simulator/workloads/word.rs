@@ -55,7 +55,7 @@ impl Workloads {
 impl HostModel {
     pub(super) fn supervisor_answers(&mut self, place: usize, call: u64, answer: &AllocationAnswer) {
         let workload = &mut self.workloads.all[place];
-        let is_awaited = workload.seat.as_mut().and_then(|held| held.told.remove(&call)).is_some();
+        let is_awaited = workload.slot.as_mut().and_then(|held| held.told.remove(&call)).is_some();
         if !is_awaited {
             return self.violation(Law::Shell7, format!("call {call} to a supervisor was answered twice"));
         }
@@ -72,7 +72,7 @@ impl HostModel {
 
     pub(super) fn supervisor_fails(&mut self, place: usize, call: u64, error: AskError) {
         let workload = &mut self.workloads.all[place];
-        if let Some(kind) = workload.seat.as_mut().and_then(|held| held.told.remove(&call)) {
+        if let Some(kind) = workload.slot.as_mut().and_then(|held| held.told.remove(&call)) {
             workload.answers.push_back((call, kind.failed(error)));
         }
     }
