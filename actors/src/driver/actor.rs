@@ -18,7 +18,7 @@ use crate::goplugin::Listener;
 use crate::process::{Launched, ProcessSpec, Reach};
 use crate::processes::StopProcess;
 use crate::shell::{
-    Address, DEEDS, EffectHandler, LogLimit, NoStore, Running, Settings, start as start_machine,
+    Address, BEHAVIOUR_RATE, EffectHandler, LogLimit, NoStore, Running, Settings, start as start_machine,
 };
 
 type Told = Box<dyn Fn(&DriverReport, bool)>;
@@ -34,7 +34,7 @@ pub fn start(
     told: impl Fn(&DriverReport, bool) + 'static,
     settings: Settings,
 ) -> Running {
-    let limit = LogLimit::new(&config.spec.name, DEEDS);
+    let limit = LogLimit::new(&config.spec.name, BEHAVIOUR_RATE);
     let handler = Handler {
         config: config.clone(),
         processes,

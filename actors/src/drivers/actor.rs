@@ -19,8 +19,8 @@ use crate::eventor::{
     self, Attend, Eventor, EventorOptions, Forget, JournalId, RecentOf, TaskJournals, Watch,
 };
 use crate::shell::{
-    Address, AskError, Child, Children, DEEDS, EffectHandler, LogLimit, Running, Settings, StopMode, Store,
-    Ticket, Written, start as start_machine,
+    Address, AskError, BEHAVIOUR_RATE, Child, Children, EffectHandler, LogLimit, Running, Settings, StopMode,
+    Store, Ticket, Written, start as start_machine,
 };
 use crate::vocabulary::{Attempt, DriverName, RunNumber};
 
@@ -177,7 +177,7 @@ impl Handler {
 
     /// What may be logged of a driver here.
     fn limit(&mut self, driver: &DriverName) -> &LogLimit {
-        self.limits.entry(driver.clone()).or_insert_with(|| LogLimit::new(driver, DEEDS))
+        self.limits.entry(driver.clone()).or_insert_with(|| LogLimit::new(driver, BEHAVIOUR_RATE))
     }
 
     fn start_driver(&mut self, life: Attempt, config: DriverConfig) {

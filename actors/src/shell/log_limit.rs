@@ -12,7 +12,7 @@ use crate::vocabulary::{Allowance, Rate};
 const TOLD_AFTER: Duration = Duration::from_secs(5);
 
 /// The rate for lines about the behaviour of one plugin, as opposed to its own output: bad events, health, broken streams.
-pub(crate) const DEEDS: Rate = Rate { burst: 32, per_minute: 30 };
+pub(crate) const BEHAVIOUR_RATE: Rate = Rate { burst: 32, per_minute: 30 };
 
 /// The rate limit of one plugin. It belongs to an actor, and logs an unreported count when it is dropped.
 #[derive(Debug, Clone)]

@@ -66,4 +66,4 @@ pub use notice::{DeadLetterCause, Notice, Notices};
 pub use spawn::{IN_FLIGHT_MAX, Running, Settings, start};
 pub use store::{NoStore, Store};
 
-pub(crate) use log_limit::{DEEDS, LogLimit};
+pub(crate) use log_limit::{BEHAVIOUR_RATE, LogLimit};
