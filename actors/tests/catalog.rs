@@ -31,7 +31,7 @@ enum Manner {
     /// It tells who it is after a while.
     Tells(&'static str),
     /// It never says a handshake; its launch fails when its time is up.
-    Mute,
+    Silent,
     /// It says its handshake and never answers.
     Deaf,
     /// It is ended by its launch, which fails.
@@ -93,7 +93,7 @@ impl Launcher for Pretending {
                 this.0.borrow_mut().running.remove(name.as_str());
                 Refusal::Launch(LaunchError::Failed { name: name.clone(), reason: reason.to_owned() })
             };
-            let until = Instant::now() + if manner == Manner::Mute { limit } else { SECOND };
+            let until = Instant::now() + if manner == Manner::Silent { limit } else { SECOND };
             while Instant::now() < until {
                 sleep(SECOND / 10).await;
                 if this.0.borrow().stopped_while_launching.contains(&name.to_string()) {
@@ -101,7 +101,7 @@ impl Launcher for Pretending {
                 }
             }
             match manner {
-                Manner::Mute => Err(failed("it said nothing")),
+                Manner::Silent => Err(failed("it said nothing")),
                 Manner::Broken => Err(failed("it is broken")),
                 Manner::Tells(_) | Manner::Deaf | Manner::Confusing | Manner::Stubborn => {
                     Ok(Handshake { app_version: 2, endpoint: PluginEndpoint::Unix("/nowhere".into()) })
@@ -126,7 +126,7 @@ impl Launcher for Pretending {
                     sleep(order.call_deadline).await;
                     Err(silent("no answer"))
                 }
-                Manner::Mute | Manner::Broken | Manner::Stubborn => Err(silent("an error")),
+                Manner::Silent | Manner::Broken | Manner::Stubborn => Err(silent("an error")),
             }
         })
     }
@@ -246,7 +246,7 @@ fn every_plugin_is_asked_and_its_temporary_instance_ended_prc_02() {
 fn one_broken_plugin_is_reported_and_stops_no_other_prc_02() {
     story(|| async {
         let programs = [
-            ("a", Manner::Mute),
+            ("a", Manner::Silent),
             ("b", Manner::Deaf),
             ("c", Manner::Broken),
             ("d", Manner::Confusing),
@@ -283,7 +283,7 @@ fn stopping_at_any_moment_leaves_no_temporary_instance_prc_02() {
         story(|| async move {
             let programs = [
                 ("a", Manner::Tells("alpha")),
-                ("b", Manner::Mute),
+                ("b", Manner::Silent),
                 ("c", Manner::Deaf),
                 ("d", Manner::Broken),
                 ("e", Manner::Stubborn),
@@ -302,7 +302,7 @@ fn stopping_at_any_moment_leaves_no_temporary_instance_prc_02() {
 fn ending_the_catalog_by_force_leaves_no_temporary_instance_prc_02() {
     for tenths in [0, 5, 9, 10, 11, 15, 19, 20, 21, 25] {
         story(|| async move {
-            let programs = [("a", Manner::Tells("alpha")), ("b", Manner::Mute), ("c", Manner::Deaf)];
+            let programs = [("a", Manner::Tells("alpha")), ("b", Manner::Silent), ("c", Manner::Deaf)];
             let stage = Stage::open(&programs, everything());
             sleep(SECOND / 10 * tenths).await;
             stage.running.kill();

@@ -149,17 +149,17 @@ impl Part {
 
 /// How long an owner says that its end takes at most, and how long it takes.
 #[derive(Debug, Clone, Copy)]
-struct Estate {
+struct OwnerConfig {
     said: Option<Duration>,
     takes: Duration,
 }
 
 #[derive(Debug)]
-struct Owner(Estate);
+struct Owner(OwnerConfig);
 
 impl Machine for Owner {
     const KIND: &'static str = "owner";
-    type Config = Estate;
+    type Config = OwnerConfig;
     type Image = ();
     type Ask = Never;
     type Answer = Never;
@@ -170,8 +170,8 @@ impl Machine for Owner {
     type News = Never;
     type View = ();
 
-    fn restore(estate: &Estate, (): (), _: Moment) -> Self {
-        Self(*estate)
+    fn restore(config: &OwnerConfig, (): (), _: Moment) -> Self {
+        Self(*config)
     }
 
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
@@ -192,13 +192,13 @@ impl Machine for Owner {
 /// A supervisor of an owner that may take five seconds to end, or as long as it says up to `longest`.
 async fn supervise_owner(
     longest: Duration,
-    estate: Estate,
+    config: OwnerConfig,
 ) -> (Address<Supervisor>, Address<Owner>, Running) {
     let spec = ChildSpec { stop_longest: longest, ..spec("owner") };
     let address = Address::<Owner>::vacant("owner", 16);
     let at = address.clone();
     let child = Child::new(spec, move || {
-        std::future::ready(Ok(start(&at, estate, NoEffectHandler, NoStore, Settings::default())))
+        std::future::ready(Ok(start(&at, config, NoEffectHandler, NoStore, Settings::default())))
     });
     let (root, running) = supervise(SupervisorSpec::default(), vec![child]);
     assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
@@ -206,8 +206,8 @@ async fn supervise_owner(
 }
 
 /// How a supervisor reports the end of such an owner.
-async fn end_of_owner(longest: Duration, estate: Estate) -> (String, Duration) {
-    let (root, _address, _running) = supervise_owner(longest, estate).await;
+async fn end_of_owner(longest: Duration, config: OwnerConfig) -> (String, Duration) {
+    let (root, _address, _running) = supervise_owner(longest, config).await;
     let report = shut_down(&root).await;
     (endings(&report).join(", "), report.took)
 }
@@ -423,7 +423,7 @@ fn a_child_is_restarted_on_request_s1() {
 fn company(spec: SupervisorSpec, stop_deadline: Duration, is_deaf: bool) -> (Child, Part) {
     let part = Part::new("player");
     let address = Address::vacant("company", 64);
-    let (role, seat) = (part.clone(), address.clone());
+    let (role, at) = (part.clone(), address.clone());
     let child_spec = ChildSpec { stop_deadline, backoff: brief(), ..ChildSpec::new("company", "supervisor") };
     let child = Child::new(child_spec, move || {
         let role = role.clone();
@@ -431,7 +431,7 @@ fn company(spec: SupervisorSpec, stop_deadline: Duration, is_deaf: bool) -> (Chi
         let patient = ChildSpec { stop_deadline: Duration::from_secs(100), ..self::spec("player") };
         let player =
             Child::new(patient, move || std::future::ready(Ok(role.play(is_deaf)))).seen_at(&seen_at);
-        let running = supervisor::start(&seat, spec, vec![player], Settings::default());
+        let running = supervisor::start(&at, spec, vec![player], Settings::default());
         std::future::ready(Ok(running))
     });
     (child.supervising_at(&address), part)
@@ -581,13 +581,13 @@ fn a_shutdown_stops_in_reverse_and_kills_at_the_deadline_s2_s3() {
 fn a_child_has_the_time_to_stop_that_it_needs_for_what_is_below_it_s3() {
     const SECONDS: fn(u64) -> Duration = Duration::from_secs;
     story(|| async {
-        let slow = Estate { said: Some(SECONDS(200)), takes: SECONDS(199) };
+        let slow = OwnerConfig { said: Some(SECONDS(200)), takes: SECONDS(199) };
         let (told, took) = end_of_owner(Duration::MAX, slow).await;
         assert_eq!((told.as_str(), took.as_secs()), ("owner: stopped in time", 199));
 
         // No longer than it has said, with a margin.
         for (said, waited) in [(200, 205), (1, 6)] {
-            let deaf = Estate { said: Some(SECONDS(said)), takes: Duration::MAX };
+            let deaf = OwnerConfig { said: Some(SECONDS(said)), takes: Duration::MAX };
             let (told, took) = end_of_owner(Duration::MAX, deaf).await;
             let killed = format!("owner: killed, since it had not ended within {waited}s");
             assert_eq!((told, took.as_secs()), (killed, waited));
@@ -600,7 +600,7 @@ fn a_child_has_the_time_to_stop_that_it_needs_for_what_is_below_it_s3() {
             assert_eq!((told, took.as_secs()), (killed, waited));
         }
 
-        let silent = Estate { said: None, takes: SECONDS(7) };
+        let silent = OwnerConfig { said: None, takes: SECONDS(7) };
         let (told, _) = end_of_owner(Duration::MAX, silent).await;
         assert_eq!(told, "owner: killed, since it had not ended within 5s");
     });
@@ -609,7 +609,7 @@ fn a_child_has_the_time_to_stop_that_it_needs_for_what_is_below_it_s3() {
 #[test]
 fn a_bound_that_is_given_again_during_a_stop_counts_from_then_s3() {
     const SECONDS: fn(u64) -> Duration = Duration::from_secs;
-    let slow = Estate { said: Some(SECONDS(200)), takes: SECONDS(199) };
+    let slow = OwnerConfig { said: Some(SECONDS(200)), takes: SECONDS(199) };
     story(|| async {
         // It crashes in the middle of its stop, and begins it anew.
         let (root, owner, _running) = supervise_owner(Duration::MAX, slow).await;

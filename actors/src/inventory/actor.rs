@@ -12,7 +12,7 @@ use crate::drivers::{AwaitDrivers, Drivers, ListDrivers};
 use crate::instances::Instances;
 use crate::shell::{Address, EffectHandler, Follower, NoStore, Running, Settings, start as start_machine};
 
-/// Starts the inventory and gives it a seat at a vacant address. It follows `instances`, whether these run already or come
+/// Starts the inventory behind a vacant address. It follows `instances`, whether these run already or come
 /// later; with `drivers` it offers them too, and its first wait covers those that their owner has or expects; with `allocations` it
 /// covers those that are prepared.
 pub fn start(

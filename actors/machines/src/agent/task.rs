@@ -18,7 +18,7 @@ pub(super) const UNDER_WAY_TIMEOUT: Duration = Duration::from_secs(30);
 const PREPARE_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
 /// A process is started while its call is made; the rest is reserve.
 const LAUNCH_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
-/// Saying something to an actor next door takes no longer.
+/// A message to another actor of this host takes no longer.
 const SAY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Task {
