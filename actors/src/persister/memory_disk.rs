@@ -159,7 +159,7 @@ impl MemoryDisk {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum Access {
     Read,
     Write,
     Sync,
@@ -167,23 +167,23 @@ enum Deed {
 
 impl Images {
     /// Counts an attempted change, and returns the fault if one is due.
-    fn change(&mut self, deed: Deed) -> io::Result<()> {
+    fn change(&mut self, access: Access) -> io::Result<()> {
         self.changes += 1;
         if let Some((_, fault)) = self.due.take_if(|(due, _)| *due < self.changes) {
             self.fault = Some(fault);
         }
-        self.check(deed)
+        self.check(access)
     }
 
-    fn check(&self, deed: Deed) -> io::Result<()> {
-        let error = match (self.fault, deed) {
-            (Some(DiskFault::Full), Deed::Write) => Errno::NOSPC,
-            (Some(DiskFault::ReadOnly), Deed::Write) => Errno::ROFS,
-            (Some(DiskFault::Broken | DiskFault::Panics), _) | (Some(DiskFault::Syncs), Deed::Sync) => {
+    fn check(&self, access: Access) -> io::Result<()> {
+        let error = match (self.fault, access) {
+            (Some(DiskFault::Full), Access::Write) => Errno::NOSPC,
+            (Some(DiskFault::ReadOnly), Access::Write) => Errno::ROFS,
+            (Some(DiskFault::Broken | DiskFault::Panics), _) | (Some(DiskFault::Syncs), Access::Sync) => {
                 Errno::IO
             }
-            (Some(DiskFault::Full | DiskFault::ReadOnly), Deed::Read | Deed::Sync)
-            | (Some(DiskFault::Syncs), Deed::Read | Deed::Write)
+            (Some(DiskFault::Full | DiskFault::ReadOnly), Access::Read | Access::Sync)
+            | (Some(DiskFault::Syncs), Access::Read | Access::Write)
             | (None, _) => return Ok(()),
         };
         Err(error.into())
@@ -228,13 +228,13 @@ fn place(offset: u64, len: usize) -> io::Result<(usize, usize)> {
 impl StorageBackend for MemoryDisk {
     fn len(&self) -> io::Result<u64> {
         let images = self.images();
-        images.check(Deed::Read)?;
+        images.check(Access::Read)?;
         Ok(images.seen.len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let images = self.images();
-        images.check(Deed::Read)?;
+        images.check(Access::Read)?;
         let (start, end) = place(offset, out.len())?;
         out.copy_from_slice(images.seen.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
@@ -242,7 +242,7 @@ impl StorageBackend for MemoryDisk {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut images = self.images();
-        images.change(Deed::Write)?;
+        images.change(Access::Write)?;
         let (before, len) = (images.seen.len(), place(len, 0)?.0);
         images.seen.resize(len, 0);
         images.unsynced.extend(before / PAGE_BYTES..len.div_ceil(PAGE_BYTES));
@@ -251,7 +251,7 @@ impl StorageBackend for MemoryDisk {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut images = self.images();
-        if let Err(error) = images.change(Deed::Sync) {
+        if let Err(error) = images.change(Access::Sync) {
             images.unsynced.clear();
             return Err(error);
         }
@@ -261,7 +261,7 @@ impl StorageBackend for MemoryDisk {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut images = self.images();
-        images.change(Deed::Write)?;
+        images.change(Access::Write)?;
         let (start, end) = place(offset, data.len())?;
         if images.seen.len() < end {
             images.seen.resize(end, 0);
