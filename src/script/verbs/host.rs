@@ -29,7 +29,7 @@ pub(super) const VERBS: &[Entry] = &[
 ];
 
 #[derive(Clone, Copy)]
-enum Deed {
+enum Action {
     Start,
     StartBeside,
     Stop(StopMode),
@@ -37,32 +37,32 @@ enum Deed {
 }
 
 fn host(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
-    let deeds = [
-        ("start", Deed::Start),
-        ("start-beside", Deed::StartBeside),
-        ("stop", Deed::Stop(StopMode::Stop)),
-        ("detach", Deed::Stop(StopMode::Detach)),
-        ("kill", Deed::Kill),
+    let actions = [
+        ("start", Action::Start),
+        ("start-beside", Action::StartBeside),
+        ("stop", Action::Stop(StopMode::Stop)),
+        ("detach", Action::Stop(StopMode::Detach)),
+        ("kill", Action::Kill),
     ];
-    match words.one_of("what the host does", &deeds)? {
-        Deed::Start => {
+    match words.one_of("what the host does", &actions)? {
+        Action::Start => {
             stage.check_not_held()?;
             let told = stage.start_host();
             stage.record.answer(told);
         }
-        Deed::StartBeside => {
+        Action::StartBeside => {
             stage.check_not_held()?;
             let told = stage.start_beside()?;
             stage.record.answer(told);
         }
-        Deed::Stop(mode) => {
+        Action::Stop(mode) => {
             let supervisor = stage.host()?.supervisor().clone();
             stage.ask("host", supervisor.ask(Shutdown { mode }), |answer| match answer {
                 Ok(report) => answers::stopped(&report),
                 Err(error) => error.to_string(),
             });
         }
-        Deed::Kill => {
+        Action::Kill => {
             stage.check_not_held()?;
             stage.kill_host()?;
         }
