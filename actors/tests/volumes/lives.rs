@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callboard_actors::csi::{AccessMode, AccessType, Call, Secrets, VolumeCapability};
+use callboard_actors::persister::{Options, Persister};
+use callboard_actors::shell::{Database, Notices};
 use callboard_actors::vocabulary::PluginName;
 use callboard_actors::volume::{NewVolume, SecretSource, VolumeKey};
 use callboard_actors::volumes::{ConfirmClaims, CreateVolume, DeleteVolume, ListVolumes};
@@ -14,7 +16,7 @@ use tonic::Code;
 
 use crate::fixture::story;
 use crate::kernel::Kernel;
-use crate::node::{Choices, Node, PATIENCE, key, living};
+use crate::node::{Choices, Kept, Node, PATIENCE, key, living};
 use crate::plugin::{Act, Plugin};
 
 const UP: [&str; 3] = ["ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume"];
@@ -73,28 +75,39 @@ fn a_takeover_during_a_claim_goes_on_with_the_next_generation_res_05() {
 
 #[test]
 fn claims_of_an_earlier_run_wait_for_their_confirmation_and_the_rest_is_undone_v14() {
+    story(|| async { an_earlier_run(Kept::default()).await });
+}
+
+#[test]
+fn claims_of_an_earlier_run_are_read_from_the_disk_v5_v14() {
     story(|| async {
-        let mut node = Node::open();
-        let plugin = Plugin::new(&node.kernel);
-        let _serving = node.add_plugin("zfs", "p", &plugin).await;
-        let (data, logs) = (node.add_volume("zfs", "data").await, node.add_volume("zfs", "logs").await);
-        let claimed = node.claim(&data, "lives").await.expect("it is set up");
-        node.claim(&logs, "dead").await.expect("it is set up");
-        plugin.take_calls();
-        node.restart().await;
-        // Nothing is undone before the host has said which allocations live.
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(plugin.take_calls(), Vec::<&str>::new());
-        let confirmed =
-            node.volumes.ask(ConfirmClaims { living: living(&["lives"]) }).await.expect("it runs");
-        assert!(confirmed.len() == 2 && confirmed.iter().all(|one| one.result.is_ok()), "{confirmed:?}");
-        node.is_unneeded(&logs).await;
-        assert_eq!(plugin.take_calls(), DOWN);
-        let again = node.claim(&data, "lives").await.expect("it is still there");
-        assert_eq!(again.path, claimed.path);
-        assert_eq!(plugin.take_calls(), Vec::<&str>::new(), "it was looked at, and not set up again");
-        node.stop().await;
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let persister = Persister::open(Options::new(directory.path())).await.expect("it opens");
+        an_earlier_run(Kept::OnDisk(Database::opened(persister.clone(), Notices::default()))).await;
+        persister.close().await.expect("everything is written");
     });
+}
+
+async fn an_earlier_run(kept: Kept) {
+    let mut node = Node::open_with(Choices { kept, ..Choices::default() });
+    let plugin = Plugin::new(&node.kernel);
+    let _serving = node.add_plugin("zfs", "p", &plugin).await;
+    let (data, logs) = (node.add_volume("zfs", "data").await, node.add_volume("zfs", "logs").await);
+    let claimed = node.claim(&data, "lives").await.expect("it is set up");
+    node.claim(&logs, "dead").await.expect("it is set up");
+    plugin.take_calls();
+    node.restart().await;
+    // Nothing is undone before the host has said which allocations live.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(plugin.take_calls(), Vec::<&str>::new());
+    let confirmed = node.volumes.ask(ConfirmClaims { living: living(&["lives"]) }).await.expect("it runs");
+    assert!(confirmed.len() == 2 && confirmed.iter().all(|one| one.result.is_ok()), "{confirmed:?}");
+    node.is_unneeded(&logs).await;
+    assert_eq!(plugin.take_calls(), DOWN);
+    let again = node.claim(&data, "lives").await.expect("it is still there");
+    assert_eq!(again.path, claimed.path);
+    assert_eq!(plugin.take_calls(), Vec::<&str>::new(), "it was looked at, and not set up again");
+    node.stop().await;
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! A node: registry, instances and volumes in one runtime, with ledgers that outlive the actors.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
@@ -9,17 +8,16 @@ use std::time::Duration;
 
 use callboard_actors::csi::{AccessMode, AccessType, Context, MountVolume, VolumeCapability};
 use callboard_actors::registry::{Deregister, LeaveCause, Register};
-use callboard_actors::shell::{Address, Drill, Drills, Running, Settings, StopMode, Store, Ticket, Written};
+use callboard_actors::shell::{Address, Database, Drill, Drills, Running, Settings, StopMode};
 use callboard_actors::vocabulary::{PluginName, RunNumber, VolumeName, VolumeNamespace};
 use callboard_actors::volume::{
-    Claimed, NoSecrets, ObservedEnd, Released, SecretSource, Shared, Usage, Volume, VolumeChange,
-    VolumeImage, VolumeKey, VolumeOptions, VolumeSpec,
+    self, Claimed, NoSecrets, ObservedEnd, Released, SecretSource, Shared, Usage, VolumeKey, VolumeOptions,
+    VolumeSpec,
 };
 use callboard_actors::volumes::{
     self, Claim, ClaimError, DescribeVolume, KnownVolume, ListVolumes, RegisterVolume, Release, ReleaseError,
-    VolumeReport, Volumes, VolumesChange, VolumesConfig, VolumesImage, VolumesOptions,
+    VolumeReport, Volumes, VolumesConfig, VolumesOptions,
 };
-use futures_util::future::LocalBoxFuture;
 
 use crate::fixture::{Fixture, LONG, allocation, controller, node};
 use crate::kernel::Kernel;
@@ -30,39 +28,16 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 const DATA_DIR: &str = "/data";
 
-/// The ledgers of all volumes, and the store of their owner.
-#[derive(Clone, Default)]
-struct Memory {
-    ledgers: Rc<RefCell<BTreeMap<VolumeKey, VolumeImage>>>,
-    owner: Rc<RefCell<VolumesImage>>,
-}
-
+/// Where the volumes are kept, whatever becomes of their actors.
 #[derive(Clone)]
-struct Ledger(Memory, VolumeKey);
-
-impl Store<Volume> for Ledger {
-    fn write(&mut self, _: Ticket, change: VolumeChange) -> Written {
-        self.0.ledgers.borrow_mut().entry(self.1.clone()).or_default().apply(&change);
-        Written::Now
-    }
-
-    fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumeImage, String>> {
-        let image = self.0.ledgers.borrow().get(&self.1).cloned().unwrap_or_default();
-        Box::pin(std::future::ready(Ok(image)))
-    }
+pub(crate) enum Kept {
+    InMemory(volumes::MemoryStore),
+    OnDisk(Database),
 }
 
-impl Store<Volumes> for Memory {
-    fn write(&mut self, _: Ticket, change: VolumesChange) -> Written {
-        self.owner.borrow_mut().apply(&change);
-        Written::Now
-    }
-
-    fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumesImage, String>> {
-        let ledgers = self.ledgers.borrow();
-        let in_ledger = ledgers.values().filter_map(|image| Some(image.volume.as_ref()?.spec.clone()));
-        let image = VolumesImage { in_ledger: in_ledger.collect(), ..self.owner.borrow().clone() };
-        Box::pin(std::future::ready(Ok(image)))
+impl Default for Kept {
+    fn default() -> Self {
+        Self::InMemory(volumes::MemoryStore::default())
     }
 }
 
@@ -70,11 +45,12 @@ impl Store<Volumes> for Memory {
 pub(crate) struct Choices {
     pub(crate) options: VolumesOptions,
     pub(crate) secrets: Arc<dyn SecretSource>,
+    pub(crate) kept: Kept,
 }
 
 impl Default for Choices {
     fn default() -> Self {
-        Self { options: VolumesOptions::default(), secrets: Arc::new(NoSecrets) }
+        Self { options: VolumesOptions::default(), secrets: Arc::new(NoSecrets), kept: Kept::default() }
     }
 }
 
@@ -84,7 +60,7 @@ pub(crate) struct Node {
     pub(crate) volumes: Address<Volumes>,
     pub(crate) running: Running,
     drills: Drills,
-    memory: Memory,
+    kept: Kept,
     shared: Shared,
     options: VolumesOptions,
     run: u64,
@@ -95,14 +71,14 @@ impl Node {
         Self::open_with(Choices::default())
     }
 
-    pub(crate) fn open_with(Choices { options, secrets }: Choices) -> Self {
+    pub(crate) fn open_with(Choices { options, secrets, kept }: Choices) -> Self {
         let (fixture, kernel) = (Fixture::open(), Kernel::default());
         let (plugins, mounts) = (Rc::new(fixture.leases.clone()), Arc::new(kernel.clone()));
         let shared = Shared::new(plugins, secrets, mounts, Path::new(DATA_DIR), options.calls_max);
         let volumes = Address::vacant("volumes", 4_096);
-        let (drills, memory) = (Drills::default(), Memory::default());
-        let running = start(&volumes, &fixture, (&options, 1), &shared, &memory, &drills);
-        Self { fixture, kernel, volumes, running, drills, memory, shared, options, run: 1 }
+        let drills = Drills::default();
+        let running = start(&volumes, &fixture, (&options, 1), &shared, &kept, &drills);
+        Self { fixture, kernel, volumes, running, drills, kept, shared, options, run: 1 }
     }
 
     /// Ends the owner of the volumes without a word, as a crash of the host would, and starts the next run on its ledgers.
@@ -111,7 +87,7 @@ impl Node {
         self.running.ended().await;
         self.run += 1;
         let how = (&self.options, self.run);
-        self.running = start(&self.volumes, &self.fixture, how, &self.shared, &self.memory, &self.drills);
+        self.running = start(&self.volumes, &self.fixture, how, &self.shared, &self.kept, &self.drills);
     }
 
     /// Injects a fault into an actor by its name.
@@ -216,7 +192,7 @@ fn start(
     fixture: &Fixture,
     (options, run): (&VolumesOptions, u64),
     shared: &Shared,
-    memory: &Memory,
+    kept: &Kept,
     drills: &Drills,
 ) -> Running {
     let config = VolumesConfig {
@@ -226,12 +202,19 @@ fn start(
         run: RunNumber::new(run),
     };
     let settings = Settings { drills: Some(drills.clone()), ..fixture.settings.clone() };
-    let ledgers = {
-        let memory = memory.clone();
-        move |key: &VolumeKey, _| Ledger(memory.clone(), key.clone())
-    };
-    let instances = fixture.instances.clone();
-    volumes::start(volumes, instances, config, shared.clone(), memory.clone(), ledgers, settings)
+    let (instances, shared) = (fixture.instances.clone(), shared.clone());
+    match kept.clone() {
+        Kept::InMemory(store) => {
+            let ledgers = store.ledgers().clone();
+            let ledger = move |key: &VolumeKey, _| ledgers.store(key.clone());
+            volumes::start(volumes, instances, config, shared, store, ledger, settings)
+        }
+        Kept::OnDisk(database) => {
+            let store = volumes::DurableStore::new(&database);
+            let ledger = move |key: &VolumeKey, life| volume::DurableStore::new(&database, key.clone(), life);
+            volumes::start(volumes, instances, config, shared, store, ledger, settings)
+        }
+    }
 }
 
 pub(crate) fn key(name: &str) -> VolumeKey {
