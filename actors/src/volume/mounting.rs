@@ -38,22 +38,28 @@ impl Mounting {
     }
 
     /// Looks at what was set up. If nothing was, for certain, and the directory was made for this call alone, then that goes, too: no
-    /// undo follows that would remove it.
+    /// undo follows that would remove it. What a plugin has refused and done all the same is undone (V4).
     pub(super) async fn after_set_up(
         &self,
         path: &Path,
         made: Made,
         result: Result<(), Failure>,
     ) -> NodeCame {
-        match result {
-            Ok(()) => (Ok(()), self.look(path).await),
-            Err(failure) => {
-                if made == Made::New && failure.known != Known::Unclear {
-                    self.remove(path).await;
-                }
-                not_looked(failure)
-            }
+        let failure = match result {
+            Ok(()) => return (Ok(()), self.look(path).await),
+            Err(failure) if matches!(failure.known, Known::Unclear | Known::NotMade) => failure,
+            Err(failure) => match self.look(path).await {
+                Seen::Present(mark) if made != Made::Mounted => Failure {
+                    known: Known::Unclear,
+                    reason: format!("{}; all the same the kernel has {mark} there", failure.reason),
+                },
+                _ => failure,
+            },
+        };
+        if made == Made::New && failure.known != Known::Unclear {
+            self.remove(path).await;
         }
+        not_looked(failure)
     }
 
     /// Looks at what was undone, and removes its directory if nothing is there any more. What the plugin knows nothing of is decided by

@@ -9,4 +9,5 @@ mod plugin;
 
 mod isolation;
 mod lives;
+mod matrix;
 mod uncut;

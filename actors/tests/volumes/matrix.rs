@@ -1,0 +1,92 @@
+//! Every call of a claim and its release with every code, before and after its effect: what is wished for is reached, and nothing is done
+//! twice that must not be (V2, V3, V4, table C.6).
+
+use callboard_actors::volume::VolumeKey;
+use tonic::Code;
+
+use crate::fixture::story;
+use crate::node::{Node, SECOND};
+use crate::plugin::{Act, Plugin};
+
+const UP: [&str; 3] = ["ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume"];
+const DOWN: [&str; 3] = ["NodeUnpublishVolume", "NodeUnstageVolume", "ControllerUnpublishVolume"];
+/// The plugin says that the same call would be refused again.
+const FINAL: [Code; 3] = [Code::InvalidArgument, Code::AlreadyExists, Code::Unimplemented];
+
+/// One call that fails once.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    call: &'static str,
+    code: Code,
+    is_done: bool,
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    let codes = (1..=16).map(Code::from_i32);
+    codes.flat_map(|code| {
+        let calls = UP.into_iter().chain(DOWN);
+        calls.flat_map(move |call| [false, true].map(|is_done| Case { call, code, is_done }))
+    })
+}
+
+#[test]
+fn every_call_with_every_code_before_and_after_its_effect_c016_v2_v3_v4() {
+    story(|| async {
+        let node = Node::open();
+        let plugin = Plugin::new(&node.kernel);
+        let _serving = node.add_plugin("zfs", "p", &plugin).await;
+        for (number, case) in cases().enumerate() {
+            let volume = node.add_volume("zfs", &format!("v{number}")).await;
+            play(&node, &plugin, &volume, case).await;
+        }
+        node.stop().await;
+    });
+}
+
+async fn play(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) {
+    let Case { call, code, is_done } = case;
+    plugin.once(call, if is_done { Act::DoneThen(code) } else { Act::Fail(code) });
+    let claimed = node.claim(volume, "a").await;
+    let up = plugin.take_calls();
+    let is_refused = UP.contains(&call) && FINAL.contains(&code);
+    // What is mounted all the same is seen, so it is tried again. What a controller has done cannot be seen.
+    let is_seen = is_done && call.starts_with("Node");
+    match claimed {
+        Ok(claimed) => {
+            assert!(!is_refused || is_seen, "{case:?}: it was refused");
+            assert!(node.kernel.is_mounted(&claimed.path), "{case:?}: it is not mounted");
+            assert_eq!(up, repeated(&UP, call), "{case:?}");
+            release(node, volume, case).await;
+            let mut down = plugin.take_calls();
+            down.dedup();
+            assert_eq!(down, DOWN, "{case:?}");
+        }
+        Err(error) => {
+            assert!(is_refused && !is_seen, "{case:?}: {error}");
+            assert!(error.to_string().contains(call), "{case:?}: {error}");
+            node.is_unneeded(volume).await;
+        }
+    }
+    assert_eq!(node.kernel.left(), Vec::<std::path::PathBuf>::new(), "{case:?}");
+    assert_eq!(plugin.together(), Vec::<String>::new(), "{case:?}");
+    plugin.take_calls();
+}
+
+/// These calls in order, one of them twice.
+fn repeated(calls: &[&'static str], twice: &str) -> Vec<&'static str> {
+    calls.iter().flat_map(|call| std::iter::repeat_n(*call, if *call == twice { 2 } else { 1 })).collect()
+}
+
+/// An undo that is refused for good waits until it is asked for again.
+async fn release(node: &Node, volume: &VolumeKey, Case { call, code, .. }: Case) {
+    let first = node.release_within(volume, "a", 30 * SECOND).await;
+    let is_held = DOWN.contains(&call) && FINAL.contains(&code);
+    match first {
+        Ok(_) => {}
+        Err(error) => {
+            assert!(is_held, "{call} {code:?}: {error}");
+            node.release_within(volume, "a", 30 * SECOND).await.expect("it is tried again");
+        }
+    }
+    node.is_unneeded(volume).await;
+}
