@@ -12,7 +12,8 @@
 //!
 //! Beside these, `processes` owns the processes of plugins and is started behind the persister; `drivers` owns the task drivers that
 //! run in them, with an eventor for each, and `catalog` knows which plugins there are: both are started behind the processes and
-//! stopped before them. [Parts](Part) of the host program's own come last, and are stopped first.
+//! stopped before them. `volumes` owns the volumes of CSI plugins, with an actor for each that is in use; it is stopped before all of these, so
+//! that what is released is undone while its plugin answers. [Parts](Part) of the host program's own come last, and are stopped first.
 //!
 //! A [`Host`] is a handful of addresses. It can be cloned and used from any thread; dropping it stops nothing.
 
