@@ -14,7 +14,7 @@ use crate::csi::Context;
 use crate::persister::{Record, Table};
 use crate::vocabulary::{AllocationId, RunNumber};
 
-/// Volumes, by [`key`].
+/// Volumes, by their key: each name with its length in front.
 pub const VOLUME_TABLE: Table = Table("volumes");
 
 /// The claims of volumes, by the key of the volume and the allocation.
