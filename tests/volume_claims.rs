@@ -211,6 +211,34 @@ fn a_volume_stays_with_its_task_when_the_host_is_killed_and_is_released_after_it
 }
 
 #[test]
+fn a_claim_of_an_operator_stays_when_the_host_is_killed_until_it_is_released_v8_v14() {
+    let Some(namespace) = Namespace::or_say("a claim of an operator") else { return };
+    let stage = Stage::new("");
+    let volumes = stage.directory.path().join("kept-volumes");
+    let options = ["--volumes", volumes.to_str().expect("text"), "--node-id", "node-1"];
+    stage.configure(&allocation("hostpath-1", "hostpath", "monolith", &options, ""));
+    let data_dir = stage.data_dir();
+    let host = namespace.run(&stage);
+    host.until_active("csi-node", "hostpath", "hostpath-1");
+    host.json(&["volume", "create", "data", "--plugin", "hostpath"]);
+    host.json(&["volume", "claim", "data", "--allocation", "web"]);
+    let mounted = namespace.mounted(&data_dir, &volumes);
+    assert!(!mounted.is_empty(), "it is published");
+    host.kill();
+
+    let host = namespace.run(&stage);
+    until_true("the claim is settled", program::TIMEOUT, || {
+        host.log().contains("a claim of an earlier run is")
+    });
+    let claim = || host.json(&["volume", "status", "data"])["claims"][0].clone();
+    until_true("the mount is proven again", program::TIMEOUT, || claim()["proven"] == true);
+    assert_eq!(claim()["wish"], "held");
+    assert_eq!(namespace.mounted(&data_dir, &volumes), mounted);
+    host.json(&["volume", "release", "data", "--allocation", "web"]);
+    assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "{}", host.log());
+}
+
+#[test]
 fn the_process_of_an_allocation_writes_into_its_volume_which_is_kept_over_its_restarts_v1_v8() {
     let Some(namespace) = Namespace::or_say("an allocation with a volume") else { return };
     let stage = stage_of_allocation();

@@ -1,6 +1,5 @@
 //! After the start of `callboard run`: whose claims to volumes of an earlier run are kept.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use callboard_actors::agent::{Agent, ListTasks};
@@ -13,7 +12,7 @@ use tokio::time::sleep;
 use crate::config::PROCESS_PREFIX;
 use crate::host::Host;
 use crate::tasks;
-use crate::volumes::{self, Claimer};
+use crate::volumes::{self, Claimer, KnownUsers};
 
 /// The pause before it is asked again which processes there may be.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -21,13 +20,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 
 /// Tells the owner of the volumes, beside everything else, which allocations and tasks of an earlier run may have processes. Without
-/// that it keeps all of their claims.
+/// that it keeps all of their claims. It always keeps those of other users: only an operator knows when their processes have ended.
 pub(super) fn confirm(host: &Host, agent: &Address<Agent>) {
     let (host, agent) = (host.clone(), agent.clone());
     actix_rt::spawn(async move {
-        let living = loop {
-            match living(&host, &agent).await {
-                Ok(living) => break living,
+        let users = loop {
+            match users(&host, &agent).await {
+                Ok(users) => break users,
                 Err(error) => {
                     tracing::warn!(
                         error,
@@ -37,21 +36,24 @@ pub(super) fn confirm(host: &Host, agent: &Address<Agent>) {
             }
             sleep(PAUSE).await;
         };
-        volumes::confirm(host.volumes(), living).await;
+        volumes::confirm(host.volumes(), &users).await;
     });
 }
 
-/// The names of all that may have a process: tasks with a run on disk, allocations that run or are meant to, and what survived an
-/// earlier run of the host. Rather one too many: its claims are then released when it has ended.
-async fn living(host: &Host, agent: &Address<Agent>) -> Result<BTreeSet<AllocationId>, String> {
+/// What the host runs or ran itself, as far as it is known: allocations of the configuration, and tasks on disk. Of these the ones that
+/// may have processes: tasks with a run on disk, allocations that run or are meant to, and what survived an earlier run of the host.
+/// Rather one too many: its claims are then released when it has ended.
+async fn users(host: &Host, agent: &Address<Agent>) -> Result<KnownUsers, String> {
+    let mut own = tasks::recorded(host.database()).await?;
     let mut living = tasks::running(host.database()).await?;
     let allocations = agent.ask(ListTasks).await.map_err(|error| error.to_string())?;
+    own.extend(allocations.iter().map(|task| task.allocation.clone()));
     let allocations = allocations.into_iter().filter(|task| task.pid.is_some() || task.is_wanted);
     living.extend(allocations.map(|task| task.allocation));
     let processes = host.processes().ask(ListProcesses).await.map_err(|error| error.to_string())?;
     let names = processes.iter().filter_map(|process| process.name.as_str().strip_prefix(PROCESS_PREFIX));
     living.extend(names.filter_map(|name| AllocationId::new(name).ok()));
-    Ok(living)
+    Ok(KnownUsers { own, living })
 }
 
 /// Releases the volumes of allocations that the configuration does not have, and whose processes have ended.

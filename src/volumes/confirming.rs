@@ -3,24 +3,37 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use callboard_actors::shell::Address;
+use callboard_actors::shell::{Address, AskError};
 use callboard_actors::vocabulary::AllocationId;
-use callboard_actors::volumes::{ConfirmClaims, ConfirmError, VolumeConfirmed, Volumes};
+use callboard_actors::volume::VolumeKey;
+use callboard_actors::volumes::{
+    ConfirmClaims, ConfirmError, ListVolumes, VolumeActor, VolumeConfirmed, VolumeReport, Volumes,
+};
 use tokio::time::sleep;
 
 /// The pause before a confirmation is repeated. It doubles with each one.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// No pause is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// The users of volumes, as far as the host knows them after a start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KnownUsers {
+    /// Those that the host runs or ran itself, so that it sees whether they have processes.
+    pub own: BTreeSet<AllocationId>,
+    /// Those that may still have processes.
+    pub living: BTreeSet<AllocationId>,
+}
+
 /// Says which users of an earlier run may still have processes, and repeats it until every volume with such claims has answered.
-/// All other claims of an earlier run are released. It ends when the host stops.
-pub async fn confirm(volumes: &Address<Volumes>, living: BTreeSet<AllocationId>) {
+/// All other claims of an earlier run are released: those of users that the host runs itself and that have no process. It ends when
+/// the host stops.
+pub async fn confirm(volumes: &Address<Volumes>, users: &KnownUsers) {
     let mut pause = FIRST_PAUSE;
     loop {
-        match volumes.ask(ConfirmClaims { living: living.clone() }).await {
-            Ok(confirmed) if !has_open(&confirmed) => return,
-            Ok(_) => {}
+        match is_confirmed(volumes, users).await {
+            Ok(true) => return,
+            Ok(false) => {}
             Err(error) => {
                 tracing::warn!(%error, "claims of an earlier run are not confirmed yet; it is tried again");
             }
@@ -28,6 +41,31 @@ pub async fn confirm(volumes: &Address<Volumes>, living: BTreeSet<AllocationId>)
         sleep(pause).await;
         pause = LONGEST_PAUSE.min(pause * 2);
     }
+}
+
+/// Confirms the claims once, and returns whether that is settled. The owner of the volumes answers when it has read which there are.
+async fn is_confirmed(volumes: &Address<Volumes>, users: &KnownUsers) -> Result<bool, AskError> {
+    match kept(users, &volumes.ask(ListVolumes).await?) {
+        Ok(living) => Ok(!has_open(&volumes.ask(ConfirmClaims { living }).await?)),
+        Err(volume) => {
+            tracing::info!(%volume, "it is not known yet who has claimed it in an earlier run; all claims are kept until then");
+            Ok(false)
+        }
+    }
+}
+
+/// The users whose claims are kept: those that may have processes, and those of whose processes the host cannot know (V8).
+///
+/// # Errors
+/// A volume that has not reported its claims yet.
+fn kept(users: &KnownUsers, reports: &[VolumeReport]) -> Result<BTreeSet<AllocationId>, VolumeKey> {
+    let mut kept = users.living.clone();
+    for report in reports.iter().filter(|report| report.actor != VolumeActor::Unneeded) {
+        let status = report.status.as_ref().ok_or_else(|| report.volume.spec.key.clone())?;
+        let claimants = status.claims.iter().map(|claim| &claim.allocation);
+        kept.extend(claimants.filter(|user| !users.own.contains(*user)).cloned());
+    }
+    Ok(kept)
 }
 
 /// Logs what became of the claims, and returns whether a volume could not be asked.
@@ -50,4 +88,45 @@ fn has_open(confirmed: &[VolumeConfirmed]) -> bool {
         }
     }
     is_open
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use callboard_actors::volumes::KnownVolume;
+
+    use super::super::tests::{spec, status, user};
+    use super::*;
+
+    fn users(names: &[&str]) -> BTreeSet<AllocationId> {
+        names.iter().map(|name| user(name)).collect()
+    }
+
+    fn report(name: &str, actor: VolumeActor, claimants: Option<&[&str]>) -> VolumeReport {
+        let spec = spec(name);
+        let status = claimants.map(|names| status(&spec, users(names).into_iter().collect()));
+        let volume = Arc::new(KnownVolume::new(spec));
+        VolumeReport { volume, is_known: true, actor, restarts: 0, status }
+    }
+
+    #[test]
+    fn only_own_users_without_a_process_lose_their_claims_v8_v14() {
+        let known = KnownUsers { own: users(&["own-dead", "own-alive"]), living: users(&["own-alive"]) };
+        let reports = [
+            report("a", VolumeActor::Running, Some(&["own-alive", "own-dead", "web"])),
+            report("b", VolumeActor::GivenUp { reason: "it fell".to_owned() }, Some(&["db"])),
+            report("c", VolumeActor::Unneeded, None),
+        ];
+        assert_eq!(kept(&known, &reports), Ok(users(&["db", "own-alive", "web"])));
+    }
+
+    #[test]
+    fn before_each_volume_in_use_has_reported_nothing_is_decided_v14() {
+        let known = KnownUsers { own: users(&["own"]), living: users(&[]) };
+        let reports =
+            [report("a", VolumeActor::Running, Some(&["own"])), report("b", VolumeActor::Running, None)];
+        let missing = reports[1].volume.spec.key.clone();
+        assert_eq!(kept(&known, &reports), Err(missing));
+    }
 }

@@ -12,7 +12,8 @@
 //! - A claim belongs to the allocation or task of its name; both share one namespace of names.
 //! - V8: a release says what was observed of its processes. That something is to stop releases nothing.
 //! - V11: a secret is read for each call of a plugin, and kept nowhere. The configuration holds only where it is.
-//! - V14: after the start, the owner is told once whose processes may still run. Other claims of an earlier run are released.
+//! - V14: after the start, the owner is told whose claims of an earlier run are kept: those of users that may have processes, and of
+//!   users that the host does not run itself. The other ones are released.
 
 mod claimer;
 mod confirming;
@@ -22,5 +23,5 @@ mod secrets;
 mod tests;
 
 pub use claimer::{Claimer, Unreleased};
-pub use confirming::confirm;
+pub use confirming::{KnownUsers, confirm};
 pub use secrets::ConfiguredSecrets;

@@ -14,17 +14,17 @@ use callboard_actors::vocabulary::{
     AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace,
 };
 use callboard_actors::volume::{
-    self, Claimed, ClaimsConfirmed, Created, NewVolume, ObservedEnd, Released, Usage, VolumeAnswer,
-    VolumeAsk, VolumeKey, VolumeSpec,
+    self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Exists, NewVolume, ObservedEnd, Released, Usage,
+    VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec, VolumeStatus, Wish,
 };
 use callboard_actors::volumes::{
-    KnownVolume, Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage, VolumesOptions,
-    VolumesOutcome,
+    KnownVolume, VolumeReported, Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage,
+    VolumesOptions, VolumesOutcome,
 };
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::{Claimer, confirm};
+use super::{Claimer, KnownUsers, confirm};
 use crate::config::{VolumeConfig, VolumeOrigin};
 
 const WITHIN: Duration = Duration::from_secs(30);
@@ -41,6 +41,8 @@ struct Script {
     /// How many confirmations are not answered.
     silences: usize,
     image: VolumesImage,
+    /// The owner, and who has claims to each volume when its actor starts. Otherwise that is not reported.
+    claimants: Option<(Address<Volumes>, Vec<AllocationId>)>,
 }
 
 impl Fake {
@@ -101,8 +103,22 @@ impl EffectHandler<Volumes> for Fake {
                 let answer = self.answer(ask).ok_or_else(silent);
                 std::future::ready(VolumesOutcome::Answered(answer)).boxed_local()
             }
+            VolumesCall::Start { life, config } => {
+                let claimants = self.0.borrow().claimants.clone();
+                let report = claimants.map(|(owner, names)| {
+                    let (volume, news) =
+                        (config.spec.key.clone(), VolumeNews::Changed(status(&config.spec, names)));
+                    owner.ask(VolumeReported { volume, life, news })
+                });
+                let reported = async {
+                    if let Some(report) = report {
+                        report.await.expect("the owner runs");
+                    }
+                    VolumesOutcome::Done
+                };
+                reported.boxed_local()
+            }
             VolumesCall::Sweep
-            | VolumesCall::Start { .. }
             | VolumesCall::SetRoute { .. }
             | VolumesCall::Stop { .. }
             | VolumesCall::Kill { .. } => std::future::ready(VolumesOutcome::Done).boxed_local(),
@@ -139,11 +155,11 @@ fn key(name: &str) -> VolumeKey {
     VolumeKey { namespace: namespace.unwrap(), name: name.unwrap() }
 }
 
-fn user(name: &str) -> AllocationId {
+pub(super) fn user(name: &str) -> AllocationId {
     AllocationId::new(name).unwrap()
 }
 
-fn spec(name: &str) -> Arc<VolumeSpec> {
+pub(super) fn spec(name: &str) -> Arc<VolumeSpec> {
     let plugin = PluginName::new("zfs").unwrap();
     Arc::new(VolumeSpec {
         key: key(name),
@@ -151,6 +167,30 @@ fn spec(name: &str) -> Arc<VolumeSpec> {
         volume_id: format!("tank/{name}"),
         volume_context: [].into(),
     })
+}
+
+/// The status of a volume with these claims.
+pub(super) fn status(spec: &VolumeSpec, claimants: Vec<AllocationId>) -> VolumeStatus {
+    let claim = |allocation| ClaimStatus {
+        allocation,
+        wish: Wish::Held,
+        is_provisional: true,
+        is_proven: false,
+        publish: "unknown",
+        path: "/d".into(),
+        error: None,
+    };
+    VolumeStatus {
+        key: spec.key.clone(),
+        plugin: spec.plugin.clone(),
+        exists: Exists::Registered,
+        created: None,
+        attach: "down",
+        stage: "down",
+        claims: claimants.into_iter().map(claim).collect(),
+        doing: String::new(),
+        error: None,
+    }
 }
 
 fn volume(name: &str, origin: VolumeOrigin) -> VolumeConfig {
@@ -239,11 +279,20 @@ async fn a_release_that_is_recorded_goes_on_and_any_other_has_to_be_repeated_v15
 }
 
 #[actix::test]
-async fn whose_processes_may_live_is_said_until_each_volume_of_an_earlier_run_has_heard_it_v14() {
+async fn whose_claims_are_kept_is_said_until_each_volume_of_an_earlier_run_has_heard_it_v8_v14() {
     let fake = Fake::default();
     fake.0.borrow_mut().image.in_ledger = vec![spec("data")];
     fake.0.borrow_mut().silences = 1;
     let (address, _running) = owner(&fake);
-    confirm(&address, BTreeSet::from([user("web"), user("zfs-1")])).await;
-    assert_eq!(fake.asked(), ["confirm web, zfs-1"; 2]);
+    fake.0.borrow_mut().claimants = Some((address.clone(), vec![user("db"), user("ended"), user("web")]));
+    let users = KnownUsers {
+        own: BTreeSet::from([user("ended"), user("web")]),
+        living: BTreeSet::from([user("web"), user("zfs-1")]),
+    };
+    confirm(&address, &users).await;
+    assert_eq!(
+        fake.asked(),
+        ["confirm db, web, zfs-1"; 2],
+        "the host does not run db, and cannot know of its end"
+    );
 }
