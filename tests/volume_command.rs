@@ -146,6 +146,10 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     );
     assert_eq!(host.json(&["volume", "status", "data"])["claims"][0]["wish"], "held");
 
+    // The end of what the host itself runs would release such a claim.
+    let own = ["volume", "claim", "data", "--allocation", "plugin"];
+    refused(&own, 1, &["is not claimed: this host runs plugin itself", "choose another allocation name"]);
+
     // What the host itself runs has not ended, whatever its operator says.
     let own = ["volume", "release", "data", "--allocation", "plugin"];
     refused(&own, 1, &["allocation plugin has the process", "callboard stop plugin"]);

@@ -28,9 +28,7 @@ async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, AskError> {
 }
 
 /// The same within the time that an actor has to describe itself, or an empty view and the reason.
-pub(super) async fn shown<M: Machine<View: Default>>(
-    address: &Address<M>,
-) -> (M::View, Option<wire::GoneActor>) {
+async fn shown<M: Machine<View: Default>>(address: &Address<M>) -> (M::View, Option<wire::GoneActor>) {
     match answered(DESCRIBE_DEADLINE, view(address)).await {
         Ok(view) => (view, None),
         Err((_, reason)) => {

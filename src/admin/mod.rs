@@ -25,6 +25,7 @@ mod service;
 mod socket;
 mod volume_calls;
 mod watch;
+mod workloads;
 
 mod gather;
 

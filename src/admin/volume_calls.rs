@@ -14,12 +14,10 @@ use callboard_proto::admin::v1 as wire;
 use tonic::{Code, Status};
 
 use super::convert::unanswered;
-use super::gather::shown;
 use super::server::Sources;
 use super::volumes::topology;
-use crate::agent;
+use super::workloads::Workloads;
 use crate::config::volume_words;
-use crate::tasks::{TaskPhase, TasksView};
 
 /// The longest time that a request may wait for its answer.
 const WITHIN_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -69,7 +67,7 @@ pub(super) async fn delete(
     Ok(wire::DeleteVolumeResponse { name, did_exist: deleted.did_exist })
 }
 
-/// Claims a volume for an allocation.
+/// Claims a volume for an allocation that the host does not run itself: the end of one that it does would release the claim.
 pub(super) async fn claim(
     sources: &Sources,
     asked: wire::ClaimVolumeRequest,
@@ -78,12 +76,15 @@ pub(super) async fn claim(
     let name = volume.to_string();
     let capability = capability(asked.usage)?;
     let read_only = asked.read_only || capability.access_mode.is_read_only();
-    let claim = Claim {
-        volume,
-        allocation: allocation(&asked.allocation)?,
-        usage: Usage { capability, read_only },
-        within: within(asked.within_ms),
-    };
+    let allocation = allocation(&asked.allocation)?;
+    if workloads(sources, &format!("volume {name} is not claimed")).await?.has(&allocation) {
+        let text = format!(
+            "volume {name} is not claimed: this host runs {allocation} itself, and would release the claim when that ends; choose another allocation name"
+        );
+        return Err(Status::failed_precondition(text));
+    }
+    let claim =
+        Claim { volume, allocation, usage: Usage { capability, read_only }, within: within(asked.within_ms) };
     let claimed = sources.host.volumes().ask(claim).await.map_err(|error| unanswered(&error))?;
     let claimed = claimed.map_err(|error| Status::new(not_claimed(&error), error.to_string()))?;
     Ok(wire::ClaimVolumeResponse {
@@ -95,8 +96,8 @@ pub(super) async fn claim(
     })
 }
 
-/// Releases the claim of an allocation, whose client says that the last process has ended. Where the host itself knows better, nothing is
-/// released (V8).
+/// Releases the claim of an allocation, whose client says that the last process has ended. Where the host itself knows better, or cannot
+/// tell, nothing is released (V8).
 pub(super) async fn release(
     sources: &Sources,
     asked: wire::ReleaseVolumeRequest,
@@ -104,12 +105,9 @@ pub(super) async fn release(
     let volume = key(&asked.name)?;
     let name = volume.to_string();
     let allocation = allocation(&asked.allocation)?;
-    let (workloads, tasks) = tokio::join!(shown(&sources.agent), shown(&sources.tasks));
-    if let Some(what) = living(&allocation, &workloads.0, &tasks.0) {
-        let text = format!(
-            "volume {name} is not released: {what}; stop it with `callboard stop {allocation}`, and release the volume then"
-        );
-        return Err(Status::failed_precondition(text));
+    let refused = format!("volume {name} is not released");
+    if let Some(what) = workloads(sources, &refused).await?.living(&allocation) {
+        return Err(Status::failed_precondition(format!("{refused}: {what}")));
     }
     let observed = ObservedEnd::Exited;
     let release = Release { volume, allocation, observed, within: within(asked.within_ms) };
@@ -134,6 +132,16 @@ pub(super) async fn force(
     let forced = sources.host.volumes().ask(force).await.map_err(|error| unanswered(&error))?;
     let forced = forced.map_err(|error| Status::new(not_forced(&error), error.to_string()))?;
     Ok(wire::ForceReleaseVolumeResponse { name, reason: forced.reason, left: forced.left })
+}
+
+/// What the host runs. While that is unknown, this is refused.
+async fn workloads(sources: &Sources, refused: &str) -> Result<Workloads, Status> {
+    let Sources { host, agent, tasks, .. } = sources;
+    Workloads::ask(host, agent, tasks).await.map_err(|reason| {
+        Status::unavailable(format!(
+            "{refused}: {reason}; see `callboard health`, and try again when it answers"
+        ))
+    })
 }
 
 // === The words of requests ===
@@ -185,23 +193,6 @@ fn reason(user: Option<u32>, reason: &str) -> Result<String, Status> {
     }
     let user = user.map_or_else(|| "an unknown user".to_owned(), |user| format!("user {user}"));
     Ok(format!("{user}: {reason}"))
-}
-
-/// What the host itself runs of an allocation, or may.
-fn living(allocation: &AllocationId, workloads: &[agent::TaskReport], tasks: &TasksView) -> Option<String> {
-    let workload = workloads.iter().find(|workload| workload.allocation == *allocation);
-    if let Some(pid) = workload.and_then(|workload| workload.pid) {
-        return Some(format!("allocation {allocation} has the process {pid}"));
-    }
-    let task = tasks.tasks.iter().find(|task| task.name == *allocation)?;
-    match task.phase {
-        TaskPhase::Starting
-        | TaskPhase::Recovering
-        | TaskPhase::Running
-        | TaskPhase::Stopping
-        | TaskPhase::OutOfReach => Some(format!("task {allocation} is {}", task.phase)),
-        TaskPhase::Stopped | TaskPhase::Waiting | TaskPhase::Ended | TaskPhase::Failed => None,
-    }
 }
 
 // === Codes of errors ===
@@ -262,13 +253,10 @@ const fn not_forced(error: &ForceError) -> Code {
 
 #[cfg(test)]
 mod tests {
-    use callboard_actors::allocations::RestartWhen;
-    use callboard_actors::vocabulary::{Attempt, DriverName, Probing, Role, Timestamp};
     use callboard_actors::volume::ClaimError as Refusal;
     use callboard_actors::volumes::UnknownVolume;
 
     use super::*;
-    use crate::tasks::TaskReport;
 
     fn usage() -> wire::VolumeUsage {
         wire::VolumeUsage { access_mode: "single-node-writer".to_owned(), ..Default::default() }
@@ -316,53 +304,6 @@ mod tests {
             "user 0: the node of the plugin burnt"
         );
         assert_eq!(reason(None, "x").expect("it is one"), "an unknown user: x");
-    }
-
-    #[test]
-    fn what_the_host_itself_runs_is_not_released_whatever_a_client_says_v8() {
-        let web = || allocation("web").expect("a name");
-        let workload = |pid| agent::TaskReport {
-            allocation: web(),
-            plugin: PluginName::new("zfs").expect("a name"),
-            role: Role::Node,
-            phase: agent::TaskPhase::Stopping,
-            since: Timestamp::default(),
-            pid,
-            restarts: 0,
-            last_event: String::new(),
-            is_wanted: false,
-            attempt: Attempt::default(),
-            restart_when: RestartWhen::Never,
-            probing: Probing::default(),
-            survives: false,
-            exit: None,
-        };
-        let task = |phase| TaskReport {
-            name: web(),
-            driver: DriverName::new("exec").expect("a name"),
-            phase,
-            since: Timestamp::default(),
-            id: None,
-            exit: None,
-            restarts: 0,
-            note: String::new(),
-            events: vec![],
-            events_told: 0,
-            events_missed: 0,
-            is_configured: true,
-        };
-        let of_tasks = |phase| {
-            let tasks = TasksView { tasks: vec![task(phase)], ..TasksView::default() };
-            living(&web(), &[], &tasks)
-        };
-        let none = TasksView::default();
-        let expected = Some("allocation web has the process 7".to_owned());
-        assert_eq!(living(&web(), &[workload(Some(7))], &none), expected);
-        assert_eq!(living(&web(), &[workload(None)], &none), None);
-        assert_eq!(of_tasks(TaskPhase::OutOfReach), Some("task web is out-of-reach".to_owned()));
-        assert_eq!(of_tasks(TaskPhase::Failed), None);
-        let other = allocation("db").expect("a name");
-        assert_eq!(living(&other, &[workload(Some(7))], &none), None);
     }
 
     #[test]
