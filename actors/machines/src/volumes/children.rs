@@ -263,8 +263,10 @@ impl Entry {
         }
     }
 
-    /// Whether an allocation may have a claim.
+    /// Whether an allocation may have a claim, or gets one with the next life of the actor.
     pub(super) fn may_be_claimed_by(&self, allocation: &AllocationId) -> bool {
-        self.status.is_none() || self.claimants.contains(allocation)
+        let is_its_claim = |request: &Request| matches!(&request.ask, VolumeAsk::Claim(claim) if claim.allocation == *allocation);
+        let is_known = self.status.is_none() || self.claimants.contains(allocation);
+        is_known || self.queue.iter().any(is_its_claim)
     }
 }

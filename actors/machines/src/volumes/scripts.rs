@@ -29,7 +29,7 @@ thread_local! {
 
 #[test]
 fn every_story_of_the_owner_of_the_volumes_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volumes/scripts"), 23, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volumes/scripts"), 24, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Volumes>, Fault> {
