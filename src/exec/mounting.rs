@@ -3,12 +3,11 @@
 //! Mounts that the host makes later appear in it, and what the host unmounts disappears from it, where the system shares its mounts:
 //! otherwise a task would keep the volumes of others busy. Nothing that is mounted in it appears at the host.
 
-use std::fmt::Display;
 use std::io;
 use std::thread;
 
 use callboard_actors::allocdir::bind_between;
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use callboard_actors::mounts::open_without_links;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount_change};
 use rustix::thread::UnshareFlags;
 
@@ -45,19 +44,19 @@ fn own_namespace() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?)
 }
 
+/// Neither end may be a link, nor lie behind one: this is root, and the task's user may write where it is mounted.
 fn bind(mount: &BoundMount) -> Result<(), Failed> {
     let BoundMount { host_path, task_path, read_only } = mount;
     let (source, target) = (host_path.display(), task_path.display());
-    let failed = |doing: &dyn Display| {
-        let doing = doing.to_string();
-        |error: rustix::io::Errno| (doing, io::Error::from(error))
-    };
-    let path_only = OFlags::PATH | OFlags::CLOEXEC;
-    let from = openat(CWD, host_path, path_only, Mode::empty());
-    let from = from.map_err(failed(&format_args!("open {source}, which is to be mounted at {target}")))?;
-    let onto = openat(CWD, task_path, path_only, Mode::empty());
-    let advice = "create an empty directory there, or a file for a device";
-    let onto = onto.map_err(failed(&format_args!("mount {source} at {target} ({advice})")))?;
+    let failed = |doing: String| |error: io::Error| (doing, error);
+    let from = open_without_links(host_path);
+    let from = from.map_err(failed(format!("open {source}, which is to be mounted at {target}")))?;
+    let onto = open_without_links(task_path).map_err(|error| {
+        let missing = error.kind() == io::ErrorKind::NotFound;
+        let advice = if missing { " (create an empty directory there, or a file for a device)" } else { "" };
+        (format!("mount {source} at {target}{advice}"), error)
+    })?;
     let flags = if *read_only { MountFlags::RDONLY } else { MountFlags::empty() };
-    bind_between(&from, &onto, flags).map_err(failed(&format_args!("mount {source} at {target}")))
+    let bound = bind_between(&from, &onto, flags).map_err(io::Error::from);
+    bound.map_err(failed(format!("mount {source} at {target}")))
 }

@@ -1,7 +1,7 @@
 //! What a task finds around itself: its user, its network, its program and its outputs.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::process::{Child, Command, Stdio};
 
 use callboard_proto::drivers::network_isolation_spec::NetworkIsolationMode;
@@ -158,6 +158,14 @@ async fn output_goes_where_the_host_says_and_makes_no_file_of_a_device_or_a_fifo
     assert!(fs::metadata("/dev/null").expect("it is there").file_type().is_char_device());
 }
 
+fn mount(place: &Place, host: &str, task: &str) -> Mount {
+    Mount {
+        host_path: place.path(host).display().to_string(),
+        task_path: place.path(task).display().to_string(),
+        ..Default::default()
+    }
+}
+
 #[tokio::test]
 async fn what_is_mounted_into_a_task_is_seen_by_it_and_by_commands_beside_it_and_by_no_other_process_t077() {
     if !is_root_or_say("a task with mounts") {
@@ -169,17 +177,12 @@ async fn what_is_mounted_into_a_task_is_seen_by_it_and_by_commands_beside_it_and
         fs::create_dir(place.path(name)).expect("room");
     }
     fs::write(place.path("read/word"), "given").expect("room");
-    let mount = |host: &str, task: &str, readonly| Mount {
-        host_path: place.path(host).display().to_string(),
-        task_path: place.path(task).display().to_string(),
-        readonly,
-        ..Default::default()
-    };
     let script = format!(
         "cd {}; echo kept > mnt/file; cat mnt-read/word; touch mnt-read/more 2>/dev/null || echo ' read-only'; sleep 1000",
         place.directory.path().display()
     );
-    let mounts = vec![mount("volume", "mnt", false), mount("read", "mnt-read", true)];
+    let mounts =
+        vec![mount(&place, "volume", "mnt"), Mount { readonly: true, ..mount(&place, "read", "mnt-read") }];
     plugin.start(TaskConfig { mounts, ..place.shell("t1", &script) }).await.expect("it starts");
     place.until("t1.out", "given read-only\n").await;
     assert_eq!(place.read("volume/file"), "kept\n");
@@ -190,8 +193,39 @@ async fn what_is_mounted_into_a_task_is_seen_by_it_and_by_commands_beside_it_and
     plugin.destroy("t1", true).await.expect("it is killed");
     fs::remove_dir(place.path("mnt")).expect("nothing is mounted there, and it is empty");
 
-    let mounts = vec![mount("volume", "mnt", false)];
+    let mounts = vec![mount(&place, "volume", "mnt")];
     let refused = plugin.start(TaskConfig { mounts, ..place.shell("t2", "exit 0") }).await;
     let refused = refused.expect_err("it has no such mount point");
     assert!(refused.message().contains("create an empty directory there"), "{refused}");
+}
+
+/// The task's user may put a link where root mounts.
+#[tokio::test]
+async fn nothing_is_mounted_through_a_link_and_the_link_is_named_t077_v6_vol_06() {
+    if !is_root_or_say("a task with mounts") {
+        return;
+    }
+    let place = Place::new();
+    let mut plugin = place.start(&[]).await;
+    for name in ["volume", "other/mnt"] {
+        fs::create_dir_all(place.path(name)).expect("room");
+    }
+    symlink(place.path("other/mnt"), place.path("last")).expect("room");
+    symlink("other", place.path("parent")).expect("room");
+    symlink("volume", place.path("source")).expect("room");
+    let cases =
+        [("volume", "last", "last"), ("volume", "parent/mnt", "parent"), ("source", "other/mnt", "source")];
+    for (host, task, link) in cases {
+        let mounts = vec![mount(&place, host, task)];
+        let script = format!("grep -c {} /proc/self/mountinfo", place.path("other").display());
+        let refused = plugin.start(TaskConfig { mounts, ..place.shell("t1", &script) }).await;
+        let refused = refused.expect_err("there is a link in one of the paths");
+        let named = format!("{} is a symbolic link", place.path(link).display());
+        assert!(refused.message().contains(&named), "{refused}");
+        assert!(refused.message().contains("remove the link, or write the path"), "{refused}");
+        assert_eq!(place.read("t1.out"), "", "the command does not run");
+    }
+    let plain = vec![mount(&place, "volume", "other/mnt")];
+    plugin.start(TaskConfig { mounts: plain, ..place.shell("t2", "exit 0") }).await.expect("it has no link");
+    assert_eq!(plugin.wait("t2").await, (0, 0, String::new()));
 }

@@ -20,6 +20,8 @@ const RACES_MAX: usize = 5;
 const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 /// `AT_STATX_FORCE_SYNC`: the file system asks its server, whatever it has in its cache.
 const FORCE_SYNC: AtFlags = AtFlags::STATX_FORCE_SYNC;
+/// Opened for nothing but its place.
+const FOR_ITS_PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// The mount table of this process. Touches no file system, so it does not hang on a dead one.
 ///
@@ -88,13 +90,43 @@ fn once(path: &Path, ticket: &Ticket) -> Result<Option<PathLook>, LookError> {
 
 /// Opens a path without links in it, for looking only. The last name may be a link, which is not followed.
 fn open(path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
+    match resolve(path, OFlags::NOFOLLOW) {
         // Without openat2 a link on the way leads to a mount that the table does not have at this path, or to none at all.
-        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(CWD, path, flags, Mode::empty()),
+        Err(Errno::NOSYS | Errno::PERM) => {
+            rustix::fs::openat(CWD, path, FOR_ITS_PLACE | OFlags::NOFOLLOW, Mode::empty())
+        }
         result => result,
     }
+}
+
+/// Opens a path that has no link in it, for nothing but its place: to mount it, or on it. What others may write could have become a link
+/// to anything.
+///
+/// # Errors
+/// Why it cannot be opened; a link is named, with what to do.
+pub fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
+    resolve(path, OFlags::empty()).map_err(|error| match error {
+        Errno::LOOP => io::Error::other(format!(
+            "{} is a symbolic link, which no mount follows; remove the link, or write the path to which it leads (`realpath` shows it)",
+            first_link(path).display()
+        )),
+        Errno::NOSYS | Errno::PERM => io::Error::other(
+            "the system refuses openat2, without which a link is not told from a directory; use Linux 5.6 or newer, and a seccomp \
+             filter that permits it",
+        ),
+        error => error.into(),
+    })
+}
+
+fn resolve(path: &Path, also: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(CWD, path, FOR_ITS_PLACE | also, Mode::empty(), resolve)
+}
+
+/// The first part of a path that is a link, to be shown: the path itself if there is none any more.
+fn first_link(path: &Path) -> &Path {
+    let parts = path.ancestors().filter(|part| part.is_symlink());
+    parts.last().unwrap_or(path)
 }
 
 /// The ids of the mount on which an open file lies, as far as the kernel says them. Touches no file system.

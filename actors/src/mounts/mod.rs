@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-pub use kernel::mounts_of_this_process;
+pub use kernel::{mounts_of_this_process, open_without_links};
 pub use real::KernelMounts;
 
 /// What volumes need of the kernel. [`KernelMounts`] is the real one; tests and simulations have others.
