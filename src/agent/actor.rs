@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use callboard_actors::agent::{
     Agent, AgentCall, AgentNews, AgentOptions, AgentOutcome, AllocationVolume, Answered, LaunchOrder,
-    TaskPhase, TaskReport,
+    LaunchTrouble, TaskPhase, TaskReport,
 };
 use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
@@ -229,11 +229,12 @@ impl<B: Books> Handler<B> {
         now(AgentOutcome::Launched(self.launch_bound(order)))
     }
 
-    fn launch_bound(&self, order: LaunchOrder) -> Result<u32, String> {
+    fn launch_bound(&self, order: LaunchOrder) -> Result<u32, LaunchTrouble> {
         let LaunchOrder { allocation, attempt, program, arguments, environment, .. } = order;
         let log = LogSpec::at(self.home.log_dir.join(format!("{allocation}.log")));
         let spec = ProcessSpec { name: allocation.to_string(), program, arguments, environment, log };
-        let process = launch(&spec, &self.home.binder).map_err(|error| error.to_string())?;
+        let process = launch(&spec, &self.home.binder);
+        let process = process.map_err(|error| LaunchTrouble::not_started(error.to_string()))?;
         let pid = process.pid();
         log_start(&allocation, attempt, pid, &spec.program);
         self.memory.hold(allocation, attempt, Held::Bound(process));
@@ -241,10 +242,11 @@ impl<B: Books> Handler<B> {
     }
 }
 
-async fn launch_surviving(memory: &AgentMemory, order: LaunchOrder) -> Result<u32, String> {
-    let owner = memory.owner.clone().ok_or("this agent has no place for processes that survive it")?;
+async fn launch_surviving(memory: &AgentMemory, order: LaunchOrder) -> Result<u32, LaunchTrouble> {
+    let homeless = || LaunchTrouble::not_started("this agent has no place for processes that survive it");
+    let owner = memory.owner.clone().ok_or_else(homeless)?;
     let LaunchOrder { allocation, attempt, program, .. } = order.clone();
-    let name = process_name(&allocation).map_err(|error| error.to_string())?;
+    let name = process_name(&allocation).map_err(|error| LaunchTrouble::not_started(error.to_string()))?;
     let launched = held::launch(owner, name, order).await?;
     let pid = launched.pid;
     log_start(&allocation, attempt, pid, &program);

@@ -5,7 +5,7 @@ use std::rc::Weak;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::agent::{LaunchOrder, RETRY_PAUSE};
+use callboard_actors::agent::{LaunchOrder, LaunchTrouble, RETRY_PAUSE};
 use callboard_actors::process::{
     EndedBy, Executable, Exit, LaunchError, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag,
     STOP_GRACE,
@@ -177,12 +177,15 @@ pub async fn end_departed(owner: &Address<Processes>, configured: &[AllocationId
 }
 
 /// Launches a process that survives the host. Whatever comes of it, at most one of this name runs; one that could not be reported
-/// is ended.
+/// is asked to end.
+///
+/// # Errors
+/// Why none is known to run, and whether one may live nevertheless.
 pub(super) async fn launch(
     owner: Address<Processes>,
     name: ProcessName,
     order: LaunchOrder,
-) -> Result<Launched, String> {
+) -> Result<Launched, LaunchTrouble> {
     let spec = Arc::new(ProcessSpec {
         arguments: order.arguments,
         environment: order.environment,
@@ -199,11 +202,16 @@ pub(super) async fn launch(
     if let Ok(Err(LaunchError::Occupied { .. })) = launched {
         // An earlier launch had no answer.
         let _ = owner.ask(stop).await;
-        launched = owner.ask(launch).await;
+        // Without an answer it stays unknown whether that one has ended.
+        if let Ok(answer) = owner.ask(launch).await {
+            launched = Ok(answer);
+        }
     }
-    let launched = launched.map_err(|error| error.to_string())?;
-    unknown.0 = None;
-    launched.map_err(|error| error.to_string())
+    let launched = launched?.map_err(LaunchTrouble::from);
+    if !matches!(launched, Err(LaunchTrouble { may_live: true, .. })) {
+        unknown.0 = None;
+    }
+    launched
 }
 
 /// Ends a process if its launch has no answer.

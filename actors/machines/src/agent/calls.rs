@@ -9,7 +9,7 @@ use crate::allocations::{
     UnknownAllocation,
 };
 use crate::instances::{AwaitHealthy, AwaitHealthyError};
-use crate::process::ProcessExit;
+use crate::process::{LaunchError, ProcessExit};
 use crate::vocabulary::{AllocationId, Attempt};
 use crate::volume::{ObservedEnd, VolumeKey};
 use crate::{AskError, FeedItem};
@@ -144,6 +144,44 @@ pub struct ClaimTrouble {
     pub is_transient: bool,
 }
 
+/// Why no process is known to run after a launch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{reason}")]
+pub struct LaunchTrouble {
+    /// What was tried, and why it failed.
+    pub reason: String,
+    /// Whether a process of the allocation may live: it is unknown whether this launch has started one, or one of an earlier launch has
+    /// its name.
+    pub may_live: bool,
+}
+
+impl LaunchTrouble {
+    /// Nothing was started, for certain.
+    #[must_use]
+    pub fn not_started(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), may_live: false }
+    }
+}
+
+/// The owner of processes has answered: of what it did not launch nothing is left, unless there was one before.
+impl From<LaunchError> for LaunchTrouble {
+    fn from(error: LaunchError) -> Self {
+        let may_live = matches!(error, LaunchError::Occupied { .. });
+        Self { reason: error.to_string(), may_live }
+    }
+}
+
+/// The owner of processes has not answered. What it did not accept, or what had no effect, has started nothing.
+impl From<AskError> for LaunchTrouble {
+    fn from(error: AskError) -> Self {
+        let may_live = match error {
+            AskError::Busy { .. } | AskError::Crashed { .. } => false,
+            AskError::NotRunning { .. } | AskError::NotDurable { .. } => true,
+        };
+        Self { reason: error.to_string(), may_live }
+    }
+}
+
 /// The answer of the allocations, or why there is none.
 pub type Answered<T> = Result<T, AskError>;
 
@@ -162,8 +200,8 @@ pub enum AgentOutcome {
     Adopted(Answered<Result<TaskContext, PrepareError>>),
     /// The volumes are claimed, each with its proven path, or are not.
     Claimed(Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>),
-    /// The process was started with this PID, or was not, for this reason.
-    Launched(Result<u32, String>),
+    /// The process was started with this PID, or it is not known to run, for this reason.
+    Launched(Result<u32, LaunchTrouble>),
     /// The allocations know that the process runs.
     Announced(Answered<Result<(), UnknownAllocation>>),
     /// The allocation is deregistered.

@@ -61,7 +61,9 @@ mod volumes;
 mod scripts;
 
 pub use behaviour::RETRY_PAUSE;
-pub use calls::{AgentCall, AgentOutcome, AgentTimer, Answered, ClaimTrouble, Ended, LaunchOrder, Living};
+pub use calls::{
+    AgentCall, AgentOutcome, AgentTimer, Answered, ClaimTrouble, Ended, LaunchOrder, LaunchTrouble, Living,
+};
 pub use config::{AllocationConfig, AllocationVolume, RestartPolicy};
 pub use messages::*;
 pub use state::{Agent, AgentOptions, Memory};

@@ -20,7 +20,7 @@ use super::calls::*;
 use super::config::{AllocationConfig, AllocationVolume, RestartPolicy};
 use super::messages::*;
 use super::state::*;
-use crate::process::ProcessExit;
+use crate::process::{LaunchError, ProcessExit, ProcessName};
 use crate::stage::{parse_span, play_all};
 use crate::surroundings::{Surroundings, begun};
 use crate::volume::VolumeKey;
@@ -51,6 +51,24 @@ fn the_books_and_the_launch_are_told_all_that_is_configured_of_an_allocation() {
     let environment = BTreeMap::from([("POOL".to_owned(), "tank".to_owned())]);
     let expected = AllocationSpec { health_timeout: Duration::from_secs(45), environment, ..new };
     assert_eq!(spec, Some(expected));
+}
+
+#[test]
+fn a_launch_may_have_started_a_process_unless_its_answer_says_that_it_has_not_v8() {
+    let actor = || "processes".to_owned();
+    let name = ProcessName::new("a").unwrap();
+    let unanswered = [
+        (AskError::Busy { actor: actor(), in_flight: 1, limit: 1 }, false),
+        (AskError::Crashed { actor: actor(), message: "boom".to_owned() }, false),
+        (AskError::NotRunning { actor: actor() }, true),
+        (AskError::NotDurable { actor: actor(), error: "no space".to_owned() }, true),
+    ];
+    for (error, may_live) in unanswered {
+        assert_eq!(LaunchTrouble::from(error.clone()).may_live, may_live, "{error}");
+    }
+    let occupied = LaunchError::Occupied { name: name.clone(), pid: Some(7) };
+    assert!(LaunchTrouble::from(occupied).may_live);
+    assert!(!LaunchTrouble::from(LaunchError::Stopping { name }).may_live);
 }
 
 /// An agent, its memory, its processes and a clock.
@@ -440,7 +458,11 @@ impl Stage {
                 self.come_back(|call| is_of(call, "launch"), AgentOutcome::Launched(Ok(pid)), told);
             }
             "not-born" => {
-                let outcome = AgentOutcome::Launched(Err(rest));
+                let outcome = AgentOutcome::Launched(Err(LaunchTrouble::not_started(rest)));
+                self.come_back(|call| is_of(call, "launch"), outcome, told);
+            }
+            "perhaps-born" => {
+                let outcome = AgentOutcome::Launched(Err(LaunchTrouble { reason: rest, may_live: true }));
                 self.come_back(|call| is_of(call, "launch"), outcome, told);
             }
             "announced" => {

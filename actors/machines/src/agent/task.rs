@@ -8,7 +8,7 @@ use crate::kernel::{CallKey, CallLost, Effects};
 use crate::vocabulary::{Moment, RestartHistory};
 
 use super::behaviour::RETRY_PAUSE;
-use super::calls::{AgentCall, AgentOutcome, AgentTimer, Answered, Living};
+use super::calls::{AgentCall, AgentOutcome, AgentTimer, Answered, LaunchTrouble, Living};
 use super::messages::{AgentNews, LastExit, TaskError};
 use super::state::{Agent, AgentOptions, Goal, Phase, Task, Wanted};
 
@@ -237,16 +237,18 @@ impl Task {
         &mut self,
         moment: Moment,
         options: &AgentOptions,
-        born: &Result<u32, String>,
+        born: &Result<u32, LaunchTrouble>,
         effects: &mut Effects<Agent>,
     ) {
-        if born.is_ok() {
-            self.process_started(effects);
+        match born {
+            Ok(_) => self.process_started(effects),
+            Err(LaunchTrouble { may_live: true, .. }) => self.lose_sight(effects),
+            Err(LaunchTrouble { may_live: false, .. }) => {}
         }
         match (born, self.memory.wanted) {
             (Ok(pid), Some(Wanted::Running)) => self.runs(moment, *pid, effects),
             (Ok(pid), _) => self.wind_down(moment, Some(*pid), effects),
-            (Err(reason), _) => self.not_started(moment, options, reason.clone(), effects),
+            (Err(trouble), _) => self.not_started(moment, options, trouble.reason.clone(), effects),
         }
     }
 
