@@ -1,14 +1,18 @@
 //! The mount namespace of a task: what its host mounts for it alone.
 //!
-//! Mounts that the host makes later appear in it, and what the host unmounts disappears from it, where the system shares its mounts:
-//! otherwise a task would keep the volumes of others busy. Nothing that is mounted in it appears at the host.
+//! Mounts that the host makes later appear in it, and what the host unmounts disappears from it, where the system shares its mounts.
+//! Where it does not, a task would keep the volumes of others busy: they are unmounted in it. Nothing that is mounted or unmounted in it
+//! is so at the host.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use callboard_actors::allocdir::bind_between;
-use callboard_actors::mounts::open_without_links;
-use rustix::mount::{MountFlags, MountPropagationFlags, mount_change};
+use callboard_actors::mounts::{mounts_of_this_process, open_without_links};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::thread::UnshareFlags;
 
 use super::record::BoundMount;
@@ -34,8 +38,55 @@ pub(super) fn enter(mounts: &[BoundMount]) -> Result<(), Failed> {
     if mounts.is_empty() {
         return Ok(());
     }
-    own_namespace().map_err(|error| ("make a mount namespace for the task".to_owned(), error))?;
-    mounts.iter().try_for_each(bind)
+    let failed = |doing: &str| {
+        let doing = doing.to_owned();
+        |error: io::Error| (doing, error)
+    };
+    let of_host = namespace().map_err(failed("look at the mount namespace of the host"))?;
+    own_namespace().map_err(failed("make a mount namespace for the task"))?;
+    mounts.iter().try_for_each(bind)?;
+    leave_volumes_of_others(mounts, &of_host).map_err(failed("let go of the volumes of other tasks"))
+}
+
+/// The mount namespace of this thread, as the kernel names it.
+fn namespace() -> io::Result<PathBuf> {
+    std::fs::read_link("/proc/thread-self/ns/mnt")
+}
+
+/// Unmounts, in this namespace alone, the volumes of the host that are none of these: otherwise they would stay mounted here after the
+/// host has unmounted them, where its mounts are private.
+fn leave_volumes_of_others(mounts: &[BoundMount], of_host: &Path) -> io::Result<()> {
+    if namespace()? == of_host {
+        return Err(io::Error::other(
+            "the task is in the mount namespace of the host, which must stay as it is",
+        ));
+    }
+    let own: BTreeSet<&Path> = mounts.iter().map(|mount| mount.host_path.as_path()).collect();
+    let volumes: BTreeSet<&Path> = own.iter().filter_map(|path| directory_of_volumes(path)).collect();
+    if volumes.is_empty() {
+        return Ok(());
+    }
+    let is_of_other = |point: &Path| {
+        volumes.iter().any(|volumes| point.starts_with(volumes) && point != *volumes)
+            && !own.iter().any(|own| point.starts_with(own))
+            && !mounts.iter().any(|mount| point.starts_with(&mount.task_path))
+    };
+    // In the order in which they were mounted: what is mounted on a dead file system goes with it, and is not looked for on it.
+    let table = mounts_of_this_process()?;
+    let points = table.mounts().iter().map(|mount| &mount.mount_point);
+    points.filter(|point| is_of_other(point)).try_for_each(|point| {
+        match unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+            // It went with another, or the host has unmounted it meanwhile.
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    })
+}
+
+/// The directory of all volumes of a host, if this is where an allocation finds one: `DIRECTORY/PLUGIN/per-alloc/...`.
+fn directory_of_volumes(path: &Path) -> Option<&Path> {
+    let per_alloc = path.ancestors().find(|above| above.ends_with("per-alloc"))?;
+    per_alloc.ancestors().nth(2).filter(|volumes| volumes.ends_with("csi/node"))
 }
 
 #[allow(deprecated, reason = "what takes its place is unsafe, for flags that are not used here")]
@@ -59,4 +110,27 @@ fn bind(mount: &BoundMount) -> Result<(), Failed> {
     let flags = if *read_only { MountFlags::RDONLY } else { MountFlags::empty() };
     let bound = bind_between(&from, &onto, flags).map_err(io::Error::from);
     bound.map_err(failed(format!("mount {source} at {target}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_volumes_of_a_host_are_known_by_the_path_of_one_and_by_no_other_path() {
+        let found = |path: &'static str| directory_of_volumes(Path::new(path));
+        let volumes = Path::new("/data/csi/node");
+        assert_eq!(found("/data/csi/node/nfs/per-alloc/a/default/v/rw"), Some(volumes));
+        for other in
+            ["/", "/srv", "/srv/per-alloc/a", "/data/csi/node/nfs/staging/v", "/csi/other/nfs/per-alloc/a"]
+        {
+            assert_eq!(found(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_unmounted_in_the_namespace_of_the_host() {
+        let refused = leave_volumes_of_others(&[], &namespace().expect("/proc is there"));
+        assert!(refused.expect_err("it is the same").to_string().contains("namespace of the host"));
+    }
 }

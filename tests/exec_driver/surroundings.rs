@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use callboard_proto::drivers::network_isolation_spec::NetworkIsolationMode;
 use callboard_proto::drivers::*;
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use rustix::thread::UnshareFlags;
 use tonic::Code;
 
 use crate::rig::{LONG, Place, until};
@@ -228,4 +230,52 @@ async fn nothing_is_mounted_through_a_link_and_the_link_is_named_t077_v6_vol_06(
     let plain = vec![mount(&place, "volume", "other/mnt")];
     plugin.start(TaskConfig { mounts: plain, ..place.shell("t2", "exit 0") }).await.expect("it has no link");
     assert_eq!(plugin.wait("t2").await, (0, 0, String::new()));
+}
+
+/// Has this thread, and what it starts, in a mount namespace of its own that shares nothing.
+#[allow(deprecated, reason = "what takes its place is unsafe, for flags that are not used here")]
+fn in_private_mounts() -> rustix::io::Result<()> {
+    rustix::thread::unshare(UnshareFlags::NEWNS)?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+}
+
+#[tokio::test]
+async fn a_task_holds_no_volume_of_another_where_mounts_are_private_and_the_host_keeps_them_t077_v8() {
+    if !is_root_or_say("a task beside the volumes of others") {
+        return;
+    }
+    if let Err(error) = in_private_mounts() {
+        eprintln!("SKIPPED: a task beside the volumes of others is not shown, since unshare says {error}");
+        return;
+    }
+    let place = Place::new();
+    let (own, other) = ("csi/node/p/per-alloc/a/default/own/rw", "csi/node/p/staging/default/other/rw");
+    for name in [own, other, "mnt"] {
+        fs::create_dir_all(place.path(name)).expect("room");
+        if name != "mnt" {
+            rustix::mount::mount(
+                "none",
+                place.path(name),
+                "tmpfs",
+                MountFlags::empty(),
+                None::<&std::ffi::CStr>,
+            )
+            .expect("a tmpfs");
+        }
+    }
+    fs::write(place.path(own).join("word"), "own").expect("room");
+    fs::write(place.path(other).join("word"), "other").expect("room");
+    let mut plugin = place.start(&[]).await;
+    let script = format!(
+        "cat {}/mnt/word; cut -d' ' -f5 /proc/self/mountinfo | grep -o csi/node.* || echo none",
+        place.directory.path().display()
+    );
+    let mounts = vec![mount(&place, own, "mnt")];
+    plugin.start(TaskConfig { mounts, ..place.shell("t1", &script) }).await.expect("it starts");
+    assert_eq!(plugin.wait("t1").await, (0, 0, String::new()));
+    assert_eq!(place.read("t1.out"), format!("own{own}\n"), "its own volume, and no other");
+    assert_eq!(place.read(&format!("{other}/word")), "other", "the host still has it");
+    for name in [own, other] {
+        unmount(place.path(name), UnmountFlags::empty()).expect("it is mounted at the host");
+    }
 }
