@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_actors::csi::{Call, Secrets};
 use callboard_actors::volume::{SecretSource, VolumeKey};
@@ -20,57 +20,118 @@ const SECRET_BYTES_MAX: usize = 4_096;
 /// The secrets of one volume, by their keys: where each one is.
 type Origins = BTreeMap<String, SecretOrigin>;
 
+/// Reads the content of a file.
+type Reader = Arc<dyn Fn(&Path) -> Result<String, String> + Send + Sync>;
+
 /// The source of the secrets of a configuration. It knows where they are, and keeps none.
-pub struct ConfiguredSecrets(BTreeMap<VolumeKey, Arc<Origins>>);
+pub struct ConfiguredSecrets {
+    volumes: BTreeMap<VolumeKey, Arc<OfVolume>>,
+    reader: Reader,
+}
+
+/// The secrets of one volume. At most one thread reads them: one that waits for a dead file system never ends.
+struct OfVolume {
+    key: VolumeKey,
+    origins: Origins,
+    /// What a thread reads now, if one does.
+    read_now: Mutex<Option<String>>,
+}
+
+/// The turn of the one thread that reads the secrets of a volume. It ends when this is dropped.
+struct Turn(Arc<OfVolume>);
 
 impl ConfiguredSecrets {
     /// Those of these volumes.
     #[must_use]
     pub fn of(volumes: &[VolumeConfig]) -> Self {
         let with_secrets = volumes.iter().filter(|volume| !volume.secrets.is_empty());
-        Self(with_secrets.map(|volume| (volume.key.clone(), Arc::new(volume.secrets.clone()))).collect())
+        let origins = with_secrets.map(|volume| (volume.key.clone(), volume.secrets.clone()));
+        Self::read_by(Arc::new(content), origins)
+    }
+
+    fn read_by(reader: Reader, origins: impl IntoIterator<Item = (VolumeKey, Origins)>) -> Self {
+        let volumes = origins.into_iter().map(|(key, origins)| {
+            let of_volume = OfVolume { key: key.clone(), origins, read_now: Mutex::new(None) };
+            (key, Arc::new(of_volume))
+        });
+        Self { volumes: volumes.collect(), reader }
     }
 }
 
 impl fmt::Debug for ConfiguredSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ConfiguredSecrets").field(&self.0.keys()).finish()
+        f.debug_tuple("ConfiguredSecrets").field(&self.volumes.keys()).finish()
     }
 }
 
 impl SecretSource for ConfiguredSecrets {
     fn secrets(&self, volume: &VolumeKey, _call: Call) -> LocalBoxFuture<'static, Result<Secrets, String>> {
-        let Some(origins) = self.0.get(volume).cloned() else {
+        let Some(of_volume) = self.volumes.get(volume) else {
             return Box::pin(std::future::ready(Ok(Secrets::none())));
         };
-        let volume = volume.clone();
-        // A file may be on a disk that does not answer.
-        let reading = actix_rt::task::spawn_blocking(move || read(&volume, &origins));
+        let turn = match Turn::begin(of_volume) {
+            Ok(turn) => turn,
+            Err(reason) => return Box::pin(std::future::ready(Err(reason))),
+        };
+        let reader = Arc::clone(&self.reader);
+        // A file may be on a disk that does not answer: then the caller gives up, and the turn of this thread does not end.
+        let reading = actix_rt::task::spawn_blocking(move || turn.read(&*reader));
         Box::pin(async move { reading.await.map_err(|error| error.to_string())? })
     }
 }
 
-fn read(volume: &VolumeKey, origins: &Origins) -> Result<Secrets, String> {
-    let mut secrets = BTreeMap::new();
-    for (key, origin) in origins {
-        let secret = match origin {
-            SecretOrigin::File(path) => content(path).map_err(|error| {
-                format!(
-                    "a secret of volume {volume} cannot be read from the file {}: {error}; correct the file",
-                    path.display()
-                )
-            })?,
-            // The variable is not shown: its name may have been mistaken for the secret.
-            SecretOrigin::Environment(variable) => std::env::var(variable).map_err(|_| {
-                format!(
-                    "a variable that `secrets` of volume {volume} names is not set in the environment of the host, or is no text; \
-                     restart the host with it"
-                )
-            })?,
-        };
-        secrets.insert(key.clone(), secret);
+impl OfVolume {
+    fn read_now(&self) -> MutexGuard<'_, Option<String>> {
+        self.read_now.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    Ok(Secrets::new(secrets))
+}
+
+impl Turn {
+    fn begin(of_volume: &Arc<OfVolume>) -> Result<Self, String> {
+        let mut read_now = of_volume.read_now();
+        if let Some(what) = &*read_now {
+            return Err(format!(
+                "a secret of volume {} is not read again: the last read of {what} has not answered yet; look whether its file system \
+                 answers",
+                of_volume.key
+            ));
+        }
+        *read_now = Some("its secrets".to_owned());
+        Ok(Self(Arc::clone(of_volume)))
+    }
+
+    fn read(self, reader: &dyn Fn(&Path) -> Result<String, String>) -> Result<Secrets, String> {
+        let OfVolume { key: volume, origins, .. } = &*self.0;
+        let mut secrets = BTreeMap::new();
+        for (key, origin) in origins {
+            let secret = match origin {
+                SecretOrigin::File(path) => {
+                    let shown = path.display();
+                    *self.0.read_now() = Some(format!("the file {shown}"));
+                    reader(path).map_err(|error| {
+                        format!(
+                            "a secret of volume {volume} cannot be read from the file {shown}: {error}; correct the file"
+                        )
+                    })?
+                }
+                // The variable is not shown: its name may have been mistaken for the secret.
+                SecretOrigin::Environment(variable) => std::env::var(variable).map_err(|_| {
+                    format!(
+                        "a variable that `secrets` of volume {volume} names is not set in the environment of the host, or is no text; \
+                         restart the host with it"
+                    )
+                })?,
+            };
+            secrets.insert(key.clone(), secret);
+        }
+        Ok(Secrets::new(secrets))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *self.0.read_now() = None;
+    }
 }
 
 /// The content of a file without a line break at its end. It is a regular file: another one could keep its reader waiting.
@@ -96,6 +157,7 @@ fn content(path: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::mpsc;
 
     use callboard_actors::vocabulary::{VolumeName, VolumeNamespace};
 
@@ -108,7 +170,42 @@ mod tests {
 
     fn source(origins: &[(&str, SecretOrigin)]) -> ConfiguredSecrets {
         let origins = origins.iter().map(|(key, origin)| ((*key).to_owned(), origin.clone()));
-        ConfiguredSecrets(BTreeMap::from([(key(), Arc::new(origins.collect()))]))
+        ConfiguredSecrets::read_by(Arc::new(content), [(key(), origins.collect())])
+    }
+
+    /// A file system that hangs takes no more threads, however often the caller tries again.
+    #[actix::test]
+    async fn secrets_that_hang_take_one_thread_and_are_read_again_once_they_answer_v11_vol_08() {
+        let (begin, begun) = mpsc::channel();
+        let (answer, answers) = mpsc::channel::<&str>();
+        let answers = Mutex::new(answers);
+        let reader = move |_: &Path| {
+            begin.send(()).map_err(|error| error.to_string())?;
+            let answers = answers.lock().map_err(|error| error.to_string())?;
+            answers.recv().map(str::to_owned).map_err(|error| error.to_string())
+        };
+        let origin = ("password".to_owned(), SecretOrigin::File("/dead/password".into()));
+        let source = ConfiguredSecrets::read_by(Arc::new(reader), [(key(), Origins::from([origin]))]);
+        let first = source.secrets(&key(), Call::NodeStageVolume);
+        begun.recv().unwrap();
+        // The caller has given up.
+        drop(first);
+        for _ in 0..3 {
+            let refused = source.secrets(&key(), Call::NodeStageVolume).await.unwrap_err();
+            let told = "the last read of the file /dead/password has not answered yet";
+            assert!(refused.contains("volume default/data") && refused.contains(told), "{refused}");
+        }
+        assert!(begun.try_recv().is_err(), "no other thread reads");
+        answer.send("late").unwrap();
+        answer.send("new").unwrap();
+        // The thread ends its turn on its own.
+        let secrets = loop {
+            match source.secrets(&key(), Call::NodeStageVolume).await {
+                Ok(secrets) => break secrets,
+                Err(reason) => assert!(reason.contains("has not answered yet"), "{reason}"),
+            }
+        };
+        assert_eq!(secrets.expose()["password"], "new");
     }
 
     #[actix::test]
