@@ -94,6 +94,28 @@ impl AgentScene {
     fn may_fail(&self, stage: &Stage<Self>) -> bool {
         self.questions.front().is_some_and(|question| question.until <= stage.now())
     }
+
+    /// The living processes, as a survey finds them.
+    fn surveyed(&self) -> Vec<Living> {
+        let living = self.living.iter().map(|(who, process)| Living {
+            allocation: who.id(),
+            attempt: process.attempt,
+            pid: process.pid,
+        });
+        living.collect()
+    }
+
+    /// Tells the agent of the processes that have ended, if it waits for them.
+    fn reap(&mut self, stage: &mut Stage<Self>) {
+        let Some(number) = self.awaits_endings.take() else { return };
+        let ended = self.ended.drain(..).map(|(who, attempt)| Ended {
+            allocation: who.id(),
+            attempt,
+            exit: Some(ProcessExit::Code(0)),
+            how: "exit code 0".to_owned(),
+        });
+        stage.returned(number, AgentOutcome::Endings(ended.collect()));
+    }
 }
 
 impl Scene for AgentScene {
@@ -209,17 +231,7 @@ impl Scene for AgentScene {
                 self.living.get_mut(&who).into_iter().for_each(|process| process.hangs = true);
             }
             AgentEvent::End(who) | AgentEvent::Die(who) => self.ends(who),
-            AgentEvent::Reap => {
-                if let Some(number) = self.awaits_endings.take() {
-                    let ended = self.ended.drain(..).map(|(who, attempt)| Ended {
-                        allocation: who.id(),
-                        attempt,
-                        exit: Some(ProcessExit::Code(0)),
-                        how: "exit code 0".to_owned(),
-                    });
-                    stage.returned(number, AgentOutcome::Endings(ended.collect()));
-                }
-            }
+            AgentEvent::Reap => self.reap(stage),
             AgentEvent::Health(is_healthy) => {
                 if let Some(Question { call, awaited, .. }) = self.questions.pop_front() {
                     let refusal = || AwaitHealthyError::NotHealthy {
@@ -243,14 +255,7 @@ impl Scene for AgentScene {
 
     fn called(&mut self, stage: &mut Stage<Self>, number: u64, call: AgentCall) -> Result<(), Violation> {
         match call {
-            AgentCall::Survey => {
-                let living = self.living.iter().map(|(who, process)| Living {
-                    allocation: who.id(),
-                    attempt: process.attempt,
-                    pid: process.pid,
-                });
-                stage.returned(number, AgentOutcome::Surveyed(living.collect()));
-            }
+            AgentCall::Survey => stage.returned(number, AgentOutcome::Surveyed(self.surveyed())),
             AgentCall::AwaitEndings => self.awaits_endings = Some(number),
             // The allocations have nothing to say.
             AgentCall::Follow { .. } => {}
