@@ -18,9 +18,9 @@ use callboard_actors::vocabulary::{
     AllocationId, Attempt, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace,
 };
 use callboard_actors::volume::{
-    self, Claim, ConfirmClaims, ForceRelease, Mark, NodeRoute, ObservedEnd, Release, Route, Seen, Usage,
-    VOLUME_TABLE, Volume, VolumeCall, VolumeChange, VolumeConfig, VolumeImage, VolumeKey, VolumeLayout,
-    VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
+    self, CLAIM_TABLE, Claim, ConfirmClaims, DescribeVolume, ForceRelease, LOST_CLAIM_TABLE, Mark, NodeRoute,
+    ObservedEnd, Release, Route, Seen, Usage, VOLUME_TABLE, Volume, VolumeCall, VolumeChange, VolumeConfig,
+    VolumeImage, VolumeKey, VolumeLayout, VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
 };
 use callboard_actors::volumes::{self, KnownVolume, VolumesChange, VolumesImage};
 use futures_util::future::LocalBoxFuture;
@@ -256,6 +256,74 @@ fn res_08_v5_a_volume_whose_row_is_damaged_is_found_and_undone_by_the_rows_of_it
         assert_eq!(*plugin.calls.borrow(), ["NodeUnpublishVolume", "NodeUnstageVolume"]);
         data.end().await;
         run.end().await;
+    });
+}
+
+#[test]
+fn v8_v14_res_08_a_volume_with_a_damaged_claim_stays_set_up_until_that_claim_is_released() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async move {
+        let plugin = Plugin::default();
+        let run = Run::begin(directory.path()).await;
+        let data = run.live("data", 1, &plugin);
+        data.claim("a1").await;
+        data.end().await;
+        run.end().await;
+        lose(directory.path(), CLAIM_TABLE.0);
+        plugin.calls.borrow_mut().clear();
+
+        // The owner reads it first and sets it aside; then come the volume, and another run, and what was kept instead is damaged too.
+        let run = Run::begin(directory.path()).await;
+        assert_eq!(run.image().await.in_ledger, [spec("data")]);
+        let lost = run.ledger("data").await.lost;
+        assert_eq!(lost, [allocation("a1")].into());
+        run.end().await;
+        lose(directory.path(), LOST_CLAIM_TABLE.0);
+        let run = Run::begin(directory.path()).await;
+        assert_eq!(run.image().await.in_ledger, [spec("data")]);
+        run.end().await;
+        let run = Run::begin(directory.path()).await;
+        let data = run.live("data", 1, &plugin);
+        data.address.ask(ConfirmClaims { living: Arc::default() }).await.unwrap();
+        let status = data.address.ask(DescribeVolume).await.unwrap();
+        assert_eq!((status.stage, status.claims[0].publish), ("up", "lost"), "{status}");
+        let claim = Claim { allocation: allocation("a2"), usage: usage(), within: LONG };
+        let refused = data.address.ask(claim).await.unwrap().unwrap_err().to_string();
+        assert!(refused.contains("a1") && refused.contains("damaged"), "{refused}");
+        assert!(plugin.calls.borrow().is_empty(), "{:?}", plugin.calls);
+
+        let released = data.release("a1", LONG).await.unwrap();
+        assert!(released.was_held && released.others.is_empty(), "{released:?}");
+        assert_eq!(*plugin.calls.borrow(), ["NodeUnstageVolume"]);
+        assert!(plugin.audits.borrow()[0].contains("per-alloc/a1/default/data"), "{:?}", plugin.audits);
+        run.is_empty("data").await;
+        data.end().await;
+        run.end().await;
+    });
+}
+
+#[test]
+fn res_08_a_damaged_claim_of_a_volume_whose_row_is_damaged_too_is_found_by_what_the_host_knows() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async move {
+        let plugin = Plugin::default();
+        let run = Run::begin(directory.path()).await;
+        let mut store = volumes::DurableStore::new(&run.database);
+        Store::<volumes::Volumes>::load(&mut store).await.unwrap();
+        let known = VolumesChange::Keep(Arc::new(KnownVolume::new(spec("data"))));
+        assert!(matches!(store.write(Ticket { epoch: 1, sequence: 1 }, known), Written::Later));
+        let data = run.live("data", 1, &plugin);
+        data.claim("a1").await;
+        data.end().await;
+        run.end().await;
+        lose(directory.path(), VOLUME_TABLE.0);
+        lose(directory.path(), CLAIM_TABLE.0);
+
+        for _ in 0..2 {
+            let run = Run::begin(directory.path()).await;
+            assert_eq!(run.image().await.in_ledger, [spec("data")]);
+            run.end().await;
+        }
     });
 }
 

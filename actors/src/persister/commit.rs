@@ -15,7 +15,14 @@ pub(super) const fn definition(table: Table) -> TableDefinition<'static, &'stati
 /// Applies all operations in order in one transaction, and returns when they are on disk.
 pub(super) fn commit(database: &Database, operations: &Operations) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
-    let mut tables = Tables { transaction: &transaction, open: Vec::new() };
+    apply(&transaction, operations)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Applies all operations in order within a transaction.
+pub(super) fn apply(transaction: &WriteTransaction, operations: &Operations) -> Result<(), redb::Error> {
+    let mut tables = Tables { transaction, open: Vec::new() };
     for Change { table, key, sealed } in operations.iter() {
         let open = tables.get(table)?;
         match sealed {
@@ -23,8 +30,6 @@ pub(super) fn commit(database: &Database, operations: &Operations) -> Result<(),
             None => open.remove(key)?,
         };
     }
-    drop(tables);
-    transaction.commit()?;
     Ok(())
 }
 

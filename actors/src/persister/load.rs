@@ -111,7 +111,8 @@ fn can_be_moved(damaged: &Damaged) -> bool {
     !matches!(damaged.reason, DecodeError::Missing { .. })
 }
 
-/// Writes migrated records back in the present schema and moves damaged ones to quarantine, in one transaction.
+/// Writes migrated records back in the present schema and moves damaged ones to quarantine, in one transaction with
+/// what is written instead of them.
 pub(super) fn tidy<R: Record>(
     database: &Database,
     loaded: &Loaded<R>,
@@ -127,6 +128,11 @@ pub(super) fn tidy<R: Record>(
     }
     for damaged in loaded.damaged.iter().filter(|damaged| can_be_moved(damaged)) {
         quarantine::set_aside(&transaction, damaged, now)?;
+        if let Some(instead) = R::instead_of_damaged(&damaged.key) {
+            let mut operations = Operations::default();
+            operations.push(&instead);
+            commit::apply(&transaction, &operations)?;
+        }
     }
     transaction.commit()?;
     Ok(())

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::codec::{self, DecodeError};
-use super::messages::Table;
+use super::messages::{Operation, Table};
 
 pub(super) const SEAL_BYTES: usize = 4;
 
@@ -34,6 +34,14 @@ pub trait Record: Serialize + DeserializeOwned {
     fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
         let _ = payload;
         Err(DecodeError::UnknownSchema { schema })
+    }
+
+    /// What is written in the transaction that quarantines a damaged record with this key. Its owner finds that instead, and knows that
+    /// there was a record. Nothing by default.
+    #[must_use]
+    fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
+        let _ = key;
+        None
     }
 }
 

@@ -241,7 +241,11 @@ impl Ledger {
         Ok(self.load_below(prefix).await?.rows)
     }
 
-    async fn load_below<R: Record + Send + 'static>(&self, prefix: Vec<u8>) -> Result<Loaded<R>, String> {
+    /// Like [`load`](Self::load), for the records whose keys begin with these bytes.
+    ///
+    /// # Errors
+    /// When the table cannot be read: a message for people.
+    pub async fn load_below<R: Record + Send + 'static>(&self, prefix: Vec<u8>) -> Result<Loaded<R>, String> {
         let loading = match &*self.used.borrow() {
             Some(persister) => persister.load_below::<R>(prefix),
             None => return Err("the database is not open yet".to_owned()),

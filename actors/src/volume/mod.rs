@@ -35,8 +35,10 @@ pub use callboard_machines::volume::*;
 pub use actor::start;
 pub(crate) use parts::{Part, SpecPart};
 pub use plugins::Plugins;
-pub use row::{AUDIT_TABLE, AuditRow, CLAIM_TABLE, ClaimRow, VOLUME_TABLE, VolumeRow};
-pub(crate) use row::{key, row};
+pub use row::{
+    AUDIT_TABLE, AuditRow, CLAIM_TABLE, ClaimRow, LOST_CLAIM_TABLE, LostClaimRow, VOLUME_TABLE, VolumeRow,
+};
+pub(crate) use row::{key, lost_claims, row};
 pub use secrets::{NoSecrets, SecretSource};
 pub use shared::Shared;
 pub use store::{DurableStore, MemoryLedgers, MemoryStore, OWNER_KIND};

@@ -1,4 +1,4 @@
-//! The rows of volumes on disk: of a volume, of its claims, and of audits that are not published yet.
+//! The rows of volumes on disk: of a volume, of its claims, of claims whose rows were damaged, and of audits that are not published yet.
 //!
 //! Their keys begin with that of the volume, in which each name has its length in front. So the rows below one volume are never those
 //! of a neighbour.
@@ -11,14 +11,18 @@ use super::parts::{Part, PathPart, SpecPart, TimePart, UsagePart};
 use super::step_parts::{AttachPart, IntentPart, ProofPart, PublishPart, StagePart, StepPart};
 use super::{Audit, ClaimRecord, Forced, VolumeKey, VolumeRecord};
 use crate::csi::Context;
-use crate::persister::{Record, Table};
-use crate::vocabulary::{AllocationId, RunNumber};
+use crate::persister::{Loaded, Operation, Record, Table};
+use crate::vocabulary::{AllocationId, RunNumber, VolumeName, VolumeNamespace};
 
 /// Volumes, by their key: each name with its length in front.
 pub const VOLUME_TABLE: Table = Table("volumes");
 
 /// The claims of volumes, by the key of the volume and the allocation.
 pub const CLAIM_TABLE: Table = Table("volume_claims");
+
+/// The claims whose rows were damaged and that are not released yet, by the keys of those rows. What each of them used is in use, for all
+/// that is known.
+pub const LOST_CLAIM_TABLE: Table = Table("volume_lost_claims");
 
 /// The audits that are not published yet, by the key of the volume and their number.
 pub const AUDIT_TABLE: Table = Table("volume_audits");
@@ -30,6 +34,24 @@ pub struct VolumeRow(pub(crate) VolumeRecord);
 /// A row of [`CLAIM_TABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRow(pub(crate) ClaimRecord);
+
+/// A row of [`LOST_CLAIM_TABLE`]. All that is known of such a claim is in its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostClaimRow;
+
+impl Record for LostClaimRow {
+    const TABLE: Table = LOST_CLAIM_TABLE;
+    const SCHEMA: u16 = 1;
+
+    fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
+        lost_claim(key)
+    }
+}
+
+/// The row of a claim whose row had this key.
+fn lost_claim(key: &[u8]) -> Option<Operation> {
+    read_claim_key(key).map(|_| Operation::put(key, &LostClaimRow))
+}
 
 /// A row of [`AUDIT_TABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,16 +72,43 @@ pub(super) fn claim_key(volume: &VolumeKey, allocation: &AllocationId) -> Vec<u8
     [&key(volume), allocation.as_str().as_bytes()].concat()
 }
 
+/// The volume and the allocation of the row of a claim; `None` if its key is damaged as well.
+fn read_claim_key(key: &[u8]) -> Option<(VolumeKey, AllocationId)> {
+    let (namespace, rest) = read_name(key)?;
+    let (name, allocation) = read_name(rest)?;
+    let (namespace, name) = (VolumeNamespace::new(namespace).ok()?, VolumeName::new(name).ok()?);
+    let allocation = AllocationId::new(std::str::from_utf8(allocation).ok()?).ok()?;
+    Some((VolumeKey { namespace, name }, allocation))
+}
+
+/// A name with its length in front, and what is behind it.
+fn read_name(key: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = key.split_first_chunk()?;
+    let (name, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+    Some((std::str::from_utf8(name).ok()?, rest))
+}
+
+/// The claims that are lost: those that earlier loads have found damaged, and those of this one, which may still be in their place.
+pub(crate) fn lost_claims(
+    claims: &Loaded<ClaimRow>,
+    earlier: &Loaded<LostClaimRow>,
+) -> Vec<(VolumeKey, AllocationId)> {
+    let damaged = claims.damaged.iter().chain(&earlier.damaged).map(|damaged| &damaged.key);
+    let keys = earlier.rows.iter().map(|(key, _)| key).chain(damaged);
+    keys.filter_map(|key| read_claim_key(key)).collect()
+}
+
 pub(super) fn audit_key(volume: &VolumeKey, number: u64) -> Vec<u8> {
     [&key(volume)[..], &number.to_be_bytes()].concat()
 }
 
 /// Makes a row of a layout: it is written as that, and what is read of it is checked.
 macro_rules! row {
-    ($row:ident, $layout:ty, $table:expr) => {
+    ($row:ident, $layout:ty, $table:expr $(, { $($more:tt)* })?) => {
         impl Record for $row {
             const TABLE: Table = $table;
             const SCHEMA: u16 = 1;
+            $($($more)*)?
         }
 
         impl Serialize for $row {
@@ -78,7 +127,11 @@ macro_rules! row {
 pub(crate) use row;
 
 row!(VolumeRow, VolumePart, VOLUME_TABLE);
-row!(ClaimRow, ClaimPart, CLAIM_TABLE);
+row!(ClaimRow, ClaimPart, CLAIM_TABLE, {
+    fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
+        lost_claim(key)
+    }
+});
 row!(AuditRow, AuditPart, AUDIT_TABLE);
 
 #[derive(Serialize, Deserialize)]
@@ -272,6 +325,7 @@ mod tests {
                 ITER\x01\x03xfs\x01\tpw=sesame\x01g\x01\x04\x04boot\x01\x00F\x01\t\x08\x01\x00\x01/\x03x\
                 fs",
         );
+        has_bytes(LostClaimRow, b"\x01\x00");
         has_bytes(
             AuditRow(audit(data(), 1)),
             b"\x01\x00\x01\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x03kim\x07\x01\x05stage",
@@ -283,6 +337,13 @@ mod tests {
         assert_eq!(key(&data()), b"\0\x01d\0\x01v");
         assert_eq!(claim_key(&data(), &AllocationId::new("a1").unwrap()), b"\0\x01d\0\x01va1");
         assert_eq!(audit_key(&data(), 0x0102), b"\0\x01d\0\x01v\0\0\0\0\0\0\x01\x02");
+        let read = read_claim_key(b"\0\x01d\0\x01va1");
+        assert_eq!(read, Some((data(), AllocationId::new("a1").unwrap())));
+        for damaged in
+            [&b""[..], b"\0\x01d\0\x01v", b"\0\x01d\0\x09va1", b"\0\x01/\0\x01va1", b"\0\x01d\0\x01v/"]
+        {
+            assert_eq!(read_claim_key(damaged), None, "{}", damaged.escape_ascii());
+        }
         for neighbour in [volume_key("d", "va"), volume_key("d", "v-1"), volume_key("dv", "v")] {
             assert!(!key(&neighbour).starts_with(&key(&data())), "{neighbour}");
         }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use actix::Recipient;
 use futures_util::future::LocalBoxFuture;
 
-use super::row::{AuditRow, ClaimRow, VolumeRow, audit_key, claim_key, key};
+use super::row::{AuditRow, ClaimRow, LostClaimRow, VolumeRow, audit_key, claim_key, key, lost_claims};
 use super::{Volume, VolumeChange, VolumeImage, VolumeKey};
 use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
@@ -52,11 +52,13 @@ impl Store<Volume> for DurableStore {
             ledger.reopen().await?;
             let below = key(&volume);
             let volumes = ledger.rows_below::<VolumeRow>(below.clone()).await?;
-            let claims = ledger.rows_below::<ClaimRow>(below.clone()).await?;
+            let claims = ledger.load_below::<ClaimRow>(below.clone()).await?;
+            let lost = ledger.load_below::<LostClaimRow>(below.clone()).await?;
             let audits = ledger.rows_below::<AuditRow>(below).await?;
             Ok(VolumeImage {
                 volume: volumes.into_iter().next().map(|(_, row)| row.0),
-                claims: claims.into_iter().map(|(_, row)| row.0).collect(),
+                lost: lost_claims(&claims, &lost).into_iter().map(|(_, id)| id).collect(),
+                claims: claims.rows.into_iter().map(|(_, row)| row.0).collect(),
                 audits: audits.into_iter().map(|(_, row)| row.0).collect(),
             })
         })
@@ -74,7 +76,10 @@ fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
         VolumeChange::ForgetClaim(id) => vec![Operation::delete::<ClaimRow>(claim_key(volume, &id))],
         VolumeChange::ForgetVolume => vec![Operation::delete::<VolumeRow>(key(volume))],
         VolumeChange::Force { claims, volume: row, audit } => {
-            let forgotten = claims.iter().map(|id| Operation::delete::<ClaimRow>(claim_key(volume, id)));
+            let forgotten = claims.iter().flat_map(|id| {
+                let key = claim_key(volume, id);
+                [Operation::delete::<LostClaimRow>(key.clone()), Operation::delete::<ClaimRow>(key)]
+            });
             let audit = Operation::put(audit_key(volume, audit.number), &AuditRow(audit));
             forgotten.chain(row.map(keep)).chain([audit]).collect()
         }

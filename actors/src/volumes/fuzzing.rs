@@ -2,7 +2,7 @@
 
 use super::row::KnownRow;
 use crate::fuzzing::check_record;
-use crate::volume::{AuditRow, ClaimRow, VolumeRow};
+use crate::volume::{AuditRow, ClaimRow, LostClaimRow, VolumeRow};
 
 /// The first byte selects the record type, the rest is the record.
 ///
@@ -10,10 +10,11 @@ use crate::volume::{AuditRow, ClaimRow, VolumeRow};
 /// When the round trip of a decoded record changes it, or a failure to decode is not reported.
 pub(crate) fn records(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
-    match which % 4 {
+    match which % 5 {
         0 => check_record::<VolumeRow>(bytes),
         1 => check_record::<ClaimRow>(bytes),
         2 => check_record::<AuditRow>(bytes),
+        3 => check_record::<LostClaimRow>(bytes),
         _ => check_record::<KnownRow>(bytes),
     }
 }

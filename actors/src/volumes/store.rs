@@ -12,7 +12,10 @@ use super::row::KnownRow;
 use super::{KnownVolume, Volumes, VolumesChange, VolumesImage};
 use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
-use crate::volume::{AuditRow, ClaimRow, MemoryLedgers, VolumeImage, VolumeKey, VolumeRow, VolumeSpec, key};
+use crate::volume::{
+    AuditRow, ClaimRow, LostClaimRow, MemoryLedgers, VolumeImage, VolumeKey, VolumeRow, VolumeSpec, key,
+    lost_claims,
+};
 
 /// The owner of these writes.
 pub const OWNER: Owner = Owner::new("volumes");
@@ -59,14 +62,23 @@ impl Store<Volumes> for DurableStore {
                 let key = record.spec.key.clone();
                 ledgers.entry(key).or_default().volume = Some(record);
             }
-            for (_, ClaimRow(record)) in ledger.rows::<ClaimRow>().await? {
+            let claims = ledger.load::<ClaimRow>().await?;
+            let lost = lost_claims(&claims, &ledger.load::<LostClaimRow>().await?);
+            for (_, ClaimRow(record)) in claims.rows {
                 ledgers.entry(record.spec.key.clone()).or_default().claims.push(record);
             }
             for (_, AuditRow(record)) in ledger.rows::<AuditRow>().await? {
                 ledgers.entry(record.spec.key.clone()).or_default().audits.push(record);
             }
-            let known = known.into_iter().map(|(_, row)| Arc::new(row.0)).collect();
-            Ok(VolumesImage { known, in_ledger: specs_of(&ledgers) })
+            let known: Vec<_> = known.into_iter().map(|(_, row)| Arc::new(row.0)).collect();
+            let mut in_ledger = specs_of(&ledgers);
+            // A volume of which nothing else is left has to be known to have an actor.
+            let of_lost = known.iter().map(|known| &known.spec).filter(|spec| {
+                lost.iter().any(|(key, _)| *key == spec.key) && !in_ledger.iter().any(|it| it.key == spec.key)
+            });
+            let of_lost: Vec<_> = of_lost.cloned().collect();
+            in_ledger.extend(of_lost);
+            Ok(VolumesImage { known, in_ledger })
         })
     }
 }

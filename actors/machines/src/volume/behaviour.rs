@@ -40,6 +40,7 @@ impl Machine for Volume {
         Self {
             record,
             claims: claims.collect(),
+            lost: image.lost,
             config: config.clone(),
             is_kept,
             route: None,

@@ -76,6 +76,10 @@ impl Volume {
             return Err(ClaimError::NotThere { volume, state, is_transient });
         }
         self.check_usage(&asked.usage)?;
+        if let Some(lost) = self.lost.first().filter(|_| !is_known) {
+            let (holder, reason) = (lost.clone(), "the record of that claim is damaged");
+            return Err(ClaimError::Held { volume, holder, is_releasing: false, reason });
+        }
         for other in self.in_order() {
             let is_releasing = other.is_released();
             let is_own = other.record.allocation == asked.allocation;

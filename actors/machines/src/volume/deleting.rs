@@ -52,9 +52,9 @@ impl Volume {
         if held_by.is_empty() {
             return Ok(());
         }
-        let is_held = self.claims.values().any(|claim| !claim.is_released());
+        let is_held = !self.lost.is_empty() || self.claims.values().any(|claim| !claim.is_released());
         let remedy = if is_held { "release these claims first" } else { "delete it when all is undone" };
-        let holders = self.in_order().iter().map(|claim| claim.record.allocation.clone()).collect();
+        let holders = self.holders();
         Err(DeleteError::InUse { volume, holders, held_by, remedy })
     }
 
@@ -66,7 +66,8 @@ impl Volume {
         });
         let (stage, attach) = (self.record.stage.as_str(), self.record.attach.as_str());
         let steps = [("stage", stage), ("attach", attach)].into_iter().filter(|(_, state)| *state != "down");
-        claims.chain(steps.map(|(step, state)| format!("{step} is {state}"))).collect()
+        let lost = self.lost.iter().map(|id| format!("the damaged claim of allocation {id} is held"));
+        claims.chain(lost).chain(steps.map(|(step, state)| format!("{step} is {state}"))).collect()
     }
 
     pub(super) fn begin_delete(

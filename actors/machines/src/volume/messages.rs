@@ -210,7 +210,7 @@ pub enum ReleaseError {
 }
 
 /// Says which allocations may have processes, after a restart of the host: their claims are confirmed, and other claims of an earlier
-/// run are released (V14). Claims that were made in this run are not touched.
+/// run are released (V14). Claims that were made in this run are not touched, nor those whose rows were damaged: their run is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ConfirmClaims {
     /// The allocations. Shared by the messages to all volumes.
@@ -305,9 +305,9 @@ pub struct ClaimStatus {
     pub is_provisional: bool,
     /// Whether its mount was proven in this run (V7).
     pub is_proven: bool,
-    /// The state of its publication, as a word.
+    /// The state of its publication, as a word; `lost` if its row was damaged.
     pub publish: &'static str,
-    /// Its target path.
+    /// Its target path; of a lost one, the directory above it.
     pub path: PathBuf,
     /// The last error of its publication.
     pub error: Option<String>,

@@ -36,6 +36,8 @@
 //!   set up again; what cannot be looked at is not handed out, and not undone under its users.
 //! - V8: a held claim is undone only when a caller has observed the end of its processes, when the host says after a restart that it does
 //!   not live, when it could not be set up, or when the kernel says that nothing of it is left.
+//! - V8, RES-08: a claim whose row was damaged may be in use: before its release, or force, nothing that claims share is undone, and no
+//!   other claim is taken. What may be left at its target is audited.
 //! - V9: undoing is never given up; what is refused for good waits until the plugin changes or a caller asks again, or until it is
 //!   forced, which is audited. The audit is in the ledger, by the same write, until it is published.
 //! - V4, V5, C050, C061: a volume that may have been created stays in the ledger until it is deleted for certain, or forced. It has one name

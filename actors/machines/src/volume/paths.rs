@@ -22,7 +22,7 @@ impl VolumeLayout {
     /// Where a volume is staged: `staging/NAMESPACE/VOLUME/USAGE`, shared by all allocations that use it.
     #[must_use]
     pub fn staging(&self, volume: &VolumeKey, usage: &Usage) -> PathBuf {
-        self.below(self.base.join("staging"), volume, &shared(usage))
+        below(self.base.join("staging"), volume).join(shared(usage))
     }
 
     /// Where an allocation finds a volume: `per-alloc/ALLOCATION/NAMESPACE/VOLUME/USAGE`.
@@ -30,12 +30,17 @@ impl VolumeLayout {
     pub fn target(&self, volume: &VolumeKey, allocation: &AllocationId, usage: &Usage) -> PathBuf {
         let access = if usage.read_only { "ro" } else { "rw" };
         let usage = format!("{access}-{}", shared(usage));
-        self.below(self.base.join("per-alloc").join(allocation.as_str()), volume, &usage)
+        self.targets(volume, allocation).join(usage)
     }
 
-    fn below(&self, parent: PathBuf, volume: &VolumeKey, usage: &str) -> PathBuf {
-        parent.join(volume.namespace.as_str()).join(volume.name.as_str()).join(usage)
+    /// Below which path an allocation finds a volume, however it uses it.
+    pub(super) fn targets(&self, volume: &VolumeKey, allocation: &AllocationId) -> PathBuf {
+        below(self.base.join("per-alloc").join(allocation.as_str()), volume)
     }
+}
+
+fn below(parent: PathBuf, volume: &VolumeKey) -> PathBuf {
+    parent.join(volume.namespace.as_str()).join(volume.name.as_str())
 }
 
 /// The part of a usage that all claims of a volume share, as a file name.

@@ -46,7 +46,7 @@ impl Volume {
         let undone = claims.iter().filter(is_undone);
         let mut moves: Vec<_> =
             undone.map(|claim| Move::Unpublish(claim.record.allocation.clone())).collect();
-        if self.claims.is_empty() {
+        if self.claims.is_empty() && self.lost.is_empty() {
             moves.extend(self.down_move());
         }
         if self.stopping.is_none() {

@@ -1,5 +1,6 @@
 //! What the ledger holds of a volume (V5): its spec, its steps with their exact arguments, and its claims.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -297,7 +298,7 @@ pub enum VolumeChange {
     ForgetClaim(AllocationId),
     /// Remove the row of the volume.
     ForgetVolume,
-    /// Forget by force, in one write: the rows of these claims, and with `volume` the staging and the attachment, as that row says.
+    /// Forget by force, in one write: the rows of these claims, also of lost ones, and with `volume` the staging and the attachment, as that row says.
     Force {
         /// The claims.
         claims: Vec<AllocationId>,
@@ -331,6 +332,7 @@ impl VolumeImage {
             VolumeChange::ForgetClaim(id) => self.claims.retain(|claim| claim.allocation != *id),
             VolumeChange::Force { claims, volume, audit } => {
                 self.claims.retain(|claim| !claims.contains(&claim.allocation));
+                self.lost.retain(|lost| !claims.contains(lost));
                 if let Some(row) = volume {
                     self.volume = Some(row.clone());
                 }
@@ -351,6 +353,8 @@ pub struct VolumeImage {
     pub volume: Option<VolumeRecord>,
     /// The rows of its claims.
     pub claims: Vec<ClaimRecord>,
+    /// The allocations whose claims had rows that were damaged.
+    pub lost: BTreeSet<AllocationId>,
     /// The audits that may not have been published, in their order.
     pub audits: Vec<Audit>,
 }

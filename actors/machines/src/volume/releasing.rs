@@ -18,8 +18,9 @@ impl Volume {
         asked: &Release,
         effects: &mut Effects<Self>,
     ) {
-        let was_held = self.claims.contains_key(&asked.allocation);
+        let was_held = self.holders().contains(&asked.allocation);
         self.let_go(&asked.allocation, effects);
+        self.let_go_lost(asked_at, &asked.allocation, effects);
         // A caller that asks again wants another try of what is held (C017).
         for tries in [&mut self.attach_tries, &mut self.stage_tries] {
             tries.is_held = false;
@@ -53,15 +54,36 @@ impl Volume {
         }
     }
 
+    /// No process uses a claim any more whose row was damaged. Where it was published is not known, so nothing can undo that.
+    fn let_go_lost(&mut self, at: Timestamp, allocation: &AllocationId, effects: &mut Effects<Self>) {
+        if !self.lost.remove(allocation) {
+            return;
+        }
+        let reason = format!("allocation {allocation} was released, and the record of its claim is damaged");
+        let left = vec![self.left_of_lost(allocation)];
+        let forced = Forced { volume: self.record.spec.key.clone(), reason, at, left };
+        self.forget_audited(vec![allocation.clone()], false, forced, effects);
+    }
+
+    fn left_of_lost(&self, allocation: &AllocationId) -> String {
+        let below = self.config.layout.targets(&self.record.spec.key, allocation);
+        format!("publish of {allocation} is unknown, below {}", below.display())
+    }
+
+    /// All who have claims: in the order in which they were made, then those whose rows were damaged.
+    pub(super) fn holders(&self) -> Vec<AllocationId> {
+        let claims = self.in_order().into_iter().map(|claim| &claim.record.allocation);
+        claims.chain(&self.lost).cloned().collect()
+    }
+
     /// Answers the callers whose releases are confirmed.
     pub(super) fn answer_releases(&mut self, effects: &mut Effects<Self>) {
-        let (is_down, claims) = (self.is_down(), &self.claims);
-        let is_over = |waiter: &ReleaseWaiter| {
-            !claims.contains_key(&waiter.allocation) && (is_down || !claims.is_empty())
-        };
+        let (is_down, mut others) = (self.is_down(), self.holders());
+        others.sort();
+        let is_over =
+            |waiter: &ReleaseWaiter| !others.contains(&waiter.allocation) && (is_down || !others.is_empty());
         let (over, waiting) = std::mem::take(&mut self.releases).into_iter().partition(is_over);
         self.releases = waiting;
-        let others: Vec<_> = self.claims.keys().cloned().collect();
         let over: Vec<ReleaseWaiter> = over;
         for ReleaseWaiter { id, was_held, .. } in over {
             let released = Released { was_held, others: others.clone() };
@@ -111,25 +133,42 @@ impl Volume {
             left.push(format!("publish of {} is {state}, at {path}", claim.record.allocation));
             forgotten.push(claim.record.allocation.clone());
         }
+        for lost in self.lost.iter().filter(|lost| is_meant(lost)) {
+            left.push(self.left_of_lost(lost));
+            forgotten.push(lost.clone());
+        }
         let shared = if asked.allocation.is_none() { self.forget_shared() } else { Vec::new() };
-        let row = (!shared.is_empty()).then(|| self.record.clone());
+        let is_shared = !shared.is_empty();
         left.extend(shared);
         if left.is_empty() {
             return Err(ForceError::Nothing { volume });
         }
         forgotten.iter().for_each(|id| {
             self.claims.remove(id);
+            self.lost.remove(id);
         });
-        let number = self.audits.last().map_or(1, |audit| audit.number + 1);
         let forced = Forced { volume, reason: asked.reason.clone(), at: moment.now, left };
+        self.forget_audited(forgotten, is_shared, forced.clone(), effects);
+        Ok(forced)
+    }
+
+    /// Writes and publishes what was forgotten: these claims, and with `is_shared` what they share.
+    fn forget_audited(
+        &mut self,
+        claims: Vec<AllocationId>,
+        is_shared: bool,
+        forced: Forced,
+        effects: &mut Effects<Self>,
+    ) {
+        let number = self.audits.last().map_or(1, |audit| audit.number + 1);
         let audit = Audit { number, spec: self.record.spec.clone(), forced: forced.clone() };
         self.audits.push(audit.clone());
+        let volume = is_shared.then(|| self.record.clone());
         // One write: a part of it would have the rest undone under what was not confirmed down, or forget without an audit.
-        effects.persist(VolumeChange::Force { claims: forgotten, volume: row, audit });
+        effects.persist(VolumeChange::Force { claims, volume, audit });
         self.answer_forced_deletion(&forced.left, effects);
-        effects.publish(VolumeNews::Forced(forced.clone()));
+        effects.publish(VolumeNews::Forced(forced));
         self.await_audits(effects);
-        Ok(forced)
     }
 
     /// Publishes the audits of which an earlier life of the volume may not have come to do that. One may be published twice, and none is

@@ -74,11 +74,16 @@ fn started(run: u64, boot_id: &str) -> Stage<Volume> {
 
 fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
     match verb {
-        // The host has ended, and another one starts on the ledger; of `lost=volume`, the row of the volume is damaged.
+        // The host has ended, and another one starts on the ledger; the row of the `lost=volume` or of that claim is damaged.
         "restart" => {
-            if args.take_key("lost") == Some("volume") {
-                LEDGER.with_borrow_mut(|ledger| ledger.volume = None);
-            }
+            LEDGER.with_borrow_mut(|ledger| match args.take_key("lost") {
+                None => {}
+                Some("volume") => ledger.volume = None,
+                Some(id) => {
+                    ledger.claims.retain(|claim| claim.allocation.as_str() != id);
+                    ledger.lost.insert(AllocationId::new(id).unwrap());
+                }
+            });
             let (run, boot) =
                 (args.take_key("run").unwrap_or("2"), args.take_key("boot").unwrap_or("boot-1"));
             *stage = started(run.parse()?, boot);

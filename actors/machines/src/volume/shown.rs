@@ -2,12 +2,18 @@
 
 use super::messages::{ClaimStatus, VolumeNews, VolumeStatus};
 use super::planning::Need;
+use super::record::Wish;
 use super::state::{Claim, Move, Volume};
 use crate::kernel::Effects;
+use crate::vocabulary::AllocationId;
+
+const LOST_REMEDY: &str = "release it when its processes have ended, or force it";
 
 impl Volume {
     /// The present status.
     pub(super) fn status(&self) -> VolumeStatus {
+        let claims = self.in_order().into_iter().map(claim_status);
+        let lost = self.lost.iter().map(|id| self.lost_status(id));
         let errors = [&self.life.tries, &self.stage_tries, &self.attach_tries];
         VolumeStatus {
             key: self.record.spec.key.clone(),
@@ -16,9 +22,22 @@ impl Volume {
             created: self.record.existence.as_ref().and_then(|existence| existence.volume.clone()),
             attach: self.record.attach.as_str(),
             stage: self.record.stage.as_str(),
-            claims: self.in_order().into_iter().map(claim_status).collect(),
+            claims: claims.chain(lost).collect(),
             doing: self.doing(),
             error: errors.iter().find_map(|tries| tries.error.as_deref()).map(str::to_owned),
+        }
+    }
+
+    /// A claim of which only the allocation is known.
+    fn lost_status(&self, allocation: &AllocationId) -> ClaimStatus {
+        ClaimStatus {
+            allocation: allocation.clone(),
+            wish: Wish::Held,
+            is_provisional: false,
+            is_proven: false,
+            publish: "lost",
+            path: self.config.layout.targets(&self.record.spec.key, allocation),
+            error: Some(format!("its record is damaged: {LOST_REMEDY}")),
         }
     }
 
@@ -38,6 +57,9 @@ impl Volume {
         }
         if let Some(next) = self.wanted_moves().first() {
             return self.why_not(next);
+        }
+        if let Some(id) = self.lost.first() {
+            return format!("the record of the claim of {id} is damaged: {LOST_REMEDY}");
         }
         let waits = |claim: &&Claim| match self.need(claim) {
             Need::Waits(why) if claim.is_wanted() => Some(why),

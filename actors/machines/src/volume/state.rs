@@ -1,6 +1,6 @@
 //! The options and the state of a volume.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -269,6 +269,8 @@ pub struct Volume {
     /// Whether the ledger has a row of the volume.
     pub(super) is_kept: bool,
     pub(super) claims: BTreeMap<AllocationId, Claim>,
+    /// The allocations whose claims had rows that were damaged (RES-08). They may use the volume until they are released.
+    pub(super) lost: BTreeSet<AllocationId>,
     pub(super) route: Option<Route>,
     pub(super) life: Life,
     pub(super) attach_tries: Tries,
@@ -296,7 +298,7 @@ impl Volume {
     }
 
     pub(super) fn are_unpublished(&self) -> bool {
-        self.claims.values().all(|claim| claim.record.publish.is_down())
+        self.lost.is_empty() && self.claims.values().all(|claim| claim.record.publish.is_down())
     }
 
     /// The claims in the order in which they were made.
