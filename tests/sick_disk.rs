@@ -10,6 +10,9 @@ mod program;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use callboard::host::Host;
@@ -306,6 +309,37 @@ fn a_host_on_a_full_disk_shuts_down_and_says_what_is_lost_s3() {
     assert!(printed.contains("are lost"), "{printed}");
 }
 
+/// A file that takes all room of a file system, also what becomes free later: a database that is opened again after a failed write
+/// gives back what it had grown by.
+struct Filler {
+    path: PathBuf,
+    is_done: Arc<AtomicBool>,
+    writer: JoinHandle<()>,
+}
+
+impl Filler {
+    fn take_all_room(path: PathBuf) -> Self {
+        let mut file = std::fs::File::create(&path).expect("there is room");
+        while file.write_all(&[7; 4_096]).is_ok() {}
+        let is_done = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&is_done);
+        let writer = std::thread::spawn(move || {
+            while !is_over.load(Ordering::SeqCst) {
+                while file.write_all(&[7; 4_096]).is_ok() {}
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        Self { path, is_done, writer }
+    }
+
+    fn give_it_back(self) {
+        self.is_done.store(true, Ordering::SeqCst);
+        // Its room is not free as long as it is open.
+        self.writer.join().expect("it only writes");
+        std::fs::remove_file(&self.path).expect("it is ours");
+    }
+}
+
 /// What a host on a file system of 16 MiB lives through: no library stands before its system calls.
 fn live_on_a_small_disk() {
     let stage = Stage::new(&two());
@@ -320,11 +354,7 @@ fn live_on_a_small_disk() {
     let program = stage.run();
     until_both_serve(&program);
 
-    let filler = data_dir.join("filler");
-    let mut file = std::fs::File::create(&filler).expect("there is room");
-    while file.write_all(&[7; 4_096]).is_ok() {}
-    // Its room would not be free as long as it is open.
-    drop(file);
+    let filler = Filler::take_all_room(data_dir.join("filler"));
     let active = fail_over(&program);
     until(&program, SICK_WITHIN, "the full disk", is_sick);
     let text = said(&within(&program, STATUS_WITHIN, &["status"]));
@@ -332,7 +362,7 @@ fn live_on_a_small_disk() {
     let stopped = within(&program, STOP_WITHIN, &["stop", &active]);
     assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
 
-    std::fs::remove_file(&filler).expect("it is ours");
+    filler.give_it_back();
     until(&program, SICK_WITHIN, "the sound disk", |status| {
         let disk = &status["host"]["disk"];
         disk["health"] == "sound" && disk["unwritten"] == 0
