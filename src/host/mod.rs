@@ -234,6 +234,7 @@ impl Host {
     }
 
     /// Changes with [`data_dir_lost`](Self::data_dir_lost).
+    #[cfg(feature = "cli")]
     pub(crate) fn watch_data_dir(&self) -> watch::Receiver<Option<Lost>> {
         self.handles.lost.clone()
     }
