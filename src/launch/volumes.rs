@@ -1,4 +1,5 @@
-//! The volumes as a part of a host: one node of the tree for each that has an actor. They end while their plugins still answer.
+//! The volumes as a part of a host: one node of the tree for each that has an actor. They end before the instances of
+//! their plugins. A process of a plugin that the host program has ended by then answers no more, and the next run goes on with the undoing.
 
 use std::path::Path;
 use std::rc::Rc;
