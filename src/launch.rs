@@ -22,7 +22,7 @@ mod volumes;
 use std::sync::Arc;
 
 use callboard_actors::allocation::Layout;
-use callboard_actors::datadir::Lost;
+use callboard_actors::datadir::{DataDir, Lost};
 use callboard_actors::driver::client::DriverConnections;
 use callboard_actors::eventor::TaskJournals;
 use callboard_actors::lease::Connections;
@@ -55,23 +55,7 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     add: impl AsyncFnOnce(&Host) -> Result<Vec<AnyPart>, E>,
 ) -> Result<Host, E> {
     let layout = Layout::new(options.data_dir.clone(), options.runtime_dir()).map_err(StartError::from)?;
-    let directory = directory::open(&options).await?;
-    let database = database::open(&options).await.map_err(StartError::from)?;
-    let directory = match directory {
-        Ok(directory) => directory,
-        Err(error) => {
-            database::close(database).await;
-            return Err(StartError::from(error).into());
-        }
-    };
-    // Behind the lock of the database: only who holds the directory says whose it is.
-    let (owner, held) = match settle(&options, database.run().get() == 1).await {
-        Ok(settled) => settled,
-        Err(error) => {
-            database::close(database).await;
-            return Err(error.into());
-        }
-    };
+    let Held { directory, database, owner, mark } = hold(&options).await?;
     let (tell_database, present) = watch::channel(None);
     let (tell_end, ended) = watch::channel(None);
     let present =
@@ -83,19 +67,16 @@ pub(crate) async fn launch_with<E: From<StartError>>(
     let host = host(&options, owner, present, ended, lost);
     let (budget, settings) = (options.budget, settings(&options));
     let mut parts = parts(&host, options, layout, (database.clone(), tell_database));
-    match add(&host).await {
-        Ok(added) => parts.extend(added),
-        Err(error) => {
-            database::close(database).await;
-            return Err(error);
-        }
-    }
     let context = PartContext { host: host.clone(), settings: settings.clone() };
-    let children = match children(&parts, &context) {
+    let added = add(&host).await.and_then(|added| {
+        parts.extend(added);
+        children(&parts, &context).map_err(|error| StartError::from(error).into())
+    });
+    let children = match added {
         Ok(children) => children,
         Err(error) => {
             database::close(database).await;
-            return Err(StartError::from(error).into());
+            return Err(error);
         }
     };
     let spec = SupervisorSpec { budget, ..SupervisorSpec::default() };
@@ -104,13 +85,41 @@ pub(crate) async fn launch_with<E: From<StartError>>(
         let ending = supervisor.ended().await;
         let end = HostEnd { ending, steps: supervisor.stop_steps() };
         // The data directory belongs to this host until now.
-        drop(held);
+        drop(mark);
         // There may be no reader of it any more.
         tell_end.send_replace(Some(end));
     });
     let started = host.supervisor().ask(AwaitStarted).await;
     started.map_err(|error| StartError::Ended(error.to_string()))?.map_err(StartError::from)?;
     Ok(host)
+}
+
+/// What a host holds before any of its actors runs.
+struct Held {
+    directory: Option<DataDir>,
+    database: Persister,
+    /// The identity of the data directory.
+    owner: Arc<str>,
+    mark: Option<HeldMark>,
+}
+
+/// Opens the data directory and its database, and finds out whose they are. If one of this fails, nothing stays open.
+async fn hold(options: &Options) -> Result<Held, StartError> {
+    let directory = directory::open(options).await?;
+    let database = database::open(options).await?;
+    let held = async {
+        let directory = directory?;
+        // Behind the lock of the database: only who holds the directory says whose it is.
+        let (owner, mark) = settle(options, database.run().get() == 1).await?;
+        Ok::<_, StartError>((directory, owner, mark))
+    };
+    match held.await {
+        Ok((directory, owner, mark)) => Ok(Held { directory, database, owner, mark }),
+        Err(error) => {
+            database::close(database).await;
+            Err(error)
+        }
+    }
 }
 
 /// Watches for pauses of this process as long as the host runs. A host with a clock of its own, as in a script, has none.

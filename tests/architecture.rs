@@ -324,8 +324,6 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("actors/simulation/src/simulator/playing.rs", "take_part"),
     ("actors/simulation/src/simulator/words.rs", "say"),
     ("actors/simulation/src/volume/world.rs", "take"),
-    ("src/command_line/run.rs", "start"),
-    ("src/launch.rs", "launch_with"),
 ];
 
 /// The folders whose `messages.rs` and `state.rs` import each other.

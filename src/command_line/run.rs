@@ -27,7 +27,7 @@ use crate::admin::{
 };
 use crate::agent::{self, AgentOptions, ProcessHome, VolumeClaims};
 use crate::config::{Config, Problem};
-use crate::host::{Host, StartError, system};
+use crate::host::{Host, HostBuilder, StartError, system};
 use crate::logging::{LogArgs, log_to_stderr};
 use crate::output::{Palette, print};
 use crate::process::{Binder, Keeper, usual_environment};
@@ -122,6 +122,20 @@ struct Outside {
     socket: AdminSocket,
 }
 
+/// The host as it is configured.
+fn builder(config: &Config, runtime_dir: &Path) -> HostBuilder {
+    let probings = config.allocations.iter().map(|allocation| (allocation.name.clone(), allocation.probing));
+    Host::builder(&config.data_dir)
+        .runtime_dir(runtime_dir)
+        .drivers(drivers_options(config))
+        .catalog(catalog_options(config))
+        .registry(config.failover.registry())
+        .instances(config.failover.instances())
+        .inventory(inventory_options(config))
+        .probings(probings.collect())
+        .secrets(Arc::new(ConfiguredSecrets::of(&config.volumes)))
+}
+
 /// Why it ends.
 enum Cause {
     Told,
@@ -172,16 +186,7 @@ impl Program {
         let started_at = Clock::system().now();
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
-        let builder = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).binder(binder.clone());
-        let builder = builder.drivers(drivers_options(&config)).catalog(catalog_options(&config));
-        let (instances, inventory_options) = (config.failover.instances(), inventory_options(&config));
-        let limits = instances.limits;
-        let builder = builder.registry(config.failover.registry()).instances(instances);
-        let builder = builder.inventory(inventory_options.clone());
-        let probings =
-            config.allocations.iter().map(|allocation| (allocation.name.clone(), allocation.probing));
-        let builder = builder.probings(probings.collect());
-        let builder = builder.secrets(Arc::new(ConfiguredSecrets::of(&config.volumes)));
+        let builder = builder(&config, &runtime_dir).binder(binder.clone());
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let home = ProcessHome { binder, log_dir: config.data_dir.join("logs") };
@@ -226,8 +231,8 @@ impl Program {
             control_groups: ground.control_groups(),
             logs: logs.view(),
             usage,
-            limits,
-            inventory_options,
+            limits: config.failover.instances().limits,
+            inventory_options: inventory_options(&config),
             started_at,
             stopping: stop_progress,
             shutdown,
