@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 
+use super::reading::Reading;
 use super::threads::Ticket;
 use super::{DeviceNumber, LookError, MountId, MountTable, PathKind, PathLook, UniqueMountId};
 
@@ -38,13 +39,16 @@ pub(super) fn table() -> Result<MountTable, LookError> {
     mounts_of_this_process().map_err(|error| refused(Path::new(TABLE), &error))
 }
 
+/// The mount table for looks that run side by side.
+pub(super) type SharedTable = Reading<Result<MountTable, LookError>>;
+
 /// Looks at a path. This may hang, so it runs on a thread of its own.
-pub(super) fn look(path: &Path, ticket: &Ticket) -> Result<PathLook, LookError> {
+pub(super) fn look(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result<PathLook, LookError> {
     if !path.is_absolute() {
         return Err(refused(path, &"it is not absolute"));
     }
     for _ in 0..RACES_MAX {
-        if let Some(look) = once(path, ticket)? {
+        if let Some(look) = once(path, tables, ticket)? {
             return Ok(look);
         }
     }
@@ -52,29 +56,28 @@ pub(super) fn look(path: &Path, ticket: &Ticket) -> Result<PathLook, LookError> 
 }
 
 /// One try. `None` if the path leads to another mount than the table says: it was read before a change.
-fn once(path: &Path, ticket: &Ticket) -> Result<Option<PathLook>, LookError> {
-    let mut table = table()?;
+fn once(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result<Option<PathLook>, LookError> {
+    let table = tables.get(table);
+    let table = table.as_ref().as_ref().map_err(Clone::clone)?;
     let expected = table.visible_at(path).map(|mount| (mount.id, mount.device));
     if let Some((_, device)) = expected {
         ticket.touches(device)?;
     }
     let found = match open(path) {
         Ok(found) => found,
-        Err(Errno::NOENT) => return Ok(Some(PathLook::of(path, &table))),
+        Err(Errno::NOENT) => return Ok(Some(PathLook::of(path, table))),
         Err(error) => return Err(failed(path, error)),
     };
     let ids = ids(found.as_fd()).map_err(|error| failed(path, error))?;
+    let mut look = PathLook::of(path, table);
     if let (Some((id, unique_id)), Some((expected, _))) = (ids, expected) {
         if id != expected {
             return Ok(None);
         }
-        if let Some(unique_id) = unique_id {
-            table.set_unique_id(id, unique_id);
-        }
+        look.set_unique_id(unique_id);
     }
     let facts = rustix::fs::statx(&found, "", AtFlags::EMPTY_PATH | FORCE_SYNC, StatxFlags::BASIC_STATS)
         .map_err(|error| failed(path, error))?;
-    let mut look = PathLook::of(path, &table);
     look.kind = kind(&facts);
     look.mode = u32::from(facts.stx_mode) & 0o7777;
     match look.kind {
@@ -186,4 +189,19 @@ fn failed(path: &Path, error: Errno) -> LookError {
 
 fn refused(path: &Path, reason: &dyn std::fmt::Display) -> LookError {
     LookError::Refused { path: path.to_owned(), reason: reason.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn a_reading_whose_thread_panics_is_done_by_the_next_look_v7() {
+        let reading = Reading::default();
+        let failed = catch_unwind(AssertUnwindSafe(|| reading.get(|| panic!("the table is malformed"))));
+        assert!(failed.is_err());
+        assert_eq!(*reading.get(|| 2), 2);
+    }
 }

@@ -24,6 +24,8 @@
 
 mod threads;
 
+mod reading;
+
 mod kernel;
 
 mod directories;

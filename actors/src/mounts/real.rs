@@ -1,10 +1,12 @@
 //! The mounts of this process, by the kernel.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
+use super::kernel::SharedTable;
 use super::threads::Threads;
 use super::{
     Hanging, LookError, Made, MountLimits, MountTable, Mounts, PathLook, Place, PlaceError, Purpose,
@@ -15,13 +17,14 @@ use super::{
 #[derive(Debug, Clone)]
 pub struct KernelMounts {
     threads: Threads,
+    tables: Arc<SharedTable>,
 }
 
 impl KernelMounts {
     /// Asks within these limits.
     #[must_use]
     pub fn new(limits: MountLimits) -> Self {
-        Self { threads: Threads::new(limits) }
+        Self { threads: Threads::new(limits), tables: Arc::default() }
     }
 
     /// Runs work on a place.
@@ -39,10 +42,12 @@ impl KernelMounts {
 
 impl Mounts for KernelMounts {
     fn look(&self, path: PathBuf) -> BoxFuture<'static, Result<PathLook, LookError>> {
-        let threads = self.threads.clone();
+        let (threads, tables) = (self.threads.clone(), Arc::clone(&self.tables));
         let looked_at = path.clone();
-        async move { threads.run("look at", path, move |ticket| kernel::look(&looked_at, ticket)).await? }
-            .boxed()
+        async move {
+            threads.run("look at", path, move |ticket| kernel::look(&looked_at, &tables, ticket)).await?
+        }
+        .boxed()
     }
 
     fn table(&self) -> BoxFuture<'static, Result<MountTable, LookError>> {

@@ -46,6 +46,12 @@ mod process {
 }
 
 #[allow(dead_code, unreachable_pub, reason = "as above")]
+#[path = "../../src/mounts"]
+mod mounts {
+    pub(crate) mod reading;
+}
+
+#[allow(dead_code, unreachable_pub, reason = "as above")]
 #[path = "../../src/lease"]
 mod lease {
     pub(crate) mod gate;
@@ -64,6 +70,7 @@ mod leases;
 mod lines;
 mod mailboxes;
 mod notices;
+mod readings;
 mod tasks;
 
 /// Runs a model under every schedule.

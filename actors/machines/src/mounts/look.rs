@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::mount::{DeviceNumber, Mount};
+use super::mount::{DeviceNumber, Mount, UniqueMountId};
 use super::table::MountTable;
 
 /// What a path is, without following a symbolic link.
@@ -48,6 +48,13 @@ impl PathLook {
             mode: 0,
             mount: table.visible_at(path).cloned(),
             hidden: table.hidden_at(path).into_iter().cloned().collect(),
+        }
+    }
+
+    /// Adds the unique id of the mount that the path is on, which the kernel says apart from the table, if it says it.
+    pub fn set_unique_id(&mut self, unique_id: Option<UniqueMountId>) {
+        if let Some(mount) = &mut self.mount {
+            mount.unique_id = unique_id;
         }
     }
 

@@ -256,14 +256,14 @@ mod tests {
             record.identity.unique_id = Some(unique_id);
             record
         };
-        let mut now = table(OURS);
-        now.set_unique_id(MountId(30), UniqueMountId(7));
-        assert_eq!(with(UniqueMountId(7)).compare(BOOT, &now), MountState::Same);
-        let MountState::Replaced { differences, .. } = with(UniqueMountId(6)).compare(BOOT, &now) else {
+        let mut now = PathLook::of(Path::new("/v"), &table(OURS));
+        now.set_unique_id(Some(UniqueMountId(7)));
+        assert_eq!(with(UniqueMountId(7)).compare_look(BOOT, &now), MountState::Same);
+        let MountState::Replaced { differences, .. } = with(UniqueMountId(6)).compare_look(BOOT, &now) else {
             panic!("it is another mount");
         };
         assert_eq!(differences, [Difference::Id]);
-        assert_eq!(record().compare(BOOT, &now), MountState::Same, "an older record knows no unique id");
+        assert_eq!(record().compare_look(BOOT, &now), MountState::Same, "an older record knows no unique id");
         assert_eq!(with(UniqueMountId(6)).compare(BOOT, &table(OURS)), MountState::Same);
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::line::{self, MalformedMount};
-use super::mount::{Mount, MountId, UniqueMountId};
+use super::mount::{Mount, MountId};
 
 /// The mounts that a process sees, in the kernel's order.
 ///
@@ -97,13 +97,6 @@ impl MountTable {
         let mut found: Vec<(usize, &Mount)> = found.map(|mount| (self.depth(mount), mount)).collect();
         found.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
         found.into_iter().map(|(_, mount)| mount).collect()
-    }
-
-    /// Adds the unique id of a mount, which the kernel says apart from the table. Unknown mounts are ignored.
-    pub fn set_unique_id(&mut self, id: MountId, unique_id: UniqueMountId) {
-        if let Some(position) = self.by_id.get(&id) {
-            self.mounts[*position].unique_id = Some(unique_id);
-        }
     }
 
     fn at(&self, path: &Path) -> impl DoubleEndedIterator<Item = &Mount> {
@@ -228,15 +221,5 @@ mod tests {
         assert_eq!(error.line, 5);
         assert!(error.to_string().contains("line 5 is no line of a mount table: \"32 21 0:6"), "{error}");
         assert!(MountTable::parse(b"").unwrap().mounts().is_empty());
-    }
-
-    #[test]
-    fn a_unique_id_is_added_to_its_mount_v7() {
-        let mut table = table(TABLE);
-        table.set_unique_id(MountId(32), UniqueMountId(4_294_967_300));
-        table.set_unique_id(MountId(99), UniqueMountId(1));
-        assert_eq!(table.of_id(MountId(32)).unwrap().unique_id, Some(UniqueMountId(4_294_967_300)));
-        assert_eq!(table.of_id(MountId(31)).unwrap().unique_id, None);
-        assert_eq!(table.of_id(MountId(99)), None);
     }
 }
