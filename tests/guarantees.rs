@@ -1,10 +1,11 @@
 //! Every promise in `docs/guarantees.md` is held by stories, laws, searches and tests that exist, nothing that holds one is left
 //! out, and no promised id is missing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use callboard::actors::examiner::Rule;
 use callboard::simulation::Law;
 use prost::Message as _;
 use prost_types::field_descriptor_proto::Label;
@@ -19,7 +20,8 @@ const IDS: &[&str] = &[
     "PRC-01", "PRC-02", "PRC-03", "PRC-04", "PRC-05", "PRC-06", "PRC-07", "PRC-08", "PRC-09", "PRC-10",
     "EVT-01", "EVT-02", "EVT-03", "EVT-04", "EVT-05", "HLT-05", "SHD-03", "SHD-06", "SHD-07", "LOG-01",
     "LOG-02", "LOG-03", "LOG-04", "RES-07", "SEC-05", "SEC-06", "SEC-07", "N1", "N2", "P1", "P2", "P3", "P4",
-    "P5", "P6", "S1", "S2", "S3", "S4", "C146",
+    "P5", "P6", "S1", "S2", "S3", "S4", "C146", "VOL-01", "VOL-02", "VOL-03", "VOL-04", "VOL-05", "VOL-06",
+    "VOL-07", "VOL-08", "VOL-09", "RES-04", "RES-05", "RES-09", "SHD-01", "SHD-02", "SHD-05",
 ];
 
 /// The facts that a driver may rely on from its host, from the first to the last of each group of them.
@@ -61,33 +63,46 @@ fn files(below: &Path, found: &mut Vec<PathBuf>) {
 
 /// The names of all tests of the tree, and of all message scripts.
 fn names() -> BTreeSet<String> {
+    said().into_keys().collect()
+}
+
+/// The same, each with what its doc comment says; for a script with its text.
+fn said() -> BTreeMap<String, String> {
     let mut found = Vec::new();
     for below in ["src", "tests", "actors", "proto/src", "proto/tests"] {
         files(&root().join(below), &mut found);
     }
-    let mut names = BTreeSet::new();
+    let mut said = BTreeMap::<String, String>::new();
     for path in found {
-        if path.components().any(|part| part.as_os_str() == "scripts") {
-            names.extend(path.file_name().and_then(|name| name.to_str()).map(str::to_owned));
+        let read = || fs::read_to_string(&path).unwrap();
+        let of_file = if path.components().any(|part| part.as_os_str() == "scripts") {
+            vec![(path.file_name().unwrap().to_str().unwrap().to_owned(), read())]
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            names.extend(tests(&fs::read_to_string(&path).unwrap()));
-        }
+            tests(&read())
+        } else {
+            Vec::new()
+        };
+        of_file.into_iter().for_each(|(name, text)| *said.entry(name).or_default() += &text);
     }
-    names
+    said
 }
 
-/// The names of the functions that stand below the mark of a test.
-fn tests(text: &str) -> Vec<String> {
-    let (mut is_test, mut names) = (false, Vec::new());
+/// The names of the functions that stand below the mark of a test, each with its doc comment.
+fn tests(text: &str) -> Vec<(String, String)> {
+    let (mut is_test, mut doc, mut found) = (false, String::new(), Vec::new());
     for line in text.lines().map(str::trim_start) {
-        if ["#[test]", "#[actix::test", "#[tokio::test"].iter().any(|mark| line.starts_with(mark)) {
+        if let Some(words) = line.strip_prefix("///") {
+            doc += words;
+        } else if ["#[test]", "#[actix::test", "#[tokio::test"].iter().any(|mark| line.starts_with(mark)) {
             is_test = true;
         } else if let Some((_, rest)) = line.split_once("fn ").filter(|_| is_test) {
-            names.extend(rest.split('(').next().map(str::to_owned));
+            found.extend(rest.split('(').next().map(|name| (name.to_owned(), std::mem::take(&mut doc))));
             is_test = false;
+        } else if !is_test && !line.starts_with("#[") {
+            doc.clear();
         }
     }
-    names
+    found
 }
 
 /// What stands between backquotes and looks like the name of a test or a script.
@@ -128,7 +143,8 @@ fn named_behind<'a>(word: &str, page: &'a str) -> BTreeSet<&'a str> {
 
 /// The names of the tests of these files.
 fn tests_of(paths: impl Iterator<Item = PathBuf>) -> BTreeSet<String> {
-    paths.flat_map(|path| tests(&fs::read_to_string(path).unwrap())).collect()
+    let of_file = |path| tests(&fs::read_to_string::<PathBuf>(path).unwrap());
+    paths.flat_map(of_file).map(|(name, _)| name).collect()
 }
 
 fn stands_beside_a_promise(word: &str, there: &BTreeSet<String>) {
@@ -268,6 +284,46 @@ fn every_fact_and_every_rule_of_task_drivers_stands_among_the_guarantees() {
     assert!(missing.is_empty(), "docs/guarantees.md says nothing of {missing:?}");
     let both: Vec<&String> = given.intersection(&in_rows).collect();
     assert!(both.is_empty(), "these have a row and a reason for having none: {both:?}");
+}
+
+/// What is wrong with how a rule is held: by tests that exist and carry its id, or for a reason by none.
+fn fault_of_rule(id: &str, held_by: &str, said: &BTreeMap<String, String>) -> Option<String> {
+    let (tests, rest) = held_by.split_once("; in part: ").unwrap_or((held_by, "said"));
+    let named = named(tests);
+    if let Some(reason) = tests.strip_prefix("none: ") {
+        return (!named.is_empty() || reason.len() < 10).then(|| format!("{id} gives no reason"));
+    }
+    let in_name = format!("_{}_", id.to_lowercase().replace('.', "_"));
+    let carries = |name: &str| {
+        let words = said.get(name)?.split(|c: char| !c.is_alphanumeric() && c != '.');
+        let is_said = words.map(|word| word.trim_end_matches('.')).any(|word| word == id);
+        Some(is_said || format!("_{name}_").contains(&in_name))
+    };
+    if named.is_empty() || named.len() != tests.split(", ").count() || rest.is_empty() {
+        return Some(format!("{id} names no test, or says something else"));
+    }
+    named.iter().find_map(|name| match carries(name) {
+        None => Some(format!("{id} is held by {name}, which does not exist")),
+        Some(false) => Some(format!("{id} is held by {name}, which does not carry that id")),
+        Some(true) => None,
+    })
+}
+
+#[test]
+fn every_rule_of_csi_is_held_by_tests_that_carry_its_id_or_says_why_not() {
+    let page = fs::read_to_string(root().join("docs/csi-rules.md")).unwrap();
+    let (_, table) = page.split_once("|---|---|---|\n").unwrap();
+    let rows: Vec<[&str; 3]> = table
+        .lines()
+        .map(|row| row.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>().try_into().expect(row))
+        .collect();
+    let ids: Vec<&str> = rows.iter().map(|[id, ..]| *id).collect();
+    assert_eq!(ids, Rule::ALL.iter().map(|rule| rule.id()).collect::<Vec<_>>());
+    assert!(rows.iter().all(|[_, asks, _]| !asks.is_empty()));
+    let said = said();
+    let faults = rows.iter().filter_map(|[id, _, held_by]| fault_of_rule(id, held_by, &said));
+    let faults: Vec<String> = faults.collect();
+    assert!(faults.is_empty(), "docs/csi-rules.md:\n{}", faults.join("\n"));
 }
 
 /// What the simulator and the search check stands beside the promise that it holds, and nothing else is called a law.

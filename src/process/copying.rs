@@ -343,6 +343,7 @@ mod tests {
         loud_ended.blocking_recv().expect("its end is told");
     }
 
+    /// Holds C176.
     #[test]
     fn a_process_that_floods_its_output_holds_up_no_other_log() {
         let directory = tempfile::tempdir().expect("a temporary directory");

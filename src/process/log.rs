@@ -106,6 +106,7 @@ fn open_end(path: &Path) -> io::Result<(File, u64)> {
 mod tests {
     use super::*;
 
+    /// Holds C176.
     #[test]
     fn a_log_never_grows_beyond_twice_its_bound() {
         let directory = tempfile::tempdir().expect("a temporary directory");

@@ -269,6 +269,7 @@ mod tests {
         assert_eq!(decode::<R>(bytes).unwrap(), row);
     }
 
+    /// Holds C133.
     #[test]
     fn what_a_ledger_holds_comes_back_from_its_rows_as_it_was_v5_v10() {
         comes_back(VolumeRow(volume(data())));
@@ -379,6 +380,7 @@ mod tests {
         assert!(told.contains("volume name"), "{told}");
     }
 
+    /// Holds C025.
     #[test]
     fn secrets_are_in_no_row_and_mount_flags_are_in_no_dump_of_one_v11() {
         let row = VolumeRow(volume(data()));

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::fixture::{Fixture, LONG, Plugin, node, story};
 use crate::stage::{Minutes, Stage, leave_corpse, listen, options, sockets_below, spec, start};
 
+/// Holds C175.
 #[test]
 fn names_and_directories_of_two_hundred_characters_work_like_short_ones_sec_01() {
     story(|| async {
@@ -76,6 +77,7 @@ fn a_socket_with_a_listener_is_refused_and_left_alone_sec_02() {
     });
 }
 
+/// Holds C174.
 #[test]
 fn what_lies_in_the_place_of_a_socket_gets_another_name_and_stays_sec_02_vol_06() {
     story(|| async {

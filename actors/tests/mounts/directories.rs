@@ -91,6 +91,7 @@ fn a_removal_that_a_crash_cut_short_is_resumed_v6() {
     });
 }
 
+/// Holds C142.
 #[test]
 fn files_in_a_directory_and_files_under_a_dead_mount_point_stay_v6_vol_06() {
     in_namespace(

@@ -43,6 +43,11 @@ impl Kernel {
         self.held().mounts.contains_key(path)
     }
 
+    /// Whether this directory was made and not removed.
+    pub(crate) fn is_made(&self, path: &Path) -> bool {
+        self.held().directories.contains(path)
+    }
+
     /// Every mount point, and every directory that was made and not removed.
     pub(crate) fn left(&self) -> Vec<PathBuf> {
         let held = self.held();

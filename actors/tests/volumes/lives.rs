@@ -1,6 +1,6 @@
 //! One volume from its first claim to the last release, through the owner of the volumes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -17,11 +17,12 @@ use tonic::Code;
 use crate::fixture::story;
 use crate::kernel::Kernel;
 use crate::node::{Choices, Kept, Node, PATIENCE, key, living};
-use crate::plugin::{Act, Plugin};
+use crate::plugin::{Act, Plugin, Told};
 
 const UP: [&str; 3] = ["ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume"];
 const DOWN: [&str; 3] = ["NodeUnpublishVolume", "NodeUnstageVolume", "ControllerUnpublishVolume"];
 
+/// Holds C079, C121, C122, C123, C132, C134 and C142.
 #[test]
 fn a_volume_goes_up_step_by_step_is_shared_and_leaves_nothing_v3_v6_v7() {
     story(|| async {
@@ -44,6 +45,41 @@ fn a_volume_goes_up_step_by_step_is_shared_and_leaves_nothing_v3_v6_v7() {
         node.is_unneeded(&data).await;
         assert_eq!(node.kernel.left(), Vec::<std::path::PathBuf>::new());
         assert!(node.volumes().await.iter().all(|volume| volume.is_known && volume.status.is_none()));
+        node.stop().await;
+    });
+}
+
+/// Holds C013.
+#[test]
+fn each_call_has_its_contexts_its_node_and_its_directories_c060_c071_c073_c074_c125_c136_c142() {
+    story(|| async {
+        let node = Node::open();
+        let plugin = Plugin::new(&node.kernel);
+        let _serving = node.add_plugin("zfs", "p", &plugin).await;
+        let data = node.add_volume("zfs", "data").await;
+        // The answer to the first staging is lost: it is repeated with the same contexts.
+        plugin.once("NodeStageVolume", Act::DoneThen(Code::Unavailable));
+        node.claim(&data, "a").await.expect("it is set up");
+        node.release(&data, "a").await.expect("it is undone");
+        let map = |key: &str, value: &str| HashMap::from([(key.to_owned(), value.to_owned())]);
+        let volume_context = map("pool", "tank/data");
+        let attach = Told {
+            call: "ControllerPublishVolume",
+            node_id: "node-1".to_owned(),
+            volume_context: volume_context.clone(),
+            ..Told::default()
+        };
+        let stage = Told {
+            call: "NodeStageVolume",
+            volume_context,
+            publish_context: map("attached to", "node-1"),
+            directories: (true, true),
+            ..Told::default()
+        };
+        // The directory of a target is made by the plugin, the one above it by its host.
+        let publish = Told { call: "NodePublishVolume", directories: (false, true), ..stage.clone() };
+        assert_eq!(plugin.told(), [attach, stage.clone(), stage, publish]);
+        assert_eq!(node.kernel.left(), Vec::<std::path::PathBuf>::new());
         node.stop().await;
     });
 }
@@ -110,6 +146,7 @@ async fn an_earlier_run(kept: Kept) {
     node.stop().await;
 }
 
+/// Holds C062.
 #[test]
 fn a_volume_is_created_once_and_deleted_when_it_is_released_c050_c059() {
     story(|| async {
@@ -169,6 +206,7 @@ impl SecretSource for Changing {
     }
 }
 
+/// Holds C024 and C081.
 #[test]
 fn secrets_are_asked_for_before_each_call_and_reach_no_status_v11_c025() {
     story(|| async {

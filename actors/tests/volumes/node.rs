@@ -123,7 +123,7 @@ impl Node {
             key: key(name),
             plugin: PluginName::new(plugin).expect("a good name"),
             volume_id: format!("id-{name}"),
-            volume_context: Context::new(),
+            volume_context: Context::from([("pool".to_owned(), format!("tank/{name}"))]),
         };
         let volume = KnownVolume::new(Arc::new(spec));
         self.volumes.ask(RegisterVolume { volume }).await.expect("it runs").expect("it is new");

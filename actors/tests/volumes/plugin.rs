@@ -1,6 +1,7 @@
 //! A plugin with volumes, whose part is written by the test. As a real one, it goes on with a call whose caller has gone.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -43,6 +44,18 @@ struct Role {
     at_once: usize,
     at_once_max: usize,
     together: Vec<String>,
+    told: Vec<Told>,
+}
+
+/// What a call that sets something up was told, and what it found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) call: &'static str,
+    pub(crate) node_id: String,
+    pub(crate) volume_context: HashMap<String, String>,
+    pub(crate) publish_context: HashMap<String, String>,
+    /// Whether there is a directory at the path, and one above it.
+    pub(crate) directories: (bool, bool),
 }
 
 /// The plugin. Clones are the same one.
@@ -122,6 +135,18 @@ impl Plugin {
     /// The volumes on which it worked for two calls at once (V2).
     pub(crate) fn together(&self) -> Vec<String> {
         self.role().together.clone()
+    }
+
+    /// What the calls that set something up were told.
+    pub(crate) fn told(&self) -> Vec<Told> {
+        self.role().told.clone()
+    }
+
+    /// Notes what a call about this path is told.
+    fn note(&self, path: &str, told: Told) {
+        let above = Path::new(path).parent().expect("it is absolute");
+        let directories = (self.kernel.is_made(Path::new(path)), self.kernel.is_made(above));
+        self.role().told.push(Told { directories, ..told });
     }
 
     /// Waits until it is called once more.
@@ -251,8 +276,11 @@ impl Controller for Plugin {
         &self,
         request: Request<wire::ControllerPublishVolumeRequest>,
     ) -> Result<Response<wire::ControllerPublishVolumeResponse>, Status> {
-        let wire::ControllerPublishVolumeRequest { volume_id, node_id, secrets, .. } = request.into_inner();
-        self.play("ControllerPublishVolume", volume_id, secrets, |_| {}).await?;
+        let wire::ControllerPublishVolumeRequest { volume_id, node_id, secrets, volume_context, .. } =
+            request.into_inner();
+        let call = "ControllerPublishVolume";
+        self.role().told.push(Told { call, node_id: node_id.clone(), volume_context, ..Told::default() });
+        self.play(call, volume_id, secrets, |_| {}).await?;
         let publish_context = [("attached to".to_owned(), node_id)].into();
         Ok(Response::new(wire::ControllerPublishVolumeResponse { publish_context }))
     }
@@ -290,10 +318,18 @@ impl Node for Plugin {
         &self,
         request: Request<wire::NodeStageVolumeRequest>,
     ) -> Result<Response<wire::NodeStageVolumeResponse>, Status> {
-        let wire::NodeStageVolumeRequest { volume_id, staging_target_path, secrets, .. } =
-            request.into_inner();
+        let wire::NodeStageVolumeRequest {
+            volume_id,
+            staging_target_path,
+            secrets,
+            volume_context,
+            publish_context,
+            ..
+        } = request.into_inner();
+        let call = "NodeStageVolume";
+        self.note(&staging_target_path, Told { call, volume_context, publish_context, ..Told::default() });
         let mount = move |kernel: &Kernel| kernel.mount(&staging_target_path);
-        self.play("NodeStageVolume", volume_id, secrets, mount).await?;
+        self.play(call, volume_id, secrets, mount).await?;
         Ok(Response::new(wire::NodeStageVolumeResponse {}))
     }
 
@@ -311,9 +347,18 @@ impl Node for Plugin {
         &self,
         request: Request<wire::NodePublishVolumeRequest>,
     ) -> Result<Response<wire::NodePublishVolumeResponse>, Status> {
-        let wire::NodePublishVolumeRequest { volume_id, target_path, secrets, .. } = request.into_inner();
+        let wire::NodePublishVolumeRequest {
+            volume_id,
+            target_path,
+            secrets,
+            volume_context,
+            publish_context,
+            ..
+        } = request.into_inner();
+        let call = "NodePublishVolume";
+        self.note(&target_path, Told { call, volume_context, publish_context, ..Told::default() });
         let mount = move |kernel: &Kernel| kernel.mount(&target_path);
-        self.play("NodePublishVolume", volume_id, secrets, mount).await?;
+        self.play(call, volume_id, secrets, mount).await?;
         Ok(Response::new(wire::NodePublishVolumeResponse {}))
     }
 

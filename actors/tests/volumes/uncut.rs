@@ -37,16 +37,19 @@ async fn falls(actor: &str, drill: Drill) {
     node.stop().await;
 }
 
+/// Holds C001.
 #[test]
 fn a_call_whose_volume_is_rebuilt_is_waited_for_v2_f5() {
     story(|| async { falls("volume default/data", Drill::Crash).await });
 }
 
+/// Holds C015.
 #[test]
 fn a_call_whose_volume_gives_up_is_waited_for_by_its_successor_v2_f5() {
     story(|| async { falls("volume default/data", Drill::GiveUp).await });
 }
 
+/// Holds C001.
 #[test]
 fn a_call_whose_volume_is_killed_with_its_owner_is_waited_for_v2_f5() {
     story(|| async { falls("volumes", Drill::Crash).await });

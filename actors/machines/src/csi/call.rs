@@ -282,6 +282,7 @@ mod tests {
         assert_eq!(Call::ALL.into_iter().filter(|call| call.has_effect()).count(), 15);
     }
 
+    /// Holds C.1.
     #[test]
     fn a_plugin_with_all_capabilities_can_be_asked_for_everything_c033_c034_c035() {
         for call in Call::ALL {
@@ -289,6 +290,7 @@ mod tests {
         }
     }
 
+    /// Holds C.1 and C070.
     #[test]
     fn a_call_that_the_plugin_does_not_offer_is_refused_with_what_is_missing_c033_c034_c035_c120_c144() {
         let mut bare = fingerprint();

@@ -319,6 +319,7 @@ mod tests {
         request.validate(plugin).expect_err("a rule is broken").fault.rule
     }
 
+    /// Holds C006.
     #[test]
     fn what_a_controller_cannot_do_is_not_asked_of_it_c053_c056_c057_c072_c154() {
         let source = |source| CreateVolumeRequest { volume_content_source: Some(source), ..create() };
@@ -388,6 +389,7 @@ mod tests {
         assert_eq!(rule(&request(UnpublishFrom::Node(String::new())), &fingerprint()), "C006");
     }
 
+    /// Holds C096.
     #[test]
     fn only_intended_parameters_are_modified_and_another_volume_is_no_answer_c009_c059() {
         let nothing = ControllerModifyVolumeRequest {

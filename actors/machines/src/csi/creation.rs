@@ -166,6 +166,7 @@ mod tests {
         }
     }
 
+    /// Holds C036.
     #[test]
     fn a_new_volume_that_is_not_what_was_asked_for_is_an_answer_and_does_not_fit_c052_c054_c057() {
         let (a, b) = (map(&[("region", "r"), ("zone", "a")]), map(&[("region", "r"), ("zone", "b")]));

@@ -177,6 +177,25 @@ mod tests {
     }
 
     #[test]
+    fn calls_on_a_group_name_its_snapshots_c106() {
+        let delete = |ids: &[&str]| DeleteVolumeGroupSnapshotRequest {
+            group_snapshot_id: "g".to_owned(),
+            snapshot_ids: ids.iter().map(|&id| id.to_owned()).collect(),
+            secrets: Secrets::none(),
+        };
+        let get = |ids: &[&str]| {
+            let DeleteVolumeGroupSnapshotRequest { group_snapshot_id, snapshot_ids, secrets } = delete(ids);
+            GetVolumeGroupSnapshotRequest { group_snapshot_id, snapshot_ids, secrets }
+        };
+        assert_eq!(delete(&["a", "b"]).validate(&fingerprint()), Ok(()));
+        assert_eq!(get(&["a", "b"]).validate(&fingerprint()), Ok(()));
+        for (ids, rule) in [(&[][..], "C009"), (&["a", "a"][..], "C009"), (&[""][..], "C004")] {
+            assert_eq!(delete(ids).check().expect_err("malformed").rule, rule, "{ids:?}");
+            assert_eq!(get(ids).check().expect_err("malformed").rule, rule, "{ids:?}");
+        }
+    }
+
+    #[test]
     fn every_snapshot_of_an_answer_belongs_to_its_group_c103_c059() {
         let request = GetVolumeGroupSnapshotRequest {
             group_snapshot_id: "g".to_owned(),

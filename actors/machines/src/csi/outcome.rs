@@ -179,6 +179,7 @@ mod tests {
         }
     }
 
+    /// Holds C003 and C105.
     #[test]
     fn an_unclear_code_leaves_every_step_unknown_and_is_repeated_c012_c016_v4() {
         let unclear = [
@@ -199,6 +200,7 @@ mod tests {
         }
     }
 
+    /// Holds C104 and C108.
     #[test]
     fn a_final_code_is_never_repeated_unchanged_c017_c018_c019_c020() {
         for call in Call::ALL {

@@ -274,6 +274,7 @@ mod tests {
         }
     }
 
+    /// Holds C091.
     #[test]
     fn numbers_fit_into_the_fields_of_the_wire() {
         assert_eq!(number("C052", "size", i64::MAX.unsigned_abs()), Ok(()));

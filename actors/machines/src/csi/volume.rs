@@ -398,6 +398,7 @@ mod tests {
         );
     }
 
+    /// Holds C027.
     #[test]
     fn only_what_the_node_can_do_is_asked_of_it_c154_c155() {
         let mut capability = mount();
