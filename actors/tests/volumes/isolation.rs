@@ -72,7 +72,7 @@ fn many_claims_of_one_plugin_wait_their_turn_and_all_are_set_up_v9() {
 }
 
 #[test]
-fn a_stop_is_bounded_although_a_call_hangs_and_the_next_run_goes_on_v9_v13() {
+fn a_stop_is_bounded_although_a_call_hangs_and_the_next_run_goes_on_v9_v13_shd_02() {
     story(|| async {
         let volume = VolumeOptions { stop_within: 5 * SECOND, ..VolumeOptions::default() };
         let mut node = Node::open_with(Choices { options: options(volume), ..Choices::default() });

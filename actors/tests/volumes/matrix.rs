@@ -10,8 +10,14 @@ use crate::plugin::{Act, Plugin};
 
 const UP: [&str; 3] = ["ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume"];
 const DOWN: [&str; 3] = ["NodeUnpublishVolume", "NodeUnstageVolume", "ControllerUnpublishVolume"];
-/// The plugin says that the same call would be refused again.
-const FINAL: [Code; 3] = [Code::InvalidArgument, Code::AlreadyExists, Code::Unimplemented];
+/// The plugin says that the same call would be refused again, at least with the same secrets and rights (C018, C020).
+const FINAL: [Code; 5] = [
+    Code::InvalidArgument,
+    Code::AlreadyExists,
+    Code::Unimplemented,
+    Code::PermissionDenied,
+    Code::Unauthenticated,
+];
 
 /// One call that fails once.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +35,7 @@ fn cases() -> impl Iterator<Item = Case> {
     })
 }
 
+/// Holds C001, C018, C020, C076, C077, C128, C129 and C140.
 #[test]
 fn every_call_with_every_code_before_and_after_its_effect_c016_v2_v3_v4() {
     story(|| async {

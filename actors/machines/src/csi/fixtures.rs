@@ -9,7 +9,7 @@ use crate::vocabulary::{
 };
 
 /// A plugin with every capability.
-pub(super) fn fingerprint() -> CsiFingerprint {
+pub(crate) fn fingerprint() -> CsiFingerprint {
     CsiFingerprint {
         identity: Identity { provider: "zfs.example".into(), version: "1".into(), manifest: BTreeMap::new() },
         plugin: PluginCapability::ALL.to_vec(),

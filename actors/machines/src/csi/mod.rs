@@ -50,7 +50,7 @@ mod failure;
 mod outcome;
 
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 
 pub use crate::rpc::{Cause, Class, Code, Denial, Fault, Problem, SocketFile};
 pub use crate::vocabulary::text::{TEXT_BYTES_MAX, quoted};

@@ -113,13 +113,15 @@ impl Seen {
 pub enum Known {
     /// The call was not made: the generation is gone, no connection, no directory. Nothing has changed.
     NotMade,
-    /// It was refused, and the same call would be refused again. It has changed nothing.
+    /// It was refused, and the same call would be refused again, until a person has changed something: the request, its secrets or the
+    /// rights (C017, C018, C020). It has changed nothing.
     Refused,
     /// It was refused for now and has changed nothing. A later try may succeed.
     NotNow,
     /// It may have been done, wholly or in part, and may still be under way.
     Unclear,
-    /// The plugin knows no such volume or node. As answer to an undo the kernel decides whether something is left.
+    /// The plugin knows no such volume or node. As answer to an undo the kernel decides whether something is left. It knows nothing of
+    /// attachments: such an undo is repeated (C082).
     Absent,
     /// The plugin does not have this call (C019). As answer to an undo the kernel decides whether something is left.
     Unsupported,
@@ -136,14 +138,12 @@ impl Known {
             // It did not leave this host.
             (Effect::NotDone, Reaction::Retry | Reaction::NewLease) => Self::NotMade,
             (Effect::NotDone, Reaction::GiveUp) => Self::Unsupported,
-            (Effect::NotDone, Reaction::ChangeRequest | Reaction::Report) => Self::Refused,
+            (Effect::NotDone, Reaction::ChangeRequest | Reaction::Authorize | Reaction::Report) => {
+                Self::Refused
+            }
             (
                 Effect::NotDone,
-                Reaction::RestartList
-                | Reaction::MakeRoom
-                | Reaction::MeetPrecondition
-                | Reaction::Verify
-                | Reaction::Authorize,
+                Reaction::RestartList | Reaction::MakeRoom | Reaction::MeetPrecondition | Reaction::Verify,
             ) => Self::NotNow,
         }
     }
@@ -245,6 +245,8 @@ mod tests {
 
     use super::*;
     use crate::csi::Code;
+    use crate::csi::fixtures::fingerprint;
+    use crate::vocabulary::NodeInfo;
 
     fn known(call: Call) -> BTreeMap<&'static str, Known> {
         let of = |code| {
@@ -257,15 +259,16 @@ mod tests {
     const STEPS: [Call; 3] = [Call::ControllerPublishVolume, Call::NodeStageVolume, Call::NodePublishVolume];
 
     #[test]
-    fn every_code_of_every_step_leaves_it_known_or_unknown_c016_v4() {
+    fn every_code_of_every_step_leaves_it_known_or_unknown_c016_c018_c020_v4() {
         for step in STEPS {
             let up = known(step);
             let of = |wanted| up.iter().filter(move |(_, known)| **known == wanted).map(|(code, _)| *code);
             assert_eq!(of(Known::Unsupported).collect::<Vec<_>>(), ["UNIMPLEMENTED"], "{step}");
             let refused: Vec<_> = of(Known::Refused).collect();
-            assert_eq!(refused, ["ALREADY_EXISTS", "INVALID_ARGUMENT"], "{step}");
-            let later = ["FAILED_PRECONDITION", "NOT_FOUND", "PERMISSION_DENIED", "UNAUTHENTICATED"];
-            assert_eq!(of(Known::NotNow).collect::<Vec<_>>(), later, "{step}");
+            // A try of its own accord would have the same rights and secrets (C018, C020).
+            let for_good = ["ALREADY_EXISTS", "INVALID_ARGUMENT", "PERMISSION_DENIED", "UNAUTHENTICATED"];
+            assert_eq!(refused, for_good, "{step}");
+            assert_eq!(of(Known::NotNow).collect::<Vec<_>>(), ["FAILED_PRECONDITION", "NOT_FOUND"], "{step}");
             assert_eq!(of(Known::Unclear).count(), 17 - 7, "{step}");
         }
     }
@@ -278,6 +281,23 @@ mod tests {
             assert_eq!(down["UNIMPLEMENTED"], Known::Unsupported, "{undo}");
             assert_eq!(down["ABORTED"], Known::Unclear, "{undo}");
         }
+    }
+
+    #[test]
+    fn a_route_has_what_its_plugin_says_of_itself_c070_c071_c120_c146_c154() {
+        let whole = fingerprint();
+        let node = NodeRoute::new(Generation::new(7), &whole);
+        assert_eq!(node.node_id, None, "it has not told its id");
+        assert!(node.stages && node.requires_controller && node.knows_alpha_modes);
+        assert!(ControllerRoute::new(Generation::new(7), &whole).attaches);
+        let info = NodeInfo { node_id: "node-1".to_owned(), max_volumes: None, topology: None };
+        let told = CsiFingerprint { node_info: Some(info), ..whole.clone() };
+        assert_eq!(NodeRoute::new(Generation::new(7), &told).node_id.as_deref(), Some("node-1"));
+        let (plugin, controller) = (Vec::new(), Some(vec![ControllerCapability::CreateDeleteVolume]));
+        let bare = CsiFingerprint { plugin, controller, node: Some(Vec::new()), ..whole };
+        let node = NodeRoute::new(Generation::new(7), &bare);
+        assert!(!node.stages && !node.requires_controller && !node.knows_alpha_modes);
+        assert!(!ControllerRoute::new(Generation::new(7), &bare).attaches);
     }
 
     #[test]

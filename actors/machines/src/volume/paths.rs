@@ -73,6 +73,7 @@ mod tests {
         .collect()
     }
 
+    /// Holds C125 and C136.
     #[test]
     fn different_identities_never_share_a_path_vol_04() {
         let names = ["a", "b", "a-b", "staging", "per-alloc", "rw-file-system", "..."];

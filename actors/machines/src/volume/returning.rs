@@ -182,6 +182,10 @@ impl Volume {
                 known: Known::Unclear,
                 reason: format!("it is confirmed and cannot be looked at: {reason}"),
             }),
+            // What the plugin takes for attached all the same: the kernel cannot decide that (C082).
+            (Err(failure), _) if flight.what == Move::Detach && failure.known == Known::Absent => {
+                Some(failure)
+            }
             (Err(failure), Seen::Nothing) if matches!(failure.known, Known::Absent | Known::Unsupported) => {
                 None
             }

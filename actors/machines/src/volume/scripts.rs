@@ -243,11 +243,12 @@ fn usage(args: &mut ArgumentConsumer<'_>) -> Result<Usage, Fault> {
 fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
     let generation = |text: &str| -> Result<Generation, Fault> { Ok(Generation::new(text.parse()?)) };
     let stages = args.take_key("stages") != Some("no");
+    let has_id = args.take_key("id") != Some("no");
     let controller = args.take_key("controller").map(generation).transpose()?;
     let requires_controller = controller.is_some() || args.take_key("requires-controller").is_some();
     let node = args.take_key("node").map(generation).transpose()?.map(|generation| NodeRoute {
         generation,
-        node_id: Some("n1".to_owned()),
+        node_id: has_id.then(|| "n1".to_owned()),
         requires_controller,
         stages,
         knows_alpha_modes: false,

@@ -17,6 +17,7 @@ fn holds(what: &str, small: VolumeBounds, full: VolumeBounds) {
     try_all(what, &VolumeWorld::new(bounds, None));
 }
 
+/// Holds C079, C122, C124, C131 and C132.
 #[test]
 fn every_order_of_two_claims_and_releases_leaves_what_is_held_and_nothing_else_v1_v3_vol_01() {
     holds("two claims", TWO, VolumeBounds { allocations: 3, claims: 3, releases: 3, ..NONE });
@@ -27,6 +28,7 @@ fn every_order_of_two_claims_and_releases_leaves_what_is_held_and_nothing_else_v
     holds("two claims of which one is possible", single, VolumeBounds { claims: 3, ..single });
 }
 
+/// Holds C121, C122, C134, C140 and C141.
 #[test]
 fn every_order_of_refused_and_unclear_calls_skips_no_step_and_leaves_nothing_v4_vol_05() {
     let faults = VolumeBounds { faults: 2, pauses: 1, ..CLAIMED };
@@ -45,6 +47,7 @@ fn every_order_of_lies_and_lost_mounts_hands_out_only_what_is_there_v7_vol_07() 
     holds("a mount is lost", losses, VolumeBounds { allocations: 2, losses: 2, faults: 1, ..losses });
 }
 
+/// Holds C001 and C120.
 #[test]
 fn every_order_of_takeovers_goes_on_with_the_same_claims_v2_v16_res_05() {
     let takeovers = VolumeBounds { takeovers: 1, releases: 1, ..TWO };
@@ -53,6 +56,7 @@ fn every_order_of_takeovers_goes_on_with_the_same_claims_v2_v16_res_05() {
     holds("another instance can do less", changes, VolumeBounds { takeovers: 2, ..changes });
 }
 
+/// Holds C124, C130 and C141.
 #[test]
 fn every_order_of_killed_hosts_and_boots_resumes_from_the_ledger_v5_v14_res_04_res_09() {
     let killed = VolumeBounds { kills: 1, ..CLAIMED };
@@ -82,11 +86,12 @@ fn every_order_of_a_stop_and_of_force_is_resumed_or_audited_v8_v9_v13_shd_01() {
 }
 
 #[test]
-fn every_order_of_callers_that_give_up_answers_them_with_an_error_and_goes_on_v15() {
+fn every_order_of_callers_that_give_up_answers_them_with_an_error_and_goes_on_v15_vol_02() {
     let waits = VolumeBounds { pauses: 2, faults: 1, claims: 2, ..CLAIMED };
     holds("callers give up", waits, VolumeBounds { pauses: 3, faults: 2, ..waits });
 }
 
+/// Holds C.4.
 #[test]
 fn every_order_of_creation_and_deletion_makes_one_volume_and_forgets_it_when_it_is_gone_v4_v5_c050_c061_c065()
 {

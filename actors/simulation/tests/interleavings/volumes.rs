@@ -30,6 +30,7 @@ fn every_order_of_falls_answers_each_caller_once_with_an_error_v2_v15_reg_08() {
     holds("actors of volumes fall too often", often, VolumesBounds { pauses: 2, ..often });
 }
 
+/// Holds C036.
 #[test]
 fn every_order_of_claims_on_a_full_node_or_out_of_reach_refuses_what_it_cannot_take_v12_c147_c148() {
     let full = VolumesBounds { limit: 1, is_claimed: true, volumes: 2, claims: 1, ..NONE };

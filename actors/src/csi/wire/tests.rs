@@ -111,8 +111,9 @@ macro_rules! survive {
         /// The names of the messages that are tried.
         const TRIED: &[&str] = &[$(stringify!($request), stringify!($answer),)*];
 
+        /// Holds C096.
         #[test]
-        fn no_field_of_any_message_is_lost_in_either_direction_v10_c059_c073_c074() {
+        fn no_field_of_any_message_is_lost_in_either_direction_v10_vol_09_c010_c059_c073_c074() {
             $(
                 survives(stringify!($request), |message: wire::$request| {
                     $request::from_wire(message).expect("it is a request").to_wire()
@@ -245,6 +246,7 @@ fn a_message_that_lacks_a_required_part_or_has_an_impossible_one_is_refused_c009
     assert_eq!(GetSnapshotRequest::answer_from_wire(answer).expect_err("no such time").rule, "C011");
 }
 
+/// Holds C145.
 #[test]
 fn a_unit_of_a_newer_plugin_is_kept_as_its_number_c026() {
     let usage = wire::VolumeUsage { used: 1, unit: 7, ..wire::VolumeUsage::default() };
