@@ -1,5 +1,6 @@
 //! A fault of one call: what goes wrong, at which moment of the call, and how often.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_actors::csi::{Call, Code};
@@ -8,8 +9,8 @@ use crate::duration::parse_duration;
 
 /// What is expected on the command line.
 const GRAMMAR: &str = "expected CALL=ACTION[,MOMENT][,WHEN], where ACTION is a gRPC code, hang, slow:DURATION, die, forget or lie; \
-                       MOMENT is before, middle or after; and WHEN is nth:N, from:N or chance:PERCENT; for instance \
-                       NodeStageVolume=UNAVAILABLE,after,nth:2";
+                       MOMENT is before, middle or after; and WHEN is nth:N, from:N, chance:PERCENT or while:FILE; for \
+                       instance NodeStageVolume=UNAVAILABLE,after,nth:2";
 
 /// A fault of one call.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +54,7 @@ pub enum Moment {
 }
 
 /// At which calls, counted from 1 since the start of the plugin.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum When {
     /// At each.
     Always,
@@ -63,6 +64,8 @@ pub enum When {
     From(u64),
     /// At each with this probability.
     Chance(f64),
+    /// At each that comes while there is this file.
+    While(PathBuf),
 }
 
 impl Fault {
@@ -129,6 +132,9 @@ impl When {
         let found = match text.split_once(':') {
             Some(("nth", number)) => count(number).map(Self::Nth),
             Some(("from", number)) => count(number).map(Self::From),
+            Some(("while", path)) => {
+                Some(path).filter(|path| !path.is_empty()).map(|path| Self::While(path.into()))
+            }
             Some(("chance", percent)) => {
                 let percent: Option<f64> = percent.trim_end_matches('%').parse().ok();
                 percent.filter(|percent| (0.0..=100.0).contains(percent)).map(|it| Self::Chance(it / 100.0))
@@ -138,13 +144,19 @@ impl When {
         found.ok_or_else(|| format!("{text:?} is neither a moment nor a time; {GRAMMAR}"))
     }
 
-    /// Whether it is at this call; `dice` gives a number from 0 to 1.
-    pub(super) fn is_now(self, number: u64, dice: impl FnOnce() -> f64) -> bool {
+    /// Whether it is at this call; `dice` gives a number from 0 to 1, and `is_there` tells whether there is a file.
+    pub(super) fn is_now(
+        &self,
+        number: u64,
+        dice: impl FnOnce() -> f64,
+        is_there: impl FnOnce(&Path) -> bool,
+    ) -> bool {
         match self {
             Self::Always => true,
-            Self::Nth(nth) => number == nth,
-            Self::From(first) => number >= first,
-            Self::Chance(chance) => dice() < chance,
+            Self::Nth(nth) => number == *nth,
+            Self::From(first) => number >= *first,
+            Self::Chance(chance) => dice() < *chance,
+            Self::While(path) => is_there(path),
         }
     }
 }
@@ -164,6 +176,8 @@ mod tests {
         assert_eq!(second.when, When::Nth(2));
         assert_eq!(fault("CreateVolume=slow:2s,chance:25").action, Action::Slow(Duration::from_secs(2)));
         assert_eq!(fault("CreateVolume=die,middle,from:3").when, When::From(3));
+        let held = fault("NodeStageVolume=hang,after,while:/run/hold");
+        assert_eq!((held.moment, held.when), (Moment::After, When::While("/run/hold".into())));
     }
 
     #[test]
@@ -177,6 +191,7 @@ mod tests {
             "Probe=hang,nth:0",
             "Probe=hang,chance:101",
             "Probe=hang,later",
+            "Probe=hang,while:",
             "Probe=slow:soon",
         ] {
             assert!(Fault::parse(text).is_err(), "{text}");
@@ -187,9 +202,10 @@ mod tests {
 
     #[test]
     fn a_chance_is_a_chance_and_a_number_is_a_number() {
-        let is_now = |when: When, number| when.is_now(number, || 0.5);
+        let is_now = |when: When, number| when.is_now(number, || 0.5, |path| path == Path::new("/there"));
         assert!(is_now(When::Always, 7) && is_now(When::Nth(7), 7) && is_now(When::From(3), 7));
         assert!(!is_now(When::Nth(7), 8) && !is_now(When::From(8), 7));
         assert!(is_now(When::Chance(0.6), 1) && !is_now(When::Chance(0.5), 1));
+        assert!(is_now(When::While("/there".into()), 1) && !is_now(When::While("/gone".into()), 1));
     }
 }

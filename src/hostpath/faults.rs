@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::pending;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
@@ -44,7 +44,7 @@ pub struct FaultArgs {
     ///
     /// ACTION is a gRPC code, hang, slow:DURATION, die, forget (answer well and remember nothing) or lie (give an untrue answer).
     /// MOMENT is before the effect of the call, which is the default, in the middle of it, or after it. WHEN is nth:N, from:N
-    /// (counted from 1) or chance:PERCENT; without it, always.
+    /// (counted from 1), chance:PERCENT or while:FILE (while there is that file); without it, always.
     #[arg(long, value_name = "FAULT", value_parser = Fault::parse)]
     pub fault: Vec<Fault>,
 
@@ -143,7 +143,7 @@ impl Faults {
         let always = hangs.chain(fails.map(|(_, code)| Action::Answer(*code)));
         let always = always.map(|action| (action, Moment::Before));
         let of_call = self.args.fault.iter().filter(|fault| fault.call == call);
-        let now = of_call.filter(|fault| fault.when.is_now(*number, || dice.f64()));
+        let now = of_call.filter(|fault| fault.when.is_now(*number, || dice.f64(), Path::exists));
         let now: Vec<_> = now.map(|fault| (fault.action, fault.moment)).collect();
         Plan { call, faults: always.chain(now).collect() }
     }
