@@ -115,6 +115,8 @@ fn steps(status: &VolumeStatus, before: Option<&VolumeStatus>) -> Vec<Line> {
     }
     let is_new = |error: &&String| before.and_then(|before| before.error.as_ref()) != Some(*error);
     lines.extend(status.error.iter().filter(is_new).map(|error| to_everyone(format!("{key}: {error}"))));
+    // One change may hold the answer to a call and the next call, which follows from it.
+    lines.sort_by_key(|line| line.to == told.plugin);
     lines
 }
 
@@ -393,9 +395,9 @@ mod tests {
             "volumes → everyone: web has default/data at /volumes/web",
             "volumes → everyone: web has released default/data",
             "volumes → plugin zfs: unpublish default/data for web",
-            "volumes → plugin zfs: unstage default/data",
             "plugin zfs → volumes: default/data is unpublished for web",
             "volumes → everyone: the claim of web to default/data has ended",
+            "volumes → plugin zfs: unstage default/data",
             "volumes → everyone: whether default/data is detached is unknown",
             "plugin zfs → volumes: default/data is unstaged",
             "plugin zfs → volumes: default/data is detached",
