@@ -262,6 +262,8 @@ const PURE: &[&str] = &[
     "src/timeline/played.rs",
     "src/demo/board.rs",
     "src/demo/check.rs",
+    "src/demo/lines.rs",
+    "src/demo/mounted.rs",
 ];
 
 /// Folders in which every file decides.

@@ -12,6 +12,7 @@
 //!   logs                                           reads logs, with a host or without
 //!   log-writer                                     reads the pipes of tasks for `run` (hidden)
 //!   bound                                          becomes a process of `run` (hidden)
+//!   namespace                                      keeps and enters the namespaces of the demo (hidden)
 //! ```
 //!
 //! Exit codes: 0 when all went well, 1 when it did not, 2 when the command or a configuration was not understood. What goes
@@ -98,7 +99,7 @@ enum Command {
     Volume(Box<VolumeArgs>),
     /// Stop a running host in order, and wait for its end
     Shutdown(ShutdownArgs),
-    /// See the life of a storage plugin and of a task driver on real processes, in under a minute
+    /// See the life of a storage plugin, a task driver and volumes on real processes, in under a minute
     Demo(DemoArgs),
     /// Play message scripts, and compare what comes back with what they say
     Script(ScriptArgs),
@@ -115,6 +116,31 @@ enum Command {
     /// Read the pipes of tasks and write their logs; `run` starts this itself
     #[command(hide = true)]
     LogWriter(LogWriterArgs),
+    /// Keep or enter a namespace in which the demo may mount; `demo` starts this itself
+    #[command(hide = true)]
+    Namespace(NamespaceArgs),
+}
+
+#[derive(Debug, Args)]
+struct NamespaceArgs {
+    #[command(subcommand)]
+    command: NamespaceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum NamespaceCommand {
+    /// Make one, and keep it until standard input ends
+    Hold,
+    /// Enter the one of a holder, and become a command
+    Enter {
+        /// The process id of the holder
+        #[arg(long, value_name = "PID")]
+        holder: u32,
+
+        /// The command and its arguments
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -241,6 +267,13 @@ pub fn main() -> ExitCode {
         Command::LogWriter(LogWriterArgs { directory }) => match write_logs(&directory) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => told(&error, 1),
+        },
+        Command::Namespace(NamespaceArgs { command }) => match command {
+            NamespaceCommand::Hold => match demo::hold_namespace() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => told(&error, 1),
+            },
+            NamespaceCommand::Enter { holder, command } => told(&demo::enter_namespace(holder, &command), 1),
         },
     }
 }

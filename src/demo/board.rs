@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use callboard_proto::admin::v1::watch_response::News;
 use callboard_proto::admin::v1::{
-    AllocationStatus, DriverStatus, GetStatusResponse, HostStatus, PluginStatus, TaskStatus,
+    AllocationStatus, DriverStatus, GetStatusResponse, HostStatus, PluginStatus, TaskStatus, VolumeClaim,
+    VolumeStatus,
 };
 
 use super::check::Look;
@@ -20,6 +21,7 @@ pub(super) struct Board {
     allocations: BTreeMap<String, AllocationStatus>,
     drivers: BTreeMap<String, DriverStatus>,
     tasks: BTreeMap<String, TaskStatus>,
+    volumes: BTreeMap<String, VolumeStatus>,
 }
 
 impl Board {
@@ -50,8 +52,12 @@ impl Board {
             News::Lagged(_) => {}
             // What it knew stays as it was.
             News::ActorGone(_) | News::ActorBack(_) | News::HostChanged(_) => {}
-            // The demo has none.
-            News::VolumeChanged(_) | News::VolumeLeft(_) => {}
+            News::VolumeChanged(volume) => {
+                self.volumes.insert(volume.name.clone(), volume);
+            }
+            News::VolumeLeft(name) => {
+                self.volumes.remove(&name);
+            }
         }
     }
 
@@ -117,6 +123,32 @@ impl Board {
         self.task_is(name, "ended").and(Look::new(holds, seen))
     }
 
+    /// The id of a volume with its plugin, once it is created.
+    pub(super) fn volume_id(&self, volume: &str) -> Option<&str> {
+        self.volumes.get(volume).map(|found| found.volume_id.as_str()).filter(|id| !id.is_empty())
+    }
+
+    /// Checks how far the staging of a volume is, such as `going-up`, and whose claims it has.
+    pub(super) fn volume_is(&self, volume: &str, stage: &str, claimed: &[&str]) -> Look {
+        let Some(found) = self.volumes.get(volume) else {
+            return Look::new(false, format!("there is no volume {volume}"));
+        };
+        let by: Vec<_> = found.claims.iter().map(|claim| claim.allocation.as_str()).collect();
+        let claims =
+            if by.is_empty() { "no claim".to_owned() } else { format!("claimed by {}", by.join(", ")) };
+        let seen = format!("{volume}: staging {}, {claims}", found.stage);
+        Look::new(found.stage == stage && by == claimed, seen)
+    }
+
+    /// Checks that the claims of a volume are confirmed and their mounts proven.
+    pub(super) fn volume_is_proven(&self, volume: &str) -> Look {
+        let claims = self.volumes.get(volume).map(|found| found.claims.as_slice()).unwrap_or_default();
+        let is_so = |claim: &&VolumeClaim| claim.proven && !claim.provisional;
+        let proven = claims.iter().filter(is_so).count();
+        let seen = format!("{proven} of {} claims of {volume} are confirmed and proven", claims.len());
+        Look::new(proven == claims.len() && proven > 0, seen)
+    }
+
     pub(super) fn restarts(&self, allocation: &str) -> u64 {
         self.allocations.get(allocation).map_or(0, |found| found.restarts)
     }
@@ -141,6 +173,13 @@ impl Board {
         };
         let holds = HALVES.iter().all(|half| self.half(half, plugin).is_some_and(is_so));
         Look::new(holds, self.describe(plugin))
+    }
+
+    /// Checks which version of a plugin is active.
+    pub(super) fn version(&self, plugin: &str, version: &str) -> Look {
+        let versions = HALVES.map(|half| self.half(half, plugin).map_or("unknown", |found| &found.version));
+        let seen = format!("version {}", if versions[0] == versions[1] { versions[0] } else { "differs" });
+        Look::new(versions == [version; 2], seen)
     }
 
     /// The same as [`serves`](Self::serves), without allocations that are known from before a restart and have not returned.
@@ -185,6 +224,7 @@ impl From<GetStatusResponse> for Board {
         board.allocations = status.allocations.into_iter().map(|found| (found.name.clone(), found)).collect();
         board.drivers = status.drivers.into_iter().map(|found| (found.name.clone(), found)).collect();
         board.tasks = status.tasks.into_iter().map(|found| (found.name.clone(), found)).collect();
+        board.volumes = status.volumes.into_iter().map(|found| (found.name.clone(), found)).collect();
         board
     }
 }
@@ -388,6 +428,61 @@ mod tests {
         assert_eq!(looks("running", "exited", 3), (false, Look::new(false, "job is running; exited 3")));
         let nothing = Board::default().has_exited("job", 3);
         assert_eq!(nothing, Look::new(false, "there is no task job; no exit is known"));
+    }
+
+    #[test]
+    fn a_volume_is_as_far_as_it_is_told_and_proven_only_when_all_of_its_claims_are() {
+        let claim = |allocation: &str, proven, provisional| VolumeClaim {
+            allocation: allocation.to_owned(),
+            proven,
+            provisional,
+            ..VolumeClaim::default()
+        };
+        let of = |claims: Vec<VolumeClaim>| {
+            let mut board = Board::default();
+            board.hear(News::VolumeChanged(VolumeStatus {
+                name: "default/data".to_owned(),
+                volume_id: "vol-1".to_owned(),
+                stage: "up".to_owned(),
+                claims,
+                ..VolumeStatus::default()
+            }));
+            board
+        };
+        let mut board = of(vec![claim("left", true, false), claim("right", true, false)]);
+        let seen = "default/data: staging up, claimed by left, right";
+        assert_eq!(board.volume_is("default/data", "up", &["left", "right"]), Look::new(true, seen));
+        assert!(!board.volume_is("default/data", "down", &["left", "right"]).holds);
+        assert!(!board.volume_is("default/data", "up", &["left"]).holds);
+        assert_eq!(board.volume_id("default/data"), Some("vol-1"));
+        let proven = |board: &Board| board.volume_is_proven("default/data").holds;
+        assert!(proven(&board));
+        assert!(!proven(&of(vec![claim("left", true, false), claim("right", false, false)])));
+        assert!(!proven(&of(vec![claim("left", true, true)])), "it is not confirmed");
+        assert!(!proven(&of(vec![])), "nothing is claimed");
+        board.hear(News::VolumeLeft("default/data".to_owned()));
+        let gone = Look::new(false, "there is no volume default/data");
+        assert_eq!(
+            (board.volume_is("default/data", "up", &[]), board.volume_id("default/data")),
+            (gone, None)
+        );
+        assert!(!proven(&board));
+    }
+
+    #[test]
+    fn a_version_is_active_only_when_both_halves_have_it() {
+        let mut board = Board::default();
+        assert!(!board.version("hostpath", "2.0.0").holds);
+        for plugin_type in HALVES {
+            let of = |version: &str| PluginStatus {
+                version: version.to_owned(),
+                ..half(plugin_type, "green", &[], 1)
+            };
+            board.hear(News::PluginChanged(of("1.0.0")));
+            assert!(!board.version("hostpath", "2.0.0").holds, "not yet of both");
+            board.hear(News::PluginChanged(of("2.0.0")));
+        }
+        assert_eq!(board.version("hostpath", "2.0.0"), Look::new(true, "version 2.0.0"));
     }
 
     #[test]

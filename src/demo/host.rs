@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::error::DemoError;
+use super::namespace::Namespace;
 use super::witness::Witness;
 use super::workspace::Workspace;
 use crate::admin::{AdminClient, AdminError, Told};
@@ -29,10 +30,14 @@ pub(super) struct HostProcess {
 }
 
 impl HostProcess {
-    /// Starts it. Its log goes to standard error if `verbose`, else to a file.
-    pub(super) fn start(workspace: &Workspace, verbose: bool) -> Result<Self, DemoError> {
+    /// Starts it, in a namespace if there is one. Its log goes to standard error if `verbose`, else to a file.
+    pub(super) fn start(
+        workspace: &Workspace,
+        namespace: Option<&Namespace>,
+        verbose: bool,
+    ) -> Result<Self, DemoError> {
         let failed = |source| DemoError::Start { program: workspace.program.clone(), source };
-        let child = command(workspace, verbose)?.spawn().map_err(failed)?;
+        let child = command(workspace, namespace, verbose)?.spawn().map_err(failed)?;
         let witness = Witness::of("host", child.id().unwrap_or_default())?;
         Ok(Self { child, witness })
     }
@@ -83,7 +88,11 @@ impl Wire {
     }
 }
 
-fn command(workspace: &Workspace, verbose: bool) -> Result<Command, DemoError> {
+fn command(
+    workspace: &Workspace,
+    namespace: Option<&Namespace>,
+    verbose: bool,
+) -> Result<Command, DemoError> {
     let log = if verbose {
         Stdio::inherit()
     } else {
@@ -91,6 +100,9 @@ fn command(workspace: &Workspace, verbose: bool) -> Result<Command, DemoError> {
         File::options().create(true).append(true).open(workspace.log()).map_err(failed)?.into()
     };
     let mut command = Command::new(&workspace.program);
+    if let Some(namespace) = namespace {
+        command.args(namespace.arguments()).arg(&workspace.program);
+    }
     // The kernel kills the host when the demo dies, and the plugins when the host dies.
     command.arg("bound").arg("--parent").arg(std::process::id().to_string()).arg("--");
     command.arg(&workspace.program).arg("run").arg("--config").arg(workspace.config());

@@ -1,6 +1,8 @@
 //! The stage: chapters act on it and observe the result.
 
-use std::future::Future;
+mod processes;
+mod requests;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use callboard_proto::admin::v1::watch_response::News;
@@ -11,9 +13,11 @@ use super::board::Board;
 use super::check::{Check, Look, Tally};
 use super::error::DemoError;
 use super::host::{HostProcess, Wire, asked, told};
+use super::mounted::Mounted;
+use super::namespace::Namespace;
 use super::witness::Witness;
 use super::workspace::Workspace;
-use crate::admin::{AdminClient, AdminError};
+use crate::admin::AdminError;
 use crate::output::{Palette, Reader, Tone, print};
 use crate::process::Keeper;
 use crate::timeline::Page;
@@ -22,6 +26,8 @@ use crate::timeline::Page;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 /// Before a chapter draws conclusions, the timeline is shown until no line has come for this long.
 const QUIET: Duration = Duration::from_millis(80);
+/// The polling interval for files and mounts.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// The limit for that.
 const QUIET_AT_LAST: Duration = Duration::from_millis(600);
 
@@ -44,7 +50,10 @@ pub(super) struct Stage {
     pub(super) witnesses: Vec<Witness>,
     /// The results of the checks so far.
     pub(super) tally: Tally,
+    /// Why a part of the demo was not shown.
+    pub(super) not_shown: Option<String>,
     keeper: Option<Keeper>,
+    namespace: Option<Namespace>,
     host: Option<HostProcess>,
     wire: Option<Wire>,
     page: Page,
@@ -60,7 +69,9 @@ impl Stage {
             scene: Scene::default(),
             witnesses: Vec::new(),
             tally: Tally::default(),
+            not_shown: None,
             keeper: Some(keeper),
+            namespace: None,
             host: None,
             wire: None,
             page: Page::new(palette),
@@ -77,10 +88,23 @@ impl Stage {
         self.print(&format!("\n{title}\n   {}\n", what.replace('\n', "\n   ")))
     }
 
+    /// Makes the namespace in which all later hosts run. The text says why the system refuses it.
+    pub(super) async fn enter_namespace(&mut self) -> Result<Result<(), String>, DemoError> {
+        let made = Namespace::make(&self.workspace.program).await?;
+        Ok(made.map(|namespace| self.namespace = Some(namespace)))
+    }
+
+    /// What is mounted of a volume in that namespace.
+    pub(super) fn mounted(&self, volume: &str) -> Result<Mounted, DemoError> {
+        let table = self.namespace.as_ref().ok_or(DemoError::NoHost)?.mounts()?;
+        Ok(Mounted::of(&table, &self.workspace.volumes_dir()?, volume))
+    }
+
     /// Starts the host, and subscribes to its streams.
     pub(super) async fn start_host(&mut self) -> Result<(), DemoError> {
         self.scene = Scene::default();
-        let host = self.host.insert(HostProcess::start(&self.workspace, self.verbose)?);
+        let host =
+            self.host.insert(HostProcess::start(&self.workspace, self.namespace.as_ref(), self.verbose)?);
         let message = format!("run as process {}", host.witness().pid);
         self.you("host", &message)?;
         let host = self.host.as_mut().ok_or(DemoError::NoHost)?;
@@ -122,59 +146,6 @@ impl Stage {
         report.iter().try_for_each(|ending| self.print(&line(ending)))
     }
 
-    pub(super) async fn start(&mut self, name: &str) -> Result<(), DemoError> {
-        let socket = self.workspace.socket().clone();
-        let answer = async { AdminClient::connect(&socket).await?.start(name).await };
-        self.ask(&format!("start {name}"), answer).await
-    }
-
-    pub(super) async fn start_both(&mut self, first: &str, second: &str) -> Result<(), DemoError> {
-        let socket = self.workspace.socket().clone();
-        let start = async |name| AdminClient::connect(&socket).await?.start(name).await;
-        let answer = async { tokio::try_join!(start(first), start(second)) };
-        self.ask(&format!("start {first} and {second}"), answer).await.map(drop)
-    }
-
-    pub(super) async fn stop(&mut self, allocation: &str) -> Result<(), DemoError> {
-        let socket = self.workspace.socket().clone();
-        let answer = async { AdminClient::connect(&socket).await?.stop(allocation).await };
-        self.ask(&format!("stop {allocation}"), answer).await.map(drop)
-    }
-
-    /// Sends a request to the agent, and prints the timeline meanwhile.
-    async fn ask<T>(
-        &mut self,
-        what: &str,
-        answer: impl Future<Output = Result<T, AdminError>>,
-    ) -> Result<T, DemoError> {
-        self.you("agent", what)?;
-        let mut answer = std::pin::pin!(answer);
-        loop {
-            let answered = tokio::select! {
-                biased;
-                answered = &mut answer => answered,
-                next = self.next() => {
-                    next?;
-                    continue;
-                }
-            };
-            return match answered {
-                Ok(answer) => Ok(answer),
-                Err(error) => Err(self.broken(what, error).await),
-            };
-        }
-    }
-
-    /// Shuts the host down like `callboard shutdown`, waits for its end, and returns its report.
-    pub(super) async fn shut_down(&mut self) -> Result<Vec<ChildEnding>, DemoError> {
-        self.you("host", "shut down")?;
-        let socket = self.workspace.socket().clone();
-        let answer = async { AdminClient::connect(&socket).await?.shutdown(false).await };
-        let report = self.until_ended(answer).await?;
-        self.wire = None;
-        report.map_err(asked("shut the host down"))
-    }
-
     /// Adds a line about the demo's own action to the timeline.
     pub(super) fn you(&mut self, to: &str, message: &str) -> Result<(), DemoError> {
         self.heard(Said {
@@ -184,33 +155,6 @@ impl Stage {
             message: message.to_owned(),
             ..Said::default()
         })
-    }
-
-    /// Prints the timeline until the shutdown is complete.
-    async fn until_ended<T>(&mut self, work: impl Future<Output = T>) -> Result<T, DemoError> {
-        let mut work = std::pin::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                result = &mut work => {
-                    self.release()?;
-                    return Ok(result);
-                }
-                line = self.next_line() => match line? {
-                    Some(said) => self.heard(said)?,
-                    None => {
-                        self.release()?;
-                        return Ok(work.await);
-                    }
-                },
-            }
-        }
-    }
-
-    async fn next_line(&mut self) -> Result<Option<Said>, DemoError> {
-        let wire = self.wire.as_mut().ok_or(DemoError::NoHost)?;
-        // A broken stream means that the host has ended.
-        Ok(wire.timeline.next().await.unwrap_or_default())
     }
 
     /// Waits until an observation is as expected, and records the check. Later steps depend on it: a timeout ends the demo.
@@ -232,6 +176,38 @@ impl Stage {
         if holds { Ok(()) } else { Err(DemoError::StepFailed) }
     }
 
+    /// As [`until`](Self::until), for what the host does not tell: files and mounts.
+    pub(super) async fn until_seen(
+        &mut self,
+        expected: &str,
+        look: impl Fn(&Self) -> Result<Look, DemoError>,
+    ) -> Result<(), DemoError> {
+        let given_up = Instant::now() + TIMEOUT;
+        let look = loop {
+            let seen = look(self)?;
+            if seen.holds || Instant::now() >= given_up {
+                break seen;
+            }
+            self.pass(LOOK_PAUSE).await?;
+        };
+        let holds = look.holds;
+        self.check(expected, look).await?;
+        if holds { Ok(()) } else { Err(DemoError::StepFailed) }
+    }
+
+    /// Prints the timeline for a while, if there is a host.
+    async fn pass(&mut self, time: Duration) -> Result<(), DemoError> {
+        let end = Instant::now() + time;
+        while self.wire.is_some() {
+            match tokio::time::timeout_at(end, self.next()).await {
+                Ok(next) => next?,
+                Err(_elapsed) => return Ok(()),
+            }
+        }
+        tokio::time::sleep_until(end).await;
+        Ok(())
+    }
+
     /// Records a check, after the rest of the timeline has been printed.
     pub(super) async fn check(&mut self, expected: &str, look: Look) -> Result<(), DemoError> {
         self.settle().await?;
@@ -239,68 +215,6 @@ impl Stage {
         self.tally.count(&check);
         let shown = check.shown(self.palette);
         self.print(&shown)
-    }
-
-    /// Watches all present processes of plugins and tasks.
-    pub(super) fn witness_all(&mut self) -> Result<(), DemoError> {
-        for (name, pid) in self.scene.board.processes() {
-            if !self.witnesses.iter().any(|witness| witness.pid == pid) {
-                self.witnesses.push(Witness::of(&name, pid)?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that these watched processes still run.
-    pub(super) async fn go_on(&self, pids: &[u32]) -> Look {
-        let mut ended = Vec::new();
-        for witness in self.witnesses.iter().filter(|witness| pids.contains(&witness.pid)) {
-            if witness.ends_within(Duration::ZERO).await {
-                ended.push(format!("process {} of {} has ended", witness.pid, witness.name));
-            }
-        }
-        let told = pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        match ended.is_empty() {
-            true => Look::new(true, format!("processes {told}")),
-            false => Look::new(false, ended.join(", ")),
-        }
-    }
-
-    /// Waits for the end of a watched process.
-    pub(super) async fn has_ended(&self, pid: u32) -> Look {
-        let Some(witness) = self.witnesses.iter().find(|witness| witness.pid == pid) else {
-            return Look::new(false, format!("process {pid} was never seen"));
-        };
-        let holds = witness.ends_within(TIMEOUT).await;
-        Look::new(
-            holds,
-            format!("process {pid} of {} {}", witness.name, if holds { "is gone" } else { "is there" }),
-        )
-    }
-
-    /// Checks that no socket is left in the directory of the demo.
-    pub(super) fn no_socket(&self) -> Result<Look, DemoError> {
-        let sockets = self.workspace.sockets()?;
-        let seen = match sockets.as_slice() {
-            [] => "none".to_owned(),
-            left => left.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
-        };
-        Ok(Look::new(sockets.is_empty(), seen))
-    }
-
-    /// Checks that every watched process has ended, or names the others.
-    pub(super) async fn all_ended(&self) -> Look {
-        let given_up = Instant::now() + TIMEOUT;
-        let mut left = Vec::new();
-        for witness in &self.witnesses {
-            if !witness.ends_within(given_up.saturating_duration_since(Instant::now())).await {
-                left.push(format!("process {} of {}", witness.pid, witness.name));
-            }
-        }
-        match left.is_empty() {
-            true => Look::new(true, format!("all {} that were seen have ended", self.witnesses.len())),
-            false => Look::new(false, format!("still there: {}", left.join(", "))),
-        }
     }
 
     /// Prints the timeline until no more lines come.
@@ -390,6 +304,9 @@ impl Stage {
             let _ = tokio::task::spawn_blocking(move || keeper.release()).await;
         }
         self.all_ended().await;
+        if let Some(namespace) = self.namespace.take() {
+            namespace.release().await;
+        }
     }
 
     /// Prints a line. If the reader is gone, the demo ends.

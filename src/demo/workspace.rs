@@ -1,5 +1,8 @@
 //! The temporary directory of the demo, with its configuration.
 
+mod volumes;
+
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -11,6 +14,10 @@ use tempfile::TempDir;
 
 use super::error::DemoError;
 use crate::output::complain;
+
+pub(super) use self::volumes::{
+    COPIER, COPY, DATA, Hold, LEDGER, LEFT, PAGE_FILE, RIGHT, STORAGE_1, STORAGE_2, Seer,
+};
 
 /// The plugin of all allocations in the demo.
 pub(super) const PLUGIN: &str = "hostpath";
@@ -49,6 +56,8 @@ enum Part {
     Storage,
     /// The driver.
     Driver,
+    /// Volumes, with both.
+    Volumes,
 }
 
 impl Workspace {
@@ -87,6 +96,7 @@ impl Workspace {
         self.path().join(match self.part {
             Part::Storage => "host.toml",
             Part::Driver => "driver.toml",
+            Part::Volumes => "volumes.toml",
         })
     }
 
@@ -98,7 +108,7 @@ impl Workspace {
         self.path().join("host.log")
     }
 
-    /// The beginning of both configurations.
+    /// The beginning of all configurations.
     fn config_head(&self, data_dir: &str) -> String {
         format!(
             "# Made by `callboard demo`. Start it with `callboard run --config {}`.\n\
@@ -122,14 +132,19 @@ impl Workspace {
         text
     }
 
+    /// The driver, which outlives its hosts.
+    fn config_of_driver(&self) -> String {
+        let (variable, value) = &self.host_mark;
+        format!(
+            "\n[[driver]]\nname = \"{DRIVER}\"\nsurvives = true\nenv = {{ {variable} = {} }}\n",
+            quoted(value),
+        )
+    }
+
     /// The driver with its two tasks: shells that write down their process ids when they start.
     fn config_text_of_driver(&self) -> String {
         let (variable, value) = &self.host_mark;
-        let mut text = self.config_head("data-of-driver");
-        text += &format!(
-            "\n[[driver]]\nname = \"{DRIVER}\"\nsurvives = true\nenv = {{ {variable} = {} }}\n",
-            quoted(value),
-        );
+        let mut text = self.config_head("data-of-driver") + &self.config_of_driver();
         let work = [(WEB, "exec sleep 600"), (BATCH, "until [ -e \"$DONE\" ]; do sleep 0.05; done")];
         for (name, work) in work {
             text += &format!(
@@ -191,12 +206,28 @@ impl Workspace {
 impl Drop for Workspace {
     /// Tasks that were killed leave mounts in their directories. While one stays, nothing is removed: it may show other files.
     fn drop(&mut self) {
+        let mount_points = self.data_dir_of_volumes().join("csi");
         if let Err(error) = unmount_below(self.directory.path()) {
             self.directory.disable_cleanup(true);
             let path = self.directory.path().display();
             complain(&format!("callboard: {path} is left, since its mounts cannot be removed: {error}"));
+        } else if let Err(error) = open_directories(&mount_points) {
+            let path = self.directory.path().display();
+            complain(&format!("callboard: {path} may be left, since {error}"));
         }
     }
+}
+
+/// Opens directories to their owner: mount points of volumes are closed to all but root while nothing is mounted there.
+fn open_directories(directory: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(directory) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    fs::read_dir(directory)?.try_for_each(|entry| open_directories(&entry?.path()))
 }
 
 fn unmount_below(directory: &Path) -> io::Result<()> {
@@ -257,6 +288,24 @@ mod tests {
         assert_eq!((names, config.drivers.len()), (vec![WEB.to_owned(), BATCH.to_owned()], 1));
         assert!(config.drivers[0].survives && config.tasks.iter().all(|found| !found.start));
         assert_eq!(config.drivers[0].environment["HOST_MARK"], "held");
+        workspace.open_third_part().unwrap();
+        let config = Config::load(&workspace.config()).unwrap();
+        let names: Vec<_> = config.tasks.iter().map(|found| found.name.to_string()).collect();
+        assert_eq!(names, [LEFT, RIGHT, COPIER]);
+        let names: Vec<_> = config.allocations.iter().map(|found| found.name.to_string()).collect();
+        assert_eq!((names, config.volumes.len()), (vec![STORAGE_1.to_owned(), STORAGE_2.to_owned()], 2));
+        assert!(config.tasks.iter().all(|found| !found.start && !found.volumes.is_empty()));
+    }
+
+    #[test]
+    fn the_directory_is_removed_with_mount_points_that_are_closed() {
+        let workspace = workspace();
+        let staging = workspace.data_dir_of_volumes().join("csi/node/hostpath/staging/default/data/rw");
+        fs::create_dir_all(&staging).unwrap();
+        fs::set_permissions(&staging, fs::Permissions::from_mode(0o000)).unwrap();
+        let path = workspace.path().to_owned();
+        drop(workspace);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -16,7 +16,18 @@ mod reattached;
 
 mod driven_end;
 
+mod shared_volume;
+
+mod killed_between;
+mod killed_stage;
+mod replaced_plugin;
+
+mod volumes_end;
+
+mod volumes;
+
 use callboard_proto::admin::v1::{DriverStatus, Said};
+use clap::ValueEnum;
 
 use super::check::Look;
 use super::error::DemoError;
@@ -58,18 +69,55 @@ impl Tasks {
     }
 }
 
-/// Plays all chapters.
-pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
+/// A part of the demo, with a host of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoPart {
+    /// A storage plugin
+    Storage,
+    /// A driver with its tasks
+    Tasks,
+    /// Volumes, which tasks use
+    Volumes,
+}
+
+/// Plays all chapters, or those of one part.
+pub(super) async fn play(stage: &mut Stage, part: Option<DemoPart>) -> Result<(), DemoError> {
+    let is_meant = |this| part.is_none_or(|part| part == this);
+    if is_meant(DemoPart::Storage) {
+        play_storage(stage).await?;
+    }
+    if is_meant(DemoPart::Tasks) {
+        play_tasks(stage).await?;
+    }
+    if is_meant(DemoPart::Volumes) {
+        play_volumes(stage).await?;
+    }
+    Ok(())
+}
+
+async fn play_storage(stage: &mut Stage) -> Result<(), DemoError> {
     let parts = interleaved::play(stage).await?;
     takeover::play(stage, parts).await?;
     killed_plugin::play(stage, parts).await?;
     late_plugin::play(stage, parts).await?;
     killed_host::play(stage, parts).await?;
-    ordered_end::play(stage).await?;
+    ordered_end::play(stage).await
+}
+
+async fn play_tasks(stage: &mut Stage) -> Result<(), DemoError> {
     let driver = driven_tasks::play(stage).await?;
     let driver = killed_driver::play(stage, driver).await?;
     reattached::play(stage, driver).await?;
     driven_end::play(stage).await
+}
+
+async fn play_volumes(stage: &mut Stage) -> Result<(), DemoError> {
+    // None where the system permits no mounts; the first chapter says so.
+    let Some(mut shared) = shared_volume::play(stage).await? else { return Ok(()) };
+    replaced_plugin::play(stage, &mut shared).await?;
+    killed_stage::play(stage, &mut shared).await?;
+    killed_between::play(stage, &mut shared).await?;
+    volumes_end::play(stage, &shared).await
 }
 
 /// The index of the first line, from `start` on, with this sender, this receiver and this prefix.
