@@ -60,7 +60,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     if stops {
         // Deregistered first, then ended.
-        host.allocations().ask(StopAllocation { allocation }).await??;
+        host.allocations().ask(StopAllocation { allocation, even_if_used: false }).await??;
         Command::new("kill").arg(&pid).status()?;
         fs::remove_file(&pid_file)?;
         host.stop().await;

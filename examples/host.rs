@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Err(error) => Err(error.into()),
     };
 
-    host.allocations().ask(StopAllocation { allocation }).await??;
+    host.allocations().ask(StopAllocation { allocation, even_if_used: false }).await??;
     plugin.kill()?;
     plugin.wait()?;
     for child in host.stop().await.children {

@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outcome = use_volume(&client).await;
     drop(client);
 
-    host.allocations().ask(StopAllocation { allocation }).await??;
+    host.allocations().ask(StopAllocation { allocation, even_if_used: false }).await??;
     plugin.kill()?;
     plugin.wait()?;
     host.stop().await;

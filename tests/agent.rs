@@ -15,7 +15,7 @@ use callboard::host::Host;
 use callboard::process::{Binder, usual_environment};
 use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, RestartWhen,
-    TaskContext, UnknownAllocation,
+    StopAllocationError, TaskContext, UnknownAllocation,
 };
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::shell::{Address, FeedItem, Running, Settings, StopMode, Subscription};
@@ -80,7 +80,8 @@ impl Books for YesBooks {
     fn stop(
         &self,
         allocation: AllocationId,
-    ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, UnknownAllocation>>> {
+        _even_if_used: bool,
+    ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, StopAllocationError>>> {
         self.note(format!("stop {allocation}"), Ok(AllocationStopped { deregistered: true, remarks: vec![] }))
     }
 

@@ -28,7 +28,7 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("instances", &["vocabulary", "kernel", "csi", "registry", "instance", "lease", "supervisor"]),
     ("inventory", &["vocabulary", "kernel", "instances", "driver", "drivers", "allocations"]),
     ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
-    ("allocations", &["vocabulary", "kernel", "allocation"]),
+    ("allocations", &["vocabulary", "kernel", "allocation", "volumes"]),
     ("volume", &["vocabulary", "kernel", "csi", "mounts"]),
     ("volumes", &["vocabulary", "kernel", "csi", "instances", "supervisor", "volume"]),
     ("agent", &["vocabulary", "kernel", "process", "instances", "allocation", "allocations", "volume"]),
@@ -71,7 +71,7 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("volume", &["pauses", "vocabulary", "persister", "shell", "csi", "lease", "instances", "mounts"]),
     ("volumes", &["vocabulary", "persister", "shell", "csi", "instances", "volume"]),
     ("inventory", &["vocabulary", "shell", "instances", "driver", "drivers", "allocation", "allocations"]),
-    ("allocation", &["vocabulary", "shell", "csi", "registry", "instances", "datadir"]),
+    ("allocation", &["vocabulary", "shell", "csi", "registry", "instances", "volumes", "datadir"]),
     ("allocations", &["vocabulary", "shell", "machine", "allocation", "datadir"]),
     ("supervisor", &["pauses", "vocabulary", "shell"]),
 ];

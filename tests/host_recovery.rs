@@ -100,7 +100,8 @@ async fn an_allocation_that_is_stopped_while_its_owner_is_started_again_is_gone_
     stage.begin("first").await;
     stage.begin("second").await;
     stage.settled("second", &["first"]).await;
-    let stopping = stage.host.allocations().ask(StopAllocation { allocation: id("second") });
+    let stopping =
+        stage.host.allocations().ask(StopAllocation { allocation: id("second"), even_if_used: false });
     stage.restart("allocations").await;
     // The caller is answered in any case.
     let _ = within(stopping).await;

@@ -54,7 +54,11 @@ async fn a_lease_works_from_any_thread_and_ends_with_its_process_reg_06() {
     assert!(next.generation() > lease.generation());
     assert!(!node_id(&next).await.unwrap().is_empty());
 
-    host.allocations().ask(StopAllocation { allocation: id("second") }).await.unwrap().unwrap();
+    host.allocations()
+        .ask(StopAllocation { allocation: id("second"), even_if_used: false })
+        .await
+        .unwrap()
+        .unwrap();
     let status = node_id(&next).await.expect_err("it has left");
     assert!(matches!(LeaseError::of(&status), Some(LeaseError::Ended { .. })), "{status}");
     let leases = host.leases();

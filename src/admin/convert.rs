@@ -70,6 +70,7 @@ pub(super) fn refused(error: &TaskError) -> Status {
         TaskError::Started { .. }
         | TaskError::Stopping { .. }
         | TaskError::NotRunning { .. }
+        | TaskError::NotStopped(_)
         | TaskError::HostStopping { .. } => Status::failed_precondition(text),
     }
 }

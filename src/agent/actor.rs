@@ -10,8 +10,8 @@ use callboard_actors::agent::{
     LaunchTrouble, TaskPhase, TaskReport,
 };
 use callboard_actors::allocations::{
-    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
-    UnknownAllocation,
+    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, StopAllocationError,
+    TaskContext, UnknownAllocation,
 };
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::process::ProcessName;
@@ -52,11 +52,12 @@ pub trait Books: 'static {
         allocation: AllocationId,
         how: String,
     ) -> LocalBoxFuture<'static, Answered<Result<(), UnknownAllocation>>>;
-    /// Has an allocation deregistered and its directories removed.
+    /// Has an allocation deregistered and its directories removed, `even_if_used` also while volumes of its plugin are in use.
     fn stop(
         &self,
         allocation: AllocationId,
-    ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, UnknownAllocation>>>;
+        even_if_used: bool,
+    ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, StopAllocationError>>>;
     /// Waits until an allocation has been healthy for a while.
     fn healthy(
         &self,
@@ -126,8 +127,8 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
             AgentCall::Announce(allocation) => {
                 self.books.started(allocation).into_outcome(AgentOutcome::Announced)
             }
-            AgentCall::Withdraw(allocation) => {
-                self.books.stop(allocation).into_outcome(AgentOutcome::Withdrawn)
+            AgentCall::Withdraw { allocation, even_if_used } => {
+                self.books.stop(allocation, even_if_used).into_outcome(AgentOutcome::Withdrawn)
             }
             AgentCall::End { allocation, grace } => {
                 self.memory.stop(&allocation, grace);

@@ -3,7 +3,8 @@
 use callboard_actors::agent::Answered;
 use callboard_actors::allocations::{
     AdoptAllocation, AllocationSpec, AllocationStopped, Allocations, AllocationsNews, AllocationsView,
-    PrepareAllocation, PrepareError, StopAllocation, TaskContext, TaskExited, TaskStarted, UnknownAllocation,
+    PrepareAllocation, PrepareError, StopAllocation, StopAllocationError, TaskContext, TaskExited,
+    TaskStarted, UnknownAllocation,
 };
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError, Instances};
 use callboard_actors::shell::{Address, FeedItem, Follower};
@@ -61,8 +62,9 @@ impl Books for HostBooks {
     fn stop(
         &self,
         allocation: AllocationId,
-    ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, UnknownAllocation>>> {
-        Box::pin(self.address.ask(StopAllocation { allocation }))
+        even_if_used: bool,
+    ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, StopAllocationError>>> {
+        Box::pin(self.address.ask(StopAllocation { allocation, even_if_used }))
     }
 
     fn healthy(

@@ -26,8 +26,9 @@ pub(super) fn part(host: &Host, options: &Options, layout: Layout) -> Part<Alloc
     Part::remembering(host.allocations(), move |address, context| {
         let (address, options, settings) = (address.clone(), options.clone(), context.settings());
         let (registry, instances) = (context.host().registry().clone(), context.host().instances().clone());
+        let volumes = Some(context.host().volumes().clone());
         let listeners = context.host().listeners();
-        let neighbours = Rc::new(Addresses { registry, instances, listeners });
+        let neighbours = Rc::new(Addresses { registry, instances, volumes, listeners });
         let memory = AllocationsMemory::default();
         move || {
             let (options, neighbours) = (options.clone(), neighbours.clone());

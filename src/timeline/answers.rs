@@ -4,7 +4,8 @@ use std::any::Any;
 use std::fmt::Display;
 
 use callboard_actors::allocations::{
-    AllocationStatus, AllocationStopped, AllocationsAnswer, PrepareError, TaskContext, UnknownAllocation,
+    AllocationStatus, AllocationStopped, AllocationsAnswer, PrepareError, StopAllocationError, TaskContext,
+    UnknownAllocation,
 };
 use callboard_actors::driver::{DriverReport, Folded};
 use callboard_actors::drivers::{Added, DriverStatus, DriversAnswer, Removed};
@@ -230,7 +231,7 @@ pub(crate) fn noted(answer: &Result<(), UnknownAllocation>) -> String {
     answer.as_ref().map_or_else(|error| format!("refused: {error}"), |()| "noted".to_owned())
 }
 
-pub(crate) fn allocation_stopped(answer: &Result<AllocationStopped, UnknownAllocation>) -> String {
+pub(crate) fn allocation_stopped(answer: &Result<AllocationStopped, StopAllocationError>) -> String {
     match answer {
         Ok(AllocationStopped { deregistered, remarks }) => {
             let first = if *deregistered { "stopped and deregistered" } else { "stopped" };

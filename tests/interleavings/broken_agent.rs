@@ -21,7 +21,8 @@ fn spoiled(bounds: AgentBounds, spoil: Spoil<Agent>) {
 }
 
 fn withdraw(name: &str, mut effects: Vec<Effect<Agent>>) -> Vec<Effect<Agent>> {
-    let call = AgentCall::Withdraw(AllocationId::new(name).expect("it is a name"));
+    let allocation = AllocationId::new(name).expect("it is a name");
+    let call = AgentCall::Withdraw { allocation, even_if_used: false };
     effects.push(Effect::Call { key: CallKey::default(), deadline: Duration::from_secs(60), call });
     effects
 }
@@ -142,7 +143,7 @@ fn an_agent_that_starts_a_process_although_its_volumes_are_refused_breaks_v7() {
 #[test]
 fn an_agent_that_releases_volumes_before_the_process_has_ended_breaks_v8() {
     let spoil: Spoil<Agent> = |input, mut effects| {
-        if let Input::Returned { call: AgentCall::Withdraw(_), .. } = input {
+        if let Input::Returned { call: AgentCall::Withdraw { .. }, .. } = input {
             effects.push(release());
         }
         effects

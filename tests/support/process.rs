@@ -83,7 +83,7 @@ impl Task {
 
     /// Stops it in order: first the allocation, then the process.
     pub(crate) async fn stop(&mut self, host: &Host) -> AllocationStopped {
-        let stop = StopAllocation { allocation: self.spec.allocation.clone() };
+        let stop = StopAllocation { allocation: self.spec.allocation.clone(), even_if_used: false };
         let stopped = host.allocations().ask(stop).await.unwrap().unwrap();
         if self.process.is_some() {
             self.signal(Signal::TERM);

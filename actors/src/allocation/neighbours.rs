@@ -8,6 +8,10 @@ use crate::instances::{AwaitRetired, HealthOf, Instances};
 use crate::registry::{Deregister, Deregistered, Describe, Register, Registry};
 use crate::shell::{Address, AskError};
 use crate::vocabulary::{AllocationId, Health, PluginKey};
+use crate::volumes::{AwaitUnused, AwaitUnusedError, Volumes};
+
+/// The answer of the owner of the volumes, or why there is none.
+type UnusedOutcome = Result<Result<(), AwaitUnusedError>, AskError>;
 
 /// The neighbours of an allocation's supervisor. Messages are sent in the order of calls, before the futures are returned.
 pub trait Neighbours: 'static {
@@ -27,6 +31,11 @@ pub trait Neighbours: 'static {
     /// Waits until no instance talks to an allocation any more.
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome>;
 
+    /// Waits until the volumes of a plugin are unused (V13). They always are, unless an implementation knows volumes.
+    fn await_unused(&self, _message: AwaitUnused) -> LocalBoxFuture<'static, UnusedOutcome> {
+        Box::pin(std::future::ready(Ok(Ok(()))))
+    }
+
     /// Which process may listen at the socket of an allocation. Any process, unless an implementation checks it.
     fn listeners(&self) -> ListenerCheck {
         ListenerCheck::default()
@@ -40,6 +49,8 @@ pub struct Addresses {
     pub registry: Address<Registry>,
     /// Knows their health.
     pub instances: Address<Instances>,
+    /// Knows the volumes that its plugin serves; `None` if the host has no volumes.
+    pub volumes: Option<Address<Volumes>>,
     /// Knows who may listen at a socket.
     pub listeners: ListenerCheck,
 }
@@ -69,6 +80,13 @@ impl Neighbours for Addresses {
 
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome> {
         Box::pin(self.instances.ask(message))
+    }
+
+    fn await_unused(&self, message: AwaitUnused) -> LocalBoxFuture<'static, UnusedOutcome> {
+        match &self.volumes {
+            Some(volumes) => Box::pin(volumes.ask(message)),
+            None => Box::pin(std::future::ready(Ok(Ok(())))),
+        }
     }
 
     fn listeners(&self) -> ListenerCheck {

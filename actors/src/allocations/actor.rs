@@ -133,6 +133,10 @@ impl EffectHandler<Allocations> for Handler {
                 self.with(&allocation, life, |held| held.running.kill());
             }
             AllocationsCall::AwaitEndings => return self.await_endings(),
+            AllocationsCall::AwaitUnused { asked, .. } => {
+                let answer = self.neighbours.await_unused(asked);
+                return Box::pin(async move { AllocationsOutcome::Unused(answer.await) });
+            }
             AllocationsCall::Describe(_) => {
                 let held = self.held.borrow();
                 let vitals = held.iter().map(|(id, held)| (id.clone(), held.address.vitals()));
@@ -297,6 +301,7 @@ mod tests {
         let neighbours = Addresses {
             registry: Address::vacant("registry", 1),
             instances: Address::vacant("instances", 1),
+            volumes: None,
             listeners: ListenerCheck::default(),
         };
         Handler {

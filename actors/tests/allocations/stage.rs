@@ -74,7 +74,7 @@ impl Stage {
     }
 
     pub(crate) async fn stop(&self, spec: &AllocationSpec) -> AllocationStopped {
-        let stop = StopAllocation { allocation: spec.allocation.clone() };
+        let stop = StopAllocation { allocation: spec.allocation.clone(), even_if_used: false };
         self.allocations.ask(stop).await.expect("it runs").expect("it is known")
     }
 
@@ -136,7 +136,7 @@ impl Stage {
 
 pub(crate) fn addresses(fixture: &Fixture) -> Rc<dyn Neighbours> {
     let (registry, instances) = (fixture.registry.clone(), fixture.instances.clone());
-    Rc::new(Addresses { registry, instances, listeners: ListenerCheck::default() })
+    Rc::new(Addresses { registry, instances, volumes: None, listeners: ListenerCheck::default() })
 }
 
 pub(crate) fn options(data_dir: &Path, runtime_dir: &Path) -> AllocationsOptions {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use callboard_actors::allocation::{Neighbours, RegisterOutcome, RetiredOutcome};
 use callboard_actors::allocations::{
-    AllocationPhase, AllocationsNews, PrepareError, StopAllocation, TaskEventKind, UnknownAllocation,
+    AllocationPhase, AllocationsNews, PrepareError, StopAllocation, StopAllocationError, TaskEventKind,
+    UnknownAllocation,
 };
 use callboard_actors::instances::{AwaitRetired, CheckError, CheckNow, Dispense};
 use callboard_actors::registry::{Deregister, Deregistered, List, Register};
@@ -34,8 +35,11 @@ fn calls_in_a_tight_loop_during_a_stop_never_meet_a_missing_file_shd_04() {
         let dispense = Dispense { plugin: zfs.clone(), within: Duration::from_secs(5) };
         fixture.instances.ask(dispense).await.expect("it runs").expect("it is healthy");
 
-        let mut stopping =
-            Box::pin(stage.allocations.ask(StopAllocation { allocation: spec.allocation.clone() }));
+        let mut stopping = Box::pin(
+            stage
+                .allocations
+                .ask(StopAllocation { allocation: spec.allocation.clone(), even_if_used: false }),
+        );
         let (mut answered, mut refused) = (0, 0);
         let stopped = loop {
             match fixture.instances.ask(CheckNow { plugin: zfs.clone() }).await.expect("it runs") {
@@ -96,7 +100,10 @@ fn a_stopped_allocation_is_unknown_and_can_begin_anew() {
         let mut stage = Stage::open(Rc::new(Minutes::default()));
         let spec = spec("a", "zfs");
         let unknown = UnknownAllocation { allocation: spec.allocation.clone() };
-        let stop = || stage.allocations.ask(StopAllocation { allocation: spec.allocation.clone() });
+        let unknown = StopAllocationError::from(unknown);
+        let stop = || {
+            stage.allocations.ask(StopAllocation { allocation: spec.allocation.clone(), even_if_used: false })
+        };
         assert_eq!(stop().await, Ok(Err(unknown.clone())));
         stage.prepare(&spec).await.expect("it can be prepared");
         let (one, two) = tokio::join!(stop(), stop());

@@ -94,7 +94,7 @@ impl AgentLaws {
                 AgentCall::Prepare(spec) => {
                     self.may_stop.remove(&Who::of(&spec.allocation));
                 }
-                AgentCall::Withdraw(allocation) | AgentCall::End { allocation, .. }
+                AgentCall::Withdraw { allocation, .. } | AgentCall::End { allocation, .. }
                     if !self.may_stop.contains(&Who::of(allocation)) =>
                 {
                     let law = if self.is_detached { Law::S3 } else { Law::F16 };

@@ -275,9 +275,9 @@ impl Scene for AgentScene {
                 self.living.insert(who, Process::new(order.attempt, self.pid));
                 self.pending.entry(who).or_default().push_back((number, AgentCall::Launch(order)));
             }
-            AgentCall::Withdraw(allocation) => {
+            AgentCall::Withdraw { allocation, even_if_used } => {
                 let pending = self.pending.entry(Who::of(&allocation)).or_default();
-                pending.push_back((number, AgentCall::Withdraw(allocation)));
+                pending.push_back((number, AgentCall::Withdraw { allocation, even_if_used }));
             }
             AgentCall::Claim { ref allocation, .. } => {
                 self.pending.entry(Who::of(allocation)).or_default().push_back((number, call));

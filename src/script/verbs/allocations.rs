@@ -99,7 +99,7 @@ fn stop(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let allocation = words.allocation()?;
     let allocations = stage.host()?.allocations().clone();
     let of = format!("allocation {allocation}");
-    stage.ask(&of, allocations.ask(StopAllocation { allocation }), |answer| {
+    stage.ask(&of, allocations.ask(StopAllocation { allocation, even_if_used: false }), |answer| {
         answers::allocation_stopped(&answer)
     });
     Ok(())

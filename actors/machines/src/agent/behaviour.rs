@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::FeedItem;
-use crate::allocations::{AllocationsNews, AllocationsView};
+use crate::allocations::{AllocationsNews, AllocationsView, StopAllocationError};
 use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode, StopStep};
 use crate::vocabulary::{AllocationId, Attempt, Moment};
 
@@ -176,6 +176,9 @@ impl Agent {
             AgentOutcome::AwaitedHealthy(answer) => {
                 self.health_answered(moment, attempt, Ok(answer), effects)
             }
+            AgentOutcome::Withdrawn(Ok(Err(
+                error @ (StopAllocationError::Used { .. } | StopAllocationError::Unclear { .. }),
+            ))) => self.stop_refused(moment, attempt, call, error, effects),
             AgentOutcome::Prepared(_)
             | AgentOutcome::Adopted(_)
             | AgentOutcome::Claimed(_)
@@ -214,7 +217,7 @@ impl Agent {
             | AgentCall::Claim { .. }
             | AgentCall::Launch(_)
             | AgentCall::Announce(_)
-            | AgentCall::Withdraw(_)
+            | AgentCall::Withdraw { .. }
             | AgentCall::End { .. }
             | AgentCall::Report { .. }
             | AgentCall::Release { .. } => {

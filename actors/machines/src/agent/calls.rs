@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::allocations::{
-    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
-    UnknownAllocation,
+    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, StopAllocationError,
+    TaskContext, UnknownAllocation,
 };
 use crate::instances::{AwaitHealthy, AwaitHealthyError};
 use crate::process::{LaunchError, ProcessExit};
@@ -65,7 +65,12 @@ pub enum AgentCall {
     /// Says that the process of an allocation runs.
     Announce(AllocationId),
     /// Has an allocation deregistered and its directories removed.
-    Withdraw(AllocationId),
+    Withdraw {
+        /// Which allocation.
+        allocation: AllocationId,
+        /// Whether also while volumes of its plugin are in use (V13).
+        even_if_used: bool,
+    },
     /// Asks a process to end.
     End {
         /// Whose process.
@@ -101,7 +106,7 @@ impl AgentCall {
             Self::Prepare(spec) | Self::Adopt(spec) => Some(&spec.allocation),
             Self::Launch(order) => Some(&order.allocation),
             Self::Announce(allocation)
-            | Self::Withdraw(allocation)
+            | Self::Withdraw { allocation, .. }
             | Self::End { allocation, .. }
             | Self::Claim { allocation, .. }
             | Self::Report { allocation, .. }
@@ -204,8 +209,8 @@ pub enum AgentOutcome {
     Launched(Result<u32, LaunchTrouble>),
     /// The allocations know that the process runs.
     Announced(Answered<Result<(), UnknownAllocation>>),
-    /// The allocation is deregistered.
-    Withdrawn(Answered<Result<AllocationStopped, UnknownAllocation>>),
+    /// The allocation is deregistered, or is not.
+    Withdrawn(Answered<Result<AllocationStopped, StopAllocationError>>),
     /// The allocation has been healthy for a while, or why not.
     AwaitedHealthy(Answered<Result<(), AwaitHealthyError>>),
     /// The process was asked to end.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::allocations::RestartWhen;
+use crate::allocations::{RestartWhen, StopAllocationError};
 use crate::conversation;
 use crate::kernel::StopStep;
 use crate::vocabulary::{AllocationId, Attempt, PluginName, Probing, Role, Timestamp};
@@ -142,6 +142,9 @@ pub enum TaskError {
         /// Where its task has got to.
         phase: TaskPhase,
     },
+    /// It is to be stopped, and volumes of its plugin are in use.
+    #[error(transparent)]
+    NotStopped(#[from] StopAllocationError),
     /// The host is stopping.
     #[error("allocation {allocation} is not started: the host is stopping")]
     HostStopping {

@@ -52,6 +52,7 @@ mod state;
 
 mod behaviour;
 mod orders;
+mod refused;
 mod replace;
 mod stopping;
 mod task;

@@ -45,6 +45,13 @@ enum Stage {
     RollingBack(String),
 }
 
+impl Replacement {
+    /// Whether an allocation leaves or comes by it.
+    pub(super) fn involves(&self, allocation: &AllocationId) -> bool {
+        [&self.old, &self.new].contains(&allocation)
+    }
+}
+
 impl Agent {
     /// Begins a replacement, or says why not.
     pub(super) fn replace(
@@ -113,9 +120,7 @@ impl Agent {
             let (healthy_for, within) = (*healthy_for, *within);
             return Err(ReplaceError::NeverInTime { healthy_for, within });
         }
-        let involves = |other: &&Replacement| {
-            [&other.old, &other.new].into_iter().any(|name| name == allocation || name == with)
-        };
+        let involves = |other: &&Replacement| other.involves(allocation) || other.involves(with);
         if let Some(other) = self.replacements.iter().find(involves) {
             let (allocation, with) = (other.old.clone(), other.new.clone());
             return Err(ReplaceError::UnderWay { allocation, with });

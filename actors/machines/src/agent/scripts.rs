@@ -225,6 +225,11 @@ fn tell_task(task: &TaskReport) -> String {
     format!("{} is {}{pid} restarts={}: {}", task.allocation, task.phase, task.restarts, task.last_event)
 }
 
+fn used(allocation: &AllocationId) -> StopAllocationError {
+    let reason = "the owner of the volumes does not answer".to_owned();
+    StopAllocationError::Unclear { allocation: allocation.clone(), reason }
+}
+
 fn tell_steps(steps: &[StopStep]) -> String {
     let step = |step: &StopStep| {
         let left = if step.is_left { ", and it is left" } else { "" };
@@ -272,7 +277,9 @@ fn tell_call(call: &AgentCall) -> Option<String> {
             order.environment
         )),
         AgentCall::Announce(allocation) => Some(format!("announce {allocation}")),
-        AgentCall::Withdraw(allocation) => Some(format!("withdraw {allocation}")),
+        AgentCall::Withdraw { allocation, even_if_used } => {
+            Some(format!("withdraw {allocation}{}", if *even_if_used { " even if used" } else { "" }))
+        }
         AgentCall::End { allocation, grace } => Some(format!("end {allocation} within {grace:?}")),
         AgentCall::AwaitHealthy(awaited) => Some(format!(
             "await-healthy {} for {:?} within {:?}",
@@ -475,7 +482,8 @@ impl Stage {
             }
             "withdrawn" => {
                 let answer = match &*rest {
-                    "unknown" => Ok(Err(unknown())),
+                    "unknown" => Ok(Err(unknown().into())),
+                    "used" => Ok(Err(used(&allocation))),
                     "not-running" => Err(not_running()),
                     "" => Ok(Ok(AllocationStopped { deregistered: true, remarks: vec![] })),
                     remark => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::allocations::{AllocationStopped, UnknownAllocation};
+use crate::allocations::{AllocationStopped, StopAllocationError};
 use crate::kernel::{AskId, CallLost, Effects, StopStep};
 use crate::vocabulary::Moment;
 
@@ -12,7 +12,7 @@ use super::state::{Agent, Goal, Phase, Task, Wanted};
 use super::task::UNDER_WAY_TIMEOUT;
 
 /// Calls in flight are waited for within this.
-const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(60);
 /// Telling a process to end takes no time.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long after SIGKILL a process may be there; one that is there longer hangs in the kernel.
@@ -91,19 +91,21 @@ impl Task {
     ) {
         self.step_began = moment.now;
         self.enter(moment, Phase::Withdrawing { pid, then }, "deregistering", effects);
-        self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw(self.config.name.clone()), effects);
+        let allocation = self.config.name.clone();
+        self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw { allocation, even_if_used: false }, effects);
     }
 
     pub(super) fn withdrawn(
         &mut self,
         moment: Moment,
-        answer: Result<&Answered<Result<AllocationStopped, UnknownAllocation>>, &CallLost>,
+        answer: Result<&Answered<Result<AllocationStopped, StopAllocationError>>, &CallLost>,
         effects: &mut Effects<Agent>,
     ) {
         let Phase::Withdrawing { pid, then } = self.phase.clone() else { return };
         let ending = match answer {
             Ok(Ok(Ok(stopped))) => told(stopped),
-            Ok(Ok(Err(_unknown))) => "was not registered".to_owned(),
+            Ok(Ok(Err(StopAllocationError::Unknown(_)))) => "was not registered".to_owned(),
+            Ok(Ok(Err(error))) => format!("may still be registered: {error}"),
             // Waiting longer would keep the process running without any benefit.
             Ok(Err(error)) => format!("may still be registered: {error}"),
             Err(lost) => format!("may still be registered: {lost}"),

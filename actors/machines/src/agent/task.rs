@@ -188,7 +188,7 @@ impl Task {
             AgentCall::Announce(_) | AgentCall::Adopt(_) | AgentCall::Report { .. } => {
                 self.retry(moment, effects)
             }
-            AgentCall::Withdraw(_) => self.withdrawn(moment, Err(lost), effects),
+            AgentCall::Withdraw { .. } => self.withdrawn(moment, Err(lost), effects),
             AgentCall::End { .. } => self.end_again(effects),
             AgentCall::Release { .. } => self.released(moment, Err(lost.to_string()), effects),
             // What belongs to a phase that is over, or to no task.

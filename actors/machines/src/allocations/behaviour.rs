@@ -1,10 +1,11 @@
 //! The decisions of the owner of the allocations: dispatches its inputs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::messages::{
     AdoptAllocation, AllocationDescription, AllocationReported, AllocationsAnswer, AllocationsAsk,
-    AllocationsNews, AllocationsView, PrepareAllocation, StopAllocation, TaskExited, TaskStarted,
+    AllocationsNews, AllocationsView, PrepareAllocation, TaskExited, TaskStarted,
 };
 use super::state::{
     Allocations, AllocationsCall, AllocationsChange, AllocationsImage, AllocationsOptions,
@@ -35,7 +36,7 @@ impl Machine for Allocations {
     fn restore(options: &AllocationsOptions, image: AllocationsImage, moment: Moment) -> Self {
         let AllocationsImage { records, last_life } = image;
         let entries = records.into_iter().map(|(id, record)| (id, Entry::new(record, moment))).collect();
-        Self { options: options.clone(), entries, last_life, ending: None }
+        Self { options: options.clone(), entries, last_life, ending: None, waiting_stops: BTreeMap::new() }
     }
 
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
@@ -94,10 +95,9 @@ impl Allocations {
             }
             AllocationsAsk::TaskExited(TaskExited { allocation, how }) => {
                 self.pass_on(allocation, said, Order::Exit(how.clone()), effects);
+                self.stop_at_once(allocation, moment, effects);
             }
-            AllocationsAsk::StopAllocation(StopAllocation { allocation }) => {
-                self.pass_on(allocation, said, Order::Stop, effects);
-            }
+            AllocationsAsk::StopAllocation(asked) => self.stop(said, asked, moment, effects),
             AllocationsAsk::ListAllocations(_) => {
                 effects.reply(id, AllocationsAnswer::ListAllocations(self.list()));
             }
@@ -153,6 +153,7 @@ impl Allocations {
                     self.reported(&AllocationReported { allocation, life, news }, effects);
                 }
             }
+            AllocationsCall::AwaitUnused { id, .. } => self.unused_answered(*id, outcome, moment, effects),
             // These calls have no result, or belong to an earlier life.
             AllocationsCall::Tell { .. }
             | AllocationsCall::Start { .. }
@@ -171,6 +172,7 @@ impl Allocations {
         if entry.record.life != *life {
             return;
         }
+        entry.note_registered(news, effects);
         effects.publish(match news {
             AllocationNews::Changed(status) => {
                 entry.status = status.clone();

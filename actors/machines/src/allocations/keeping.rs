@@ -274,6 +274,7 @@ impl Allocations {
 
     /// Ends all supervisors concurrently, in bounded time (S3).
     pub(super) fn end_all(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
+        self.end_waiting_stops(mode, moment, effects);
         self.ending = Some(mode);
         let timeout = self.options.shutdown_deadline();
         effects.start_timer(AllocationsTimer::StopDeadline, moment.now + timeout);
@@ -332,7 +333,7 @@ fn answer_goodbye(allocation: &AllocationId, entry: Entry, effects: &mut Effects
         refuse(id, &order, PrepareError::Stopping { allocation: allocation.clone() }, effects);
         noted(id, &order, effects);
         if order == Order::Stop {
-            let stopped = report.clone().ok_or_else(unknown);
+            let stopped = report.clone().ok_or_else(|| unknown().into());
             effects.reply(id, AllocationsAnswer::StopAllocation(stopped));
         }
     }

@@ -8,6 +8,7 @@ pub use crate::allocation::{
 use crate::conversation;
 use crate::kernel::Vitals;
 use crate::vocabulary::{AllocationId, Attempt, TaskName};
+use crate::volumes::AwaitUnusedError;
 
 /// Prepares the task before each of its starts. The first one starts the allocation's supervisor; a dead socket of a former
 /// run is removed, a live one is refused (SEC-02).
@@ -49,10 +50,43 @@ pub struct TaskExited {
 /// Ends an allocation's supervisor gracefully (A4): deregister, wait for calls in flight, then remove the socket directory.
 /// Stop routing before the process: send this, wait for its answer, then stop the task; or in reverse order if the task has
 /// ended already. The socket stays until the answer.
+///
+/// A registered allocation is not stopped while volumes of its plugin are in use on this node (V13): the answer waits for their
+/// release, and then refuses the stop. It does not wait if another allocation of the plugin is registered and healthy, or if the
+/// task has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StopAllocation {
     /// The allocation.
     pub allocation: AllocationId,
+    /// Whether it is stopped although volumes of its plugin may be in use, as when its process ends anyway. What of them is up
+    /// can be undone only when the plugin is back.
+    pub even_if_used: bool,
+}
+
+/// Why an allocation is not stopped. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum StopAllocationError {
+    /// It is not known.
+    #[error(transparent)]
+    Unknown(#[from] UnknownAllocation),
+    /// Volumes of its plugin are in use, and no other allocation carries on for it (V13).
+    #[error("allocation {allocation} goes on: {in_use}, or replace it with another allocation of the plugin")]
+    Used {
+        /// The allocation.
+        allocation: AllocationId,
+        /// The volumes, and by whom they are used.
+        in_use: AwaitUnusedError,
+    },
+    /// It is not known whether volumes of its plugin are in use.
+    #[error(
+        "allocation {allocation} goes on: it is not known whether volumes use it: {reason}; try again later"
+    )]
+    Unclear {
+        /// The allocation.
+        allocation: AllocationId,
+        /// Why not.
+        reason: String,
+    },
 }
 
 /// The allocation is not known; nothing was done.
@@ -104,7 +138,7 @@ conversation! {
         AdoptAllocation => Result<TaskContext, PrepareError>,
         TaskStarted => Result<(), UnknownAllocation>,
         TaskExited => Result<(), UnknownAllocation>,
-        StopAllocation => Result<AllocationStopped, UnknownAllocation>,
+        StopAllocation => Result<AllocationStopped, StopAllocationError>,
         ListAllocations => Vec<AllocationStatus>,
         DescribeAllocations => Vec<AllocationDescription>,
         AllocationReported => (),

@@ -14,7 +14,10 @@
 //! However often a workload is prepared or restarted, its supervisor is the same actor. After a crash another one replaces
 //! it, with the state of the task and all unanswered orders. Allocations do not wait for each other.
 //!
-//! The records for that are kept in memory and survive a crash of the owner. After a restart of the host, the host reports
+//! Before the stop of an allocation that is registered, the owner waits until the volumes of its plugin are released (V13). If
+//! they are not in time, the stop is refused and nothing has changed, unless another allocation of the plugin carries on.
+//!
+//! The records of the allocations are kept in memory and survive a crash of the owner. After a restart of the host, the host reports
 //! what runs: [`PrepareAllocation`] for tasks that it starts, [`AdoptAllocation`] for those that survived it.
 
 mod messages;
@@ -24,6 +27,7 @@ mod state;
 mod behaviour;
 mod keeping;
 mod orders;
+mod unused;
 
 #[cfg(test)]
 mod scripts;

@@ -75,6 +75,7 @@ impl Allocations {
             task: Task::NotStarted,
             said: (Timestamp::default(), NO_ASKER),
             is_prepared: false,
+            is_registered: false,
         };
         let allocation = record.spec.allocation.clone();
         self.entries.insert(allocation.clone(), Entry::new(record, moment));
@@ -102,7 +103,7 @@ impl Allocations {
         match order {
             Order::Start => effects.reply(id, AllocationsAnswer::TaskStarted(Err(unknown))),
             Order::Exit(_) => effects.reply(id, AllocationsAnswer::TaskExited(Err(unknown))),
-            Order::Stop => effects.reply(id, AllocationsAnswer::StopAllocation(Err(unknown))),
+            Order::Stop => effects.reply(id, AllocationsAnswer::StopAllocation(Err(unknown.into()))),
             // These create the allocation, so it has an entry.
             Order::Prepare | Order::Adopt => {}
         }
@@ -122,6 +123,7 @@ impl Allocations {
         let task = if is_again { entry.record.task } else { after(entry.record.task, &order) };
         if task != entry.record.task {
             (entry.record.task, entry.record.said) = (task, said);
+            entry.record.is_registered = false;
             effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
         }
         if order == Order::Stop && entry.leaving == Leaving::No {

@@ -17,6 +17,8 @@ use crate::allocation::{AllocationNews, Layout};
 use crate::kernel::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
 use crate::stage::{number, play_all};
 use crate::vocabulary::*;
+use crate::volume::VolumeKey;
+use crate::volumes::{AwaitUnused, AwaitUnusedError, InUse};
 
 #[test]
 fn every_story_of_the_owner_goes_as_it_is_told() {
@@ -30,7 +32,7 @@ struct Stage {
     image: AllocationsImage,
     now: Timestamp,
     asked: u64,
-    waiting: BTreeMap<AskId, AllocationsAsk>,
+    waiting: BTreeMap<AskId, (Timestamp, AllocationsAsk)>,
     timers: Vec<(Timestamp, AllocationsTimer)>,
     calls: VecDeque<(CallKey, AllocationsCall)>,
 }
@@ -106,7 +108,7 @@ impl Stage {
     fn ask(&mut self, ask: AllocationsAsk, told: &mut String) {
         self.asked += 1;
         let id = AskId::new(self.asked);
-        self.waiting.insert(id, again(&ask));
+        self.waiting.insert(id, (self.now, again(&ask)));
         self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
     }
 
@@ -144,6 +146,31 @@ impl Stage {
         self.step(&Input::Returned { key, call, outcome }, told);
     }
 
+    /// The owner of the volumes answers the oldest question.
+    fn volumes(&mut self, answer: &str, told: &mut String) {
+        let is_question = |call: &AllocationsCall| matches!(call, AllocationsCall::AwaitUnused { .. });
+        let at = self.calls.iter().position(|(_, call)| is_question(call)).expect("it was asked");
+        let (key, call) = self.calls.remove(at).unwrap();
+        let AllocationsCall::AwaitUnused { asked: AwaitUnused { plugin, within }, .. } = &call else {
+            panic!("it was asked")
+        };
+        let outcome = match answer {
+            "unused" => Ok(AllocationsOutcome::Unused(Ok(Ok(())))),
+            "used" => {
+                let volumes = vec![in_use()];
+                let error = AwaitUnusedError::InUse { plugin: plugin.clone(), volumes, waited: *within };
+                Ok(AllocationsOutcome::Unused(Ok(Err(error))))
+            }
+            "away" => {
+                let actor = "volumes".to_owned();
+                Ok(AllocationsOutcome::Unused(Err(AskError::NotRunning { actor })))
+            }
+            "lost" => Err(CallLost::DeadlineExceeded(Duration::from_secs(15))),
+            other => panic!("{other}?"),
+        };
+        self.step(&Input::Returned { key, call, outcome }, told);
+    }
+
     fn consent(&self, allocation: &AllocationId, order: &Order) -> OrderAnswer {
         match order {
             Order::Prepare | Order::Adopt => {
@@ -169,9 +196,9 @@ impl Stage {
         let moment = Moment { now: self.now, random: 0 };
         self.machine = Allocations::restore(&options(), self.image.clone(), moment);
         self.step(&Input::Resumed, told);
-        let waiting: Vec<_> = self.waiting.iter().map(|(id, ask)| (*id, again(ask))).collect();
-        for (id, ask) in waiting {
-            self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
+        let waiting: Vec<_> = self.waiting.iter().map(|(id, (at, ask))| (*id, *at, again(ask))).collect();
+        for (id, asked_at, ask) in waiting {
+            self.step(&Input::Asked { id, asked_at, ask }, told);
         }
     }
 
@@ -192,6 +219,13 @@ impl Stage {
             None => self.image.records.get(allocation).map_or(Attempt::default(), |record| record.life),
         }
     }
+}
+
+fn in_use() -> InUse {
+    let namespace = VolumeNamespace::new("default").unwrap();
+    let volume = VolumeKey { namespace, name: VolumeName::new("data").unwrap() };
+    let claims = vec![AllocationId::new("web").unwrap()];
+    InUse { volume, claims, state: "staged".to_owned() }
 }
 
 fn again(ask: &AllocationsAsk) -> AllocationsAsk {
@@ -219,6 +253,9 @@ fn tell_call(call: &AllocationsCall) -> String {
         AllocationsCall::End { allocation, life, mode } => format!("end {allocation} life {life}: {mode:?}"),
         AllocationsCall::Kill { allocation, life } => format!("kill {allocation} life {life}"),
         AllocationsCall::AwaitEndings => "await endings".to_owned(),
+        AllocationsCall::AwaitUnused { asked: AwaitUnused { plugin, within }, .. } => {
+            format!("await that the volumes of {plugin} are unused, within {within:?}")
+        }
         AllocationsCall::Describe(_) => "look at all actors".to_owned(),
     }
 }
@@ -315,6 +352,7 @@ impl Runner for Stage {
             "shutdown" => self.step(&Input::StopRequested(StopMode::Stop), &mut told),
             "detach" => self.step(&Input::StopRequested(StopMode::Detach), &mut told),
             "crash" => self.crash(&mut told),
+            "volumes" => self.volumes(args.next_pos().ok_or("what do they answer?")?, &mut told),
             "pass" => {
                 let milliseconds: u64 = args.next_pos().ok_or("how long?")?.trim_end_matches("ms").parse()?;
                 self.pass(Duration::from_millis(milliseconds), &mut told);
@@ -348,7 +386,11 @@ impl Stage {
                 let how = "signal 9".to_owned();
                 self.ask(AllocationsAsk::TaskExited(TaskExited { allocation, how }), told);
             }
-            "stop" => self.ask(AllocationsAsk::StopAllocation(StopAllocation { allocation }), told),
+            "stop" => {
+                let even_if_used = args.next_pos().is_some_and(|how| how == "even-if-used");
+                let asked = StopAllocation { allocation, even_if_used };
+                self.ask(AllocationsAsk::StopAllocation(asked), told);
+            }
             "hears" => {
                 let answer = args.next_pos().ok_or("what does it answer?")?;
                 self.hears(&allocation, answer, told);

@@ -11,6 +11,7 @@ use crate::kernel::{AskId, Ending, StopMode, Vitals};
 use crate::vocabulary::{
     AllocationId, Attempt, Backoff, BackoffState, Probings, RestartBudget, RestartHistory, Timestamp,
 };
+use crate::volumes::{AwaitUnused, AwaitUnusedError};
 
 /// The options of the owner of the allocations.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,6 +26,8 @@ pub struct AllocationsOptions {
     pub allocations_max: usize,
     /// The limit of unanswered messages per allocation. 64 by default.
     pub orders_max: usize,
+    /// How long an asked stop waits until the volumes of the plugin are released (V13). 10 s by default.
+    pub unused_within: Duration,
     /// The restart budget of each supervisor.
     pub restart_budget: RestartBudget,
     /// The backoff before a restart.
@@ -41,6 +44,7 @@ impl AllocationsOptions {
             probings: Probings::default(),
             allocations_max: 10_000,
             orders_max: 64,
+            unused_within: Duration::from_secs(10),
             restart_budget: RestartBudget::default(),
             restart_pauses: Backoff::default(),
         }
@@ -87,6 +91,8 @@ pub struct Record {
     pub said: (Timestamp, AskId),
     /// Whether its directories were ever created.
     pub is_prepared: bool,
+    /// Whether it was registered since its task has started: volumes may depend on it (V13).
+    pub is_registered: bool,
 }
 
 /// All records, as they are kept.
@@ -205,6 +211,13 @@ pub enum AllocationsCall {
     },
     /// Wait until supervisors have ended.
     AwaitEndings,
+    /// Wait until the volumes of a plugin are unused, for a stop (V13).
+    AwaitUnused {
+        /// Who asked for the stop.
+        id: AskId,
+        /// The question to the owner of the volumes.
+        asked: AwaitUnused,
+    },
     /// Read the counters of all supervisors, for this asker.
     Describe(AskId),
 }
@@ -221,6 +234,8 @@ pub enum AllocationsOutcome {
     Seen(Result<AllocationStatus, AskError>),
     /// These have ended; at least one.
     Ended(Vec<SupervisorEnded>),
+    /// The answer of the owner of the volumes, or the error of the call.
+    Unused(Result<Result<(), AwaitUnusedError>, AskError>),
     /// The counters of the actors.
     Described(BTreeMap<AllocationId, Vitals>),
 }
@@ -257,6 +272,8 @@ pub struct Allocations {
     pub(super) last_life: Attempt,
     /// The stop mode of the host, if it is stopping.
     pub(super) ending: Option<StopMode>,
+    /// The stops that wait until the volumes of the plugin are released, by asker.
+    pub(super) waiting_stops: BTreeMap<AskId, AllocationId>,
 }
 
 #[derive(Debug, Clone, Hash)]

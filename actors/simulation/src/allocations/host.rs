@@ -48,7 +48,9 @@ impl AllocationsWorld {
             HostOrder::Exited => {
                 AllocationsAsk::TaskExited(TaskExited { allocation, how: "signal 9".to_owned() })
             }
-            HostOrder::Stop => AllocationsAsk::StopAllocation(StopAllocation { allocation }),
+            HostOrder::Stop => {
+                AllocationsAsk::StopAllocation(StopAllocation { allocation, even_if_used: false })
+            }
         };
         self.askers += 1;
         self.unanswered.insert(self.askers, place);

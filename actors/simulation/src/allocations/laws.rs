@@ -20,6 +20,8 @@ pub struct AllocationsLaws {
     known: BTreeMap<AllocationId, Known>,
     last_life: Attempt,
     ending: Option<StopMode>,
+    /// The stops that wait until the volumes of the plugin are released.
+    waiting: BTreeMap<AskId, AllocationId>,
     /// Which were let go after too many crashes, so that nothing was put away.
     pub(in super::super) abandoned: BTreeSet<AllocationId>,
     /// What is found of it.
@@ -49,6 +51,11 @@ impl AllocationsLaws {
     fn asked(&mut self, id: AskId, ask: &AllocationsAsk, effects: &[Effect<Allocations>]) {
         let Some((allocation, order)) = ordered(ask) else { return };
         if is_answered(id, effects) {
+            return;
+        }
+        let awaits = |effect: &_| matches!(effect, Effect::Call { call: AllocationsCall::AwaitUnused { id: asker, .. }, .. } if *asker == id);
+        if effects.iter().any(awaits) {
+            self.waiting.insert(id, allocation.clone());
             return;
         }
         let spec = match ask {
@@ -90,6 +97,13 @@ impl AllocationsLaws {
                     }
                 }
             }
+            // A stop that is not refused is taken now.
+            Input::Returned { call: AllocationsCall::AwaitUnused { id, .. }, .. } => {
+                let allocation = self.waiting.remove(id);
+                if let Some(known) = allocation.and_then(|allocation| self.known.get_mut(&allocation)) {
+                    known.takes(*id, &Order::Stop);
+                }
+            }
             Input::StopRequested(mode) => {
                 self.ending = Some(*mode);
                 if *mode == StopMode::Stop {
@@ -116,7 +130,9 @@ impl AllocationsLaws {
                     self.violation(|| format!("life {life} of {allocation} is meant, which is over"));
                 }
             }
-            AllocationsCall::AwaitEndings | AllocationsCall::Describe(_) => {}
+            AllocationsCall::AwaitEndings
+            | AllocationsCall::AwaitUnused { .. }
+            | AllocationsCall::Describe(_) => {}
         }
     }
 
@@ -268,6 +284,7 @@ impl AllocationsLaws {
 impl Witness<Allocations> for AllocationsLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Allocations) {
         self.ending = None;
+        self.waiting.clear();
         self.known.values_mut().for_each(|known| known.health = Health::Starting);
     }
 

@@ -219,6 +219,7 @@ impl AllocationsWorld {
                 self.handler.kill(place, life);
                 AllocationsOutcome::Done
             }
+            AllocationsCall::AwaitUnused { .. } => AllocationsOutcome::Unused(Ok(Ok(()))),
             AllocationsCall::Describe(_) => AllocationsOutcome::Described(BTreeMap::new()),
         };
         self.returned(number, outcome);

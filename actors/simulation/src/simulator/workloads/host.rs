@@ -48,7 +48,9 @@ impl HostModel {
                 (workload.runs, workload.is_unsaid) = (false, false);
                 AllocationsAsk::TaskExited(TaskExited { allocation, how: "signal 9".to_owned() })
             }
-            WorkloadOrder::Leave if is_known => AllocationsAsk::StopAllocation(StopAllocation { allocation }),
+            WorkloadOrder::Leave if is_known => {
+                AllocationsAsk::StopAllocation(StopAllocation { allocation, even_if_used: false })
+            }
             WorkloadOrder::Start | WorkloadOrder::Exit | WorkloadOrder::Leave => return,
         };
         let moment = self.moment();

@@ -235,6 +235,7 @@ impl HostModel {
                 }
                 AllocationsOutcome::Done
             }
+            AllocationsCall::AwaitUnused { .. } => AllocationsOutcome::Unused(Ok(Ok(()))),
             AllocationsCall::Describe(_) => AllocationsOutcome::Described(BTreeMap::new()),
         };
         self.workloads.office.returned(moment, number, outcome);

@@ -1,0 +1,84 @@
+//! What is decided when an allocation may not be stopped, since volumes of its plugin are in use (V13): it stays if a caller asked for
+//! the stop alone, and goes nevertheless if the host stops.
+
+use crate::allocations::StopAllocationError;
+use crate::kernel::Effects;
+use crate::vocabulary::{Attempt, Moment};
+
+use super::calls::AgentCall;
+use super::messages::{AgentAnswer, TaskError};
+use super::state::{Agent, Goal, Life, Phase, Task, Wanted};
+use super::stopping::WITHDRAW_TIMEOUT;
+
+impl Agent {
+    pub(super) fn stop_refused(
+        &mut self,
+        moment: Moment,
+        attempt: Attempt,
+        call: &AgentCall,
+        error: &StopAllocationError,
+        effects: &mut Effects<Self>,
+    ) {
+        let Self { tasks, life, replacements, .. } = self;
+        let is_meant =
+            |task: &Task| Some(&task.config.name) == call.allocation() && task.memory.attempt == attempt;
+        let Some(task) = tasks.iter_mut().find(|task| is_meant(task)) else { return };
+        let Phase::Withdrawing { pid, then } = task.phase.clone() else { return };
+        let name = &task.config.name;
+        let is_replaced = replacements.iter().any(|one| one.involves(name));
+        let is_asked = then == Goal::Stop && !task.askers.is_empty();
+        match life {
+            Life::Serving if is_asked && !is_replaced => task.stay(moment, pid, error, effects),
+            Life::Leaving(Wanted::Left) => {
+                task.refuse_askers(error, effects);
+                task.memory.wanted = Some(Wanted::Left);
+                task.remember(effects);
+                task.wind_down(moment, pid, effects);
+            }
+            Life::Serving | Life::Leaving(_) | Life::Surveying { .. } => {
+                task.withdraw_used(moment, error, effects);
+            }
+        }
+    }
+}
+
+impl Task {
+    /// Goes on as if nothing had been asked. A process that has ended meanwhile is started again like any other.
+    fn stay(
+        &mut self,
+        moment: Moment,
+        pid: Option<u32>,
+        error: &StopAllocationError,
+        effects: &mut Effects<Agent>,
+    ) {
+        self.refuse_askers(error, effects);
+        self.memory.wanted = Some(Wanted::Running);
+        self.remember(effects);
+        match (pid, &self.memory.exit) {
+            (Some(pid), _) => {
+                self.enter(moment, Phase::Running { pid }, format!("not stopped: {error}"), effects);
+            }
+            (None, Some(exit)) => self.report_exit(moment, exit.how.clone(), effects),
+            (None, None) => self.report_exit(moment, "its exit was not observed".to_owned(), effects),
+        }
+    }
+
+    fn refuse_askers(&mut self, error: &StopAllocationError, effects: &mut Effects<Agent>) {
+        for asker in std::mem::take(&mut self.askers) {
+            effects.reply(asker, AgentAnswer::StopTask(Err(TaskError::NotStopped(error.clone()))));
+        }
+    }
+
+    /// Has it deregistered nevertheless, within what is left of the time for that.
+    fn withdraw_used(&mut self, moment: Moment, error: &StopAllocationError, effects: &mut Effects<Agent>) {
+        let within = WITHDRAW_TIMEOUT.saturating_sub(moment.now.since(self.step_began));
+        let reason = match error {
+            StopAllocationError::Used { in_use, .. } => in_use.to_string(),
+            StopAllocationError::Unclear { reason, .. } => reason.clone(),
+            StopAllocationError::Unknown(unknown) => unknown.to_string(),
+        };
+        self.finish_step(moment, "users", format!("not waited for any longer: {reason}"), false);
+        let allocation = self.config.name.clone();
+        self.call(within, AgentCall::Withdraw { allocation, even_if_used: true }, effects);
+    }
+}

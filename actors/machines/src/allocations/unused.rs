@@ -1,0 +1,130 @@
+//! The stop of an allocation whose plugin serves volumes: it waits until these are released, or is refused (V13).
+
+use std::time::Duration;
+
+use super::messages::{AllocationsAnswer, StopAllocation, StopAllocationError};
+use super::state::{
+    Allocations, AllocationsCall, AllocationsChange, AllocationsOutcome, Entry, Leaving, Order,
+};
+use crate::allocation::{AllocationNews, AllocationPhase, Task};
+use crate::kernel::{AskId, CallKey, CallLost, Effects, StopMode};
+use crate::vocabulary::{AllocationId, Health, Moment, Timestamp};
+use crate::volumes::{AwaitUnused, AwaitUnusedError};
+
+/// How much longer than its own timeout the wait for the volumes may take.
+const ANSWER_MARGIN: Duration = Duration::from_secs(5);
+
+impl Allocations {
+    /// Stops an allocation, when the volumes of its plugin are unused if it may serve some.
+    pub(super) fn stop(
+        &mut self,
+        (asked_at, id): (Timestamp, AskId),
+        asked: &StopAllocation,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let StopAllocation { allocation, even_if_used } = asked;
+        let serving = self.entries.get(allocation).filter(|entry| !even_if_used && self.is_needed(entry));
+        let Some(entry) = serving else {
+            return self.pass_on(allocation, (asked_at, id), Order::Stop, effects);
+        };
+        // A repetition after a crash of the owner has waited already.
+        let within = (asked_at + self.options.unused_within).since(moment.now);
+        let asked = AwaitUnused { plugin: entry.record.spec.plugin.clone(), within };
+        self.waiting_stops.insert(id, allocation.clone());
+        effects.call(CallKey::default(), within + ANSWER_MARGIN, AllocationsCall::AwaitUnused { id, asked });
+    }
+
+    /// Whether volumes may depend on this allocation: it was registered, and no other one carries on for it.
+    fn is_needed(&self, entry: &Entry) -> bool {
+        let types = entry.record.spec.role.plugin_types();
+        let carries_on = |other: &Entry| {
+            let of = &other.record.spec;
+            of.allocation != entry.record.spec.allocation
+                && of.plugin == entry.record.spec.plugin
+                && types.iter().all(|plugin_type| of.role.plugin_types().contains(plugin_type))
+                && other.record.is_registered
+                && other.leaving == Leaving::No
+                && other.status.health == Health::Healthy
+        };
+        let is_leaving = self.ending.is_some() || entry.leaving != Leaving::No;
+        !is_leaving && entry.record.is_registered && !self.entries.values().any(carries_on)
+    }
+
+    pub(super) fn unused_answered(
+        &mut self,
+        id: AskId,
+        outcome: &Result<AllocationsOutcome, CallLost>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        // It went on without the answer.
+        let Some(allocation) = self.waiting_stops.remove(&id) else { return };
+        let is_needed = self.entries.get(&allocation).is_some_and(|entry| self.is_needed(entry));
+        match refusal(&allocation, outcome).filter(|_| is_needed) {
+            Some(error) => effects.reply(id, AllocationsAnswer::StopAllocation(Err(error))),
+            None => self.pass_on(&allocation, (moment.now, id), Order::Stop, effects),
+        }
+    }
+
+    /// Stops an allocation without waiting any longer: its task has ended by itself.
+    pub(super) fn stop_at_once(
+        &mut self,
+        allocation: &AllocationId,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let waiting = self.waiting_stops.iter().filter(|(_, of)| *of == allocation);
+        let ids: Vec<AskId> = waiting.map(|(id, _)| *id).collect();
+        for id in ids {
+            self.waiting_stops.remove(&id);
+            self.pass_on(allocation, (moment.now, id), Order::Stop, effects);
+        }
+    }
+
+    /// The host ends: whatever waits is stopped now, or left in place.
+    pub(super) fn end_waiting_stops(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
+        for (id, allocation) in std::mem::take(&mut self.waiting_stops) {
+            match mode {
+                StopMode::Stop => self.pass_on(&allocation, (moment.now, id), Order::Stop, effects),
+                StopMode::Detach => {
+                    let reason = "the host detaches from it".to_owned();
+                    let error = StopAllocationError::Unclear { allocation, reason };
+                    effects.reply(id, AllocationsAnswer::StopAllocation(Err(error)));
+                }
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// Remembers over a crash of the owner that volumes may depend on it.
+    pub(super) fn note_registered(&mut self, news: &AllocationNews, effects: &mut Effects<Allocations>) {
+        let AllocationNews::Changed(status) = news else { return };
+        let is_registered = status.phase == AllocationPhase::Registered && self.record.task == Task::Running;
+        if is_registered && !self.record.is_registered {
+            self.record.is_registered = true;
+            let allocation = self.record.spec.allocation.clone();
+            effects.persist(AllocationsChange::Keep(allocation, self.record.clone()));
+        }
+    }
+}
+
+/// Why an allocation may not be stopped.
+fn refusal(
+    allocation: &AllocationId,
+    outcome: &Result<AllocationsOutcome, CallLost>,
+) -> Option<StopAllocationError> {
+    let allocation = allocation.clone();
+    let reason = match outcome {
+        Ok(AllocationsOutcome::Unused(Ok(Ok(())))) => return None,
+        Ok(AllocationsOutcome::Unused(Ok(Err(in_use @ AwaitUnusedError::InUse { .. })))) => {
+            return Some(StopAllocationError::Used { allocation, in_use: in_use.clone() });
+        }
+        Ok(AllocationsOutcome::Unused(Ok(Err(AwaitUnusedError::TooManyCallers(error))))) => error.to_string(),
+        Ok(AllocationsOutcome::Unused(Err(error))) => error.to_string(),
+        Ok(other) => format!("another answer came: {other:?}"),
+        Err(lost) => lost.to_string(),
+    };
+    Some(StopAllocationError::Unclear { allocation, reason })
+}
