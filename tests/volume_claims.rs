@@ -254,3 +254,28 @@ fn the_process_of_an_allocation_writes_into_its_volume_which_is_kept_over_its_re
     assert!(status.success(), "{printed}");
     assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "a stop releases all");
 }
+
+#[test]
+fn a_plugin_is_not_stopped_while_a_task_holds_a_volume_of_it_v13() {
+    if !is_root_or_say("a plugin that is used by a task") {
+        return;
+    }
+    let Some(namespace) = Namespace::or_say("a plugin that is used by a task") else { return };
+    let stage = stage();
+    let host = namespace.run(&stage);
+    until_running(&host, "web");
+    let before = find(&host.json(&["status"]), "allocations", "hostpath-1")["pid"].clone();
+
+    let refused = host.ask(&["stop", "hostpath-1"]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    for part in ["hostpath-1 goes on", "plugin hostpath is still used", "volume default/data of web"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let after = find(&host.json(&["status"]), "allocations", "hostpath-1")["pid"].clone();
+    assert!(before.is_u64() && before == after, "its process goes on: {before}, {after}");
+
+    assert!(host.ask(&["stop", "web"]).status.success(), "{}", host.log());
+    let stopped = host.ask(&["stop", "hostpath-1"]);
+    assert!(stopped.status.success(), "{}", String::from_utf8_lossy(&stopped.stderr));
+}
