@@ -133,7 +133,7 @@ async fn statuses(host: Host, pace: Pace) {
         if hangs {
             host.disk("hang");
             // Its end is written, which begins to wait.
-            client.stop("a").await.expect("it answers");
+            client.stop("a", false).await.expect("it answers");
             until("the disk is sick", async || {
                 let status = client.status().await.expect("it answers");
                 status.host.and_then(|host| host.disk).is_some_and(|disk| disk.health == "sick")

@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         workload => run(&host, volume, name, workload).await,
     };
 
-    host.allocations().ask(StopAllocation { allocation }).await??;
+    host.allocations().ask(StopAllocation { allocation, even_if_used: false }).await??;
     plugin.kill()?;
     plugin.wait()?;
     host.stop().await;

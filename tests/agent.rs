@@ -241,8 +241,12 @@ fn a_task_is_started_killed_started_again_and_stopped_in_order_shd_04() {
         let second = stage.until("a", TaskPhase::Running, 1).await;
         let pid = second.pid.expect("it runs");
         assert!(exists(pid));
-        let stopped =
-            stage.address.ask(StopTask { allocation: id("a") }).await.expect("it runs").expect("it runs");
+        let stopped = stage
+            .address
+            .ask(StopTask { allocation: id("a"), even_if_used: false })
+            .await
+            .expect("it runs")
+            .expect("it runs");
         assert!(!exists(pid), "not even a zombie is left");
         let steps: Vec<_> = stopped.steps.iter().map(|step| (&*step.what, &*step.ending)).collect();
         assert_eq!(
@@ -273,8 +277,12 @@ fn a_process_finds_its_claimed_volumes_and_they_are_released_when_it_has_ended_v
         assert_eq!(log, "at --data=/claims/a/data and /claims/a/data\n");
         kill(first.pid.expect("it runs"));
         stage.until("a", TaskPhase::Running, 1).await;
-        let stopped =
-            stage.address.ask(StopTask { allocation: id("a") }).await.expect("it runs").expect("it runs");
+        let stopped = stage
+            .address
+            .ask(StopTask { allocation: id("a"), even_if_used: false })
+            .await
+            .expect("it runs")
+            .expect("it runs");
         let steps: Vec<_> = stopped.steps.iter().map(|step| &*step.what).collect();
         assert_eq!(steps, ["allocation/a", "process/a", "volumes/a"]);
         let told = stage.books.0.borrow();

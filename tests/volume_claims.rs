@@ -269,13 +269,25 @@ fn a_plugin_is_not_stopped_while_a_task_holds_a_volume_of_it_v13() {
     let refused = host.ask(&["stop", "hostpath-1"]);
     let said = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{said}");
-    for part in ["hostpath-1 goes on", "plugin hostpath is still used", "volume default/data of web"] {
+    let advice = "callboard stop --even-if-used hostpath-1";
+    for part in ["hostpath-1 goes on", "plugin hostpath is still used", "volume default/data of web", advice]
+    {
         assert!(said.contains(part), "{said}");
     }
     let after = find(&host.json(&["status"]), "allocations", "hostpath-1")["pid"].clone();
     assert!(before.is_u64() && before == after, "its process goes on: {before}, {after}");
 
+    let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
+    let mounted = namespace.mounted(&data_dir, &volumes);
+    let stopped = host.ask(&["stop", "--even-if-used", "hostpath-1"]);
+    assert!(stopped.status.success(), "{}", String::from_utf8_lossy(&stopped.stderr));
+    assert!(!mounted.is_empty() && namespace.mounted(&data_dir, &volumes) == mounted, "it stays mounted");
+
+    // It is undone when the plugin is back.
+    assert!(host.ask(&["start", "hostpath-1"]).status.success(), "{}", host.log());
+    host.until_active("csi-node", "hostpath", "hostpath-1");
     assert!(host.ask(&["stop", "web"]).status.success(), "{}", host.log());
+    assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "{}", host.log());
     let stopped = host.ask(&["stop", "hostpath-1"]);
     assert!(stopped.status.success(), "{}", String::from_utf8_lossy(&stopped.stderr));
 }

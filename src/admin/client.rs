@@ -87,12 +87,18 @@ impl AdminClient {
         self.answered(answer).map(drop)
     }
 
-    /// Stops an allocation or a task in order and waits for its end.
+    /// Stops an allocation or a task in order and waits for its end. An allocation is stopped although volumes of its plugin are in use
+    /// if that is wanted: what is mounted stays so, and is undone only when the plugin is back.
     ///
     /// # Errors
-    /// [`AdminError::Refused`] when there is none of that name or it does not run.
-    pub async fn stop(&mut self, name: &str) -> Result<Vec<wire::ChildEnding>, AdminError> {
-        let answer = self.client.stop_allocation(wire::StopAllocationRequest { name: name.to_owned() });
+    /// [`AdminError::Refused`] when there is none of that name, it does not run, or volumes of its plugin are in use.
+    pub async fn stop(
+        &mut self,
+        name: &str,
+        even_if_used: bool,
+    ) -> Result<Vec<wire::ChildEnding>, AdminError> {
+        let request = wire::StopAllocationRequest { name: name.to_owned(), even_if_used };
+        let answer = self.client.stop_allocation(request);
         let answer = as_long_as_it_takes(answer).await;
         self.answered(answer).map(|answer| answer.report)
     }

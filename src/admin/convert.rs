@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use callboard_actors::allocations::StopAllocationError;
 use callboard_actors::shell::{AskError, StopStep};
 use callboard_actors::supervisor::{ShutdownReport, TreeNode};
 use callboard_actors::vocabulary::Timestamp;
@@ -70,8 +71,20 @@ pub(super) fn refused(error: &TaskError) -> Status {
         TaskError::Started { .. }
         | TaskError::Stopping { .. }
         | TaskError::NotRunning { .. }
-        | TaskError::NotStopped(_)
         | TaskError::HostStopping { .. } => Status::failed_precondition(text),
+        TaskError::NotStopped(error) => not_stopped(error),
+    }
+}
+
+/// Why an allocation is not stopped, and by which command it is nevertheless.
+fn not_stopped(error: &StopAllocationError) -> Status {
+    match error {
+        StopAllocationError::Unknown(unknown) => Status::not_found(unknown.to_string()),
+        StopAllocationError::Used { allocation, .. } | StopAllocationError::Unclear { allocation, .. } => {
+            Status::failed_precondition(format!(
+                "{error}: `callboard stop --even-if-used {allocation}` leaves mounted what is in use, until the plugin is back"
+            ))
+        }
     }
 }
 
@@ -84,6 +97,7 @@ pub(super) fn not_replaced(error: &ReplaceError) -> Status {
         }
         ReplaceError::UnderWay { .. }
         | ReplaceError::NotHealthy { .. }
+        | ReplaceError::NotStopped { .. }
         | ReplaceError::HostStopping { .. } => Status::failed_precondition(error.to_string()),
     }
 }

@@ -104,8 +104,13 @@ impl Service {
     }
 
     /// Stops an allocation, or a task where no allocation has this name.
-    async fn stop(&self, name: &AllocationId) -> Result<Result<TaskStopped, Status>, AskError> {
-        let stopped = self.sources.agent.ask(StopTask { allocation: name.clone() }).await?;
+    async fn stop(
+        &self,
+        name: &AllocationId,
+        even_if_used: bool,
+    ) -> Result<Result<TaskStopped, Status>, AskError> {
+        let stop = StopTask { allocation: name.clone(), even_if_used };
+        let stopped = self.sources.agent.ask(stop).await?;
         if is_unknown(&stopped) {
             let stopped = self.sources.tasks.ask(tasks::StopTask { name: name.clone() }).await?;
             return Ok(stopped.map_err(|error| task_refused(&error)));
@@ -158,8 +163,9 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::StopAllocationRequest>,
     ) -> Result<Response<wire::StopAllocationResponse>, Status> {
         let _place = self.waiter(&request)?;
-        let allocation = allocation_id(&request.into_inner().name)?;
-        let answer = self.stop(&allocation).await;
+        let wire::StopAllocationRequest { name, even_if_used } = request.into_inner();
+        let allocation = allocation_id(&name)?;
+        let answer = self.stop(&allocation, even_if_used).await;
         // An actor that has ended with the host has stopped what it ran.
         let report = match (answer, self.stopping()) {
             (Ok(stopped), _) => stopped?.steps.iter().map(convert::step).collect::<Vec<_>>(),

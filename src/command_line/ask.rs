@@ -42,6 +42,21 @@ pub(super) struct NameArgs {
     plain: PlainArgs,
 }
 
+/// What can be said to `stop`.
+#[derive(Debug, Args)]
+pub(super) struct StopArgs {
+    /// The name of the allocation or task
+    name: String,
+
+    /// Stop an allocation although volumes of its plugin are in use: what is mounted stays so, and is undone only when the plugin is
+    /// back. Until then what uses it may hang
+    #[arg(long)]
+    even_if_used: bool,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
 /// What can be said to `status`.
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
@@ -247,9 +262,9 @@ pub(super) fn start(args: &NameArgs) -> ExitCode {
 }
 
 /// `callboard stop NAME`
-pub(super) fn stop(args: &NameArgs) -> ExitCode {
+pub(super) fn stop(args: &StopArgs) -> ExitCode {
     ask(&args.plain, async |mut client: AdminClient| {
-        let report = client.stop(&args.name).await?;
+        let report = client.stop(&args.name, args.even_if_used).await?;
         print(&ended(&report, args.plain.json))?;
         Ok(Left::check(&report)?)
     })

@@ -51,7 +51,7 @@ use std::process::ExitCode;
 use callboard_actors::logmon::write_logs;
 use clap::{Args, Parser, Subcommand};
 
-use self::ask::{HealthArgs, NameArgs, PlainArgs, ReplaceArgs, ShutdownArgs, StatusArgs};
+use self::ask::{HealthArgs, NameArgs, PlainArgs, ReplaceArgs, ShutdownArgs, StatusArgs, StopArgs};
 use self::logs::LogsArgs;
 use self::run::RunArgs;
 use self::script::ScriptArgs;
@@ -92,7 +92,7 @@ enum Command {
     /// Start an allocation or a task of a running host
     Start(NameArgs),
     /// Stop an allocation or a task of a running host in order, and wait for its end
-    Stop(NameArgs),
+    Stop(StopArgs),
     /// Replace an allocation of a running host with another one, once that has been healthy for a while
     Replace(ReplaceArgs),
     /// List, create, delete, claim and release volumes of a running host

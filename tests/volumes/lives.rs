@@ -6,8 +6,8 @@ use callboard::actors::volumes::{DeleteError, DeleteVolume};
 
 use crate::namespace::in_namespace;
 use crate::node::{
-    builder, claim, contents, create, delete, key, mounted, nothing_is_left, plugin, read, release,
-    until_shown, write,
+    builder, claim, claim_when_served, contents, create, delete, key, mounted, nothing_is_left, plugin, read,
+    release, until_shown, write,
 };
 use crate::support::{LONG, Stage};
 
@@ -63,7 +63,7 @@ fn a_plugin_that_is_replaced_or_killed_takes_no_volume_with_it_res_05_v7() {
         write(&first.path, "from a");
         new.start(&host).await;
         old.stop(&host).await;
-        let second = claim(&host, &data, "b", false).await.expect("the next generation publishes it");
+        let second = claim_when_served(&host, &data, "b").await;
         assert_eq!(read(&second.path), "from a");
         assert_eq!((old.calls("NodePublishVolume"), new.calls("NodePublishVolume")), (1, 1));
         assert_eq!(new.calls("NodeStageVolume"), 0, "it stays staged");

@@ -79,6 +79,19 @@ pub(crate) fn claim(
     async move { answer.await.expect("it runs") }
 }
 
+/// Claims it for reading and writing, as soon as its plugin is not about to leave any more.
+pub(crate) async fn claim_when_served(host: &Host, volume: &VolumeKey, allocation: &str) -> Claimed {
+    let claimed = async {
+        loop {
+            match claim(host, volume, allocation, false).await {
+                Err(ClaimError::PluginLeaving(_)) => tokio::time::sleep(PAUSE).await,
+                claimed => return claimed.expect("it is set up"),
+            }
+        }
+    };
+    tokio::time::timeout(LONG, claimed).await.expect("another instance serves the plugin")
+}
+
 pub(crate) async fn release(host: &Host, volume: &VolumeKey, allocation: &str) {
     let observed = ObservedEnd::Exited;
     let release = Release { volume: volume.clone(), allocation: id(allocation), observed, within: LONG };

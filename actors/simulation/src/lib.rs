@@ -51,6 +51,7 @@ mod simulator;
 pub use allocation::{AllocationBounds, AllocationEvent, AllocationLaws, AllocationWorld, Receipt, Reply};
 pub use allocations::{
     AllocationsBounds, AllocationsEvent, AllocationsLaws, AllocationsWorld, HostOrder, Memory, SupervisorAct,
+    VolumesWord,
 };
 pub use came::{Answer, Came};
 pub use database::{DatabaseBounds, DatabaseEvent, DatabaseWorld, PersisterFault, Trouble};

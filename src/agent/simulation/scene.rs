@@ -211,7 +211,7 @@ impl Scene for AgentScene {
             AgentEvent::Start(who) => stage.ask(AgentAsk::StartTask(StartTask { allocation: who.id() })),
             AgentEvent::Stop(who) => {
                 self.is_stopped_by_hand = true;
-                stage.ask(AgentAsk::StopTask(StopTask { allocation: who.id() }));
+                stage.ask(AgentAsk::StopTask(StopTask { allocation: who.id(), even_if_used: false }));
             }
             AgentEvent::Return(who) => {
                 if let Some((number, call)) = self.pending.get_mut(&who).and_then(VecDeque::pop_front) {

@@ -29,7 +29,7 @@ impl Stage {
 
     pub(in crate::demo) async fn stop(&mut self, allocation: &str) -> Result<(), DemoError> {
         let socket = self.workspace.socket().clone();
-        let answer = async { AdminClient::connect(&socket).await?.stop(allocation).await };
+        let answer = async { AdminClient::connect(&socket).await?.stop(allocation, false).await };
         self.ask(&format!("stop {allocation}"), answer).await.map(drop)
     }
 
@@ -47,7 +47,7 @@ impl Stage {
         let socket = self.workspace.socket().clone();
         self.you("agent", &format!("stop {name}"))?;
         // It gets no answer: the host is killed before.
-        tokio::spawn(async move { AdminClient::connect(&socket).await?.stop(name).await });
+        tokio::spawn(async move { AdminClient::connect(&socket).await?.stop(name, false).await });
         Ok(())
     }
 

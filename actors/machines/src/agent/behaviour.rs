@@ -41,6 +41,7 @@ impl Machine for Agent {
             last_event: "not started".to_owned(),
             memory: image.remove(&config.name).unwrap_or_default(),
             askers: vec![],
+            even_if_used: false,
             steps: vec![],
             step_began: moment.now,
         };
@@ -119,9 +120,9 @@ impl Agent {
                 let started = self.start(moment, allocation, effects);
                 effects.reply(id, AgentAnswer::StartTask(started));
             }
-            AgentAsk::StopTask(StopTask { allocation }) => {
+            AgentAsk::StopTask(StopTask { allocation, even_if_used }) => {
                 let refused = match self.task(allocation) {
-                    Some(task) => task.stop_for(moment, id, effects).err(),
+                    Some(task) => task.stop_for(moment, id, *even_if_used, effects).err(),
                     None => Some(TaskError::Unknown { allocation: allocation.clone() }),
                 };
                 if let Some(error) = refused {

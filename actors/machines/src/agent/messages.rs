@@ -18,11 +18,15 @@ pub struct StartTask {
 }
 
 /// Stops the task of an allocation in order (SHD-04): its plugin is deregistered first, then its process is ended, then its volumes
-/// are released. Answered when all are done.
+/// are released. Answered when all are done. While volumes of its plugin are in use, and no other allocation carries on for it, it is
+/// not stopped: the answer waits some seconds for their release, and then refuses the stop (V13).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StopTask {
     /// Which allocation of the configuration.
     pub allocation: AllocationId,
+    /// Whether it is stopped although volumes of its plugin may be in use. What of them is up can be undone only when the plugin is
+    /// back. It also ends the wait of a stop that was asked for before.
+    pub even_if_used: bool,
 }
 
 /// Replaces an allocation by another one of the same plugin, behind a gate (F16): starts the new one beside the old one, and stops the
@@ -81,6 +85,16 @@ pub enum ReplaceError {
         healthy_for: Duration,
         /// The timeout.
         within: Duration,
+    },
+    /// Volumes of the plugin are in use, and it is not known that the new one carries on for them (V13).
+    #[error("{with} does not take the place of {allocation}, and both go on: {reason}")]
+    NotStopped {
+        /// Which allocation was to leave.
+        allocation: AllocationId,
+        /// Which was to take its place.
+        with: AllocationId,
+        /// Why the former is not stopped.
+        reason: StopAllocationError,
     },
     /// The host is stopping; both are stopped.
     #[error("allocation {allocation} was not replaced with {with}: the host is stopping")]
@@ -257,6 +271,6 @@ pub enum AgentNews {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskStopped {
     /// What was stopped, in the order in which it ended: `allocation/NAME` is its registration, `process/NAME` its process,
-    /// `volumes/NAME` its claims to volumes.
+    /// `volumes/NAME` its claims to volumes. `users/NAME` are the users of its volumes that a host that stops has not waited for any longer.
     pub steps: Vec<StopStep>,
 }

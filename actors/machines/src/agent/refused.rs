@@ -1,5 +1,5 @@
-//! What is decided when an allocation may not be stopped, since volumes of its plugin are in use (V13): it stays if a caller asked for
-//! the stop alone, and goes nevertheless if the host stops.
+//! What is decided when an allocation may not be stopped, since volumes of its plugin are in use (V13): it stays, and
+//! with it what it was to be replaced with; and it goes nevertheless if the host stops.
 
 use crate::allocations::StopAllocationError;
 use crate::kernel::Effects;
@@ -19,16 +19,19 @@ impl Agent {
         error: &StopAllocationError,
         effects: &mut Effects<Self>,
     ) {
-        let Self { tasks, life, replacements, .. } = self;
+        let Self { tasks, life, .. } = self;
         let is_meant =
             |task: &Task| Some(&task.config.name) == call.allocation() && task.memory.attempt == attempt;
         let Some(task) = tasks.iter_mut().find(|task| is_meant(task)) else { return };
         let Phase::Withdrawing { pid, then } = task.phase.clone() else { return };
-        let name = &task.config.name;
-        let is_replaced = replacements.iter().any(|one| one.involves(name));
-        let is_asked = then == Goal::Stop && !task.askers.is_empty();
         match life {
-            Life::Serving if is_asked && !is_replaced => task.stay(moment, pid, error, effects),
+            // The stop that does not wait is under way, too.
+            _ if task.even_if_used => {}
+            Life::Serving if then == Goal::Stop => {
+                task.stay(moment, pid, error, effects);
+                let name = task.config.name.clone();
+                self.replaces_no_more(&name, error, effects);
+            }
             Life::Leaving(Wanted::Left) => {
                 task.refuse_askers(error, effects);
                 task.memory.wanted = Some(Wanted::Left);
@@ -56,7 +59,7 @@ impl Task {
         self.remember(effects);
         match (pid, &self.memory.exit) {
             (Some(pid), _) => {
-                self.enter(moment, Phase::Running { pid }, format!("not stopped: {error}"), effects);
+                self.enter(moment, Phase::Running { pid }, error.to_string(), effects);
             }
             (None, Some(exit)) => self.report_exit(moment, exit.how.clone(), effects),
             (None, None) => self.report_exit(moment, "its exit was not observed".to_owned(), effects),

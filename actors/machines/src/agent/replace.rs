@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::AskError;
+use crate::allocations::StopAllocationError;
 use crate::instances::{AwaitHealthy, AwaitHealthyError};
 use crate::kernel::{AskId, CallKey, CallLost, Effects};
 use crate::vocabulary::{AllocationId, Attempt, Moment, PluginKey, Timestamp};
@@ -47,8 +48,17 @@ enum Stage {
 
 impl Replacement {
     /// Whether an allocation leaves or comes by it.
-    pub(super) fn involves(&self, allocation: &AllocationId) -> bool {
+    fn involves(&self, allocation: &AllocationId) -> bool {
         [&self.old, &self.new].contains(&allocation)
+    }
+
+    /// Which of the two is being stopped.
+    const fn leaver(&self) -> Option<&AllocationId> {
+        match self.stage {
+            Stage::Gate | Stage::Looking(_) => None,
+            Stage::Leaving => Some(&self.old),
+            Stage::RollingBack(_) => Some(&self.new),
+        }
     }
 }
 
@@ -203,6 +213,25 @@ impl Agent {
     fn refuse(&mut self, place: usize, reason: String, is_kept: bool, effects: &mut Effects<Self>) {
         let Replacement { asker, old, new, .. } = self.replacements.remove(place);
         let error = ReplaceError::NotHealthy { allocation: old, with: new, reason, is_kept };
+        effects.reply(asker, AgentAnswer::Replace(Err(error)));
+    }
+
+    /// The one that was to leave is not stopped, since volumes of the plugin are in use: both go on (V13).
+    pub(super) fn replaces_no_more(
+        &mut self,
+        allocation: &AllocationId,
+        error: &StopAllocationError,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(place) = self.replacements.iter().position(|one| one.leaver() == Some(allocation)) else {
+            return;
+        };
+        if let Stage::RollingBack(reason) = &self.replacements[place].stage {
+            let reason = format!("{reason}; {error}");
+            return self.refuse(place, reason, true, effects);
+        }
+        let Replacement { asker, old, new, .. } = self.replacements.remove(place);
+        let error = ReplaceError::NotStopped { allocation: old, with: new, reason: error.clone() };
         effects.reply(asker, AgentAnswer::Replace(Err(error)));
     }
 

@@ -379,7 +379,10 @@ impl Stage {
                 }
             }
             "start" => self.ask(AgentAsk::StartTask(StartTask { allocation }), told),
-            "stop" => self.ask(AgentAsk::StopTask(StopTask { allocation }), told),
+            "stop" => {
+                let even_if_used = rest == "even-if-used";
+                self.ask(AgentAsk::StopTask(StopTask { allocation, even_if_used }), told);
+            }
             "replace" => {
                 let with = AllocationId::new(rest)?;
                 let (healthy_for, within) = (Duration::from_secs(10), Duration::from_secs(60));

@@ -61,6 +61,8 @@ pub(super) struct Task {
     pub(super) memory: Memory,
     /// Who waits until it has stopped.
     pub(super) askers: Vec<AskId>,
+    /// Whether one of them wants it to stop although volumes of its plugin may be in use.
+    pub(super) even_if_used: bool,
     /// What of it has been stopped so far.
     pub(super) steps: Vec<StopStep>,
     /// When the step that is under way began.
@@ -168,8 +170,9 @@ impl Hash for Agent {
 /// Its configuration never changes.
 impl Hash for Task {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { config: _, phase, since, last_event, memory, askers, steps, step_began } = self;
-        (phase, since, last_event, memory, askers, steps, step_began).hash(state);
+        let Self { config: _, phase, since, last_event, memory, askers, even_if_used, steps, step_began } =
+            self;
+        (phase, since, last_event, memory, askers, even_if_used, steps, step_began).hash(state);
     }
 }
 

@@ -24,6 +24,7 @@ impl Task {
         &mut self,
         moment: Moment,
         asker: AskId,
+        even_if_used: bool,
         effects: &mut Effects<Agent>,
     ) -> Result<(), TaskError> {
         if self.phase.is_quiet() {
@@ -31,6 +32,10 @@ impl Task {
             return Err(TaskError::NotRunning { allocation, phase: self.phase.told() });
         }
         self.askers.push(asker);
+        if even_if_used && !self.even_if_used {
+            self.even_if_used = true;
+            self.withdraw_at_once(effects);
+        }
         self.stop(moment, Wanted::Stopped, effects);
         Ok(())
     }
@@ -91,8 +96,16 @@ impl Task {
     ) {
         self.step_began = moment.now;
         self.enter(moment, Phase::Withdrawing { pid, then }, "deregistering", effects);
-        let allocation = self.config.name.clone();
-        self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw { allocation, even_if_used: false }, effects);
+        let (allocation, even_if_used) = (self.config.name.clone(), self.even_if_used);
+        self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw { allocation, even_if_used }, effects);
+    }
+
+    /// Ends the wait of a deregistration that is under way. Both questions are answered by the same end.
+    fn withdraw_at_once(&self, effects: &mut Effects<Agent>) {
+        if matches!(self.phase, Phase::Withdrawing { .. }) {
+            let allocation = self.config.name.clone();
+            self.call(WITHDRAW_TIMEOUT, AgentCall::Withdraw { allocation, even_if_used: true }, effects);
+        }
     }
 
     pub(super) fn withdrawn(
@@ -199,6 +212,7 @@ impl Task {
             Goal::Fail(reason) => (Phase::Failed, reason),
             Goal::Stop | Goal::Restart(_) => (Phase::Stopped, self.stopped_event()),
         };
+        self.even_if_used = false;
         self.enter(moment, phase, event, effects);
         for asker in std::mem::take(&mut self.askers) {
             let stopped = TaskStopped { steps: self.steps.clone() };

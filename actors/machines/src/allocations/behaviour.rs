@@ -105,7 +105,7 @@ impl Allocations {
                 make(Attempt::default(), AllocationsCall::Describe(id), effects);
             }
             AllocationsAsk::AllocationReported(reported) => {
-                self.reported(reported, effects);
+                self.reported(reported, moment, effects);
                 effects.reply(id, AllocationsAnswer::AllocationReported(()));
             }
         }
@@ -150,7 +150,7 @@ impl Allocations {
                 if let Ok(AllocationsOutcome::Seen(Ok(status))) = outcome {
                     let news = AllocationNews::Changed(status.clone());
                     let allocation = allocation.clone();
-                    self.reported(&AllocationReported { allocation, life, news }, effects);
+                    self.reported(&AllocationReported { allocation, life, news }, moment, effects);
                 }
             }
             AllocationsCall::AwaitUnused { id, .. } => self.unused_answered(*id, outcome, moment, effects),
@@ -166,7 +166,7 @@ impl Allocations {
         self.entries.get(allocation).is_some_and(|entry| entry.record.life == life)
     }
 
-    fn reported(&mut self, reported: &AllocationReported, effects: &mut Effects<Self>) {
+    fn reported(&mut self, reported: &AllocationReported, moment: Moment, effects: &mut Effects<Self>) {
         let AllocationReported { allocation, life, news } = reported;
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         if entry.record.life != *life {
@@ -185,6 +185,7 @@ impl Allocations {
                 reason: reason.clone(),
             },
         });
+        self.stop_unneeded(moment, effects);
     }
 
     // === Queries ===

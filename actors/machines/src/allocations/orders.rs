@@ -41,7 +41,8 @@ impl Allocations {
 
     fn check_known(&self, entry: &Entry, spec: &AllocationSpec) -> Result<(), PrepareError> {
         let allocation = spec.allocation.clone();
-        if self.ending.is_some() || entry.leaving != Leaving::No {
+        // A stop that waits for an answer was asked for before this.
+        if self.ending.is_some() || entry.leaving != Leaving::No || self.is_asked_to_stop(&allocation) {
             return Err(PrepareError::Stopping { allocation });
         }
         if let Some(difference) = difference(&entry.record.spec, spec) {
@@ -110,7 +111,7 @@ impl Allocations {
     }
 
     /// Sends a new order, and records the state of the task. An order that is repeated after a crash, behind which others
-    /// have come, does not change that state any more.
+    /// have come, does not change that state any more; a stop does, since it may have waited while they came.
     fn give(
         &mut self,
         allocation: &AllocationId,
@@ -119,7 +120,7 @@ impl Allocations {
         effects: &mut Effects<Self>,
     ) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
-        let is_again = said <= entry.record.said;
+        let is_again = order != Order::Stop && said <= entry.record.said;
         let task = if is_again { entry.record.task } else { after(entry.record.task, &order) };
         if task != entry.record.task {
             (entry.record.task, entry.record.said) = (task, said);

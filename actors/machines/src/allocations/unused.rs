@@ -1,5 +1,7 @@
-//! The stop of an allocation whose plugin serves volumes: it waits until these are released, or is refused (V13).
+//! The stop of an allocation whose plugin serves volumes: it waits until these are released, or is refused (V13). While it waits, the
+//! allocation is not prepared for another start, so that a stop keeps its place before what comes later.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::messages::{AllocationsAnswer, StopAllocation, StopAllocationError};
@@ -13,6 +15,8 @@ use crate::volumes::{AwaitUnused, AwaitUnusedError};
 
 /// How much longer than its own timeout the wait for the volumes may take.
 const ANSWER_MARGIN: Duration = Duration::from_secs(5);
+/// The shortest wait. A question without one refuses no new claims.
+const UNUSED_WITHIN_MIN: Duration = Duration::from_secs(1);
 
 impl Allocations {
     /// Stops an allocation, when the volumes of its plugin are unused if it may serve some.
@@ -26,10 +30,12 @@ impl Allocations {
         let StopAllocation { allocation, even_if_used } = asked;
         let serving = self.entries.get(allocation).filter(|entry| !even_if_used && self.is_needed(entry));
         let Some(entry) = serving else {
+            self.stop_at_once(allocation, moment, effects);
             return self.pass_on(allocation, (asked_at, id), Order::Stop, effects);
         };
         // A repetition after a crash of the owner has waited already.
-        let within = (asked_at + self.options.unused_within).since(moment.now);
+        let left = (asked_at + self.options.unused_within).since(moment.now);
+        let within = left.max(UNUSED_WITHIN_MIN);
         let asked = AwaitUnused { plugin: entry.record.spec.plugin.clone(), within };
         self.waiting_stops.insert(id, allocation.clone());
         effects.call(CallKey::default(), within + ANSWER_MARGIN, AllocationsCall::AwaitUnused { id, asked });
@@ -67,7 +73,12 @@ impl Allocations {
         }
     }
 
-    /// Stops an allocation without waiting any longer: its task has ended by itself.
+    /// Whether a stop of an allocation waits until the volumes of its plugin are released.
+    pub(super) fn is_asked_to_stop(&self, allocation: &AllocationId) -> bool {
+        self.waiting_stops.values().any(|of| of == allocation)
+    }
+
+    /// Stops an allocation without waiting any longer: its task has ended by itself, or it is stopped even if its plugin is used.
     pub(super) fn stop_at_once(
         &mut self,
         allocation: &AllocationId,
@@ -79,6 +90,18 @@ impl Allocations {
         for id in ids {
             self.waiting_stops.remove(&id);
             self.pass_on(allocation, (moment.now, id), Order::Stop, effects);
+        }
+    }
+
+    /// Stops without waiting any longer what volumes do not depend on any more: another allocation carries on for the plugin.
+    pub(super) fn stop_unneeded(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let is_needed = |allocation: &&AllocationId| {
+            self.entries.get(*allocation).is_some_and(|entry| self.is_needed(entry))
+        };
+        let unneeded: BTreeSet<AllocationId> =
+            self.waiting_stops.values().filter(|allocation| !is_needed(allocation)).cloned().collect();
+        for allocation in unneeded {
+            self.stop_at_once(&allocation, moment, effects);
         }
     }
 

@@ -14,6 +14,9 @@ impl Volumes {
             return Err(ClaimError::Stopping { volume: key.clone() });
         }
         let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
+        if !self.used(key).is_some_and(|entry| entry.is_claimed_by(&asked.allocation)) {
+            self.check_stays(key, &known.spec.plugin)?;
+        }
         self.room_for(&known.spec.plugin, self.config.options.waiting_max / 2)?;
         asked.usage.capability.check().map_err(|fault| {
             let reason = fault.to_string();

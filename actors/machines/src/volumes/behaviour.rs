@@ -45,6 +45,7 @@ impl Machine for Volumes {
             waiting: BTreeMap::new(),
             batches: BTreeMap::new(),
             unused: BTreeMap::new(),
+            leaving: BTreeSet::new(),
             living: None,
             life: Attempt::new(moment.random >> 16),
             following: Attempt::default(),
@@ -161,6 +162,7 @@ impl Volumes {
             VolumesTimer::Stop(volume) => self.stopped_too_slowly(moment, volume, effects),
             VolumesTimer::Restart(volume) => self.restart_due(moment, volume, effects),
             VolumesTimer::Unused(id) => self.unused_overdue(moment, *id, effects),
+            VolumesTimer::Leaving(plugin) => self.stays(plugin, effects),
         }
     }
 

@@ -97,7 +97,7 @@ impl Volumes {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.vacancy = Vacancy::Proven;
         let plugin = entry.spec.plugin.clone();
-        self.answer_unused(&plugin, effects);
+        self.answer_unused(moment, &plugin, effects);
     }
 
     fn stop_child(&mut self, moment: Moment, key: &VolumeKey, mode: StopMode, effects: &mut Effects<Self>) {
@@ -265,8 +265,12 @@ impl Entry {
 
     /// Whether an allocation may have a claim, or gets one with the next life of the actor.
     pub(super) fn may_be_claimed_by(&self, allocation: &AllocationId) -> bool {
+        self.status.is_none() || self.is_claimed_by(allocation)
+    }
+
+    /// Whether an allocation is known to have claimed it.
+    pub(super) fn is_claimed_by(&self, allocation: &AllocationId) -> bool {
         let is_its_claim = |request: &Request| matches!(&request.ask, VolumeAsk::Claim(claim) if claim.allocation == *allocation);
-        let is_known = self.status.is_none() || self.claimants.contains(allocation);
-        is_known || self.queue.iter().any(is_its_claim)
+        self.claimants.contains(allocation) || self.queue.iter().any(is_its_claim)
     }
 }

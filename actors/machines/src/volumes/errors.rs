@@ -35,6 +35,18 @@ pub struct TooManyCallers {
     pub waiting: usize,
 }
 
+/// The plugin of a volume is being stopped, and takes nothing new. Nothing was begun.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+#[error(
+    "plugin {plugin} is being stopped, so nothing new is begun with volume {volume}; try again when the plugin is back"
+)]
+pub struct PluginLeaving {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// Its plugin.
+    pub plugin: PluginName,
+}
+
 /// A volume that is in use, or may be.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InUse {
@@ -155,6 +167,9 @@ pub enum CreateError {
     /// Too many callers wait.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),
+    /// The plugin is being stopped (V13).
+    #[error(transparent)]
+    PluginLeaving(#[from] PluginLeaving),
     /// The actor of the volume gave no answer. What was begun goes on: ask again.
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
@@ -174,7 +189,9 @@ impl CreateError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::TooManyCallers(_) | Self::NoAnswer(_) | Self::Stopping { .. } => true,
+            Self::TooManyCallers(_) | Self::PluginLeaving(_) | Self::NoAnswer(_) | Self::Stopping { .. } => {
+                true
+            }
             Self::OtherPlugin { .. } | Self::TooMany { .. } => false,
             Self::Refused(error) => error.is_transient(),
         }
@@ -235,6 +252,9 @@ pub enum ClaimError {
     /// Too many callers wait.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),
+    /// The plugin is being stopped, and the allocation has no claim to the volume yet (V13).
+    #[error(transparent)]
+    PluginLeaving(#[from] PluginLeaving),
     /// The actor of the volume gave no answer. The claim may be held and the operation may go on: ask again, or release it (V15).
     #[error("{0}, or release the claim")]
     NoAnswer(NoAnswer),
@@ -254,9 +274,11 @@ impl ClaimError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::NodeFull { .. } | Self::TooManyCallers(_) | Self::NoAnswer(_) | Self::Stopping { .. } => {
-                true
-            }
+            Self::NodeFull { .. }
+            | Self::TooManyCallers(_)
+            | Self::PluginLeaving(_)
+            | Self::NoAnswer(_)
+            | Self::Stopping { .. } => true,
             Self::Unknown(_) | Self::Unreachable { .. } => false,
             Self::Refused(error) => error.is_transient(),
         }
@@ -338,7 +360,7 @@ pub enum ForceError {
 pub enum AwaitUnusedError {
     /// Volumes of it are in use at the end of the timeout.
     #[error(
-        "plugin {plugin} is still used (waited {waited:?}): {}; release them, or force it",
+        "plugin {plugin} is still used (waited {waited:?}): {}; stop what uses them, or release them",
         listed(volumes)
     )]
     InUse {

@@ -44,6 +44,9 @@ impl Volumes {
         }
         self.room_for(plugin, self.config.options.waiting_max / 2)?;
         let (known, entry) = (self.known.get(key), self.entries.get(key));
+        if entry.is_none() {
+            self.check_stays(key, plugin)?;
+        }
         let spec = known.map(|known| &known.spec).or_else(|| entry.map(|entry| &entry.spec));
         match spec {
             Some(spec) if spec.plugin != *plugin => {

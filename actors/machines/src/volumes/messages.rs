@@ -155,12 +155,14 @@ pub struct DescribeVolume {
 pub struct ListVolumes;
 
 /// Waits until no volume of a plugin is claimed or set up on this node: then the plugin may stop (V13). It waits for the releases, and
-/// causes none.
+/// causes none. Meanwhile, and until the plugin has left or 5 s have passed behind the answer that it is unused, new claims and new
+/// volumes of it are refused, which are transient errors; so they neither prolong the wait nor meet a plugin that stops. When
+/// another instance serves the plugin they are taken again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AwaitUnused {
     /// The plugin.
     pub plugin: PluginName,
-    /// The timeout; zero asks for the present state.
+    /// The timeout; zero asks for the present state, and refuses nothing.
     pub within: Duration,
 }
 

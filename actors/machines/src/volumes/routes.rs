@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::state::{InstancesItem, Plugin, Volumes, VolumesCall, VolumesOutcome, VolumesTimer};
+use super::state::{InstancesItem, Plugin, ServedBy, Volumes, VolumesCall, VolumesOutcome, VolumesTimer};
 use crate::FeedItem;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{CallLost, Effects};
@@ -95,6 +95,7 @@ impl Volumes {
         let is_gone = plugin.node.is_none() && plugin.controller.is_none();
         plugin.route = route;
         if is_new {
+            self.stays(name, effects);
             self.send_route(name, effects);
         }
         if is_gone {
@@ -109,6 +110,22 @@ impl Volumes {
 }
 
 impl Plugin {
+    /// The instances that work is routed to, healthy or not.
+    pub(super) fn served_by(&self) -> ServedBy {
+        [&self.node, &self.controller].map(|report| report.as_ref().map(|report| report.generation))
+    }
+
+    /// Whether another instance than one of these serves a half of it.
+    pub(super) fn is_taken_over_from(&self, former: ServedBy) -> bool {
+        let Route { node, controller } = &self.route;
+        let present =
+            [node.as_ref().map(|node| node.generation), controller.as_ref().map(|half| half.generation)];
+        present.iter().zip(former).any(|(present, former)| {
+            // Where there was none, the first news of it may have come only now.
+            former.is_some() && present.is_some() && *present != former
+        })
+    }
+
     /// Only what is healthy is routed to (I2).
     fn present_route(&self) -> Route {
         let healthy = |report: &Option<InstanceReport>| {

@@ -419,7 +419,7 @@ fn tell(effect: &Effect<Volumes>, now: Timestamp) -> String {
             told if matches!(call, VolumesCall::Ask { .. }) => format!("call: {told} within {deadline:?}"),
             told => format!("call: {told}"),
         },
-        Effect::StartTimer(VolumesTimer::Unused(_), _) => String::new(),
+        Effect::StartTimer(VolumesTimer::Unused(_) | VolumesTimer::Leaving(_), _) => String::new(),
         Effect::StartTimer(VolumesTimer::Refollow, at) => format!("follow again in {:?}", at.since(now)),
         Effect::StartTimer(VolumesTimer::Stop(volume), at) => {
             format!("{volume} should stop within {:?}", at.since(now))

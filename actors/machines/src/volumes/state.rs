@@ -12,7 +12,7 @@ use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{AskId, Ending, StopMode, StopStep};
 use crate::supervisor::DynamicChild;
 use crate::vocabulary::{
-    AllocationId, Attempt, Backoff, PluginName, RestartBudget, RunNumber, Timestamp, Topology,
+    AllocationId, Attempt, Backoff, Generation, PluginName, RestartBudget, RunNumber, Timestamp, Topology,
 };
 use crate::volume::{
     Route, VolumeAnswer, VolumeAsk, VolumeConfig, VolumeKey, VolumeOptions, VolumeSpec, VolumeStatus,
@@ -230,6 +230,8 @@ pub enum VolumesTimer {
     Restart(VolumeKey),
     /// The timeout of a caller that waits until a plugin is unused.
     Unused(AskId),
+    /// A plugin that was told as unused has not left in time: it takes new claims again.
+    Leaving(PluginName),
 }
 
 /// Whom the answer of a volume is for.
@@ -318,11 +320,16 @@ pub(super) struct Plugin {
     pub(super) route: Route,
 }
 
+/// The generations of the node and the controller half of a plugin.
+pub(super) type ServedBy = [Option<Generation>; 2];
+
 /// A caller that waits until a plugin is unused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct UnusedWaiter {
     pub(super) plugin: PluginName,
     pub(super) since: Timestamp,
+    /// What served the plugin then; another one that serves it takes new claims.
+    pub(super) served_by: ServedBy,
 }
 
 /// The machine: see the [module](super).
@@ -343,6 +350,8 @@ pub struct Volumes {
     pub(super) waiting: BTreeMap<PluginName, usize>,
     pub(super) batches: BTreeMap<AskId, Batch>,
     pub(super) unused: BTreeMap<AskId, UnusedWaiter>,
+    /// The plugins that were told as unused, and are about to leave.
+    pub(super) leaving: BTreeSet<PluginName>,
     /// The allocations that the host has confirmed in this run (V14).
     pub(super) living: Option<Arc<BTreeSet<AllocationId>>>,
     /// The number of the latest life of any child. It starts at random, so that lives known to a former life of this machine have

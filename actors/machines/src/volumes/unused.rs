@@ -1,15 +1,18 @@
-//! Waiting until a plugin is unused (V13).
+//! Waiting until a plugin is unused, which takes no new claims meanwhile (V13).
 
 use std::time::Duration;
 
-use super::errors::{AwaitUnusedError, InUse, TooManyCallers};
+use super::errors::{AwaitUnusedError, InUse, PluginLeaving, TooManyCallers};
 use super::messages::{AwaitUnused, VolumesAnswer};
-use super::state::{Entry, UnusedWaiter, Volumes, VolumesTimer};
+use super::state::{Entry, Plugin, UnusedWaiter, Volumes, VolumesTimer};
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{Moment, PluginName, Timestamp};
+use crate::volume::VolumeKey;
 
 /// The limit of callers that wait until plugins are unused.
 const UNUSED_WAITING_MAX: usize = 1_024;
+/// How long a plugin that was told as unused takes no new claims if it does not leave.
+const LEAVING_WITHIN: Duration = Duration::from_secs(5);
 
 impl Volumes {
     pub(super) fn await_unused(
@@ -23,25 +26,29 @@ impl Volumes {
         let until = since + within;
         if !self.uses(&plugin) {
             effects.reply(id, VolumesAnswer::AwaitUnused(Ok(())));
+            if !within.is_zero() {
+                self.leaves(moment, plugin, effects);
+            }
         } else if until <= moment.now || self.stop.is_some() {
             self.refuse_unused(id, plugin, moment.now.since(since), effects);
         } else if self.unused.len() >= UNUSED_WAITING_MAX {
             let error = TooManyCallers { plugin, waiting: self.unused.len() };
             effects.reply(id, VolumesAnswer::AwaitUnused(Err(error.into())));
         } else {
-            self.unused.insert(id, UnusedWaiter { plugin, since });
+            let served_by = self.plugins.get(&plugin).map(Plugin::served_by).unwrap_or_default();
+            self.unused.insert(id, UnusedWaiter { plugin, since, served_by });
             effects.start_timer(VolumesTimer::Unused(id), until);
         }
     }
 
     pub(super) fn unused_overdue(&mut self, moment: Moment, id: AskId, effects: &mut Effects<Self>) {
-        if let Some(UnusedWaiter { plugin, since }) = self.unused.remove(&id) {
+        if let Some(UnusedWaiter { plugin, since, .. }) = self.unused.remove(&id) {
             self.refuse_unused(id, plugin, moment.now.since(since), effects);
         }
     }
 
     /// Answers the callers that wait until a plugin is unused, if it is.
-    pub(super) fn answer_unused(&mut self, plugin: &PluginName, effects: &mut Effects<Self>) {
+    pub(super) fn answer_unused(&mut self, moment: Moment, plugin: &PluginName, effects: &mut Effects<Self>) {
         let is_meant = |waiter: &UnusedWaiter| waiter.plugin == *plugin;
         if !self.unused.values().any(is_meant) || self.uses(plugin) {
             return;
@@ -53,11 +60,46 @@ impl Volumes {
             effects.cancel_timer(VolumesTimer::Unused(id));
             effects.reply(id, VolumesAnswer::AwaitUnused(Ok(())));
         }
+        self.leaves(moment, plugin.clone(), effects);
     }
+
+    // === What takes no new claims ===
+
+    /// A plugin is told as unused, and is about to leave if it is there.
+    fn leaves(&mut self, moment: Moment, plugin: PluginName, effects: &mut Effects<Self>) {
+        if !self.plugins.contains_key(&plugin) {
+            return;
+        }
+        effects.start_timer(VolumesTimer::Leaving(plugin.clone()), moment.now + LEAVING_WITHIN);
+        self.leaving.insert(plugin);
+    }
+
+    /// A plugin has left, or does not leave.
+    pub(super) fn stays(&mut self, plugin: &PluginName, effects: &mut Effects<Self>) {
+        if self.leaving.remove(plugin) {
+            effects.cancel_timer(VolumesTimer::Leaving(plugin.clone()));
+        }
+    }
+
+    /// Refuses what would begin with a volume of a plugin that is about to leave, unless another instance serves it since.
+    pub(super) fn check_stays(&self, volume: &VolumeKey, plugin: &PluginName) -> Result<(), PluginLeaving> {
+        let served = self.plugins.get(plugin);
+        let is_meant = |waiter: &UnusedWaiter| {
+            let is_taken_over = served.is_some_and(|served| served.is_taken_over_from(waiter.served_by));
+            waiter.plugin == *plugin && !is_taken_over
+        };
+        let is_awaited = self.unused.values().any(is_meant);
+        if is_awaited || self.leaving.contains(plugin) {
+            return Err(PluginLeaving { volume: volume.clone(), plugin: plugin.clone() });
+        }
+        Ok(())
+    }
+
+    // === Refusals ===
 
     /// The host stops: answers every caller that waits until a plugin is unused.
     pub(super) fn refuse_all_unused(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        for (id, UnusedWaiter { plugin, since }) in std::mem::take(&mut self.unused) {
+        for (id, UnusedWaiter { plugin, since, .. }) in std::mem::take(&mut self.unused) {
             effects.cancel_timer(VolumesTimer::Unused(id));
             self.refuse_unused(id, plugin, moment.now.since(since), effects);
         }

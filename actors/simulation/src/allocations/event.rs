@@ -21,6 +21,8 @@ pub struct AllocationsBounds {
     pub falls: u8,
     /// How often a supervisor tells how its plugin does.
     pub news: u8,
+    /// How often the owner of the volumes does not say at once that a plugin is unused.
+    pub waits: u8,
     /// How many steps of the owner crash.
     pub crashes: u8,
     /// How often the owner ends by force, or has let go of everything, and another one takes its place with the same memory.
@@ -43,6 +45,7 @@ impl AllocationsBounds {
         faults: 0,
         falls: 0,
         news: 0,
+        waits: 0,
         crashes: 0,
         successors: 0,
         kills: 0,
@@ -66,11 +69,46 @@ pub enum HostOrder {
     Exited,
     /// It is stopped.
     Stop,
+    /// It is stopped although volumes of its plugin may be in use.
+    StopEvenIfUsed,
 }
 
 impl HostOrder {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Prepare, Self::PrepareOther, Self::Adopt, Self::Started, Self::Exited, Self::Stop];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Prepare,
+        Self::PrepareOther,
+        Self::Adopt,
+        Self::Started,
+        Self::Exited,
+        Self::Stop,
+        Self::StopEvenIfUsed,
+    ];
+}
+
+/// What the owner of the volumes answers to the oldest question whether a plugin is unused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumesWord {
+    /// No volume of it is in use.
+    Unused,
+    /// Some are, at the end of the timeout.
+    Used,
+    /// There is no answer, since it does not run.
+    Away,
+    /// There is no answer in time.
+    Silent,
+}
+
+impl VolumesWord {
+    pub(super) const ALL: [Self; 4] = [Self::Unused, Self::Used, Self::Away, Self::Silent];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unused => "say unused",
+            Self::Used => "say used",
+            Self::Away => "are away",
+            Self::Silent => "are silent",
+        }
+    }
 }
 
 /// What a supervisor does.
@@ -142,6 +180,8 @@ pub enum AllocationsEvent {
     News(usize),
     /// Word of the supervisors that have ended arrives.
     Endings,
+    /// The owner of the volumes answers, or does not.
+    Volumes(VolumesWord),
     /// Time passes until something is due.
     Pass,
     /// The next step of the owner crashes.
@@ -166,6 +206,7 @@ impl fmt::Display for AllocationsEvent {
                     HostOrder::Started => "started",
                     HostOrder::Exited => "exited",
                     HostOrder::Stop => "stop",
+                    HostOrder::StopEvenIfUsed => "stop-even-if-used",
                 };
                 write!(f, "{order} {}", name(*place))
             }
@@ -173,6 +214,7 @@ impl fmt::Display for AllocationsEvent {
             Self::Answer(place) => write!(f, "answer of {} arrives", name(*place)),
             Self::News(place) => write!(f, "news of {} arrive", name(*place)),
             Self::Endings => f.write_str("endings arrive"),
+            Self::Volumes(word) => write!(f, "volumes {}", word.as_str()),
             Self::Pass => f.write_str("pass-until-due"),
             Self::Crash => f.write_str("crash-next allocations"),
             Self::Succeed => f.write_str("another allocations"),

@@ -15,7 +15,7 @@ use super::world::{AllocationsWorld, allocation};
 impl AllocationsWorld {
     /// Whether the host could say this now.
     pub(super) fn may_say(&self, place: usize, order: HostOrder) -> bool {
-        let AllocationsBounds { orders, leaves, oddities, .. } = self.left;
+        let AllocationsBounds { orders, leaves, oddities, waits, .. } = self.left;
         let known = self.owner.witness.known(&allocation(place));
         match order {
             HostOrder::Prepare => orders > 0,
@@ -24,6 +24,7 @@ impl AllocationsWorld {
             HostOrder::Started => orders > 0 && known.is_some(),
             HostOrder::Exited => orders > 0 && known.is_some_and(|known| known.task == Task::Running),
             HostOrder::Stop => leaves > 0,
+            HostOrder::StopEvenIfUsed => leaves > 0 && waits > 0,
         }
     }
 
@@ -33,7 +34,7 @@ impl AllocationsWorld {
         *match order {
             HostOrder::Prepare | HostOrder::Started | HostOrder::Exited => &mut left.orders,
             HostOrder::PrepareOther | HostOrder::Adopt => &mut left.oddities,
-            HostOrder::Stop => &mut left.leaves,
+            HostOrder::Stop | HostOrder::StopEvenIfUsed => &mut left.leaves,
         } -= 1;
         let allocation = allocation(place);
         let ask = match order {
@@ -48,8 +49,9 @@ impl AllocationsWorld {
             HostOrder::Exited => {
                 AllocationsAsk::TaskExited(TaskExited { allocation, how: "signal 9".to_owned() })
             }
-            HostOrder::Stop => {
-                AllocationsAsk::StopAllocation(StopAllocation { allocation, even_if_used: false })
+            HostOrder::Stop | HostOrder::StopEvenIfUsed => {
+                let even_if_used = order == HostOrder::StopEvenIfUsed;
+                AllocationsAsk::StopAllocation(StopAllocation { allocation, even_if_used })
             }
         };
         self.askers += 1;

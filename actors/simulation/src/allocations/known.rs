@@ -33,6 +33,11 @@ pub(in super::super) struct Known {
     pub(super) told: AskId,
     /// How many it was told of since it was started.
     pub(super) told_ever: usize,
+    /// Whether it was told as registered since its task has started (V13).
+    pub(super) is_registered: bool,
+    /// The stops that waited for the volumes of its plugin. They take their places when the wait is over; and whether the present
+    /// supervisor was told of them.
+    pub(super) late: BTreeMap<AskId, bool>,
 }
 
 impl Known {
@@ -43,6 +48,20 @@ impl Known {
             Some(Order::Prepare) if self.task == Task::Running => *order == Order::Adopt,
             said => said == Some(order),
         }
+    }
+
+    /// Whether its present supervisor may be told of this now: each once, and in the order in which they were said.
+    pub(super) fn is_next(&mut self, ask: AskId) -> bool {
+        match self.late.get_mut(&ask) {
+            Some(is_told) => !std::mem::replace(is_told, true),
+            None => ask > self.told,
+        }
+    }
+
+    /// Another supervisor of it was told nothing yet.
+    pub(super) fn begins_anew(&mut self) {
+        (self.told, self.told_ever) = (NO_ASKER, 0);
+        self.late.values_mut().for_each(|is_told| *is_told = false);
     }
 
     pub(super) fn new(spec: &AllocationSpec) -> Self {
@@ -57,20 +76,24 @@ impl Known {
             noted: NO_ASKER,
             told: NO_ASKER,
             told_ever: 0,
+            is_registered: false,
+            late: BTreeMap::new(),
         }
     }
 
     /// What is asked again after a crash was said before all that came since, and says nothing new of the task.
     pub(super) fn takes(&mut self, id: AskId, order: &Order) {
-        if id > self.noted {
-            self.noted = id;
-            self.task = match (self.task, order) {
+        if id > self.noted || *order == Order::Stop {
+            self.noted = self.noted.max(id);
+            let task = match (self.task, order) {
                 (Task::Leaving, _) | (_, Order::Stop) => Task::Leaving,
                 (_, Order::Start) => Task::Running,
                 (_, Order::Exit(_)) => Task::Exited,
                 (Task::NotStarted, Order::Prepare | Order::Adopt) => Task::NotStarted,
                 (Task::Running | Task::Exited, Order::Prepare | Order::Adopt) => Task::Exited,
             };
+            self.is_registered &= task == self.task;
+            self.task = task;
         }
         self.orders.insert(id, order.clone());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_actors::allocation::{AllocationConfig, Task};
+use callboard_actors::allocation::{AllocationConfig, AllocationPhase, Task};
 use callboard_actors::allocations::{
     Allocations, AllocationsAnswer, AllocationsAsk, AllocationsCall, AllocationsChange, AllocationsNews,
     AllocationsOutcome, Order,
@@ -17,11 +17,11 @@ use super::known::{Known, NO_ASKER};
 /// Sees everything that the owner of the allocations does.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct AllocationsLaws {
-    known: BTreeMap<AllocationId, Known>,
+    pub(super) known: BTreeMap<AllocationId, Known>,
     last_life: Attempt,
-    ending: Option<StopMode>,
+    pub(super) ending: Option<StopMode>,
     /// The stops that wait until the volumes of the plugin are released.
-    waiting: BTreeMap<AskId, AllocationId>,
+    pub(super) waiting: BTreeMap<AskId, AllocationId>,
     /// Which were let go after too many crashes, so that nothing was put away.
     pub(in super::super) abandoned: BTreeSet<AllocationId>,
     /// What is found of it.
@@ -53,11 +53,10 @@ impl AllocationsLaws {
         if is_answered(id, effects) {
             return;
         }
-        let awaits = |effect: &_| matches!(effect, Effect::Call { call: AllocationsCall::AwaitUnused { id: asker, .. }, .. } if *asker == id);
-        if effects.iter().any(awaits) {
-            self.waiting.insert(id, allocation.clone());
+        if self.waits(id, allocation, effects) {
             return;
         }
+        self.check_asked_stop(ask);
         let spec = match ask {
             AllocationsAsk::PrepareAllocation(prepare) => Some(&prepare.spec),
             AllocationsAsk::AdoptAllocation(adopt) => Some(&adopt.spec),
@@ -95,13 +94,6 @@ impl AllocationsLaws {
                     if let Some(known) = known.filter(|known| known.life == ended.life) {
                         known.is_down = true;
                     }
-                }
-            }
-            // A stop that is not refused is taken now.
-            Input::Returned { call: AllocationsCall::AwaitUnused { id, .. }, .. } => {
-                let allocation = self.waiting.remove(id);
-                if let Some(known) = allocation.and_then(|allocation| self.known.get_mut(&allocation)) {
-                    known.takes(*id, &Order::Stop);
                 }
             }
             Input::StopRequested(mode) => {
@@ -160,7 +152,7 @@ impl AllocationsLaws {
             None
         };
         (known.life, known.is_down, known.is_given_up) = (life, false, false);
-        (known.told, known.told_ever) = (NO_ASKER, 0);
+        known.begins_anew();
         if let Some(what) = found {
             self.violation(|| what);
         }
@@ -171,6 +163,7 @@ impl AllocationsLaws {
     }
 
     fn told(&mut self, allocation: &AllocationId, life: Attempt, ask: AskId, order: &Order) {
+        let is_behind_stop = self.is_behind_stop(allocation, ask, order);
         let Some(known) = self.known.get_mut(allocation) else {
             self.violation(|| format!("{order:?} is told of {allocation}, which is not known"));
             return;
@@ -184,10 +177,12 @@ impl AllocationsLaws {
             (!is_so).then(|| format!("{order:?} is told of {allocation}, which was not requested"))
         } else if !known.is_order(ask, order) {
             Some(format!("{order:?} is told of {allocation}, which was not said or is answered"))
-        } else if ask <= known.told {
+        } else if is_behind_stop {
+            Some(format!("{order:?} is told of {allocation}, whose stop waits and came first"))
+        } else if !known.is_next(ask) {
             Some(format!("{order:?} is told of {allocation} twice, or behind what came later"))
         } else {
-            known.told = ask;
+            known.told = known.told.max(ask);
             known.told_ever += 1;
             None
         };
@@ -241,6 +236,8 @@ impl AllocationsLaws {
         known.is_given_up |= is_given_up;
         if let AllocationsNews::Changed(status) = news {
             known.health = status.health.clone();
+            let is_registered = status.phase == AllocationPhase::Registered && known.task == Task::Running;
+            known.is_registered |= is_registered && !is_given_up;
         }
     }
 
@@ -298,11 +295,16 @@ impl Witness<Allocations> for AllocationsLaws {
         if let Input::Asked { id, ask, .. } = input {
             self.asked(*id, ask, effects);
         }
+        for effect in effects {
+            if let Effect::Publish(news) = effect {
+                self.published(news, input);
+            }
+        }
+        self.end_waits(input, effects);
         self.heard(input);
         for effect in effects {
             match effect {
                 Effect::Call { call, .. } => self.called(call, input),
-                Effect::Publish(news) => self.published(news, input),
                 // A report is no order.
                 Effect::Reply(_, AllocationsAnswer::AllocationReported(())) => {}
                 Effect::Reply(id, _) => self.forget(*id),
@@ -315,7 +317,7 @@ impl Witness<Allocations> for AllocationsLaws {
                         self.known.remove(allocation);
                     }
                 }
-                Effect::StartTimer(..) | Effect::CancelTimer(_) | Effect::Stop(_) => {}
+                Effect::Publish(_) | Effect::StartTimer(..) | Effect::CancelTimer(_) | Effect::Stop(_) => {}
             }
         }
         self.check(input, effects);
@@ -336,11 +338,12 @@ impl AllocationsLaws {
     fn forget(&mut self, id: AskId) {
         self.known.values_mut().for_each(|known| {
             known.orders.remove(&id);
+            known.late.remove(&id);
         });
     }
 }
 
-fn is_answered(id: AskId, effects: &[Effect<Allocations>]) -> bool {
+pub(super) fn is_answered(id: AskId, effects: &[Effect<Allocations>]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Reply(answered, _) if *answered == id))
 }
 

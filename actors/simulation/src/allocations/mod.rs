@@ -2,6 +2,7 @@
 
 mod known;
 mod laws;
+mod needed;
 
 mod event;
 
@@ -10,11 +11,12 @@ mod handler;
 mod host;
 mod memory;
 mod supervisor;
+mod volumes;
 mod world;
 
 pub(super) use known::Known;
 
-pub use event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct};
+pub use event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct, VolumesWord};
 pub use laws::AllocationsLaws;
 pub use memory::Memory;
 pub use world::AllocationsWorld;

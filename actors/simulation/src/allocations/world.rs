@@ -1,6 +1,6 @@
 //! The owner of the supervisors of one or two allocations, these as plain models, and the host: small enough to try every order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{NO_CALLER_WAITS, Violation, found, violation};
-use super::event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct, name};
+use super::event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct, VolumesWord, name};
 use super::handler::Handler;
 use super::laws::AllocationsLaws;
 use super::memory::Memory;
@@ -37,6 +37,8 @@ pub struct AllocationsWorld {
     now: Timestamp,
     pub(super) left: AllocationsBounds,
     await_endings: Option<u64>,
+    /// The questions whether a plugin is unused that are not answered.
+    pub(super) questions: VecDeque<u64>,
     pub(super) askers: u64,
     /// Who of the host waits for an answer, and about which allocation.
     pub(super) unanswered: BTreeMap<u64, usize>,
@@ -54,6 +56,7 @@ impl AllocationsWorld {
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
             await_endings: None,
+            questions: VecDeque::new(),
             askers: NO_ASKER,
             unanswered: BTreeMap::new(),
             stopped: None,
@@ -164,6 +167,7 @@ impl AllocationsWorld {
         for entry in &mut self.handler.entries {
             entry.answers.retain(|(call, _)| owner.awaits(*call));
         }
+        self.questions.retain(|call| owner.awaits(*call));
         found(self.owner.witness.verdict.broken())
     }
 
@@ -219,6 +223,11 @@ impl AllocationsWorld {
                 self.handler.kill(place, life);
                 AllocationsOutcome::Done
             }
+            AllocationsCall::AwaitUnused { .. } if self.left.waits > 0 => {
+                self.left.waits -= 1;
+                self.questions.push_back(number);
+                return Ok(());
+            }
             AllocationsCall::AwaitUnused { .. } => AllocationsOutcome::Unused(Ok(Ok(()))),
             AllocationsCall::Describe(_) => AllocationsOutcome::Described(BTreeMap::new()),
         };
@@ -255,6 +264,9 @@ impl AllocationsWorld {
         if self.await_endings.is_some() && self.handler.has_endings() {
             return Some(AllocationsEvent::Endings);
         }
+        if !self.questions.is_empty() {
+            return Some(AllocationsEvent::Volumes(VolumesWord::Unused));
+        }
         self.handler.entries.iter().enumerate().find_map(|(place, entry)| {
             let duty = DUTIES.into_iter().find(|act| entry.can(*act));
             if !entry.answers.is_empty() {
@@ -283,6 +295,9 @@ impl World for AllocationsWorld {
             events.extend((!entry.answers.is_empty()).then_some(AllocationsEvent::Answer(place)));
             events.extend((!entry.news.is_empty()).then_some(AllocationsEvent::News(place)));
         }
+        if !self.questions.is_empty() {
+            events.extend(VolumesWord::ALL.map(AllocationsEvent::Volumes));
+        }
         let has_endings = self.await_endings.is_some() && self.handler.has_endings();
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
         maybe(has_endings, AllocationsEvent::Endings);
@@ -309,6 +324,7 @@ impl Play for AllocationsWorld {
             AllocationsEvent::Answer(place) => self.answer(place),
             AllocationsEvent::News(place) => self.news(place),
             AllocationsEvent::Endings => self.endings(),
+            AllocationsEvent::Volumes(word) => self.volumes(word),
             AllocationsEvent::Pass => {
                 self.left.pauses = self.left.pauses.saturating_sub(1);
                 self.pass();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use callboard_actors::instances::{InstanceReport, InstancesNews};
 use callboard_actors::kernel::AskId;
 use callboard_actors::shell::{Effect, FeedItem, Input, Machine};
-use callboard_actors::vocabulary::{Attempt, Moment};
+use callboard_actors::vocabulary::{AllocationId, Attempt, Moment};
 use callboard_machines::csi;
 use callboard_machines::volume::{Exists, Route, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews};
 use callboard_machines::volumes::{
@@ -30,6 +30,8 @@ pub struct VolumesLaws {
     /// What it has not answered.
     asks: BTreeMap<AskId, VolumesAsk>,
     is_stopping: bool,
+    /// The claims that were not refused since this run began.
+    admitted: BTreeSet<(VolumeKey, AllocationId)>,
     /// The volumes that are claimed or set up, in truth.
     pub(super) on_node: BTreeSet<VolumeKey>,
     /// What is found of it.
@@ -49,6 +51,7 @@ impl VolumesLaws {
         if let VolumesAsk::Claim(claim) = ask
             && !effects.iter().any(is_answered)
         {
+            self.check_leaving(id, claim);
             self.admitted(claim);
         }
         if let VolumesAsk::VolumeReported(reported) = ask {
@@ -59,6 +62,18 @@ impl VolumesLaws {
             }
         }
         self.asks.insert(id, ask.clone());
+    }
+
+    /// A claim was not refused: it does not keep a plugin from stopping that is about to.
+    fn check_leaving(&mut self, id: AskId, claim: &Claim) {
+        let awaits =
+            |(asked, ask): (&AskId, &VolumesAsk)| *asked < id && matches!(ask, VolumesAsk::AwaitUnused(_));
+        let is_awaited = self.asks.iter().any(awaits);
+        let is_new = self.admitted.insert((claim.volume.clone(), claim.allocation.clone()));
+        if is_awaited && is_new && !self.on_node.contains(&claim.volume) {
+            let volume = &claim.volume;
+            self.violation(Law::V13, || format!("{volume} is claimed while a stop of its plugin waits"));
+        }
     }
 
     /// A claim was not refused: volume, node and plugin can take it.

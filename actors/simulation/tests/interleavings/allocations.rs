@@ -53,6 +53,24 @@ fn every_order_of_two_allocations_keeps_them_apart_a5() {
 }
 
 #[test]
+fn every_order_of_a_stop_that_waits_for_the_volumes_of_its_plugin_keeps_what_is_needed_v13_shd_01() {
+    let waits = AllocationsBounds { orders: 2, leaves: 1, news: 1, waits: 1, ..NONE };
+    holds("a stop waits for volumes", waits, AllocationsBounds { orders: 3, leaves: 2, waits: 2, ..waits });
+    let behind = AllocationsBounds { oddities: 1, ..waits };
+    holds("more is said behind a stop that waits", behind, AllocationsBounds { orders: 3, ..behind });
+    let crashes = AllocationsBounds { crashes: 1, ..waits };
+    holds("the owner crashes while a stop waits", crashes, AllocationsBounds { leaves: 2, ..crashes });
+    let falls = AllocationsBounds { falls: 1, pauses: 1, ..waits };
+    holds("the supervisor falls while a stop waits", falls, AllocationsBounds { orders: 3, ..falls });
+    let ends = AllocationsBounds { stops: EITHER, ..waits };
+    holds("the host ends while a stop waits", ends, AllocationsBounds { leaves: 2, waits: 2, ..ends });
+    let two = AllocationsBounds { allocations: 2, orders: 4, news: 2, ..waits };
+    if is_full() {
+        try_all("one of two carries on", &AllocationsWorld::new(two, None));
+    }
+}
+
+#[test]
 fn every_order_of_an_end_of_the_host_leaves_no_supervisor_s3_s4() {
     let stops = AllocationsBounds { orders: 2, faults: 1, stops: EITHER, ..NONE };
     holds("the owner of allocations stops", stops, AllocationsBounds { orders: 3, leaves: 1, ..stops });

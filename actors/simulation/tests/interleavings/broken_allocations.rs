@@ -1,11 +1,14 @@
 //! Owners of the allocations that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
+use std::time::Duration;
+
 use callboard_actors::allocation::{AllocationNews, AllocationStopped, Task};
 use callboard_actors::allocations::{
     Allocations, AllocationsAnswer, AllocationsAsk, AllocationsCall, AllocationsImage, AllocationsNews,
-    AllocationsOutcome, AllocationsTimer, Order,
+    AllocationsOutcome, AllocationsTimer, Order, StopAllocationError,
 };
-use callboard_actors::shell::{Effect, Ending, Input, Machine, StopMode};
+use callboard_actors::shell::{AskId, CallKey, Effect, Ending, Input, Machine, StopMode};
+use callboard_actors::vocabulary::{AllocationId, Attempt};
 use callboard_simulation::{
     AllocationsBounds, AllocationsWorld, Law, Mishears, Misreads, Spoil, Spoils, Tamper,
 };
@@ -154,6 +157,53 @@ fn an_owner_that_forgets_all_it_owns_when_it_crashes_breaks_a5() {
         image
     });
     tampered_is_found_out(Law::A5, crashed, AllocationsWorld::new, forgets);
+}
+
+/// A plugin that is registered, and a stop that waits for its volumes.
+const WAITING: AllocationsBounds = AllocationsBounds { leaves: 1, news: 1, waits: 1, ..STARTED };
+
+/// Tells the first supervisor of an allocation to stop.
+fn stops(allocation: &AllocationId, ask: AskId) -> Effect<Allocations> {
+    let (allocation, life) = (allocation.clone(), Attempt::new(1));
+    let key = CallKey { attempt: life, ..CallKey::default() };
+    let call = AllocationsCall::Tell { allocation, life, ask, order: Order::Stop };
+    Effect::Call { key, deadline: Duration::from_secs(60), call }
+}
+
+#[test]
+fn an_owner_that_stops_a_plugin_without_asking_for_its_volumes_breaks_v13() {
+    spoiled(Law::V13, WAITING, |input, effects| {
+        changed(effects, |effect| {
+            if let Input::Asked { id, ask: AllocationsAsk::StopAllocation(stop), .. } = input
+                && matches!(effect, Effect::Call { call: AllocationsCall::AwaitUnused { .. }, .. })
+            {
+                *effect = stops(&stop.allocation, *id);
+            }
+        })
+    });
+}
+
+#[test]
+fn an_owner_that_stops_a_plugin_on_an_unclear_answer_breaks_v13() {
+    spoiled(Law::V13, WAITING, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Reply(id, AllocationsAnswer::StopAllocation(Err(error))) = effect
+                && let StopAllocationError::Unclear { allocation, .. } = error
+            {
+                *effect = stops(allocation, *id);
+            }
+        })
+    });
+}
+
+#[test]
+fn an_owner_that_forgets_in_a_crash_that_a_plugin_was_registered_breaks_v13() {
+    let crashing = AllocationsBounds { crashes: 1, ..WAITING };
+    let forgets = Misreads(|mut image: AllocationsImage| {
+        image.records.values_mut().for_each(|record| record.is_registered = false);
+        image
+    });
+    tampered_is_found_out(Law::V13, crashing, AllocationsWorld::new, forgets);
 }
 
 #[test]

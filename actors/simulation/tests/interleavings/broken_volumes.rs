@@ -66,6 +66,14 @@ fn an_owner_that_does_not_count_the_volumes_on_its_node_breaks_v12() {
 }
 
 #[test]
+fn an_owner_that_takes_new_claims_of_a_plugin_whose_stop_waits_breaks_v13() {
+    let bounds = VolumesBounds { volumes: 2, claims: 2, waits: 1, ..NONE };
+    spoiled(Law::V13, bounds, |_, effects| {
+        unrefused(effects, |error| matches!(error, ClaimError::PluginLeaving(_)))
+    });
+}
+
+#[test]
 fn an_owner_that_does_not_heed_where_a_volume_can_be_reached_breaks_v12() {
     let bounds = VolumesBounds { is_apart: true, claims: 1, ..NONE };
     spoiled(Law::V12, bounds, |_, effects| {
