@@ -1,5 +1,6 @@
-//! The volumes as a part of a host: one node of the tree for each that has an actor. They end before the instances of
-//! their plugins. A process of a plugin that the host program has ended by then answers no more, and the next run goes on with the undoing.
+//! The volumes as a part of a host: one node of the tree for each that has an actor. They end before the allocations of their plugins,
+//! so that what is released is undone before these are deregistered (V13). A process of a plugin that the host program has ended by then
+//! answers no more, and the next run goes on with the undoing.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -41,6 +42,7 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Volumes> {
     })
     .after("persister")
     .after("instances")
+    .after("allocations")
     .ready_when(|| ListVolumes)
     .described_by(|| ListVolumes, |volumes| volumes.into_iter().filter_map(volume_node).collect())
     .stops_within(stop_deadline)

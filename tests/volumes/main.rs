@@ -11,3 +11,4 @@ mod node;
 
 mod killed;
 mod lives;
+mod stops;
