@@ -63,6 +63,16 @@ pub(super) fn unanswered(error: &AskError) -> Status {
     }
 }
 
+/// Why there is no answer to a replacement: it may have begun, and what was decided of it goes on.
+pub(super) fn replaced_unheard(error: &AskError) -> Status {
+    let status = unanswered(error);
+    let next = "the replacement may be under way; `callboard status` shows both allocations";
+    match error {
+        AskError::NotRunning { .. } => Status::new(status.code(), format!("{}; {next}", status.message())),
+        AskError::Busy { .. } | AskError::Crashed { .. } | AskError::NotDurable { .. } => status,
+    }
+}
+
 /// Why a task was neither started nor stopped.
 pub(super) fn refused(error: &TaskError) -> Status {
     let text = error.to_string();

@@ -13,7 +13,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::connections::{Peer, Staying};
-use super::convert::{self, not_replaced, refused, task_refused, unanswered};
+use super::convert::{self, not_replaced, refused, replaced_unheard, task_refused, unanswered};
 use super::events::Events;
 use super::gather::gather;
 use super::server::{ShutdownOrder, Sources};
@@ -190,7 +190,7 @@ impl wire::admin_server::Admin for Service {
             within: Duration::from_millis(within_ms).min(REPLACE_WITHIN_MAX),
         };
         let answer = self.sources.agent.ask(replace).await;
-        let stopped = answer.map_err(|error| unanswered(&error))?;
+        let stopped = answer.map_err(|error| replaced_unheard(&error))?;
         let stopped = stopped.map_err(|error| not_replaced(&error))?;
         let report = stopped.steps.iter().map(convert::step).collect();
         Ok(Response::new(wire::ReplaceAllocationResponse { report }))

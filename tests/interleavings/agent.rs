@@ -41,6 +41,12 @@ fn every_order_of_crashes_and_an_end_of_the_agent_leaves_no_process_unknown_f16_
 }
 
 #[test]
+fn every_order_of_crashes_while_one_of_the_two_leaves_answers_as_it_was_decided_f16_shell_7() {
+    let crash = AgentBounds { crashes: 1, losses: 1, pauses: 3, ..ONE };
+    holds("a crash beside a replacement", crash, AgentBounds { crashes: 2, deaths: 1, ..crash });
+}
+
+#[test]
 fn every_order_of_a_detach_leaves_what_survives_and_no_run_starts_a_second_process_prc_03_prc_04_s3() {
     let left = AgentBounds { stops: EITHER, survives: true, ..ONE };
     holds("processes survive the host", left, AgentBounds { crashes: 1, deaths: 1, ..left });

@@ -8,7 +8,10 @@ use callboard::actors::shell::{CallKey, Effect, Input, StopMode};
 use callboard::actors::vocabulary::{AllocationId, Attempt};
 use callboard::actors::volume::ObservedEnd;
 use callboard::agent::simulation::{AgentBounds, AgentWorld};
-use callboard::agent::{Agent, AgentAsk, AgentCall, AgentOutcome, AgentTimer, LaunchOrder};
+use callboard::agent::{
+    Agent, AgentAnswer, AgentAsk, AgentCall, AgentOutcome, AgentTimer, LaunchOrder, ReplaceError, TaskError,
+    TaskPhase,
+};
 use callboard::simulation::{Law, Spoil, Spoils};
 
 use crate::tampered_is_found_out;
@@ -71,6 +74,20 @@ fn an_agent_that_stops_a_new_one_that_ran_before_breaks_f16() {
             withdraw("new", effects)
         }
         _ => effects,
+    });
+}
+
+#[test]
+fn an_agent_that_tells_an_error_of_a_replacement_that_completes_breaks_f16() {
+    spoiled(AgentBounds { crashes: 1, ..ONE }, |_, effects| {
+        let told = |effect| match effect {
+            Effect::Reply(id, AgentAnswer::Replace(Ok(_))) => {
+                let error = TaskError::NotRunning { allocation: old(), phase: TaskPhase::Stopped };
+                Effect::Reply(id, AgentAnswer::Replace(Err(ReplaceError::Task(error))))
+            }
+            other => other,
+        };
+        effects.into_iter().map(told).collect()
     });
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use callboard_actors::agent::{Agent, AgentAsk, AgentCall, AgentOutcome, ClaimTrouble};
+use callboard_actors::agent::{Agent, AgentAnswer, AgentAsk, AgentCall, AgentOutcome, ClaimTrouble};
 use callboard_actors::shell::{AskId, Effect, Input, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 use callboard_simulation::{Law, Left, Verdict, Witness};
@@ -33,6 +33,8 @@ struct Replacement {
     until: Timestamp,
     /// Whether `new` was not healthy in time, so that the health of `old` decides.
     is_missed: bool,
+    /// Whether `old` is being stopped for it, since `new` has been healthy.
+    completes: bool,
 }
 
 impl AgentLaws {
@@ -54,6 +56,7 @@ impl AgentLaws {
                     has_started: calls(effects).any(prepares_new),
                     until: moment.now + replace.within,
                     is_missed: false,
+                    completes: false,
                 });
             }
             Input::Returned { call: AgentCall::AwaitHealthy(question), outcome, .. } => {
@@ -77,6 +80,7 @@ impl AgentLaws {
         let Some(replacement) = &mut self.replacement else { return };
         match (who, is_healthy) {
             (Who::New, true) => {
+                replacement.completes = true;
                 self.may_stop.insert(Who::Old);
             }
             (Who::New, false) => replacement.is_missed = moment.now >= replacement.until,
@@ -107,10 +111,23 @@ impl AgentLaws {
                 _ => {}
             }
         }
-        let answered =
-            |id: AskId| effects.iter().any(|effect| matches!(effect, Effect::Reply(of, _) if *of == id));
-        if self.replacement.as_ref().is_some_and(|replacement| answered(replacement.asker)) {
-            self.replacement = None;
+        for effect in effects {
+            if let Effect::Reply(id, answer) = effect {
+                self.answered(*id, answer);
+            }
+        }
+    }
+
+    /// Who is told that `old` was not replaced can rely on it.
+    fn answered(&mut self, id: AskId, answer: &AgentAnswer) {
+        let Some(replacement) = self.replacement.take_if(|replacement| replacement.asker == id) else {
+            return;
+        };
+        if let AgentAnswer::Replace(Err(error)) = answer
+            && replacement.completes
+        {
+            let what = format!("old is stopped since new is healthy, and the caller is told: {error}");
+            self.verdict.violation(Law::F16, || what);
         }
     }
 }
@@ -123,9 +140,9 @@ fn calls(effects: &[Effect<Agent>]) -> impl Iterator<Item = &AgentCall> {
 }
 
 impl Witness<Agent> for AgentLaws {
-    /// The caller that waited for the replacement got the error that the machine crashed.
+    /// A replacement that is not decided yet is asked for again and begins anew.
     fn rebuilt(&mut self, _: Moment, _: &Agent) {
-        self.replacement = None;
+        self.replacement.take_if(|replacement| !replacement.completes);
     }
 
     fn stepped(&mut self, moment: Moment, input: &Input<Agent>, effects: &[Effect<Agent>], _: &Agent) {

@@ -31,8 +31,9 @@
 //! - A stop takes precedence: an operation in flight completes, then the task is stopped.
 //! - A restart is charged to the budget whatever its cause; when it is spent the task has failed, and says why.
 //! - A replacement stops the old allocation only after the new one was healthy for the whole time that was asked for, and stops the
-//!   new one only while the old one runs and is healthy (F16). After a crash of the machine it begins anew; then the new one runs
-//!   already, so it is kept if it is not healthy.
+//!   new one only while the old one runs and is healthy (F16). After a crash of the machine it begins anew, unless one of the two is
+//!   being stopped for it already: then its caller gets the answer that was decided. One that begins anew finds the new one running, so
+//!   that is kept if it is not healthy.
 //! - A process of an allocation with volumes is started only after all of them were claimed in the same start, which proves each mount
 //!   anew (V7). The claims stay while the process is restarted.
 //! - A claim that is refused for now waits with a backoff of its own and is charged to no budget; one that is refused for good fails

@@ -29,15 +29,25 @@ pub(super) struct Replacement {
     new: AllocationId,
     healthy_for: Duration,
     until: Timestamp,
-    /// Whether the new one was started for this; otherwise it is not stopped if it is not healthy.
-    is_started_for_it: bool,
     stage: Stage,
+}
+
+/// A replacement whose outcome is decided, as one of the two is being stopped for it. It is remembered with that one, so that the caller
+/// gets its answer from a machine that is built again meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Decided {
+    asker: AskId,
+    /// Why the new one leaves, if it does.
+    rolls_back: Option<String>,
 }
 
 #[derive(Debug, Clone, Hash)]
 enum Stage {
     /// The new one is to become healthy.
-    Gate,
+    Gate {
+        /// Whether it was started for this; otherwise it is not stopped if it is not healthy.
+        is_started_for_it: bool,
+    },
     /// The new one was not healthy in time, for this reason; whether the old one is healthy decides.
     Looking(String),
     /// The old one is being stopped.
@@ -71,13 +81,23 @@ impl Agent {
         replace: &Replace,
         effects: &mut Effects<Self>,
     ) -> Result<(), ReplaceError> {
+        if let Some(stage) = self.decided(asker) {
+            self.begin_replacement(moment, asker, replace, stage);
+            return Ok(());
+        }
         self.check_replaceable(replace)?;
-        let Replace { allocation, with, healthy_for, within } = replace;
-        let is_started_for_it = self.known(with)?.phase.is_quiet();
-        match self.start(moment, with, effects) {
+        let is_started_for_it = self.known(&replace.with)?.phase.is_quiet();
+        match self.start(moment, &replace.with, effects) {
             Ok(()) | Err(TaskError::Started { .. }) => {}
             Err(error) => return Err(error.into()),
         }
+        self.begin_replacement(moment, asker, replace, Stage::Gate { is_started_for_it });
+        self.ask_for_health(moment, self.replacement, effects);
+        Ok(())
+    }
+
+    fn begin_replacement(&mut self, moment: Moment, asker: AskId, replace: &Replace, stage: Stage) {
+        let Replace { allocation, with, healthy_for, within } = replace;
         self.replacement = self.replacement.next();
         self.replacements.push(Replacement {
             asker,
@@ -86,11 +106,18 @@ impl Agent {
             new: with.clone(),
             healthy_for: *healthy_for,
             until: moment.now + *within,
-            is_started_for_it,
-            stage: Stage::Gate,
+            stage,
         });
-        self.ask_for_health(moment, self.replacement, effects);
-        Ok(())
+    }
+
+    /// Where a replacement goes on that was decided before the machine was built again. It is asked for again then.
+    fn decided(&self, asker: AskId) -> Option<Stage> {
+        let mut decided = self.tasks.iter().filter_map(|task| task.memory.replacement.as_ref());
+        let decided = decided.find(|decided| decided.asker == asker)?;
+        Some(match &decided.rolls_back {
+            Some(reason) => Stage::RollingBack(reason.clone()),
+            None => Stage::Leaving,
+        })
     }
 
     /// Asks what decides about a replacement next: whether the new one has been healthy for long enough, or the old one is healthy.
@@ -98,7 +125,7 @@ impl Agent {
         let Some(replacement) = self.replacements.iter().find(|one| one.number == number) else { return };
         let Replacement { old, new, healthy_for, until, stage, .. } = replacement;
         let (allocation, healthy_for, within) = match stage {
-            Stage::Gate => (new, *healthy_for, until.since(moment.now).min(QUESTION_WITHIN)),
+            Stage::Gate { .. } => (new, *healthy_for, until.since(moment.now).min(QUESTION_WITHIN)),
             Stage::Looking(_) => (old, Duration::ZERO, Duration::ZERO),
             Stage::Leaving | Stage::RollingBack(_) => return,
         };
@@ -163,13 +190,15 @@ impl Agent {
             Err(lost) => Some((lost.to_string(), false)),
         };
         match (stage, lack) {
-            (Stage::Gate, None) => self.stop_for_replacement(moment, place, &old, Stage::Leaving, effects),
-            (Stage::Gate, Some((_, true))) if !is_over => self.ask_for_health(moment, number, effects),
+            (Stage::Gate { .. }, None) => {
+                self.stop_for_replacement(moment, place, &old, Stage::Leaving, effects)
+            }
+            (Stage::Gate { .. }, Some((_, true))) if !is_over => self.ask_for_health(moment, number, effects),
             // Nothing is known of its health yet.
-            (Stage::Gate, Some((_, false))) if !is_over => {
+            (Stage::Gate { .. }, Some((_, false))) if !is_over => {
                 effects.start_timer(AgentTimer::AskForHealth(number), moment.now + RETRY_PAUSE);
             }
-            (Stage::Gate, Some((reason, _))) => self.not_healthy(moment, place, reason, effects),
+            (Stage::Gate { .. }, Some((reason, _))) => self.not_healthy(moment, place, reason, effects),
             (Stage::Looking(reason), None) => {
                 let (stage, new) = (Stage::RollingBack(reason.clone()), self.replacements[place].new.clone());
                 self.stop_for_replacement(moment, place, &new, stage, effects);
@@ -191,17 +220,24 @@ impl Agent {
         stage: Stage,
         effects: &mut Effects<Self>,
     ) {
+        let rolls_back = match &stage {
+            Stage::RollingBack(reason) => Some(reason.clone()),
+            Stage::Gate { .. } | Stage::Looking(_) | Stage::Leaving => None,
+        };
+        let decided = Decided { asker: self.replacements[place].asker, rolls_back };
         self.replacements[place].stage = stage;
         if let Some(task) = self.task(allocation) {
+            task.memory.replacement = Some(decided);
             task.stop(moment, Wanted::Stopped, effects);
         }
     }
 
     /// The new one leaves, unless it runs for another reason, or the old one does not run or is not healthy itself.
     fn not_healthy(&mut self, moment: Moment, place: usize, reason: String, effects: &mut Effects<Self>) {
-        let Replacement { number, old, is_started_for_it, .. } = &self.replacements[place];
+        let Replacement { number, old, stage, .. } = &self.replacements[place];
+        let is_started_for_it = matches!(stage, Stage::Gate { is_started_for_it: true });
         let does_run = self.known(old).is_ok_and(|old| old.phase.told() == TaskPhase::Running);
-        if *is_started_for_it && does_run {
+        if is_started_for_it && does_run {
             let number = *number;
             self.replacements[place].stage = Stage::Looking(reason);
             self.ask_for_health(moment, number, effects);
@@ -242,7 +278,7 @@ impl Agent {
             let (Ok(old), Ok(new)) = (self.known(old), self.known(new)) else { continue };
             match stage {
                 // It was stopped or given up.
-                Stage::Gate | Stage::Looking(_) if new.phase.is_quiet() => {
+                Stage::Gate { .. } | Stage::Looking(_) if new.phase.is_quiet() => {
                     let reason = new.last_event.clone();
                     self.refuse(place, reason, false, effects);
                 }
@@ -255,13 +291,13 @@ impl Agent {
                     let reason = reason.clone();
                     self.refuse(place, reason, false, effects);
                 }
-                Stage::Gate | Stage::Looking(_) if matches!(self.life, Life::Leaving(_)) => {
+                Stage::Gate { .. } | Stage::Looking(_) if matches!(self.life, Life::Leaving(_)) => {
                     let (allocation, with) = (old.config.name.clone(), new.config.name.clone());
                     let error = ReplaceError::HostStopping { allocation, with };
                     effects.reply(*asker, AgentAnswer::Replace(Err(error)));
                     self.replacements.remove(place);
                 }
-                Stage::Gate | Stage::Looking(_) | Stage::Leaving | Stage::RollingBack(_) => {}
+                Stage::Gate { .. } | Stage::Looking(_) | Stage::Leaving | Stage::RollingBack(_) => {}
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::vocabulary::{Attempt, BackoffState, RestartHistory, Timestamp};
 
 use super::config::{AllocationConfig, RestartPolicy};
 use super::messages::{AgentAsk, LastExit, TaskPhase, TaskReport};
-use super::replace::Replacement;
+use super::replace::{Decided, Replacement};
 use super::volumes::Claims;
 
 /// The options of the agent.
@@ -83,11 +83,14 @@ pub struct Memory {
     pub(super) history: RestartHistory,
     pub(super) backoff: BackoffState,
     pub(super) claims: Claims,
+    /// The replacement for which it is being stopped.
+    pub(super) replacement: Option<Decided>,
 }
 
 impl Memory {
-    /// Begins the next life of the agent: what the last one left runs again.
+    /// Begins the next life of the agent: what the last one left runs again. Who asked the last one for a replacement has had an error.
     pub fn begin_life(&mut self) {
+        self.replacement = None;
         if self.wanted == Some(Wanted::Left) {
             self.wanted = Some(Wanted::Returning);
         }
