@@ -74,6 +74,11 @@ impl Machine for Instance {
     fn view(&self) -> InstanceReport {
         self.report.clone()
     }
+
+    /// Its generation is one connection, which ends with the machine: another one would be another generation (I2).
+    fn is_rebuilt() -> bool {
+        false
+    }
 }
 
 impl Instance {

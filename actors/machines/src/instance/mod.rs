@@ -17,6 +17,8 @@
 //! - One connection and one health: the health that is shown is the one that routes (I2, HLT-01, HLT-03). It is healthy once
 //!   everything was read over the connection that is still open. A lost connection makes it unhealthy at once, since another
 //!   process may listen there next.
+//! - It has one connection and ends with it, also when it crashes: it is not built again, since what it dialled then would be another
+//!   generation (I2).
 //! - Identity and capabilities are read once per connection; a round of a healthy plugin is one probe (I3, HLT-03).
 //! - The first failure is handled like any later one (I4, HLT-04).
 //! - Not ready is neither healthy nor a failure: the instance retries, and calls no other service meanwhile (C039). If the

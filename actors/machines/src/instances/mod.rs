@@ -22,7 +22,8 @@
 //!
 //! - There is one instance for a registration; one of an earlier generation retires first, in bounded time (I1). One that stands by is
 //!   connected and read, so that it takes over without a first look (R1d).
-//! - An instance has one connection, and each connection is a generation of its own. The registry gives them (I2).
+//! - An instance has one connection, and each connection is a generation of its own. The registry gives them (I2). An instance that
+//!   crashes has lost its connection: its successor starts as after any other loss, as long as its budget lasts.
 //! - A generation that was given out and is not active any more is retired: no lease reaches a registration that is not active.
 //! - The registry is told what the instances find, at once and again after it was rebuilt (R1b).
 //! - From the moment in which the registry routes elsewhere, the old instance is shown as gone and is not dispensed; calls

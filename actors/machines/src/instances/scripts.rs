@@ -258,6 +258,7 @@ fn read_ended(stage: &Stage<Instances>, args: &mut ArgumentConsumer<'_>) -> Resu
     let ending = match args.next_pos() {
         None => Ending::Normal,
         Some("killed") => Ending::Killed,
+        Some("panicked") => Ending::Panicked("boom".to_owned()),
         Some(message) => Ending::BudgetSpent(message.to_owned()),
     };
     Ok(ChildEnded { plugin, allocation, life, ending })

@@ -156,6 +156,7 @@ impl Instances {
             }
             Some(Ended::ByItself) => match ending {
                 Ending::Normal => self.lost(moment, &place, effects),
+                Ending::Panicked(_) if self.may_restart(moment, &place) => self.lost(moment, &place, effects),
                 Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed => {
                     self.fell(moment, &place, ending, effects);
                 }
@@ -249,6 +250,11 @@ impl Instances {
         self.report_fitness(place, effects);
         self.answer_checks(&place.0, effects);
         self.answer_retirement(&place.1, effects);
+    }
+
+    fn may_restart(&mut self, moment: Moment, place: &Place) -> bool {
+        let budget = &self.options.restart_budget;
+        self.entries.get_mut(place).is_some_and(|entry| entry.child.may_restart(budget, moment))
     }
 
     pub(super) fn restart_due(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {

@@ -66,6 +66,12 @@ pub trait Machine: Sized + Debug + 'static {
         false
     }
 
+    /// Whether it is built again after a crash. One that holds what cannot be taken up again, such as a connection, ends instead
+    /// ([`Ending::Panicked`]), and its parent decides what next.
+    fn is_rebuilt() -> bool {
+        true
+    }
+
     /// How long it takes at most from now until it has ended, all its own limits included. Asked right after each step that took
     /// a request to stop, also after a rebuild; a supervisor that permits it waits until the last moment given. `None` for a
     /// machine whose end takes no longer than its parent knows.
@@ -296,7 +302,7 @@ impl<M: Machine> Effects<M> {
 pub enum Ending {
     /// By its own decision, with its business in order.
     Normal,
-    /// A panic outside of any step; within a step it is caught.
+    /// A panic outside of any step, or of a machine that is not built again; otherwise one within a step is caught.
     Panicked(String),
     /// It crashed more often than its budget allows; this is the last panic or error.
     BudgetSpent(String),

@@ -33,8 +33,9 @@
 //!    machine answers everything that is said to it, sooner or later. A request to stop keeps its place among the questions.
 //! 3. Calls come back with their key, and calls of a former life of the machine have no effect.
 //! 4. A panic in a step is caught: its asker is refused as [`Refusal::Crashed`], what was written before settles, the machine is
-//!    rebuilt, the budget is charged. When the budget is spent the actor ends with [`Ending::BudgetSpent`]. A panic over the view
-//!    is a crash as well, and one in the store is a failed write or load.
+//!    rebuilt, the budget is charged. When the budget is spent the actor ends with [`Ending::BudgetSpent`]; one that is not built
+//!    again ([`Machine::is_rebuilt`]) ends with the first panic. A panic over the view is a crash as well, and one in the store is a
+//!    failed write or load.
 //! 5. Events are handled in the order in which they come, also those that came while there was no machine.
 //!
 //! A machine's life:

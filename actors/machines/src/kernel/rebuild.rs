@@ -22,7 +22,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             port.refuse(asker, Refusal::Crashed(message));
         }
         self.abandon_life(AfterSettling::Load, port);
-        if self.restarts.charge(&self.limits.budget, port.now()) {
+        if !M::is_rebuilt() {
+            self.end(Ending::Panicked(message.to_owned()), port);
+        } else if self.restarts.charge(&self.limits.budget, port.now()) {
             self.go_on_if_settled(port);
         } else {
             self.end(Ending::BudgetSpent(message.to_owned()), port);

@@ -162,6 +162,11 @@ impl<W: Copy> DynamicChild<W> {
         Some((self.backoff.failures(), pause))
     }
 
+    /// Counts a fall after which its owner starts it again by itself. False if its budget is exhausted.
+    pub fn may_restart(&mut self, budget: &RestartBudget, moment: Moment) -> bool {
+        self.restarts.charge(budget, moment.now)
+    }
+
     /// It has fallen. True if it is restarted after a pause; false if its budget is exhausted, so that it is given up (S1).
     pub fn fell<M: Machine>(
         &mut self,

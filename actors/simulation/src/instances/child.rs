@@ -37,6 +37,7 @@ pub struct InstanceLaws {
     was_healthy: bool,
     failures: u32,
     told: Option<InstanceReport>,
+    was_built: bool,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
 }
@@ -60,6 +61,7 @@ impl InstanceLaws {
             was_healthy: false,
             failures: 0,
             told: None,
+            was_built: false,
             verdict: Verdict::NONE,
         }
     }
@@ -330,9 +332,13 @@ fn needs_readiness(rpc: Rpc) -> bool {
 
 impl Witness<Instance> for InstanceLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Instance) {
+        if self.was_built {
+            let generation = self.config.generation;
+            self.violation(Law::I2, || format!("it is built again under generation {generation}"));
+        }
         let config = self.config.clone();
         let verdict = std::mem::take(&mut self.verdict);
-        *self = Self { verdict, ..Self::new(config) };
+        *self = Self { verdict, was_built: true, ..Self::new(config) };
     }
 
     fn stepped(

@@ -287,20 +287,31 @@ fn a_supervisor_that_tells_the_registry_nothing_breaks_r1b() {
 
 #[test]
 fn a_supervisor_that_connects_twice_under_one_generation_breaks_i2() {
-    parent(Law::I2, LOST, |_, mut effects| {
-        let lost = effects.iter().find_map(|effect| match effect {
-            Effect::Call { call: InstancesCall::Renew(renew), key, deadline } => {
-                Some((renew.clone(), *key, *deadline))
-            }
-            _ => None,
-        });
-        if let Some((renew, key, deadline)) = lost {
-            let config = started_anew(&renew);
-            let start = InstancesCall::Start { life: Attempt::new(1 << 40), config: Box::new(config) };
-            effects.push(Effect::Call { key, deadline, call: start });
-        }
-        effects
+    parent(Law::I2, LOST, |_, effects| connects_again(effects));
+}
+
+#[test]
+fn a_supervisor_that_starts_a_crashed_instance_under_its_old_generation_breaks_i2() {
+    parent(Law::I2, InstancesBounds { crashes: 1, ..ONE }, |input, effects| match input {
+        Input::Returned { call: InstancesCall::AwaitEndings, .. } => connects_again(effects),
+        _ => effects,
     });
+}
+
+/// Starts an instance again beside the request for a new generation.
+fn connects_again(mut effects: Vec<Effect<Instances>>) -> Vec<Effect<Instances>> {
+    let lost = effects.iter().find_map(|effect| match effect {
+        Effect::Call { call: InstancesCall::Renew(renew), key, deadline } => {
+            Some((renew.clone(), *key, *deadline))
+        }
+        _ => None,
+    });
+    if let Some((renew, key, deadline)) = lost {
+        let config = started_anew(&renew);
+        let start = InstancesCall::Start { life: Attempt::new(1 << 40), config: Box::new(config) };
+        effects.push(Effect::Call { key, deadline, call: start });
+    }
+    effects
 }
 
 /// What an instance starts with that is started again without a new generation.

@@ -96,6 +96,19 @@ fn every_order_of_lost_connections_ends_with_another_generation_i2() {
 }
 
 #[test]
+fn every_order_of_crashes_of_an_instance_ends_with_another_generation_i2() {
+    let small = InstancesBounds { crashes: 1, pauses: 1, ..ONE };
+    holds("a crash", small, InstancesBounds { crashes: 2, ..small });
+    holds(
+        "a crash and a takeover",
+        InstancesBounds { crashes: 1, ..TWO },
+        InstancesBounds { routes: 2, ..small },
+    );
+    let question = InstancesBounds { crashes: 1, asks: 1, ..ONE };
+    holds("a crash and a question", question, InstancesBounds { asks: 2, ..question });
+}
+
+#[test]
 fn every_order_of_standbys_leaves_one_instance_of_each_registration_r1d() {
     let small = InstancesBounds { standbys: 2, ..ONE };
     holds("standbys", small, InstancesBounds { routes: 2, ..small });
