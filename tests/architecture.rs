@@ -101,6 +101,7 @@ const IMPURE: &[&str] = &[
 
 /// The files that decide. Each is a path below the repository.
 const PURE: &[&str] = &[
+    "actors/src/persister/merging.rs",
     "actors/src/persister/operations.rs",
     "actors/src/persister/pacing.rs",
     "actors/src/persister/queue.rs",

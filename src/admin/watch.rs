@@ -238,7 +238,10 @@ fn is_same(before: &wire::HostStatus, after: &wire::HostStatus) -> bool {
         let mut host = host.clone();
         let awaited = host.stopping.iter_mut().flat_map(|stopping| &mut stopping.waits_for);
         awaited.for_each(|awaited| awaited.until_unix_ms = 0);
-        host.disk.iter_mut().for_each(|disk| disk.unwritten = 0);
+        if let Some(disk) = &mut host.disk {
+            (disk.unwritten, disk.unwritten_more) = (0, 0);
+            disk.unwritten_names.clear();
+        }
         host
     };
     without_times(before) == without_times(after)

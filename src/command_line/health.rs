@@ -4,6 +4,7 @@
 use callboard_proto::admin::v1 as wire;
 use serde_json::{Value, json};
 
+use super::show::unwritten;
 use crate::output::{Palette, Tone, harmless};
 
 /// Something that is not as it is meant to be.
@@ -65,13 +66,21 @@ fn logs(logs: &wire::TaskLogs) -> Option<String> {
     is_lost.then(|| told(&format!("its logs are {}", logs.state), &logs.reason))
 }
 
+fn sick_disk(disk: &wire::DiskStatus) -> String {
+    let sick = told(&disk.health, &disk.reason);
+    match unwritten(disk) {
+        names if names.is_empty() => sick,
+        names => format!("{sick}; not on disk: {names}"),
+    }
+}
+
 /// What is wrong with the host itself: its disk, its data directory, and that it is stopping.
 fn host(host: &wire::HostStatus) -> Vec<Trouble> {
     let trouble = |name: &str, what: String| Trouble { kind: "host", name: name.to_owned(), what };
     let mut found = Vec::new();
     found.extend(host.stopping.as_ref().map(|_| trouble("host", "stopping".to_owned())));
     let sick = host.disk.as_ref().filter(|disk| disk.health != "sound");
-    found.extend(sick.map(|disk| trouble("disk", told(&disk.health, &disk.reason))));
+    found.extend(sick.map(|disk| trouble("disk", sick_disk(disk))));
     if !host.data_dir_problem.is_empty() {
         found.push(trouble("data directory", host.data_dir_problem.clone()));
     }
@@ -198,6 +207,13 @@ mod tests {
         let told = summary(&troubles(&sick, None), Palette::plain());
         assert_eq!(told, "2 not well: host disk, host data directory\n");
         assert_eq!(whats(&sick, Some("web")), [""; 0]);
+        let unwritten = wire::DiskStatus {
+            unwritten_names: vec!["registration csi-node/zfs of red".to_owned(), "task web".to_owned()],
+            unwritten_more: 3,
+            ..disk("sick", "no space left")
+        };
+        let told = "sick: no space left; not on disk: registration csi-node/zfs of red, task web and 3 more";
+        assert_eq!(sick_disk(&unwritten), told);
         assert_eq!(whats(&status(disk("sound", ""), ""), None), [""; 0]);
     }
 

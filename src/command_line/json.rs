@@ -52,6 +52,8 @@ fn disk(disk: &wire::DiskStatus) -> Value {
         "reason": known(&disk.reason),
         "since_unix_ms": (disk.since_unix_ms > 0).then_some(disk.since_unix_ms),
         "unwritten": disk.unwritten,
+        "unwritten_names": disk.unwritten_names,
+        "unwritten_more": disk.unwritten_more,
     })
 }
 

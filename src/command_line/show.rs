@@ -78,9 +78,26 @@ fn disk_line(disk: &wire::DiskStatus, palette: Palette) -> String {
     let sick = palette.paint(Tone::Bad, &format!("disk {}", harmless(&disk.health)));
     let (since, reason) = (ago(disk.since_unix_ms), harmless(&disk.reason));
     format!(
-        "{sick} for {since}: {reason}\n  {} changes are not on disk; nothing is registered, launched or started until it takes writes\n",
-        disk.unwritten
+        "{sick} for {since}: {reason}\n  {} changes are not on disk; nothing is registered, launched or started until it takes writes\n{}",
+        disk.unwritten,
+        unwritten_line(disk)
     )
+}
+
+fn unwritten_line(disk: &wire::DiskStatus) -> String {
+    match unwritten(disk) {
+        names if names.is_empty() => names,
+        names => format!("  not on disk: {names}\n"),
+    }
+}
+
+/// What the changes concern that are not on disk.
+pub(super) fn unwritten(disk: &wire::DiskStatus) -> String {
+    let names: Vec<String> = disk.unwritten_names.iter().map(|name| harmless(name)).collect();
+    match disk.unwritten_more {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
 }
 
 fn directory_line(host: &wire::HostStatus, palette: Palette) -> String {

@@ -21,6 +21,7 @@ mod builder;
 mod error;
 mod leases;
 mod thread;
+mod unwritten;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub use builder::HostBuilder;
 pub use error::StartError;
 pub use leases::Leases;
 pub use thread::{BLOCKING_THREADS_MAX, HostThread, system};
+pub use unwritten::Unwritten;
 
 /// The pause before a stop is requested again of a supervisor that did not accept the request.
 const STOP_RETRY_PAUSE: Duration = Duration::from_millis(10);
@@ -219,6 +221,12 @@ impl Host {
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.handles.database
+    }
+
+    /// What a sick disk has not taken yet. Nothing waits for that but promises.
+    #[must_use]
+    pub fn unwritten(&self) -> Unwritten {
+        Unwritten::of(&self.database().unwritten_rows())
     }
 
     /// Where it keeps its data.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::persister::{self, OpenError, Persister};
+use callboard_actors::persister::{self, CloseError, OpenError, Persister};
 use callboard_actors::shell::{Ending, Running, StopMode, Vitals};
 use callboard_actors::supervisor::{Child, ChildDescription};
 use tokio::sync::{Notify, watch};
@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::options::Options;
 use super::part::{AnyPart, spec};
+use crate::host::Unwritten;
 
 const NAME: &str = "persister";
 /// How long the database may take to bring to disk what was handed over.
@@ -67,6 +68,25 @@ fn child(options: Options, database: Persister, tell: watch::Sender<Option<Persi
     })
 }
 
+/// What is lost comes first, since an ending that is too long is cut.
+fn not_closed(database: &Persister, error: &CloseError) -> String {
+    match error {
+        CloseError::NotWritten { writes, reason, .. } => {
+            format!("{writes} writes{} are lost: {reason}", Unwritten::of(&database.unwritten()).aside())
+        }
+        CloseError::Ended { .. } => error.to_string(),
+    }
+}
+
+fn not_answered(database: &Persister) -> String {
+    format!(
+        "{} writes{} may be lost: the disk of {} has not answered for {CLOSE_DEADLINE:?}",
+        database.depth(),
+        Unwritten::of(&database.unwritten()).aside(),
+        database.path().display()
+    )
+}
+
 /// Keeps the database open until it is asked to stop, then closes it behind everything that was handed over. The end of the
 /// persister itself is that of this child.
 fn hold_open(database: Persister, present: watch::Sender<Option<Persister>>) -> Running {
@@ -87,12 +107,8 @@ fn hold_open(database: Persister, present: watch::Sender<Option<Persister>>) -> 
         } else {
             match timeout(CLOSE_DEADLINE, database.close()).await {
                 Ok(Ok(())) => Ending::Normal,
-                Ok(Err(error)) => Ending::Failed(error.to_string()),
-                Err(_) => Ending::Failed(format!(
-                    "{} writes to {} may be lost: the disk has not answered for {CLOSE_DEADLINE:?}",
-                    database.depth(),
-                    database.path().display()
-                )),
+                Ok(Err(error)) => Ending::Failed(not_closed(&database, &error)),
+                Err(_) => Ending::Failed(not_answered(&database)),
             }
         };
         tell.send_replace(Some(ending));

@@ -16,6 +16,7 @@ use super::handoff::{Handoff, Handoffs};
 use super::health::{Disk, DiskHealth, WRITE_DEADLINE, patience};
 use super::inbox::Inbox;
 use super::messages::Settled;
+use super::operations::Operations;
 use super::pacing::Pacing;
 use super::queue::{Batch, Next, Progress};
 use super::store::Store;
@@ -75,6 +76,7 @@ enum Work {
 impl Committer {
     pub(super) fn new(store: Store, inbox: Arc<Inbox>, disk: Disk, is_in_place: bool) -> Self {
         let store = Arc::new(Mutex::new(store));
+        inbox.set_sick(disk.health() != DiskHealth::Sound);
         Self {
             inbox,
             pacing: Pacing::default(),
@@ -148,6 +150,7 @@ impl Committer {
                     let reason =
                         format!("cannot write {}: no answer within {WRITE_DEADLINE:?}", path.display());
                     this.disk.is_sick(path, &reason);
+                    this.inbox.set_sick(true);
                 } else {
                     this.watch(context);
                 }
@@ -167,6 +170,7 @@ impl Committer {
     /// The disk did not take a commit, which is tried again later.
     fn not_taken(&mut self, batch: Batch, error: &WriteError, context: &mut Context<Self>) {
         self.disk.is_sick(self.inbox.path(), &error.to_string());
+        self.inbox.set_sick(true);
         if self.inbox.is_closing() {
             self.give_up(batch, error, context);
         } else {
@@ -178,7 +182,7 @@ impl Committer {
     /// Runs a job of a reader: what the disk does not take counts as if it were there.
     fn answer_job(&mut self, context: &mut Context<Self>) {
         let Some((batch, _)) = &self.held else { return };
-        let mut unwritten = batch.operations.clone();
+        let mut unwritten = Operations::clone(&batch.operations);
         if let Some(job) = self.inbox.take_job(&mut unwritten) {
             self.work = self.assign(Task::RunOver(unwritten, job), context);
         }
@@ -214,8 +218,12 @@ impl Committer {
 
     /// This is the end: what the disk does not take is lost, and its owners are told.
     fn give_up(&mut self, batch: Batch, error: &WriteError, context: &mut Context<Self>) {
+        let before = self.inbox.unwritten();
         let dropped = self.settle(&batch.progress, batch.writes, &Err(error.clone()));
-        self.inbox.lose(batch.writes + dropped);
+        self.inbox.take_back(batch.operations);
+        let after = self.inbox.unwritten();
+        let lost = before.into_iter().filter(|row| !after.contains(row)).collect();
+        self.inbox.lose(batch.writes + dropped, lost);
         self.work = Work::Idle;
         self.gather(context);
     }
@@ -300,6 +308,7 @@ impl StreamHandler<Told> for Committer {
                 self.tried = 0;
                 if outcome.is_ok() {
                     self.disk.is_sound(self.inbox.path());
+                    self.inbox.set_sick(false);
                 }
                 self.settle(&batch.progress, batch.writes, &outcome);
                 self.inbox.take_back(batch.operations);

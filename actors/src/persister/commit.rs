@@ -23,7 +23,7 @@ pub(super) fn commit(database: &Database, operations: &Operations) -> Result<(),
 /// Applies all operations in order within a transaction.
 pub(super) fn apply(transaction: &WriteTransaction, operations: &Operations) -> Result<(), redb::Error> {
     let mut tables = Tables { transaction, open: Vec::new() };
-    for Change { table, key, sealed } in operations.iter() {
+    for Change { table, key, sealed, .. } in operations.iter() {
         let open = tables.get(table)?;
         match sealed {
             Some(sealed) => open.insert(key, sealed)?,

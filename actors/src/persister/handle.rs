@@ -11,7 +11,7 @@ use super::cause::text_of;
 use super::errors::{CloseError, LoadError, OpenError};
 use super::health::Disk;
 use super::inbox::Inbox;
-use super::messages::{Loaded, OpenLedger, Owner, Write};
+use super::messages::{Loaded, OpenLedger, Owner, UnwrittenRow, Write};
 use super::open::{self, Options};
 use super::queue::LedgerId;
 use super::record::Record;
@@ -113,6 +113,12 @@ impl Persister {
     #[must_use]
     pub fn depth(&self) -> usize {
         self.inbox.depth()
+    }
+
+    /// The rows whose last change was handed over and is not on disk, or is lost; by table and key.
+    #[must_use]
+    pub fn unwritten(&self) -> Vec<UnwrittenRow> {
+        self.inbox.unwritten()
     }
 
     /// The number of commits since the database was opened, successful or not. Divide the writes settled meanwhile by it to

@@ -3,15 +3,16 @@
 //! It replaces the mailbox of the actor. That would cost an allocation and a wakeup per write; the inbox appends each write
 //! directly to the batch, and wakes the actor once for all writes that arrive while it is busy.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::Recipient;
 
 use super::errors::WriteError;
-use super::messages::{OpenLedger, Owner, Settled, Write};
-use super::operations::Operations;
+use super::messages::{OpenLedger, Owner, Settled, UnwrittenRow, Write};
+use super::operations::{Change, Operations};
 use super::pacing::is_crowd;
 use super::queue::{Batch, LedgerId, Next, Progress, Queue};
 use super::shared_queue::{Pushed, SharedQueue};
@@ -28,6 +29,7 @@ pub(super) struct Inbox {
     is_closing: AtomicBool,
     /// Writes that a sick disk did not take before the end.
     lost: AtomicUsize,
+    lost_rows: Mutex<Vec<UnwrittenRow>>,
 }
 
 impl Inbox {
@@ -40,6 +42,7 @@ impl Inbox {
             commits: AtomicU64::new(0),
             is_closing: AtomicBool::new(false),
             lost: AtomicUsize::new(0),
+            lost_rows: Mutex::default(),
         }
     }
 
@@ -56,12 +59,26 @@ impl Inbox {
         self.is_closing.load(Ordering::Relaxed)
     }
 
-    pub(super) fn lose(&self, writes: usize) {
+    /// Writes are lost, and with them the last state of these rows.
+    pub(super) fn lose(&self, writes: usize, rows: Vec<UnwrittenRow>) {
         self.lost.fetch_add(writes, Ordering::Relaxed);
+        self.lost_rows.lock().unwrap_or_else(PoisonError::into_inner).extend(rows);
     }
 
     pub(super) fn lost(&self) -> usize {
         self.lost.load(Ordering::Relaxed)
+    }
+
+    /// The rows that are not on disk as they were handed over, those that are lost included, by table and key.
+    pub(super) fn unwritten(&self) -> Vec<UnwrittenRow> {
+        let mut rows = self.lost_rows.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        rows.extend(self.queue.with(|queue| last_of_each(queue.unwritten())));
+        rows
+    }
+
+    /// What waits for a sick disk is merged.
+    pub(super) fn set_sick(&self, is_sick: bool) {
+        self.queue.with(|queue| queue.set_sick(is_sick));
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -83,6 +100,7 @@ impl Inbox {
             |queue| {
                 if queue.push(write) {
                     self.depth.fetch_add(1, Ordering::Relaxed);
+                    self.depth.fetch_sub(queue.merge_if_due(), Ordering::Relaxed);
                 }
             },
             |queue| queue.refuse(write).map(|refused| (refused, queue.listener(&refused).cloned())),
@@ -157,7 +175,7 @@ impl Inbox {
         })
     }
 
-    pub(super) fn take_back(&self, operations: Operations) {
+    pub(super) fn take_back(&self, operations: Arc<Operations>) {
         self.queue.with(|queue| queue.take_back(operations));
     }
 
@@ -185,6 +203,18 @@ impl Inbox {
     }
 }
 
+/// The last state of each row.
+fn last_of_each<'a>(changes: impl Iterator<Item = Change<'a>>) -> Vec<UnwrittenRow> {
+    let rows: BTreeMap<_, _> = changes.map(|change| ((change.table, change.key), change)).collect();
+    let row = |change: Change<'_>| UnwrittenRow {
+        table: change.table,
+        key: change.key.to_vec(),
+        record: change.record().map(<[u8]>::to_vec),
+        name: String::from_utf8_lossy(change.name).into_owned(),
+    };
+    rows.into_values().map(row).collect()
+}
+
 impl std::fmt::Debug for Inbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Inbox").field("depth", &self.depth()).finish_non_exhaustive()
@@ -197,7 +227,7 @@ mod tests {
     use super::*;
 
     fn write(sequence: u64) -> Write {
-        let operations = vec![Operation::Delete { table: Table("t"), key: vec![7] }];
+        let operations = vec![Operation::Delete { table: Table("t"), key: vec![7], name: String::new() }];
         Write { owner: Owner::new("registry"), epoch: 1, sequence, operations }
     }
 

@@ -59,6 +59,8 @@ pub enum Operation {
         table: Table,
         /// Its key.
         key: Vec<u8>,
+        /// What people call the record; empty if its key says it.
+        name: String,
     },
 }
 
@@ -72,7 +74,13 @@ impl Operation {
     /// Deletes the record with this key from the table of its type.
     #[must_use]
     pub fn delete<R: Record>(key: impl Into<Vec<u8>>) -> Self {
-        Self::Delete { table: R::TABLE, key: key.into() }
+        Self::delete_named::<R>(key, String::new())
+    }
+
+    /// Deletes the record with this key, which says nothing to people, and which they call by this name.
+    #[must_use]
+    pub fn delete_named<R: Record>(key: impl Into<Vec<u8>>, name: String) -> Self {
+        Self::Delete { table: R::TABLE, key: key.into(), name }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -134,6 +142,19 @@ pub struct OpenLedger {
     pub owner: Owner,
     /// The recipient of the results.
     pub settled: Recipient<Settled>,
+}
+
+/// A row whose last change is not on disk yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnwrittenRow {
+    /// The table of the row.
+    pub table: Table,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// The record to be written; `None` if the row is to be deleted.
+    pub record: Option<Vec<u8>>,
+    /// What people call the row that is to be deleted; empty if its key says it.
+    pub name: String,
 }
 
 /// The content of a table.

@@ -28,9 +28,11 @@
 //! - P4 After a kill at any instant, the file opens again and holds everything that was acknowledged.
 //! - P5 A second host on the same directory is refused; the error names the first one.
 //! - P6 Records are stored in the clear, in a file that only its user can read. Do not store secrets.
+//! - SHELL-1A Behind a sick disk, from 1,024 waiting writes on, only the last change of each row by each owner is kept. What was merged
+//!   shares one commit, so the disk never holds a state that was not handed over.
 //!
-//! Limits: 4,096 writes or 8 MiB per commit, 1,000,000 writes or 256 MiB queued, 1 MiB per record, 64 MiB of the file cached
-//! in memory. Between commits the thread spins for 150 microseconds, because waking it takes a good part of a commit.
+//! Limits: 4,096 writes or 8 MiB per commit, apart from what was merged, 1,000,000 writes or 256 MiB queued, 1 MiB per record, 64 MiB of
+//! the file cached in memory. Between commits the thread spins for 150 microseconds, because waking it takes a good part of a commit.
 //!
 //! Not guaranteed: while a file is open, redb distinguishes a torn commit from a whole one by page checksums. If a byte of
 //! a page is damaged *and* the host was killed, the two look the same: the file is refused as a whole, or, if the page
@@ -49,6 +51,7 @@ mod load;
 mod lock;
 mod look;
 mod memory_disk;
+mod merging;
 mod messages;
 mod meta;
 mod open;
@@ -68,7 +71,7 @@ pub use handle::Persister;
 pub use health::{Disk, DiskHealth, WRITE_DEADLINE};
 pub use lock::Holder;
 pub use memory_disk::{DiskFault, MemoryDisk, Reached};
-pub use messages::{Damaged, Loaded, OpenLedger, Operation, Owner, Settled, Table, Write};
+pub use messages::{Damaged, Loaded, OpenLedger, Operation, Owner, Settled, Table, UnwrittenRow, Write};
 pub use meta::FILE_SCHEMA;
 pub use open::{LOCK_FILE, Options, open_in_memory};
 pub use operations::{Change, Operations};

@@ -8,7 +8,7 @@ use super::record::{self, SEAL_BYTES};
 /// Up to this size an unused buffer is kept for reuse.
 const SPARE_BYTES_MAX: usize = 1024 * 1024;
 
-/// A list of operations.
+/// A list of operations, and the names of the records that they delete.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Operations {
     laid: Vec<Laid>,
@@ -23,11 +23,13 @@ struct Laid {
     key: usize,
     /// Length of record and seal; `None` for a delete.
     sealed: Option<usize>,
+    /// Length of the name of what is deleted.
+    name: usize,
 }
 
 impl Laid {
     fn bytes(self) -> usize {
-        self.key + self.sealed.unwrap_or(0)
+        self.key + self.sealed.unwrap_or(0) + self.name
     }
 }
 
@@ -40,22 +42,42 @@ pub struct Change<'a> {
     pub key: &'a [u8],
     /// The record to write, with its seal; `None` for a delete.
     pub sealed: Option<&'a [u8]>,
+    /// What people call the record that is deleted; empty if its key says it.
+    pub name: &'a [u8],
+}
+
+impl Change<'_> {
+    /// The record to write, without its seal.
+    #[must_use]
+    pub fn record(&self) -> Option<&[u8]> {
+        self.sealed?.get(SEAL_BYTES..)
+    }
 }
 
 impl Operations {
     /// Appends an operation, and seals its record on the calling thread, to relieve the committing thread.
     pub(super) fn push(&mut self, operation: &Operation) {
-        let (table, key, record) = match operation {
-            Operation::Put { table, key, record } => (*table, key, Some(record)),
-            Operation::Delete { table, key } => (*table, key, None),
+        let (table, key, record, name) = match operation {
+            Operation::Put { table, key, record } => (*table, key, Some(record), ""),
+            Operation::Delete { table, key, name } => (*table, key, None, name.as_str()),
         };
         self.bytes.extend_from_slice(key);
         if let Some(record) = record {
             self.bytes.extend_from_slice(&record::seal(table, key, record));
             self.bytes.extend_from_slice(record);
         }
+        self.bytes.extend_from_slice(name.as_bytes());
         let sealed = record.map(|record| SEAL_BYTES + record.len());
-        self.laid.push(Laid { table, key: key.len(), sealed });
+        self.laid.push(Laid { table, key: key.len(), sealed, name: name.len() });
+    }
+
+    /// Appends a copy of an operation of others.
+    pub(super) fn copy(&mut self, change: &Change<'_>) {
+        let Change { table, key, sealed, name } = *change;
+        for part in [key, sealed.unwrap_or_default(), name] {
+            self.bytes.extend_from_slice(part);
+        }
+        self.laid.push(Laid { table, key: key.len(), sealed: sealed.map(<[u8]>::len), name: name.len() });
     }
 
     /// Moves the first `count` out, into the `unused` buffer. If they are all, the buffers are swapped.
@@ -100,8 +122,9 @@ impl Operations {
         self.laid.iter().map(move |laid| {
             let (bytes, behind) = rest.split_at(laid.bytes());
             rest = behind;
-            let (key, sealed) = bytes.split_at(laid.key);
-            Change { table: laid.table, key, sealed: laid.sealed.map(|_| sealed) }
+            let (key, rest) = bytes.split_at(laid.key);
+            let (sealed, name) = rest.split_at(laid.sealed.unwrap_or(0));
+            Change { table: laid.table, key, sealed: laid.sealed.map(|_| sealed), name }
         })
     }
 
@@ -126,7 +149,7 @@ mod tests {
     }
 
     fn delete(key: &[u8]) -> Operation {
-        Operation::Delete { table: TABLE, key: key.to_vec() }
+        Operation::Delete { table: TABLE, key: key.to_vec(), name: String::new() }
     }
 
     fn laid(operations: &[Operation]) -> Operations {
@@ -137,7 +160,7 @@ mod tests {
 
     /// All keys and records; asserts that each seal matches.
     fn told(operations: &Operations) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
-        let told = operations.iter().map(|Change { table, key, sealed }| {
+        let told = operations.iter().map(|Change { table, key, sealed, .. }| {
             let record = sealed.map(|sealed| {
                 let (seal, record) = sealed.split_first_chunk().expect("a seal comes first");
                 assert_eq!(*seal, record::seal(table, key, record));

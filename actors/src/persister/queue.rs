@@ -3,10 +3,11 @@
 //! Pure data and functions: the actor passes in what arrives and executes what comes out.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use super::errors::WriteError;
 use super::messages::{Operation, Owner, Write};
-use super::operations::Operations;
+use super::operations::{Change, Operations};
 
 /// The limit of writes per commit.
 pub const BATCH_WRITES_MAX: usize = 4_096;
@@ -44,7 +45,7 @@ pub struct Batch {
     /// The number of writes.
     pub writes: usize,
     /// The operations of all writes.
-    pub operations: Operations,
+    pub operations: Arc<Operations>,
     /// The progress of each ledger.
     pub progress: Vec<Progress>,
 }
@@ -62,16 +63,18 @@ pub enum Next<J> {
 
 /// A queued write. Its operations are stored with those of all others.
 #[derive(Debug, Clone, Copy, Hash)]
-struct Due {
-    ledger: LedgerId,
-    epoch: u64,
-    sequence: u64,
-    operations: usize,
-    bytes: usize,
+pub(super) struct Due {
+    pub(super) ledger: LedgerId,
+    pub(super) epoch: u64,
+    pub(super) sequence: u64,
+    pub(super) operations: usize,
+    pub(super) bytes: usize,
+    /// Whether it has to share the commit of the write before it, with which it was merged.
+    pub(super) is_joined: bool,
 }
 
 #[derive(Debug, Clone, Hash)]
-enum Waiting<J> {
+pub(super) enum Waiting<J> {
     Write(Due),
     Refusal(Progress, WriteError),
     Job(J),
@@ -104,12 +107,16 @@ pub struct Queue<L, J> {
     places: BTreeMap<Owner, usize>,
     /// The places of closed ledgers, for reuse.
     vacant: Vec<usize>,
-    waiting: VecDeque<Waiting<J>>,
-    operations: Operations,
+    pub(super) waiting: VecDeque<Waiting<J>>,
+    pub(super) operations: Operations,
+    /// The operations of the commit that is under way.
+    underway: Option<Arc<Operations>>,
+    /// From how many writes on they are merged; `None` while the disk is sound.
+    pub(super) merges_at: Option<usize>,
     /// The buffer of a finished batch, for reuse.
     unused: Operations,
-    writes: usize,
-    bytes: usize,
+    pub(super) writes: usize,
+    pub(super) bytes: usize,
 }
 
 impl<L, J> Default for Queue<L, J> {
@@ -120,6 +127,8 @@ impl<L, J> Default for Queue<L, J> {
             vacant: Vec::new(),
             waiting: VecDeque::new(),
             operations: Operations::default(),
+            underway: None,
+            merges_at: None,
             unused: Operations::default(),
             writes: 0,
             bytes: 0,
@@ -173,6 +182,7 @@ impl<L, J> Queue<L, J> {
                     sequence,
                     operations,
                     bytes,
+                    is_joined: false,
                 }));
             }
         }
@@ -214,7 +224,7 @@ impl<L, J> Queue<L, J> {
     }
 
     pub(super) fn next_batch(&mut self) -> Option<Batch> {
-        let first = self.take_write()?;
+        let first = self.take_write(false)?;
         Some(self.take_batch(first, BATCH_WRITES_MAX))
     }
 
@@ -241,6 +251,7 @@ impl<L, J> Queue<L, J> {
         }
         (self.writes, self.bytes) = (0, 0);
         (self.operations, self.unused) = (Operations::default(), Operations::default());
+        self.underway = None;
         let jobs = std::mem::take(&mut self.waiting).into_iter().filter_map(|waiting| match waiting {
             Waiting::Job(job) => Some(job),
             Waiting::Write(_) | Waiting::Refusal(..) => None,
@@ -293,9 +304,19 @@ impl<L, J> Queue<L, J> {
         before - self.waiting.len()
     }
 
-    pub(super) fn take_back(&mut self, mut operations: Operations) {
-        operations.clear();
-        self.unused = operations;
+    /// A commit has ended: its operations are on disk or dropped, and their buffer may be used again.
+    pub(super) fn take_back(&mut self, operations: Arc<Operations>) {
+        // Under high load the next commit has begun already.
+        self.underway.take_if(|underway| Arc::ptr_eq(underway, &operations));
+        if let Ok(mut operations) = Arc::try_unwrap(operations) {
+            operations.clear();
+            self.unused = operations;
+        }
+    }
+
+    /// The operations that are not on disk, in their order: those of the commit that is under way, and those that wait.
+    pub(super) fn unwritten(&self) -> impl Iterator<Item = Change<'_>> {
+        self.underway.iter().flat_map(|operations| operations.iter()).chain(self.operations.iter())
     }
 
     /// The recipient of this progress; `None` if the ledger was opened again meanwhile.
@@ -325,17 +346,22 @@ impl<L, J> Queue<L, J> {
             operations += due.operations;
             bytes += due.bytes;
             let is_full = batch.writes >= writes_max || bytes >= BATCH_BYTES_MAX;
-            next = if is_full { None } else { self.take_write() };
+            next = self.take_write(is_full);
         }
         batch.progress.iter().for_each(|one| self.ledgers[one.ledger.place].noted = None);
         self.writes -= batch.writes;
         self.bytes -= bytes;
-        batch.operations = self.operations.take_first(operations, std::mem::take(&mut self.unused));
+        batch.operations = Arc::new(self.operations.take_first(operations, std::mem::take(&mut self.unused)));
+        self.underway = Some(Arc::clone(&batch.operations));
         batch
     }
 
-    fn take_write(&mut self) -> Option<Due> {
+    /// The next write; of a commit that is full, only if it has to share it.
+    fn take_write(&mut self, is_full: bool) -> Option<Due> {
         let Waiting::Write(due) = *self.waiting.front()? else { return None };
+        if is_full && !due.is_joined {
+            return None;
+        }
         self.waiting.pop_front();
         Some(due)
     }

@@ -14,4 +14,4 @@ pub use callboard_machines::registry::*;
 
 pub use actor::{IdentityCheck, SocketCheck, start};
 pub use row::{REGISTRATION_TABLE, RegistrationRow};
-pub use store::{DurableStore, MemoryStore, OWNER, image_of, operations_of};
+pub use store::{DurableStore, MemoryStore, OWNER, image_of, name_of_row, operations_of};

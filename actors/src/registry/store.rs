@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Recipient;
@@ -11,9 +12,9 @@ use tokio::time::Instant;
 
 use super::row::{RegistrationRow, key};
 use super::{Image, Registry, Stored, StoredChange, first_number};
-use crate::persister::{Disk, Operation, Owner, Settled};
+use crate::persister::{Disk, Operation, Owner, Settled, UnwrittenRow, decode};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
-use crate::vocabulary::{RegistrationNumber, RunNumber};
+use crate::vocabulary::{Registration, RegistrationNumber, RunNumber};
 
 /// The owner of these writes.
 pub const OWNER: Owner = Owner::new("registry");
@@ -27,6 +28,8 @@ pub struct DurableStore {
     begun: Instant,
     /// The first number beyond all that were handed over in this run.
     ceiling: Rc<Cell<u64>>,
+    /// What people call the registrations, for the time in which a sick disk does not take their end.
+    names: Rc<RefCell<BTreeMap<RegistrationNumber, Arc<Registration>>>>,
 }
 
 impl DurableStore {
@@ -38,7 +41,12 @@ impl DurableStore {
             run: database.run(),
             begun: Instant::now(),
             ceiling: Rc::default(),
+            names: Rc::default(),
         }
+    }
+
+    fn called(&self, number: RegistrationNumber) -> String {
+        self.names.borrow().get(&number).map(|registration| name_of(registration)).unwrap_or_default()
     }
 }
 
@@ -53,29 +61,52 @@ impl Store<Registry> for DurableStore {
 
     fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
         self.ceiling.set(self.ceiling.get().max(change.ceiling()));
-        self.ledger.write(ticket, operations_of(change))
+        let named = change.put.iter().map(|stored| (stored.number, Arc::clone(&stored.registration)));
+        self.names.borrow_mut().extend(named);
+        let deleted = change.delete.clone();
+        let operations = operations_of(change, |number| self.called(number));
+        self.names.borrow_mut().retain(|number, _| !deleted.contains(number));
+        self.ledger.write(ticket, operations)
     }
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<Image, String>> {
-        let Self { ledger, run, begun, ceiling } = self.clone();
+        let Self { ledger, run, begun, ceiling, names } = self.clone();
         Box::pin(async move {
             let opening = ledger.reopen().await?;
             // What was told and not handed over before a crash of the database is not in `ceiling`.
             let given = ceiling.get().max(first_number(opening));
             let rows = ledger.rows::<RegistrationRow>().await?.into_iter().map(|(_, row)| row);
-            Ok(image_of(rows, given, run, begun.elapsed()))
+            let image = image_of(rows, given, run, begun.elapsed());
+            let named = image.stored.iter().map(|stored| (stored.number, Arc::clone(&stored.registration)));
+            names.borrow_mut().extend(named);
+            Ok(image)
         })
     }
 }
 
-/// The database operations of a change.
-pub fn operations_of(change: StoredChange) -> Vec<Operation> {
+/// The database operations of a change; `called` says what people call a registration.
+pub fn operations_of(change: StoredChange, called: impl Fn(RegistrationNumber) -> String) -> Vec<Operation> {
     let StoredChange { put, delete } = change;
     let mut operations = Vec::with_capacity(put.len() + delete.len());
-    operations.extend(delete.into_iter().map(|number| Operation::delete::<RegistrationRow>(key(number))));
+    let delete_row = |number| Operation::delete_named::<RegistrationRow>(key(number), called(number));
+    operations.extend(delete.into_iter().map(delete_row));
     operations
         .extend(put.into_iter().map(|stored| Operation::put(key(stored.number), &RegistrationRow(stored))));
     operations
+}
+
+/// What people call a registration.
+fn name_of(Registration { plugin, allocation, .. }: &Registration) -> String {
+    format!("{plugin} of {allocation}")
+}
+
+/// What people call the registration of a row that is not on disk; `None` if the row does not say it.
+#[must_use]
+pub fn name_of_row(row: &UnwrittenRow) -> Option<String> {
+    match &row.record {
+        Some(record) => decode::<RegistrationRow>(record).ok().map(|row| name_of(&row.0.registration)),
+        None => Some(row.name.clone()).filter(|name| !name.is_empty()),
+    }
 }
 
 /// Builds the image of a registry from its rows. `given` is beyond all numbers that were handed over in this run.

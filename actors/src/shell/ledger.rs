@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::notice::{Notice, Notices};
 use crate::kernel::{Ticket, Written};
 use crate::persister::{
-    Disk, LedgerId, Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Write,
+    Disk, LedgerId, Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, UnwrittenRow, Write,
 };
 use crate::vocabulary::RunNumber;
 
@@ -54,6 +54,12 @@ impl Database {
     #[must_use]
     pub fn unwritten(&self) -> usize {
         self.present.borrow().as_ref().map_or(0, Persister::depth)
+    }
+
+    /// The rows whose last change is not on disk yet, by table and key.
+    #[must_use]
+    pub fn unwritten_rows(&self) -> Vec<UnwrittenRow> {
+        self.present.borrow().as_ref().map_or_else(Vec::new, Persister::unwritten)
     }
 
     /// The run number of the host; reopening the database does not change it.

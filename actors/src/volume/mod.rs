@@ -37,6 +37,7 @@ pub(crate) use parts::{Part, SpecPart};
 pub use plugins::Plugins;
 pub use row::{
     AUDIT_TABLE, AuditRow, CLAIM_TABLE, ClaimRow, LOST_CLAIM_TABLE, LostClaimRow, VOLUME_TABLE, VolumeRow,
+    name_of_key,
 };
 pub(crate) use row::{key, lost_claims, row};
 pub use secrets::{NoSecrets, SecretSource};

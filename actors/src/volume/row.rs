@@ -88,6 +88,14 @@ fn read_name(key: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(name).ok()?, rest))
 }
 
+/// What people call the volume of a row; `None` if its key is damaged.
+#[must_use]
+pub fn name_of_key(key: &[u8]) -> Option<String> {
+    let (namespace, rest) = read_name(key)?;
+    let (name, _) = read_name(rest)?;
+    Some(format!("{namespace}/{name}"))
+}
+
 /// The claims that are lost: those that earlier loads have found damaged, and those of this one, which may still be in their place.
 pub(crate) fn lost_claims(
     claims: &Loaded<ClaimRow>,

@@ -66,6 +66,12 @@ pub trait Machine: Sized + Debug + 'static {
         false
     }
 
+    /// Adds a later change to an earlier one, so that both are one, in which the last state of each row counts. A sick disk may take
+    /// neither for days. False if they stay apart: for a machine that writes little while it gives no promises.
+    fn merge(_earlier: &mut Self::Change, _later: &Self::Change) -> bool {
+        false
+    }
+
     /// Whether it is built again after a crash. One that holds what cannot be taken up again, such as a connection, ends instead
     /// ([`Ending::Panicked`]), and its parent decides what next.
     fn is_rebuilt() -> bool {

@@ -44,9 +44,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
         match outcome {
             Ok(()) => {
-                while self.kept.front().is_some_and(|(sequence, _)| *sequence <= through) {
-                    self.kept.pop_front();
-                }
+                self.kept.forget_through(through);
                 let through = through.max(self.on_disk_through());
                 port.note(JournalEntry::OnDisk { through });
                 self.told.settle(through);
@@ -86,10 +84,10 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     fn hand_over_again(&mut self, port: &mut impl Port<M, T>) {
         self.hands_again_at = None;
         let (epoch, handed_through, mut has_failed) = (self.ticket.epoch, self.handed_through, false);
-        for (sequence, change) in std::mem::take(&mut self.kept) {
-            let is_due = sequence > handed_through && !has_failed;
-            let ticket = Ticket { epoch, sequence };
-            match if is_due { self.hand_over(ticket, &change, port) } else { Written::Later } {
+        for kept in self.kept.take() {
+            let is_due = kept.last > handed_through && !has_failed;
+            let ticket = Ticket { epoch, sequence: kept.last };
+            match if is_due { self.hand_over(ticket, &kept.change, port) } else { Written::Later } {
                 // It needs no disk. That says nothing of those before it.
                 Written::Now => continue,
                 Written::Later => {}
@@ -99,7 +97,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                     self.hand_over_later(port);
                 }
             }
-            self.kept.push_back((sequence, change));
+            self.kept.push_again(kept);
         }
         let through = self.on_disk_through();
         if through > self.promises.durable_through() {
@@ -111,7 +109,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
 
     /// Up to which change everything is on disk, or needs none.
     fn on_disk_through(&self) -> u64 {
-        self.kept.front().map_or(self.written_through, |(sequence, _)| sequence - 1)
+        self.kept.first().map_or(self.written_through, |first| first - 1)
     }
 
     /// The store refused its latest write: what comes behind it is refused too, and what came before it may still leave.

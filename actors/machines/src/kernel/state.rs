@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use super::calls::Calls;
+use super::kept::Kept;
 use super::machine::{AskId, CallKey, Effects, Ending, Machine, Ticket};
 use super::outbox::Outbox;
 use super::phase::{Deferred, Phase, Unfinished};
@@ -46,8 +47,8 @@ pub struct Kernel<M: Machine, T: Terms<M>> {
     /// What settles of earlier epochs belongs to a former actor.
     pub(super) first_epoch: u64,
     pub(super) failed_epoch: Option<u64>,
-    /// Changes that are not on disk yet, in their order, by the number of their write. If they are lost they are handed over again.
-    pub(super) kept: VecDeque<(u64, M::Change)>,
+    /// Changes that are not on disk yet, in their order. If they are lost they are handed over again.
+    pub(super) kept: Kept<M::Change>,
     /// The last write that was handed over and not lost since.
     pub(super) handed_through: u64,
     /// When what was lost is handed over again. Nothing is handed over before.
@@ -130,7 +131,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             told_through: 0,
             first_epoch,
             failed_epoch: None,
-            kept: VecDeque::new(),
+            kept: Kept::default(),
             handed_through: 0,
             hands_again_at: None,
             restarts: RestartHistory::default(),

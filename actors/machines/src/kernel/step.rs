@@ -114,7 +114,10 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         let failed = match written {
             Written::Now => return None,
             Written::Later => {
-                self.kept.push_back((ticket.sequence, change));
+                self.kept.push(ticket.sequence, change);
+                if self.sick.is_some() {
+                    self.kept.merge_if_due(M::merge);
+                }
                 self.written_through = ticket.sequence;
                 None
             }

@@ -5,7 +5,7 @@ use super::behaviour::RegistryTimer;
 use super::messages::{Active, RegistryAnswer, RegistryNews};
 use super::state::{Registry, Stored, StoredChange};
 use crate::kernel::{AskId, Effects, Gate};
-use crate::vocabulary::{PluginKey, Timestamp};
+use crate::vocabulary::{PluginKey, RegistrationNumber, Timestamp};
 
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Draft {
@@ -14,6 +14,19 @@ pub(super) struct Draft {
     elections: Vec<RegistryNews>,
     awakened: Vec<(AskId, Active)>,
     elections_due: Vec<(PluginKey, Timestamp)>,
+}
+
+impl StoredChange {
+    /// Adds a later change: of each row its last state counts.
+    pub fn merge(&mut self, later: &Self) {
+        let is_later = |number: RegistrationNumber| {
+            later.delete.contains(&number) || later.put.iter().any(|stored| stored.number == number)
+        };
+        self.put.retain(|stored| !is_later(stored.number));
+        self.delete.retain(|number| !is_later(*number));
+        self.put.extend(later.put.iter().cloned());
+        self.delete.extend(later.delete.iter().copied());
+    }
 }
 
 impl Draft {

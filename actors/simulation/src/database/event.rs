@@ -25,6 +25,8 @@ pub struct DatabaseBounds {
     pub closes: u8,
     /// How many records are damaged while it is closed.
     pub damages: u8,
+    /// How often what waits is merged by row.
+    pub merges: u8,
 }
 
 impl DatabaseBounds {
@@ -39,6 +41,7 @@ impl DatabaseBounds {
         cuts: 0,
         closes: 0,
         damages: 0,
+        merges: 0,
     };
 }
 
@@ -71,6 +74,8 @@ pub enum DatabaseEvent {
     Hear(u8),
     /// An owner, or another one in its place, reads what there is.
     Load(u8),
+    /// What waits is merged by row, as behind a sick disk.
+    Merge,
     /// The disk is mended.
     Mend,
     /// The host closes the database behind everything that waits.
@@ -100,6 +105,7 @@ impl fmt::Display for DatabaseEvent {
             Self::Tell => f.write_str("tell"),
             Self::Hear(owner) => write!(f, "hear by {owner}"),
             Self::Load(owner) => write!(f, "load by {owner}"),
+            Self::Merge => f.write_str("merge"),
             Self::Mend => f.write_str("mend the disk"),
             Self::Close => f.write_str("close"),
             Self::Damage => f.write_str("damage a record"),

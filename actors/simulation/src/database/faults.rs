@@ -19,6 +19,8 @@ pub enum PersisterFault {
     TellsTwice,
     /// It brings a commit to disk in two halves.
     TakesHalves,
+    /// It brings what was merged to disk in two halves.
+    TakesHalvesOfAMerge,
     /// It begins the same run again.
     KeepsItsRun,
     /// It says nothing of records that are damaged.

@@ -64,8 +64,18 @@ pub(super) type Life = (Owner, u64);
 /// Something that waits, as one would write it down.
 #[derive(Debug, Clone, Hash)]
 enum Waits {
-    Write { life: Life, epoch: u64, sequence: u64, changes: Changes },
-    Refusal { life: Life, epoch: u64 },
+    Write {
+        life: Life,
+        epoch: u64,
+        sequence: u64,
+        changes: Changes,
+        /// Whether it was merged with the write before it, and shares its commit.
+        is_joined: bool,
+    },
+    Refusal {
+        life: Life,
+        epoch: u64,
+    },
     Job,
 }
 
@@ -311,9 +321,10 @@ impl<D: Medium> DatabaseModel<D> {
         } else {
             let changes = write.operations.iter().map(|operation| match operation {
                 Operation::Put { table, key, record } => ((table.0, key.clone()), Some(record.clone())),
-                Operation::Delete { table, key } => ((table.0, key.clone()), None),
+                Operation::Delete { table, key, .. } => ((table.0, key.clone()), None),
             });
-            self.waiting.push_back(Waits::Write { life, epoch, sequence, changes: changes.collect() });
+            let (changes, is_joined) = (changes.collect(), false);
+            self.waiting.push_back(Waits::Write { life, epoch, sequence, changes, is_joined });
         }
     }
 

@@ -212,6 +212,9 @@ impl DatabaseWorld {
         if self.model.trouble().is_some() {
             events.push(DatabaseEvent::Mend);
         }
+        if self.left.merges > 0 && self.model.waiting() > 1 {
+            events.push(DatabaseEvent::Merge);
+        }
     }
 }
 
@@ -260,6 +263,10 @@ impl Play for DatabaseWorld {
                     self.left.successors -= 1;
                 }
                 self.load(who);
+            }
+            DatabaseEvent::Merge => {
+                self.left.merges -= 1;
+                self.model.merge();
             }
             DatabaseEvent::Mend => {
                 self.is_shut_out = false;

@@ -1,5 +1,6 @@
 //! What the calls of an instance came to.
 
+use callboard_actors::csi::Rpc;
 use callboard_actors::instance::{Instance, InstanceCall};
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::vocabulary::Health;
@@ -34,4 +35,15 @@ pub(super) fn is_declined(laws: &InstanceLaws, input: &Input<Instance>) -> bool 
 pub(super) fn publishes_unhealthy(effects: &[Effect<Instance>]) -> bool {
     let is_unhealthy = |effect: &Effect<Instance>| matches!(effect, Effect::Publish(report) if matches!(report.health, Health::Unhealthy { .. }));
     effects.iter().any(is_unhealthy)
+}
+
+/// Whether only a plugin that has said that it is ready is asked this.
+pub(super) const fn needs_readiness(rpc: Rpc) -> bool {
+    match rpc {
+        Rpc::ControllerCapabilities
+        | Rpc::GroupControllerCapabilities
+        | Rpc::NodeCapabilities
+        | Rpc::NodeInfo => true,
+        Rpc::PluginInfo | Rpc::PluginCapabilities | Rpc::Probe => false,
+    }
 }

@@ -12,7 +12,7 @@ use callboard_actors::vocabulary::{Fitness, Health, Moment, PluginCapability, Ti
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
-use super::calls::{is_declined, is_failure, publishes_unhealthy};
+use super::calls::{is_declined, is_failure, needs_readiness, publishes_unhealthy};
 
 /// Sees everything that one instance does.
 #[derive(Debug, Clone, Hash)]
@@ -317,16 +317,6 @@ impl InstanceLaws {
             let failures = self.failures;
             self.violation(Law::I4, || format!("failure {failures} leaves it {}", report.health));
         }
-    }
-}
-
-fn needs_readiness(rpc: Rpc) -> bool {
-    match rpc {
-        Rpc::ControllerCapabilities
-        | Rpc::GroupControllerCapabilities
-        | Rpc::NodeCapabilities
-        | Rpc::NodeInfo => true,
-        Rpc::PluginInfo | Rpc::PluginCapabilities | Rpc::Probe => false,
     }
 }
 

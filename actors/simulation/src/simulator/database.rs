@@ -118,7 +118,7 @@ impl HostModel {
         let database = self.database.as_mut()?;
         let database_model = database.database_model();
         for (ticket, change) in self.registry.books.take_handed() {
-            let operations = operations_of(change);
+            let operations = operations_of(change, |number| number.to_string());
             database_model.write(&Write {
                 owner: OWNER,
                 epoch: ticket.epoch,

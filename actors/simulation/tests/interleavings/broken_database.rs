@@ -69,6 +69,17 @@ fn a_persister_that_takes_half_a_commit_breaks_p4() {
 }
 
 #[test]
+fn a_persister_that_takes_half_of_what_was_merged_breaks_p4() {
+    const fn after(changes: u64) -> Trouble {
+        Trouble { after: changes, fault: DiskFault::Broken }
+    }
+    const BROKEN: &[Trouble] = &[after(8), after(10), after(12), after(14), after(16), after(18)];
+    let cut =
+        DatabaseBounds { troubles: BROKEN, troubles_max: 1, cuts: 1, merges: 1, writes_each: 2, ..NONE };
+    faulty(Law::P4, cut, PersisterFault::TakesHalvesOfAMerge);
+}
+
+#[test]
 fn a_persister_that_begins_the_same_run_again_breaks_p4() {
     faulty(Law::P4, DatabaseBounds { cuts: 1, ..WRITTEN }, PersisterFault::KeepsItsRun);
 }

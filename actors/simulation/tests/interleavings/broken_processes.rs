@@ -155,6 +155,18 @@ fn an_owner_that_ends_its_processes_when_it_lets_go_of_them_breaks_s3() {
 }
 
 #[test]
+fn an_owner_whose_answers_about_ends_wait_for_the_disk_breaks_shell_1a() {
+    let bounds = ProcessesBounds { sicknesses: 1, orders: 1, exits: 1, ..LAUNCHED };
+    spoiled(Law::Shell1a, bounds, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Persist(gate, ProcessesChange::Forget(_)) = effect {
+                *gate = Gate::Everything;
+            }
+        })
+    });
+}
+
+#[test]
 fn an_owner_whose_ends_wait_for_the_disk_breaks_shell_1a() {
     let bounds = ProcessesBounds { sicknesses: 1, orders: 1, ..LAUNCHED };
     spoiled(Law::Shell1a, bounds, |_, effects| {

@@ -307,6 +307,17 @@ fn a_registry_whose_takeover_waits_for_the_disk_breaks_shell_1a() {
 }
 
 #[test]
+fn a_registry_whose_goodbyes_wait_for_the_disk_breaks_shell_1a() {
+    spoiled(
+        Law::Shell1a,
+        SMALL,
+        |input, effects| {
+            if is_goodbye(input) { gated(effects, Gate::Promises) } else { effects }
+        },
+    );
+}
+
+#[test]
 fn a_registry_that_does_not_write_breaks_shell_1() {
     spoiled(Law::Shell1, SMALL, |_, effects| {
         without(effects, |effect| matches!(effect, Effect::Persist(..)))

@@ -74,6 +74,16 @@ fn every_point_at_which_the_power_is_cut_leaves_what_was_acknowledged_p4() {
 }
 
 #[test]
+fn every_order_of_writes_that_are_merged_brings_them_to_disk_at_once_shell_1a_p1_p4() {
+    let merged = DatabaseBounds { merges: 1, writes_each: 2, ..SHARED };
+    holds("writes are merged", merged, DatabaseBounds { merges: 2, successors: 1, ..merged });
+    let fails = DatabaseBounds { troubles: AT_ONCE, troubles_max: 1, writes_each: 3, owners: 1, ..merged };
+    holds("writes that are merged fail", fails, DatabaseBounds { owners: 2, writes_each: 2, ..fails });
+    let cut = DatabaseBounds { troubles: IN_A_COMMIT, troubles_max: 1, cuts: 1, owners: 1, ..merged };
+    holds("the power is cut below writes that are merged", cut, DatabaseBounds { writes_each: 3, ..cut });
+}
+
+#[test]
 fn every_order_of_a_close_and_a_damaged_record_loads_the_rest_p2() {
     let closed = DatabaseBounds { writes_each: 2, closes: 1, damages: 1, ..NONE };
     holds("a closed database is damaged", closed, DatabaseBounds { owners: 2, successors: 1, ..closed });

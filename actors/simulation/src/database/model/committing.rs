@@ -1,5 +1,7 @@
 //! Taking what comes next: a commit, work that waits, or a refusal.
 
+use std::sync::Arc;
+
 use callboard_actors::persister::{Next, Operations};
 
 use super::*;
@@ -25,6 +27,20 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
+    /// What waits between two jobs is merged by row.
+    pub(crate) fn merge(&mut self) {
+        self.queue.merge();
+        let mut is_behind_a_write = false;
+        for waits in &mut self.waiting {
+            match waits {
+                Waits::Write { is_joined, .. } => {
+                    *is_joined = std::mem::replace(&mut is_behind_a_write, true)
+                }
+                Waits::Refusal { .. } | Waits::Job => is_behind_a_write = false,
+            }
+        }
+    }
+
     fn do_job(&mut self, job: Job) -> Step {
         if !matches!(self.waiting.pop_front(), Some(Waits::Job)) {
             self.verdict.violation(Law::P1, || format!("{job:?} overtook what came before it"));
@@ -42,12 +58,14 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    /// What the plain list says the next commit takes.
-    fn take_writes(&mut self, writes_max: usize) -> (Vec<(Life, u64, u64)>, Changes) {
-        let (mut writes, mut all) = (Vec::new(), Changes::new());
-        while writes.len() < writes_max.min(BATCH_WRITES_MAX) {
+    /// What the plain list says the next commit takes, and how many writes that is at least: merged ones may be fewer.
+    fn take_writes(&mut self, writes_max: usize) -> (Vec<(Life, u64, u64)>, Changes, usize) {
+        let (mut writes, mut all, mut least) = (Vec::new(), Changes::new(), 0);
+        loop {
+            let is_full = writes.len() >= writes_max.min(BATCH_WRITES_MAX);
             match self.waiting.pop_front() {
-                Some(Waits::Write { life, epoch, sequence, changes }) => {
+                Some(Waits::Write { life, epoch, sequence, changes, is_joined }) if is_joined || !is_full => {
+                    least += usize::from(!is_joined);
                     writes.push((life, epoch, sequence));
                     all.extend(changes);
                 }
@@ -58,20 +76,20 @@ impl<D: Medium> DatabaseModel<D> {
                 None => break,
             }
         }
-        (writes, all)
+        (writes, all, least)
     }
 
     /// Whether it is on disk.
     fn commit(&mut self, batch: Batch, writes_max: usize) -> bool {
-        let (writes, changes) = self.take_writes(writes_max);
-        if batch.writes != writes.len() {
+        let (writes, changes, least) = self.take_writes(writes_max);
+        if batch.writes < least || batch.writes > writes.len() {
             let (taken, due) = (batch.writes, writes.len());
             // What is too much depends on a failure.
             let law = if taken > due { Law::P3 } else { Law::P1 };
             self.verdict.violation(law, || format!("a commit takes {taken} writes where {due} wait"));
         }
         let batch = Rc::new(batch);
-        let came = self.bring_to_disk(&batch);
+        let came = self.bring_to_disk(&batch, writes.len() > least);
         let is_written = match &*came {
             Came::Done { is_synced } => {
                 if !is_synced {
@@ -99,11 +117,12 @@ impl<D: Medium> DatabaseModel<D> {
     }
 
     /// Carries a commit out, rightly or in the way of a wrong persister.
-    fn bring_to_disk(&mut self, batch: &Rc<Batch>) -> Rc<Came> {
+    fn bring_to_disk(&mut self, batch: &Rc<Batch>, is_merged: bool) -> Rc<Came> {
         let whole = Rc::clone(batch);
         let Some(fault) = self.fault else { return self.volume.carry_out(Action::Commit(whole)) };
-        let part = |operations: Operations| Rc::new(Batch { operations, ..Batch::default() });
-        let (mut first, all) = (batch.operations.clone(), batch.operations.iter().count());
+        let part =
+            |operations: Operations| Rc::new(Batch { operations: Arc::new(operations), ..Batch::default() });
+        let (mut first, all) = (Operations::clone(&batch.operations), batch.operations.iter().count());
         match fault {
             PersisterFault::AnswersBeforeTheSync => Rc::new(Came::Done { is_synced: true }),
             PersisterFault::DropsARow if batch.writes > 1 => {
@@ -115,7 +134,8 @@ impl<D: Medium> DatabaseModel<D> {
                 self.volume.carry_out(Action::Commit(part(first)));
                 self.volume.carry_out(Action::Commit(part(half)))
             }
-            PersisterFault::TakesHalves => {
+            PersisterFault::TakesHalvesOfAMerge if !is_merged => self.volume.carry_out(Action::Commit(whole)),
+            PersisterFault::TakesHalves | PersisterFault::TakesHalvesOfAMerge => {
                 let half = first.take_first(all / 2, Operations::default());
                 self.volume.carry_out(Action::Commit(part(half)));
                 self.volume.carry_out(Action::Commit(part(first)))
