@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+#[path = "support/preloaded.rs"]
+mod preloaded;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,6 +13,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use preloaded::Preloaded;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -54,12 +58,22 @@ impl Demo {
 
     /// Plays it by another command, which becomes the demo.
     fn play_through(command: &[&str], arguments: &[&str]) -> Self {
+        Self::play_as(command, arguments, &[])
+    }
+
+    /// Plays it with these variables in its environment.
+    fn play_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::play_as(&[], arguments, environment)
+    }
+
+    fn play_as(command: &[&str], arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let temporary = TempDir::new().unwrap();
         let words = [command, &[env!("CARGO_BIN_EXE_callboard"), "demo"]].concat();
         let mut child = Command::new(words[0])
             .args(&words[1..])
             .args(arguments)
             .env("TMPDIR", temporary.path())
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -308,4 +322,42 @@ fn a_demo_that_may_mount_nowhere_says_so_plainly_and_fails_only_if_it_shows_noth
     assert!(output.contains(told) && output.contains("Mounts need root"), "{output}");
     assert!(complaints.contains("volumes were not shown") && complaints.contains(told), "{complaints}");
     demo.left_nothing();
+}
+
+#[test]
+fn the_demo_on_a_slow_disk_plays_every_chapter_p3() {
+    let directory = TempDir::new().unwrap();
+    let preloaded = Preloaded::below(directory.path());
+    preloaded.disk("slow");
+    let mut demo = Demo::play_with(&["--limit", "80s"], &preloaded.environment());
+    let (status, output, complaints) = demo.ended();
+    assert!(status.success(), "{status}\n{output}\n{complaints}");
+    assert!(output.matches('✓').count() >= 40 && !output.contains('✗'), "{output}");
+    demo.left_nothing();
+}
+
+/// The disk becomes sick before a plugin is killed: its standby takes over as on a sound disk. A later allocation is not registered, which
+/// would be a promise, so the demo ends, in its time and with nothing left.
+fn the_disk_is_sick_from_the_third_chapter_on(state: &str) {
+    let directory = TempDir::new().unwrap();
+    let preloaded = Preloaded::below(directory.path());
+    let mut demo = Demo::play_with(&[], &preloaded.environment());
+    demo.line_with(CHAPTERS[2]);
+    preloaded.disk(state);
+    let taken_over = demo.line_with("process has ended, and");
+    assert!(taken_over.contains('✓') && taken_over.contains("takes over"), "{taken_over}");
+    let (status, output, _) = demo.ended();
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(output.contains('✗') && !output.contains(CHAPTERS[4]), "{output}");
+    demo.left_nothing();
+}
+
+#[test]
+fn a_demo_whose_disk_is_full_sees_the_takeover_and_leaves_nothing_shell_1a() {
+    the_disk_is_sick_from_the_third_chapter_on("full");
+}
+
+#[test]
+fn a_demo_whose_disk_hangs_sees_the_takeover_and_leaves_nothing_shell_1a() {
+    the_disk_is_sick_from_the_third_chapter_on("hang");
 }

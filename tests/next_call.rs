@@ -1,9 +1,12 @@
 //! In every accident the next call of a host goes to a healthy plugin if one lives, and what is shown agrees with it. Real plugin
 //! processes, and a host that calls them only over leases.
 
+#[path = "support/preloaded.rs"]
+mod preloaded;
 mod support;
 
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use callboard::actors::allocations::AdoptAllocation;
 use callboard::actors::instances::InstancesOptions;
@@ -13,6 +16,7 @@ use callboard::actors::registry::{DescribePlugins, Lack};
 use callboard::actors::vocabulary::{Health, Role};
 use callboard::host::Host;
 use callboard::proto::csi::v1 as wire;
+use preloaded::{Preloaded, own_disk};
 use rustix::process::Signal;
 use tonic::Status;
 
@@ -193,4 +197,57 @@ async fn a_host_that_is_started_again_calls_the_plugins_that_outlived_it_r2_r8()
     assert_eq!(call(&host).await, "new");
     shown(&host, "new").await;
     host.stop().await;
+}
+
+/// Plays a story in a process of its own, whose disk can be made sick.
+fn on_its_own_disk(test: &str, story: impl AsyncFnOnce()) {
+    const INSIDE: &str = "NEXT_CALL_INSIDE";
+    if std::env::var_os(INSIDE).is_some() {
+        return actix::System::new().block_on(story());
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let preloaded = Preloaded::below(directory.path());
+    let mut inside = Command::new(std::env::current_exe().unwrap());
+    inside.args(["--exact", test, "--nocapture"]).env(INSIDE, "yes").envs(preloaded.environment());
+    let played = inside.output().unwrap();
+    let said =
+        [played.stdout, played.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(played.status.success() && said.contains("1 passed"), "{}\n{said}", played.status);
+}
+
+/// The active plugin dies while the disk is sick: the call does not wait for it, nor does any later one.
+async fn dies_on_a_sick_disk(state: &str) {
+    let stage = Stage::new();
+    let (host, _old, new) = two(&stage).await;
+    assert_eq!(call(&host).await, "new");
+    own_disk(state);
+    new.signal(Signal::KILL);
+    let began = Instant::now();
+    assert_eq!(call(&host).await, "old");
+    shown(&host, "old").await;
+    // It is called sick after 3 s; until then it might be only slow.
+    assert!(began.elapsed() < Duration::from_secs(3), "it took {:?}", began.elapsed());
+    until("the disk is sick", async || host.database().disk().health().reason().is_some()).await;
+    assert_eq!(call(&host).await, "old");
+    assert!(host.database().unwritten() > 0, "nothing that it was told is on disk");
+    own_disk("ok");
+    until("all is on disk", async || host.database().unwritten() == 0).await;
+    assert_eq!(call(&host).await, "old");
+    host.stop().await;
+}
+
+#[test]
+fn a_plugin_that_dies_while_the_disk_is_full_is_left_for_the_standby_shell_1a_r1b() {
+    on_its_own_disk(
+        "a_plugin_that_dies_while_the_disk_is_full_is_left_for_the_standby_shell_1a_r1b",
+        async || dies_on_a_sick_disk("full").await,
+    );
+}
+
+#[test]
+fn a_plugin_that_dies_while_the_disk_hangs_is_left_for_the_standby_shell_1a_r1b() {
+    on_its_own_disk(
+        "a_plugin_that_dies_while_the_disk_hangs_is_left_for_the_standby_shell_1a_r1b",
+        async || dies_on_a_sick_disk("hang").await,
+    );
 }

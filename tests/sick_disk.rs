@@ -1,10 +1,11 @@
 //! A real host on a disk that hangs, is full or loses what is synced: it stays visible, takes over, stops and shuts down in bounded
 //! time, refuses new promises, and goes on when the disk is mended (SHELL-1A, P3).
 //!
-//! The disk is made sick by a library that is loaded into the host and stands before its system calls. It is compiled here by `cc`;
-//! where there is none, these tests say so and fail. One host lives on a small file system that is really full; where a user may mount
+//! The disk is made sick by a library that is loaded into the host and stands before its system calls. One host lives on a small file system that is really full; where a user may mount
 //! none, that test says so and tests nothing.
 
+#[path = "support/preloaded.rs"]
+mod preloaded;
 mod program;
 
 use std::io::Write;
@@ -16,6 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use callboard::host::Host;
+use preloaded::{Preloaded, own_disk};
 use program::{Program, Stage, TIMEOUT, allocation, driven, lives, pid_of, plugin, task, until_true};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -29,7 +31,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(25);
 /// A host whose disk can be made sick.
 struct Sick {
     stage: Stage,
-    library: String,
+    preloaded: Preloaded,
 }
 
 /// Two allocations of a plugin.
@@ -52,36 +54,17 @@ impl Sick {
         let directory = stage.directory.path().display().to_string();
         let task = driven::task(&directory, "web", "");
         stage.configure(&format!("{}[[driver]]\nname = \"exec\"\n{task}", two()));
-        let library = stage.directory.path().join("sick_disk.so");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/sick_disk.c");
-        let compiled = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
-            .arg(&library)
-            .args([source, "-ldl"])
-            .output();
-        match compiled {
-            Ok(output) if output.status.success() => {
-                let library = library.to_str().expect("it is text").to_owned();
-                Self { stage, library }
-            }
-            Ok(output) => panic!("cc fails: {}", String::from_utf8_lossy(&output.stderr)),
-            Err(error) => panic!("a C compiler is needed, as the README says, and cc cannot be run: {error}"),
-        }
-    }
-
-    fn wish(&self) -> PathBuf {
-        self.stage.directory.path().join("disk")
+        let preloaded = Preloaded::below(stage.directory.path());
+        Self { stage, preloaded }
     }
 
     fn disk(&self, state: &str) {
-        std::fs::write(self.wish(), state).expect("it can be written");
+        self.preloaded.disk(state);
     }
 
     fn run(&self) -> Program<'_> {
         self.disk("ok");
-        let wish = self.wish();
-        let wish = wish.to_str().expect("it is text");
-        let program = self.stage.run_as(&[], &[("LD_PRELOAD", &self.library), ("SICK_DISK", wish)]);
+        let program = self.stage.run_as(&[], &self.preloaded.environment());
         until_both_serve(&program);
         driven::until_running(&program, "web");
         program
@@ -130,11 +113,10 @@ fn fail_over(program: &Program<'_>) -> String {
 
 /// What a host program does with a host on a thread of its own, whose disk hangs from its start to its end.
 fn embed(data_dir: &str) {
-    let wish = std::env::var("SICK_DISK").expect("it is set");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let host = Host::builder(data_dir).start_on_own_thread().await.expect("it starts");
-        std::fs::write(wish, "hang").expect("it can be written");
+        own_disk("hang");
         let report = host.stop().await;
         let what: Vec<_> = report.not_in_order().map(|child| format!("{child:?}")).collect();
         assert!(what.iter().any(|child| child.contains("may be lost")), "{what:?}");
@@ -153,8 +135,7 @@ fn a_host_on_a_thread_of_its_own_ends_although_its_disk_never_answers_s3() {
     let mut program = Command::new(test)
         .args(["--exact", "a_host_on_a_thread_of_its_own_ends_although_its_disk_never_answers_s3"])
         .env(DATA_DIR, sick.stage.data_dir())
-        .env("LD_PRELOAD", &sick.library)
-        .env("SICK_DISK", sick.wish())
+        .envs(sick.preloaded.environment())
         .spawn()
         .expect("it starts");
     let began = Instant::now();
@@ -201,12 +182,19 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
     let disk = &status["host"]["disk"];
     assert!(disk["reason"].as_str().expect("a reason").contains("no answer within 3s"), "{disk}");
     assert!(disk["unwritten"].as_u64() > Some(0) && disk["since_unix_ms"].as_u64() > Some(0), "{disk}");
+    let names = disk["unwritten_names"].as_array().expect("a list");
+    let concerned = format!("registration csi-node/disks of {}", other(&active));
+    assert!(
+        names.iter().any(|name| name.as_str().is_some_and(|name| name.starts_with(&concerned))),
+        "{disk}"
+    );
     let text = said(&within(&program, STATUS_WITHIN, &["status"]));
     assert!(text.contains("disk sick") && !text.contains("all is well"), "{text}");
+    assert!(text.contains("not on disk: ") && text.contains(&concerned), "{text}");
     for words in [&["health"][..], &["status", "--check"]] {
         let told = within(&program, STATUS_WITHIN, words);
         assert_eq!(told.status.code(), Some(3), "{words:?}: {}", said(&told));
-        assert!(said(&told).contains("disk"), "{}", said(&told));
+        assert!(said(&told).contains(&concerned), "{}", said(&told));
     }
     assert!(within(&program, STATUS_WITHIN, &["tree"]).status.success());
 
@@ -231,6 +219,7 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
     assert!(!lives(driver), "the process of a driver ends with its host: {}", said(&ended));
     assert_eq!(ended.status.code(), Some(1), "{}", said(&ended));
     assert!(said(&ended).contains("may be lost"), "{}", said(&ended));
+    assert!(said(&ended).contains("task web") && said(&ended).contains(&concerned), "{}", said(&ended));
     let (status, _) = program.ended();
     assert_eq!(status.code(), Some(1));
 
@@ -306,7 +295,7 @@ fn a_host_on_a_full_disk_shuts_down_and_says_what_is_lost_s3() {
     program.signal(Signal::TERM);
     let (status, printed) = program.ended();
     assert_eq!(status.code(), Some(1), "{printed}");
-    assert!(printed.contains("are lost"), "{printed}");
+    assert!(printed.contains("are lost") && printed.contains("registration csi-node/disks of"), "{printed}");
 }
 
 /// A file that takes all room of a file system, also what becomes free later: a database that is opened again after a failed write

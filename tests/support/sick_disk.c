@@ -1,5 +1,6 @@
 // Stands between a program and the file of its database, and lets the disk be sick as long as the file named by SICK_DISK says so:
-// "hang" holds every write and sync, and makes a file with the ending .held beside it, "full" refuses them with ENOSPC, and "lost" refuses syncs with EIO.
+// "hang" holds every write and sync, and makes a file with the ending .held beside it, "full" refuses them with ENOSPC, "lost" refuses syncs with EIO, and
+// "slow" lets each sync take 50 ms.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -58,6 +59,9 @@ static int trouble(int fd, int is_sync) {
         return ENOSPC;
     case 'l':
         return is_sync ? EIO : 0;
+    case 's':
+        usleep(is_sync ? 50000 : 0);
+        return 0;
     default:
         return 0;
     }
