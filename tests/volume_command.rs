@@ -133,7 +133,7 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
 
     host.json(&CLAIM);
     let second = ["volume", "claim", "data", "--allocation", "db"];
-    refused(&second, 1, &["is held by allocation web", "release that claim first"]);
+    refused(&second, 1, &["is held by web", "it can be claimed once that is released"]);
     refused(&["volume", "delete", "data"], 1, &["is not deleted", "web"]);
 
     // Force is no substitute for a release, asks before, and needs a reason.

@@ -86,11 +86,10 @@ impl Volume {
             if is_own && !is_releasing && other.record.usage != asked.usage {
                 return Err(ClaimError::OtherUsage { volume, allocation: asked.allocation.clone() });
             }
-            let excluded = match is_own {
-                true if is_releasing => Some("it holds it already"),
-                true => None,
-                false => excludes(&other.record.usage, &asked.usage),
-            };
+            if is_own && is_releasing {
+                return Err(ClaimError::Leaving { volume, allocation: asked.allocation.clone() });
+            }
+            let excluded = other.record.usage.excludes(&asked.usage).filter(|_| !is_own);
             if let Some(reason) = excluded {
                 let holder = other.record.allocation.clone();
                 return Err(ClaimError::Held { volume, holder, is_releasing, reason });
@@ -157,15 +156,19 @@ impl Volume {
     }
 }
 
-/// Why a claim cannot be held beside another one, if so (C137, C138, table C.5).
-fn excludes(held: &Usage, asked: &Usage) -> Option<&'static str> {
-    let mode = held.capability.access_mode;
-    if held.capability != asked.capability {
-        return Some("a volume is published with one capability at a time");
+impl Usage {
+    /// Why a claim with this usage cannot be held beside another one, if so (C137, C138, table C.5).
+    #[must_use]
+    pub fn excludes(&self, other: &Self) -> Option<&'static str> {
+        let mode = self.capability.access_mode;
+        if self.capability != other.capability {
+            return Some("a volume is published with one capability at a time");
+        }
+        if !mode.allows_several_targets() {
+            return Some("its access mode permits one allocation on a node");
+        }
+        let is_second_writer =
+            mode == AccessMode::MultiNodeSingleWriter && !self.read_only && !other.read_only;
+        is_second_writer.then_some("its access mode permits one writer")
     }
-    if !mode.allows_several_targets() {
-        return Some("its access mode permits one allocation on a node");
-    }
-    let is_second_writer = mode == AccessMode::MultiNodeSingleWriter && !held.read_only && !asked.read_only;
-    is_second_writer.then_some("its access mode permits one writer")
 }

@@ -44,8 +44,8 @@ pub struct Claimed {
 pub enum ClaimError {
     /// Another allocation holds it in a way that excludes this claim (V12).
     #[error(
-        "volume {volume} is held by allocation {holder}: {reason}; {}",
-        if *is_releasing { "it is being released, try again later" } else { "release that claim first" }
+        "volume {volume} is held by {holder}: {reason}; {}",
+        if *is_releasing { "it is being released, try again later" } else { "it can be claimed once that is released" }
     )]
     Held {
         /// The volume.
@@ -56,6 +56,14 @@ pub enum ClaimError {
         is_releasing: bool,
         /// What excludes the claim.
         reason: &'static str,
+    },
+    /// An earlier claim of the allocation is being undone.
+    #[error("volume {volume} is still being released for {allocation}; try again later")]
+    Leaving {
+        /// The volume.
+        volume: VolumeKey,
+        /// The allocation.
+        allocation: AllocationId,
     },
     /// The allocation holds it with another usage.
     #[error("allocation {allocation} holds volume {volume} with another usage; release that claim first")]
@@ -150,7 +158,8 @@ impl ClaimError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::Held { is_releasing, .. } => *is_releasing,
+            // The holder releases it some time.
+            Self::Held { .. } | Self::Leaving { .. } => true,
             Self::NotThere { is_transient, .. } => *is_transient,
             Self::Full { .. } | Self::Pending { .. } | Self::Unproven { .. } | Self::Stopping { .. } => true,
             Self::OtherUsage { .. } | Self::Invalid { .. } | Self::Failed { .. } | Self::Released { .. } => {

@@ -9,6 +9,30 @@ use crate::vocabulary::AllocationId;
 
 const LOST_REMEDY: &str = "release it when its processes have ended, or force it";
 
+/// The state of the publication of a claim whose row was damaged.
+const LOST: &str = "lost";
+
+impl VolumeStatus {
+    /// Whether it is in use and nothing of it waits to be undone: every claim is held. It stays so while the host is down.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        let is_kept = |claim: &ClaimStatus| claim.wish == Wish::Held && claim.publish != LOST;
+        !self.exists.is_changing() && !self.claims.is_empty() && self.claims.iter().all(is_kept)
+    }
+
+    /// What is kept for whom while the host is down, if [`is_kept`](Self::is_kept).
+    #[must_use]
+    pub fn kept(&self) -> String {
+        let claimants: Vec<_> = self.claims.iter().map(|claim| claim.allocation.to_string()).collect();
+        let claimants = claimants.join(", ");
+        if self.claims.iter().all(|claim| claim.publish == "up") {
+            format!("stays mounted for {claimants}")
+        } else {
+            format!("stays claimed by {claimants} ({self})")
+        }
+    }
+}
+
 impl Volume {
     /// The present status.
     pub(super) fn status(&self) -> VolumeStatus {
@@ -35,7 +59,7 @@ impl Volume {
             wish: Wish::Held,
             is_provisional: false,
             is_proven: false,
-            publish: "lost",
+            publish: LOST,
             path: self.config.layout.targets(&self.record.spec.key, allocation),
             error: Some(format!("its record is damaged: {LOST_REMEDY}")),
         }

@@ -127,7 +127,7 @@ impl Volumes {
         let ChildEnded { volume, life, ending } = ended;
         let end = self.entries.get(volume).and_then(|entry| entry.child.ended(*life));
         match end {
-            Some(_) if self.stop.is_some() => self.left(moment, volume, &ending.to_string(), effects),
+            Some(_) if self.stop.is_some() => self.left(moment, volume, unexpected(ending), effects),
             Some(Ended::OnRequest) => self.retired(moment, volume, effects),
             Some(Ended::ByItself) => self.fell(moment, volume, ending, effects),
             // An earlier life (REG-08).
@@ -197,7 +197,8 @@ impl Volumes {
                 ChildState::Stopping(_) => {}
                 ChildState::Pausing | ChildState::GivenUp => {
                     effects.cancel_timer(VolumesTimer::Restart(key.clone()));
-                    self.left(moment, &key, "its actor had fallen before", effects);
+                    let fallen = Some("its actor had fallen before".to_owned());
+                    self.left(moment, &key, fallen, effects);
                 }
             }
         }
@@ -205,16 +206,21 @@ impl Volumes {
     }
 
     /// Notes for the report of a stop what is left of a volume (S3).
-    fn left(&mut self, moment: Moment, key: &VolumeKey, how: &str, effects: &mut Effects<Self>) {
+    fn left(
+        &mut self,
+        moment: Moment,
+        key: &VolumeKey,
+        fallen: Option<String>,
+        effects: &mut Effects<Self>,
+    ) {
         effects.cancel_timer(VolumesTimer::Stop(key.clone()));
         let Some(entry) = self.entries.remove(key) else { return };
         let status = entry.status.as_ref();
         // The last report may be older than a claim.
         let seems_vacant = entry.claimants.is_empty() && status.is_some_and(VolumeStatus::is_vacant);
         if entry.vacancy != Vacancy::Proven && !seems_vacant {
-            let state = status.map_or_else(|| "unknown".to_owned(), ToString::to_string);
-            let ending = format!("{how}; it is left as {state}, and the next start resumes it");
-            let is_left = self.stop == Some(StopMode::Stop);
+            let (ending, is_left) = left_as(status, fallen);
+            let is_left = is_left && self.stop == Some(StopMode::Stop);
             let took = moment.now.since(self.stop_began);
             self.steps.push(StopStep { what: format!("volume/{key}"), ending, took, is_left });
             self.left.push((entry.spec.plugin.clone(), entry.in_use()));
@@ -228,6 +234,29 @@ impl Volumes {
             effects.stop();
         }
     }
+}
+
+/// How an actor ended that was to stop, unless it ended as it should.
+fn unexpected(ending: &Ending) -> Option<String> {
+    match ending {
+        Ending::Normal => None,
+        Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed => {
+            Some(ending.to_string())
+        }
+    }
+}
+
+/// What a stop leaves of a volume that is in use, and whether something of it was to be undone. Claims that are held are kept on
+/// purpose: those of allocations that the host runs itself are released before.
+fn left_as(status: Option<&VolumeStatus>, fallen: Option<String>) -> (String, bool) {
+    let is_left = fallen.is_some() || !status.is_some_and(VolumeStatus::is_kept);
+    let state = match status {
+        Some(status) if status.is_kept() => status.kept(),
+        Some(status) => format!("it is left as {status}"),
+        None => "its state is unknown".to_owned(),
+    };
+    let fallen = fallen.map_or_else(String::new, |fallen| format!("{fallen}; "));
+    (format!("{fallen}{state}; the next start goes on with it"), is_left)
 }
 
 impl Vacancy {

@@ -313,6 +313,7 @@ impl Entry {
 const fn is_refusal(error: &volume::ClaimError) -> bool {
     match error {
         volume::ClaimError::Held { .. }
+        | volume::ClaimError::Leaving { .. }
         | volume::ClaimError::OtherUsage { .. }
         | volume::ClaimError::Invalid { .. }
         | volume::ClaimError::NotThere { .. }
