@@ -424,3 +424,41 @@ fn a_volume_that_is_wrong_is_no_unknown_one_to_its_users() {
     let text = with_users("['data']").replace("id = 'v'", "id = ''");
     assert_eq!(complaints(&text), ["host.toml:10:6: `id`: volume_id is empty"]);
 }
+
+#[test]
+fn users_that_could_never_have_a_volume_at_the_same_time_are_told_v12_c137() {
+    let user = |name: &str, lines: &str| {
+        format!("\n[[allocation]]\nname = '{name}'\nplugin = 'u'\ntype = 'node'\ncommand = 'sh'\n{lines}")
+    };
+    let two = |mode: &str, first: &str, second: &str| {
+        let volume = with_volume(&format!("id = 'v'\naccess_mode = '{mode}'"));
+        format!("{volume}{}{}", user("one", first), user("two", second))
+    };
+    let (uses, reads) = ("volumes = ['data']", "volumes = [{ name = 'default/data', read_only = true }]");
+    let advice = "give it another `access_mode`, or give one of both `start = false`";
+    assert_eq!(
+        complaints(&two("single-node-writer", uses, reads)),
+        [format!(
+            "host.toml:23:12: the volume default/data cannot be used by \"two\" beside \"one\": its access mode permits one \
+             allocation on a node; {advice}"
+        )]
+    );
+    assert_eq!(
+        complaints(&two("multi-node-single-writer", uses, uses)),
+        [format!(
+            "host.toml:23:12: the volume default/data cannot be used by \"two\" beside \"one\": its access mode permits one \
+             writer; {advice}"
+        )]
+    );
+    let task = "\n[[driver]]\nname = 'exec'\n[[task]]\nname = 'three'\ndriver = 'exec'\n\
+                volumes = [{ name = 'data', destination = '/data' }]";
+    let told = complaints(&format!("{}{task}", two("single-node-writer", uses, "")));
+    assert!(told[0].contains("cannot be used by \"three\" beside \"one\""), "{told:?}");
+    for fine in [
+        two("single-node-writer", uses, &format!("start = false\n{uses}")),
+        two("multi-node-single-writer", uses, reads),
+        two("multi-node-multi-writer", uses, uses),
+    ] {
+        assert_eq!(parse(&fine).expect("nothing is wrong with it").allocations.len(), 3);
+    }
+}

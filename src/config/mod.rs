@@ -25,6 +25,7 @@ mod task_config;
 mod volume;
 mod volume_config;
 mod volume_origin;
+mod volume_sharing;
 mod volume_use;
 pub(crate) mod volume_words;
 

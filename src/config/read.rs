@@ -16,6 +16,7 @@ use super::words::Names;
 use super::{
     ALLOCATIONS_MAX, AllocationConfig, Config, DRIVERS_MAX, DriverConfig, PluginPolicy, RestartPolicy,
     TASKS_MAX, TaskConfig, VOLUMES_MAX, VolumeConfig, allocation, driver, failover, host, task, volume,
+    volume_sharing,
 };
 use crate::duration::parse_duration;
 
@@ -73,7 +74,8 @@ pub(super) fn config(text: &str, purpose: Purpose) -> Result<Config, Faults> {
     let plugins = plugins(&root, &mut faults);
     let (drivers, driver_names) = drivers(&root, text, &mut faults);
     let surroundings = task::Surroundings { text, drivers: driver_names, volumes: &written.volume_plugins };
-    let tasks = tasks(&root, &surroundings, &mut names, &mut faults);
+    let tasks = tasks(&written, &surroundings, &mut names, &mut faults);
+    volume_sharing::check(&volumes, &written.allocations, &written.tasks, &mut faults);
     let config = Config {
         admin_socket: admin_socket(&root, &mut faults),
         runtime_dir: root
@@ -208,6 +210,7 @@ fn several<'t>(root: &Table<'t>, key: &str, most: usize, faults: &mut Faults) ->
 struct Written<'t> {
     allocations: Vec<Entries<'t>>,
     volumes: Vec<Entries<'t>>,
+    tasks: Vec<Entries<'t>>,
     volume_plugins: VolumePlugins,
 }
 
@@ -216,7 +219,8 @@ impl<'t> Written<'t> {
         let allocations = several(root, "allocation", ALLOCATIONS_MAX, faults);
         let volumes = several(root, "volume", VOLUMES_MAX, faults);
         let volume_plugins = volume::written_volumes(&volumes);
-        Self { allocations, volumes, volume_plugins }
+        let tasks = several(root, "task", TASKS_MAX, faults);
+        Self { allocations, volumes, tasks, volume_plugins }
     }
 }
 
@@ -254,11 +258,11 @@ fn drivers(root: &Table<'_>, text: &str, faults: &mut Faults) -> (Vec<DriverConf
 }
 
 fn tasks(
-    root: &Table<'_>,
+    written: &Written<'_>,
     surroundings: &task::Surroundings<'_>,
     names: &mut Names,
     faults: &mut Faults,
 ) -> Vec<TaskConfig> {
-    let tables = several(root, "task", TASKS_MAX, faults).into_iter().take(TASKS_MAX);
-    tables.filter_map(|(entries, span)| task::read(entries, &span, surroundings, names, faults)).collect()
+    let tables = written.tasks.iter().take(TASKS_MAX);
+    tables.filter_map(|(entries, span)| task::read(entries, span, surroundings, names, faults)).collect()
 }

@@ -72,7 +72,7 @@ pub(super) fn written_volumes(volumes: &[Entries<'_>]) -> VolumePlugins {
     volumes.iter().filter_map(of).collect()
 }
 
-fn written<'t>(entries: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
+pub(super) fn written<'t>(entries: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
     match entries.get(key)?.get_ref() {
         DeValue::String(text) => Some(text),
         _ => None,
