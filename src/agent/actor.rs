@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::agent::{
-    Agent, AgentCall, AgentNews, AgentOptions, AgentOutcome, AllocationVolume, Answered, LaunchOrder,
-    LaunchTrouble, TaskPhase, TaskReport,
+    Agent, AgentCall, AgentNews, AgentOptions, AgentOutcome, AllocationVolume, Answered, ClaimTrouble,
+    LastExit, LaunchOrder, LaunchTrouble, TaskPhase, TaskReport,
 };
 use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, StopAllocationError,
@@ -19,6 +19,7 @@ use callboard_actors::shell::{self, Address, EffectHandler, FeedItem, Running, S
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 use callboard_actors::volume::ObservedEnd;
 use futures_util::future::LocalBoxFuture;
+use tokio::sync::oneshot;
 
 use super::claims::VolumeClaims;
 use super::held::{self, Held};
@@ -98,7 +99,8 @@ pub fn start(
     let names = options.allocations.iter().map(|allocation| &allocation.name);
     let surviving = names.filter_map(|name| Some((name.clone(), process_name(name).ok()?))).collect();
     let remembered = memory.remembered();
-    let handler = Handler { books, volumes, home, memory, surviving, told: BTreeMap::new() };
+    let handler =
+        Handler { books, volumes, home, memory, surviving, claims: BTreeMap::new(), told: BTreeMap::new() };
     shell::start(address, options, handler, remembered, settings)
 }
 
@@ -109,6 +111,8 @@ struct Handler<B> {
     memory: AgentMemory,
     /// The names that processes of allocations have if they survive the host.
     surviving: Vec<(AllocationId, ProcessName)>,
+    /// Calls off the latest claim of each allocation.
+    claims: BTreeMap<AllocationId, oneshot::Sender<()>>,
     /// What was logged last of each allocation.
     told: BTreeMap<AllocationId, (TaskPhase, u64)>,
 }
@@ -122,6 +126,11 @@ impl<B: Books> EffectHandler<Agent> for Handler<B> {
             AgentCall::Adopt(spec) => self.books.adopt(spec).into_outcome(AgentOutcome::Adopted),
             AgentCall::Prepare(spec) => self.books.prepare(spec).into_outcome(AgentOutcome::Prepared),
             AgentCall::Claim { allocation, volumes, within } => self.claim(allocation, volumes, within),
+            AgentCall::CallOff(allocation) => {
+                // Without a receiver it has come back already.
+                self.claims.remove(&allocation).map(|claim| claim.send(()));
+                now(AgentOutcome::CalledOff)
+            }
             AgentCall::Release { allocation, observed, within } => self.release(allocation, observed, within),
             AgentCall::Launch(order) => self.launch(order),
             AgentCall::Announce(allocation) => {
@@ -154,8 +163,8 @@ impl<B: Books> Handler<B> {
     fn log_decision(&mut self, task: &TaskReport) {
         let TaskReport { allocation, attempt, restarts, last_event, .. } = task;
         let told = self.told.insert(allocation.clone(), (task.phase, *restarts));
-        let exit = task.exit.as_ref().and_then(|last| last.exit);
-        let exit = exit.map_or_else(|| "unknown".to_owned(), |exit| exit.to_string());
+        let told_exit = |last: &LastExit| last.exit.map_or("unknown".to_owned(), |exit| exit.to_string());
+        let exit = task.exit.as_ref().map_or_else(|| "none".to_owned(), told_exit);
         let is_new = told.is_some_and(|(phase, _)| phase != task.phase);
         match task.phase {
             TaskPhase::Waiting if told.is_some_and(|(_, before)| before < *restarts) => {
@@ -186,14 +195,22 @@ impl<B: Books> Handler<B> {
     }
 
     fn claim(
-        &self,
+        &mut self,
         user: AllocationId,
         volumes: Vec<AllocationVolume>,
         within: Duration,
     ) -> LocalBoxFuture<'static, AgentOutcome> {
         let claimed = self.volumes.claim(user.clone(), volumes, within);
+        let (call_off, called_off) = oneshot::channel();
+        self.claims.insert(user.clone(), call_off);
         Box::pin(async move {
-            let claimed = claimed.await;
+            let claimed = tokio::select! {
+                claimed = claimed => claimed,
+                Ok(()) = called_off => {
+                    let reason = "the claim was called off".to_owned();
+                    return AgentOutcome::Claimed(Err(ClaimTrouble { reason, is_transient: true }));
+                }
+            };
             if let Err(trouble) = &claimed {
                 let (error, is_transient) = (trouble.to_string(), trouble.is_transient);
                 tracing::warn!(allocation = %user, error, is_transient, "the volumes of an allocation are not claimed");

@@ -282,6 +282,8 @@ impl Scene for AgentScene {
             AgentCall::Claim { ref allocation, .. } => {
                 self.pending.entry(Who::of(allocation)).or_default().push_back((number, call));
             }
+            // It comes back in any way.
+            AgentCall::CallOff(_) => stage.returned(number, AgentOutcome::CalledOff),
             AgentCall::Release { ref allocation, .. } => {
                 let who = Who::of(allocation);
                 if self.living.contains_key(&who) {

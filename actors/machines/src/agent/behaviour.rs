@@ -183,6 +183,7 @@ impl Agent {
             AgentOutcome::Prepared(_)
             | AgentOutcome::Adopted(_)
             | AgentOutcome::Claimed(_)
+            | AgentOutcome::CalledOff
             | AgentOutcome::Launched(_)
             | AgentOutcome::Announced(_)
             | AgentOutcome::Withdrawn(_)
@@ -216,6 +217,7 @@ impl Agent {
             AgentCall::Prepare(_)
             | AgentCall::Adopt(_)
             | AgentCall::Claim { .. }
+            | AgentCall::CallOff(_)
             | AgentCall::Launch(_)
             | AgentCall::Announce(_)
             | AgentCall::Withdraw { .. }

@@ -60,6 +60,8 @@ pub enum AgentCall {
         /// How long the claim waits for them.
         within: Duration,
     },
+    /// Calls off the claim that is under way for an allocation: it comes back at once.
+    CallOff(AllocationId),
     /// Starts a process.
     Launch(LaunchOrder),
     /// Says that the process of an allocation runs.
@@ -106,6 +108,7 @@ impl AgentCall {
             Self::Prepare(spec) | Self::Adopt(spec) => Some(&spec.allocation),
             Self::Launch(order) => Some(&order.allocation),
             Self::Announce(allocation)
+            | Self::CallOff(allocation)
             | Self::Withdraw { allocation, .. }
             | Self::End { allocation, .. }
             | Self::Claim { allocation, .. }
@@ -205,6 +208,8 @@ pub enum AgentOutcome {
     Adopted(Answered<Result<TaskContext, PrepareError>>),
     /// The volumes are claimed, each with its proven path, or are not.
     Claimed(Result<BTreeMap<VolumeKey, PathBuf>, ClaimTrouble>),
+    /// The claim under way, if there was one, comes back.
+    CalledOff,
     /// The process was started with this PID, or it is not known to run, for this reason.
     Launched(Result<u32, LaunchTrouble>),
     /// The allocations know that the process runs.

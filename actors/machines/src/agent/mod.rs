@@ -36,8 +36,8 @@
 //!   that is kept if it is not healthy.
 //! - A process of an allocation with volumes is started only after all of them were claimed in the same start, which proves each mount
 //!   anew (V7). The claims stay while the process is restarted.
-//! - A claim that is refused for now waits with a backoff of its own and is charged to no budget; one that is refused for good fails
-//!   the task.
+//! - A claim that is refused for now, as while another allocation holds the volume, waits with a backoff of its own and is charged to
+//!   no budget; one that is refused for good fails the task. A stop calls off the claim under way.
 //! - Claims are released only after the observed end of every process of the allocation (V8). If that of one was not observed, since it
 //!   does not end or its launch had no answer, they stay until it is. They also stay when the host detaches.
 //! - When the host stops, those that use volumes have released them before a process that runs without any is deregistered: it may serve

@@ -266,6 +266,7 @@ fn tell_call(call: &AgentCall) -> Option<String> {
             let volumes = volumes.iter().map(volume).collect::<Vec<_>>().join(" ");
             Some(format!("claim {allocation} {volumes} within {within:?}"))
         }
+        AgentCall::CallOff(allocation) => Some(format!("call off the claim of {allocation}")),
         AgentCall::Release { allocation, observed, within } => {
             Some(format!("release {allocation} {observed:?} within {within:?}"))
         }

@@ -64,7 +64,8 @@ impl Task {
                 self.wind_down(moment, None, effects);
             }
             // What is under way comes back, and then finds out what is wanted now.
-            Phase::Preparing | Phase::Claiming { .. } | Phase::Launching => {}
+            Phase::Claiming { .. } => self.call_off(effects),
+            Phase::Preparing | Phase::Launching => {}
             Phase::Reporting { .. } | Phase::Ending { .. } => {}
             Phase::Withdrawing { .. } | Phase::Releasing { .. } => {}
             Phase::Stopped | Phase::Failed => {}

@@ -153,7 +153,7 @@ impl Task {
             AgentOutcome::Adopted(answer) => self.adopted(moment, answer, effects),
             AgentOutcome::Announced(answer) => self.announced(moment, answer, effects),
             AgentOutcome::Withdrawn(answer) => self.withdrawn(moment, Ok(answer), effects),
-            AgentOutcome::EndAsked => {}
+            AgentOutcome::EndAsked | AgentOutcome::CalledOff => {}
             AgentOutcome::Reported(Ok(_)) => self.reported(moment, options, effects),
             AgentOutcome::Reported(Err(_)) => self.retry(moment, effects),
             AgentOutcome::Released(answer) => self.released(moment, answer.clone(), effects),
@@ -193,6 +193,7 @@ impl Task {
             AgentCall::Release { .. } => self.released(moment, Err(lost.to_string()), effects),
             // What belongs to a phase that is over, or to no task.
             AgentCall::Prepare(_)
+            | AgentCall::CallOff(_)
             | AgentCall::Launch(_)
             | AgentCall::Survey
             | AgentCall::AwaitEndings

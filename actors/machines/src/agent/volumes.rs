@@ -18,10 +18,12 @@ use super::task::UNDER_WAY_TIMEOUT;
 
 /// How long a claim waits for the volumes. What is not ready by then goes on becoming ready, and is claimed again after a pause.
 const CLAIM_WITHIN: Duration = Duration::from_secs(15);
-/// A stop waits for a claim that is under way.
+/// A stop waits for a claim that cannot be called off.
 const CLAIM_TIMEOUT: Duration = UNDER_WAY_TIMEOUT;
+/// To call off a claim takes no time.
+const CALL_OFF_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a stop waits until the volumes are released. A release that arrived goes on without it.
-const RELEASE_WITHIN: Duration = Duration::from_secs(30);
+const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 /// How much later than its own timeout an answer about a release may come.
 const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 /// How long it takes at most until a stop goes on after it has begun to release volumes.
@@ -35,6 +37,8 @@ pub(super) struct Claims {
     unobserved: BTreeSet<Attempt>,
     /// Of claims that were refused for now.
     backoff: BackoffState,
+    /// Why the last claim was refused for now.
+    refusal: Option<String>,
 }
 
 /// What may be held of the volumes of an allocation.
@@ -51,7 +55,20 @@ enum Held {
 impl Claims {
     /// A person starts the task: what was refused before is forgotten.
     pub(super) fn begin_anew(&mut self) {
+        self.not_refused();
+    }
+
+    fn not_refused(&mut self) {
         self.backoff.reset();
+        self.refusal = None;
+    }
+
+    /// What is told of a claim that begins: the reason of the last refusal stays visible.
+    fn claiming(&self) -> String {
+        match &self.refusal {
+            Some(reason) => format!("claiming its volumes again; before, {reason}"),
+            None => "claiming its volumes".to_owned(),
+        }
     }
 
     fn begin(&mut self) {
@@ -109,9 +126,15 @@ impl Task {
         // Remembered before the call: what may be held is released.
         self.memory.claims.begin();
         self.remember(effects);
-        self.enter(moment, Phase::Claiming { context: context.clone() }, "claiming its volumes", effects);
+        let event = self.memory.claims.claiming();
+        self.enter(moment, Phase::Claiming { context: context.clone() }, event, effects);
         let (allocation, volumes) = (self.config.name.clone(), self.config.volumes.clone());
         self.call(CLAIM_TIMEOUT, AgentCall::Claim { allocation, volumes, within: CLAIM_WITHIN }, effects);
+    }
+
+    /// Calls off the claim that is under way. What it holds by then is released.
+    pub(super) fn call_off(&self, effects: &mut Effects<Agent>) {
+        self.call(CALL_OFF_TIMEOUT, AgentCall::CallOff(self.config.name.clone()), effects);
     }
 
     pub(super) fn claimed(
@@ -128,7 +151,7 @@ impl Task {
         match answer {
             Ok(Ok(paths)) => match self.variables(paths) {
                 Ok(variables) => {
-                    self.memory.claims.backoff.reset();
+                    self.memory.claims.not_refused();
                     self.launch(moment, options, &context, &variables, effects);
                 }
                 Err(reason) => self.refused_for_good(moment, &reason, effects),
@@ -167,6 +190,7 @@ impl Task {
         effects: &mut Effects<Agent>,
     ) {
         let pause = self.memory.claims.backoff.failed(&options.restart.backoff, moment);
+        self.memory.claims.refusal = Some(reason.to_owned());
         self.remember(effects);
         let event = format!(
             "its volumes cannot be claimed yet: {reason}; tried again in {:.1} s",
