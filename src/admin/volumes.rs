@@ -143,6 +143,7 @@ mod tests {
     fn web(publish: &'static str, error: Option<&str>) -> ClaimStatus {
         ClaimStatus {
             allocation: AllocationId::new("web").expect("a good name"),
+            usage: "file system, single-node-writer".to_owned(),
             wish: Wish::Released,
             is_provisional: false,
             is_proven: true,

@@ -170,6 +170,8 @@ impl Told<'_> {
         }
         match exists {
             Exists::BeingCreated => Some(self.asked(format!("create {key}"))),
+            // Otherwise it was known before.
+            Exists::Created if before != Exists::BeingCreated => None,
             Exists::Created => Some(self.answered(format!("{key} is created"))),
             Exists::Unfit => Some(self.answered(format!("{key} is created, and is not what was asked for"))),
             Exists::BeingDeleted => Some(self.asked(format!("delete {key}"))),
@@ -315,6 +317,7 @@ mod tests {
 
     fn claim(publish: &'static str) -> ClaimStatus {
         ClaimStatus {
+            usage: String::new(),
             allocation: AllocationId::new("web").unwrap(),
             wish: Wish::Held,
             is_provisional: false,

@@ -173,6 +173,7 @@ pub(super) fn spec(name: &str) -> Arc<VolumeSpec> {
 pub(super) fn status(spec: &VolumeSpec, claimants: Vec<AllocationId>) -> VolumeStatus {
     let claim = |allocation| ClaimStatus {
         allocation,
+        usage: String::new(),
         wish: Wish::Held,
         is_provisional: true,
         is_proven: false,

@@ -6,7 +6,7 @@ use futures_util::future::LocalBoxFuture;
 
 use super::mounting::Mounting;
 use super::shared::Shared;
-use super::{Volume, VolumeCall, VolumeConfig, VolumeNews, VolumeOptions, VolumeOutcome, calls};
+use super::{Volume, VolumeCall, VolumeConfig, VolumeKey, VolumeNews, VolumeOptions, VolumeOutcome, calls};
 use crate::shell::{Address, EffectHandler, Running, Settings, Store, start as start_machine};
 use crate::vocabulary::PluginName;
 
@@ -20,12 +20,18 @@ pub fn start(
     told: impl Fn(&VolumeNews) + 'static,
     settings: Settings,
 ) -> Running {
-    let handler =
-        Handler { plugin: config.spec.plugin.clone(), options: config.options, shared, told: Box::new(told) };
+    let handler = Handler {
+        volume: config.spec.key.clone(),
+        plugin: config.spec.plugin.clone(),
+        options: config.options,
+        shared,
+        told: Box::new(told),
+    };
     start_machine(address, config, handler, store, settings)
 }
 
 struct Handler {
+    volume: VolumeKey,
     plugin: PluginName,
     options: VolumeOptions,
     shared: Shared,
@@ -53,8 +59,16 @@ impl EffectHandler<Volume> for Handler {
     }
 
     fn published(&mut self, news: &VolumeNews) {
-        if let VolumeNews::Changed(status) = news {
-            tracing::debug!(volume = %status.key, state = %status, "volume changed");
+        match news {
+            VolumeNews::Changed(status) => {
+                tracing::debug!(volume = %status.key, state = %status, "volume changed");
+            }
+            VolumeNews::MountLost { path, reason } => {
+                let path = path.display();
+                tracing::warn!(volume = %self.volume, %path, reason, "a mount is lost, and is set up again");
+            }
+            // The owner of the volumes logs them.
+            VolumeNews::ClaimFailed { .. } | VolumeNews::Forced(_) => {}
         }
         (self.told)(news);
     }

@@ -1,9 +1,10 @@
 //! Claims: who is admitted (V12), and who is answered when.
 
+use super::existence::Existence;
 use super::messages::{Claim as ClaimVolume, ClaimError, Claimed, VolumeAnswer};
 use super::record::{ClaimRecord, Step, Usage, VolumeChange, Wish};
 use super::state::{Claim, Life, Volume, VolumeTimer};
-use crate::csi::{AccessMode, AccessType};
+use crate::csi::{AccessMode, AccessType, VolumeCapability};
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::Timestamp;
 
@@ -102,6 +103,14 @@ impl Volume {
     fn check_usage(&self, usage: &Usage) -> Result<(), ClaimError> {
         let invalid = |reason: String| ClaimError::Invalid { volume: self.record.spec.key.clone(), reason };
         usage.capability.check().map_err(|fault| invalid(fault.to_string()))?;
+        let made_for = self.record.existence.as_ref().map_or(&[][..], Existence::made_for);
+        let kind = kind(&usage.capability);
+        if let Some(made) = made_for.first()
+            && made_for.iter().all(|made| self::kind(made) != kind)
+        {
+            let made = self::kind(made);
+            return Err(invalid(format!("it was created as {made}, and not as {kind}; claim it as {made}")));
+        }
         let mode = usage.capability.access_mode;
         let node = self.route.as_ref().and_then(|route| route.node.as_ref());
         match node {
@@ -153,6 +162,14 @@ impl Volume {
     pub(super) fn answer(&self, id: AskId, answer: VolumeAnswer, effects: &mut Effects<Self>) {
         effects.cancel_timer(VolumeTimer::Waiter(id));
         effects.reply(id, answer);
+    }
+}
+
+/// As what a volume is used, in words.
+const fn kind(capability: &VolumeCapability) -> &'static str {
+    match capability.access_type {
+        AccessType::Block => "block device",
+        AccessType::Mount(_) => "file system",
     }
 }
 

@@ -105,6 +105,14 @@ impl Existence {
         })
     }
 
+    /// How it was to be usable when it was created here; empty if it was not.
+    pub(super) fn made_for(&self) -> &[VolumeCapability] {
+        match &self.origin {
+            Origin::Registered => &[],
+            Origin::Created(args) => &args.volume.capabilities,
+        }
+    }
+
     /// That of a volume that is to be created.
     pub(super) const fn wanted(args: Arc<CreateArgs>) -> Self {
         Self { origin: Origin::Created(args), wish: Wish::Held, step: Step::Down, volume: None }

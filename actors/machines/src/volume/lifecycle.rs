@@ -182,7 +182,9 @@ pub enum DeleteError {
         reason: String,
     },
     /// The plugin refuses it, and whether the volume exists is unknown. It is kept until that is resolved.
-    #[error("volume {volume} may still exist: {reason}; ask again when the plugin is in order, or force it")]
+    #[error(
+        "volume {volume} may still exist: {reason}; ask again when the plugin is in order, or release it by force"
+    )]
     Unclear {
         /// The volume.
         volume: VolumeKey,
@@ -206,7 +208,7 @@ pub enum DeleteError {
         waiting: usize,
     },
     /// It takes longer, and goes on.
-    #[error("volume {volume} is not deleted yet, {doing}; it goes on, ask again or force it")]
+    #[error("volume {volume} is not deleted yet, {doing}; it goes on, ask again or release it by force")]
     Pending {
         /// The volume.
         volume: VolumeKey,

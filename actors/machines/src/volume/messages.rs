@@ -308,6 +308,8 @@ conversation! {
 pub struct ClaimStatus {
     /// The allocation.
     pub allocation: AllocationId,
+    /// How it uses the volume, in words; empty if its row was damaged.
+    pub usage: String,
     /// Whether it is held.
     pub wish: Wish,
     /// Whether it comes from an earlier run and was not confirmed (V14).
@@ -382,6 +384,13 @@ pub enum VolumeNews {
         /// The allocation.
         allocation: AllocationId,
         /// Why.
+        reason: String,
+    },
+    /// What was mounted at a path is gone, or another mount is there: it is undone and set up again (V7).
+    MountLost {
+        /// The path.
+        path: PathBuf,
+        /// What was recorded, and what is there now.
         reason: String,
     },
     /// The audit of a forced release (V9).

@@ -20,6 +20,7 @@ pub(super) enum Need<T> {
 
 const NO_NODE: &str = "the plugin has no healthy node instance here";
 const NO_CONTROLLER: &str = "the plugin has no healthy controller instance here";
+const NO_ROUTE: &str = "it is asked for the instances of the plugin";
 /// Without it, no volume can be attached (C146).
 const NO_NODE_ID: &str = "the plugin has not told the id of this node";
 const IN_FLIGHT: &str = "a call is in flight";
@@ -138,7 +139,7 @@ impl Volume {
             Step::Up(..) | Step::Unknown(..) => self.undo_first(),
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
             Step::Down => {
-                let Some(route) = &self.route else { return Need::Waits(NO_NODE) };
+                let Some(route) = &self.route else { return Need::Waits(NO_ROUTE) };
                 match (&route.node, &route.controller) {
                     (None, _) => Need::Waits(NO_NODE),
                     (Some(node), _) if !node.requires_controller => Need::Met(Context::new()),
@@ -159,8 +160,8 @@ impl Volume {
 
     /// The staging path for a publication; `None` if the plugin does not stage (C122, C135).
     fn staging(&self, usage: &Usage, context: &Context) -> Need<Option<PathBuf>> {
-        let node = self.route.as_ref().and_then(|route| route.node.as_ref());
-        let Some(node) = node else { return Need::Waits(NO_NODE) };
+        let Some(route) = &self.route else { return Need::Waits(NO_ROUTE) };
+        let Some(node) = &route.node else { return Need::Waits(NO_NODE) };
         let fits = |args: &StageArgs| {
             args.capability == usage.capability && args.publish_context == *context && !self.is_stage_stale
         };

@@ -1,8 +1,10 @@
 //! What a volume learns from the outcome of its operation (V4, V7, table C.6).
 
+use std::path::Path;
+
 use super::messages::{ClaimError, VolumeAnswer, VolumeNews};
 use super::outcome::{Failure, Known, Seen, VolumeOutcome};
-use super::record::{Proof, Step, Towards, Wish};
+use super::record::{Mark, Proof, Step, Towards, Wish};
 use super::state::{Flight, Move, Volume};
 use super::steps::after_failure;
 use crate::csi::Context;
@@ -131,7 +133,7 @@ impl Volume {
 
     /// Nothing more is tried for the claims that need this step: they fail, and what was begun is undone.
     fn give_up(&mut self, what: &Move, reason: &str, effects: &mut Effects<Self>) {
-        let reason = format!("{}: {reason}", what.name());
+        let reason = named(what, reason);
         match what {
             Move::Publish(id) | Move::LookAt(id) => self.fail_claim(&id.clone(), &reason, effects),
             _ => {
@@ -242,6 +244,7 @@ impl Volume {
         match agrees(proof, &seen) {
             Ok(true) => self.is_stage_proven = true,
             Ok(false) => {
+                effects.publish(mount_lost(&intent.args.staging_path, proof, &seen));
                 // What is missing is unknown (V14); the ledger learns of it when it is undone.
                 self.record.stage = Step::Unknown(Towards::Up, intent.clone());
                 self.is_stage_stale = true;
@@ -265,6 +268,7 @@ impl Volume {
                 claim.tries = Default::default();
             }
             Ok(false) => {
+                effects.publish(mount_lost(&claim.record.target_path, proof, &seen));
                 claim.record.publish = Step::Unknown(Towards::Up, intent.clone());
                 claim.is_stale = true;
             }
@@ -288,7 +292,7 @@ impl Volume {
     pub(super) fn try_failed(&mut self, moment: Moment, what: &Move, failure: &Failure) -> bool {
         let options = self.config.options;
         let Some(tries) = self.tries(what) else { return false };
-        let reason = format!("{}: {}", what.name(), failure.reason);
+        let reason = named(what, &failure.reason);
         tries.failed(&options.backoff, moment, &reason, failure.known != Known::NotMade);
         tries.count.max(tries.rounds.failures()) >= options.tries_max
     }
@@ -325,6 +329,23 @@ impl Volume {
     }
 }
 
+/// Why an operation failed, with its name, which the error of a call begins with already.
+fn named(what: &Move, reason: &str) -> String {
+    let name = what.name();
+    if reason.starts_with(name) { reason.to_owned() } else { format!("{name}: {reason}") }
+}
+
+/// That a path has not what was recorded.
+fn mount_lost(path: &Path, proof: &Proof, seen: &Seen) -> VolumeNews {
+    let before = proof.mark.as_ref().map_or_else(|| "nothing".to_owned(), Mark::to_string);
+    let now = match seen {
+        Seen::Present(mark) => format!("there is {mark} now"),
+        Seen::Nothing => "there is nothing now".to_owned(),
+        Seen::Dead(reason) | Seen::Unclear(reason) => format!("it does not answer: {reason}"),
+    };
+    VolumeNews::MountLost { path: path.to_owned(), reason: format!("it was {before}, and {now}") }
+}
+
 /// Whether what is seen is what was recorded; why it cannot be told, if so.
 fn agrees(proof: &Proof, seen: &Seen) -> Result<bool, String> {
     match (seen, &proof.mark) {
@@ -356,5 +377,17 @@ fn came(what: &Move, outcome: &Result<VolumeOutcome, CallLost>) -> Came {
             Came { result: Err(failure), seen: Seen::Unclear(lost.to_string()) }
         }
         Err(lost) => unclear(lost.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_call_stands_once_in_its_error() {
+        let call = "NodeStageVolume on csi-node/zfs failed";
+        assert_eq!(named(&Move::Stage, call), call);
+        assert_eq!(named(&Move::Stage, "no room"), "NodeStageVolume: no room");
     }
 }

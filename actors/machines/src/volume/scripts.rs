@@ -300,6 +300,9 @@ fn tell(effect: &Effect<Volume>, now: Timestamp) -> String {
         Effect::Publish(VolumeNews::ClaimFailed { allocation, reason }) => {
             format!("news: the claim of {allocation} failed: {reason}")
         }
+        Effect::Publish(VolumeNews::MountLost { path, reason }) => {
+            format!("news: the mount at {} is lost: {reason}", path.display())
+        }
         Effect::Publish(VolumeNews::Forced(forced)) => {
             format!("news: forced by {}: left {:?}", forced.reason, forced.left)
         }

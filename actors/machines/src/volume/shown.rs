@@ -1,9 +1,12 @@
 //! What a volume tells of itself.
 
+use std::fmt;
+
 use super::messages::{ClaimStatus, VolumeNews, VolumeStatus};
 use super::planning::Need;
-use super::record::Wish;
+use super::record::{Usage, Wish};
 use super::state::{Claim, Move, Volume};
+use crate::csi::AccessType;
 use crate::kernel::Effects;
 use crate::vocabulary::AllocationId;
 
@@ -12,7 +15,32 @@ const LOST_REMEDY: &str = "release it when its processes have ended, or force it
 /// The state of the publication of a claim whose row was damaged.
 const LOST: &str = "lost";
 
+/// The state of a step that is set up.
+const UP: &str = "up";
+
+/// Mount flags may be secret, and are not told (C025).
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = self.capability.access_mode.as_str().to_lowercase().replace('_', "-");
+        match &self.capability.access_type {
+            AccessType::Block => write!(f, "block device, {mode}")?,
+            AccessType::Mount(mount) if mount.fs_type.is_empty() => write!(f, "file system, {mode}")?,
+            AccessType::Mount(mount) => write!(f, "file system {}, {mode}", mount.fs_type)?,
+        }
+        if self.read_only { f.write_str(", read-only") } else { Ok(()) }
+    }
+}
+
 impl VolumeStatus {
+    /// Whether everything is as it is to be: each claim is held and its mount proven, and without a claim nothing is set up. Otherwise
+    /// something is on its way, or waits.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let is_up = |claim: &ClaimStatus| claim.wish == Wish::Held && claim.publish == UP && claim.is_proven;
+        let is_used = !self.claims.is_empty() && self.claims.iter().all(is_up);
+        self.is_vacant() || !self.exists.is_changing() && is_used
+    }
+
     /// Whether it is in use and nothing of it waits to be undone: every claim is held. It stays so while the host is down.
     #[must_use]
     pub fn is_kept(&self) -> bool {
@@ -25,7 +53,7 @@ impl VolumeStatus {
     pub fn kept(&self) -> String {
         let claimants: Vec<_> = self.claims.iter().map(|claim| claim.allocation.to_string()).collect();
         let claimants = claimants.join(", ");
-        if self.claims.iter().all(|claim| claim.publish == "up") {
+        if self.claims.iter().all(|claim| claim.publish == UP) {
             format!("stays mounted for {claimants}")
         } else {
             format!("stays claimed by {claimants} ({self})")
@@ -56,6 +84,7 @@ impl Volume {
     fn lost_status(&self, allocation: &AllocationId) -> ClaimStatus {
         ClaimStatus {
             allocation: allocation.clone(),
+            usage: String::new(),
             wish: Wish::Held,
             is_provisional: false,
             is_proven: false,
@@ -132,6 +161,7 @@ fn describe(what: &Move) -> String {
 fn claim_status(claim: &Claim) -> ClaimStatus {
     ClaimStatus {
         allocation: claim.record.allocation.clone(),
+        usage: claim.record.usage.to_string(),
         wish: claim.record.wish,
         is_provisional: claim.is_provisional,
         is_proven: claim.is_proven,

@@ -71,6 +71,8 @@ impl Volumes {
                 let (volume, allocation, reason) = (key.clone(), allocation.clone(), reason.clone());
                 effects.publish(VolumesNews::ClaimFailed { volume, allocation, reason });
             }
+            // Its actor logs it.
+            VolumeNews::MountLost { .. } => {}
             VolumeNews::Forced(forced) => effects.publish(VolumesNews::Forced(forced.clone())),
         }
     }
@@ -206,13 +208,7 @@ impl Volumes {
     }
 
     /// Notes for the report of a stop what is left of a volume (S3).
-    fn left(
-        &mut self,
-        moment: Moment,
-        key: &VolumeKey,
-        fallen: Option<String>,
-        effects: &mut Effects<Self>,
-    ) {
+    fn left(&mut self, moment: Moment, key: &VolumeKey, fallen: Option<String>, effects: &mut Effects<Self>) {
         effects.cancel_timer(VolumesTimer::Stop(key.clone()));
         let Some(entry) = self.entries.remove(key) else { return };
         let status = entry.status.as_ref();

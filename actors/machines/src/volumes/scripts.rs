@@ -252,6 +252,7 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
     };
     let claim = |allocation| ClaimStatus {
         allocation,
+        usage: String::new(),
         wish: Wish::Held,
         is_provisional: false,
         is_proven: true,

@@ -64,7 +64,7 @@ impl VolumeModel {
             Left::Call { number, call, .. } => self.called(now, number, call),
             // The shell answers the callers that still wait.
             Left::Ended(_) => self.unanswered.clear(),
-            Left::News(_, VolumeNews::Changed(_)) | Left::Snapshot(..) => {}
+            Left::News(_, VolumeNews::Changed(_) | VolumeNews::MountLost { .. }) | Left::Snapshot(..) => {}
         }
     }
 
