@@ -6,6 +6,7 @@ mod program;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use program::driven::{find, until_running};
 use program::{Program, Stage, allocation, until_true};
@@ -115,9 +116,15 @@ volumes = [{{ name = "data", destination = "{mount_point}" }}]
 /// The same with an allocation that writes such lines. It serves no plugin: it never listens.
 fn stage_of_allocation() -> Stage {
     let stage = Stage::new("");
+    configure_allocation(&stage, "", "");
+    stage
+}
+
+/// With these lines for the plugin and for the allocation.
+fn configure_allocation(stage: &Stage, of_plugin: &str, of_user: &str) {
     let volumes = stage.directory.path().join("kept-volumes");
     let options = ["--volumes", volumes.to_str().expect("text"), "--node-id", "node-1"];
-    let plugin = allocation("hostpath-1", "hostpath", "monolith", &options, "");
+    let plugin = allocation("hostpath-1", "hostpath", "monolith", &options, of_plugin);
     stage.configure(&format!(
         r#"
 {plugin}
@@ -133,9 +140,9 @@ type = "node"
 command = "/bin/sh"
 args = ["-c", "echo started >> ${{CALLBOARD_VOLUME_DATA}}/starts; exec sleep 1000"]
 volumes = ["data"]
+{of_user}
 "#
     ));
-    stage
 }
 
 /// The lines of a file in the volume, as its plugin keeps it.
@@ -290,4 +297,78 @@ fn a_plugin_is_not_stopped_while_a_task_holds_a_volume_of_it_v13() {
     assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "{}", host.log());
     let stopped = host.ask(&["stop", "hostpath-1"]);
     assert!(stopped.status.success(), "{}", String::from_utf8_lossy(&stopped.stderr));
+}
+
+#[test]
+fn who_comes_second_to_a_volume_waits_and_a_claim_of_an_operator_outlives_an_ordinary_stop_v12_v14() {
+    let Some(namespace) = Namespace::or_say("a volume that two want") else { return };
+    let stage = Stage::new("");
+    configure_allocation(&stage, "", "start = false");
+    let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
+    let host = namespace.run(&stage);
+    host.until_active("csi-node", "hostpath", "hostpath-1");
+    // It is shown and claimed as the configuration says, before anything has used it.
+    assert_eq!(host.json(&["volume", "list"])["volumes"][0]["exists"], "configured");
+    let (code, told) = host.refusal(&["volume", "create", "data", "--plugin", "hostpath"]);
+    assert!(code == 1 && told.contains("it is in the configuration"), "{told}");
+    host.json(&["volume", "claim", "data", "--allocation", "job-7"]);
+    let claim = host.json(&["volume", "status", "data"])["claims"][0].clone();
+    assert_eq!(claim["usage"], "file system, single-node-writer");
+
+    assert!(host.ask(&["start", "user-1"]).status.success(), "{}", host.log());
+    let waits = host.until("it waits", |status| find(status, "allocations", "user-1")["task"] == "waiting");
+    let event = find(&waits, "allocations", "user-1")["last_event"].to_string();
+    assert!(event.contains("volume default/data is held by job-7"), "{event}");
+    assert_eq!(host.ask(&["health", "user-1"]).status.code(), Some(3));
+    host.json(&["volume", "release", "data", "--allocation", "job-7"]);
+    until_true("a line in the volume", program::TIMEOUT, || written(&volumes) == 1);
+    assert!(host.ask(&["stop", "user-1"]).status.success(), "{}", host.log());
+
+    host.json(&["volume", "claim", "data", "--allocation", "job-7"]);
+    assert!(host.ask(&["health", "data"]).status.success(), "{}", host.log());
+    let shutdown = host.ask(&["shutdown"]);
+    let told = String::from_utf8_lossy(&shutdown.stdout).into_owned();
+    assert!(shutdown.status.success() && told.contains("stays mounted for job-7"), "{told} {}", host.log());
+    let (status, printed) = host.ended();
+    assert!(status.success(), "{printed}");
+    assert!(!namespace.mounted(&data_dir, &volumes).is_empty(), "it stays mounted");
+
+    // Nothing can undo it when its plugin is not configured any more.
+    stage.configure("");
+    let host = namespace.run(&stage);
+    let health = host.ask(&["health"]);
+    let told = String::from_utf8_lossy(&health.stdout);
+    let none = "no allocation serves its plugin hostpath; add one to the configuration";
+    assert!(health.status.code() == Some(3) && told.contains(none), "{told} {}", host.log());
+}
+
+#[test]
+fn the_claim_of_an_allocation_that_left_the_configuration_is_released_when_its_host_was_killed_v14() {
+    let Some(namespace) = Namespace::or_say("a claim of a departed allocation") else { return };
+    let stage = stage_of_allocation();
+    let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
+    let host = namespace.run(&stage);
+    until_true("a line in the volume", program::TIMEOUT, || written(&volumes) == 1);
+    host.kill();
+    let options = ["--volumes", volumes.to_str().expect("text"), "--node-id", "node-1"];
+    stage.configure(&allocation("hostpath-1", "hostpath", "monolith", &options, ""));
+    let host = namespace.run(&stage);
+    until_true("it is unmounted", program::TIMEOUT, || namespace.mounted(&data_dir, &volumes).is_empty());
+    assert!(host.log().contains("a claim of an earlier run is released"), "{}", host.log());
+}
+
+#[test]
+fn a_stop_while_a_volume_cannot_be_had_yet_does_not_wait_for_it_v8() {
+    let Some(namespace) = Namespace::or_say("a claim that waits") else { return };
+    let stage = Stage::new("");
+    configure_allocation(&stage, "start = false", "");
+    let host = namespace.run(&stage);
+    host.until("it claims", |status| {
+        let event = find(status, "allocations", "user-1")["last_event"].to_string();
+        event.contains("claiming its volumes")
+    });
+    let began = Instant::now();
+    assert!(host.ask(&["stop", "user-1"]).status.success(), "{}", host.log());
+    // Without being called off the claim would have waited for 15 s.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}: {}", began.elapsed(), host.log());
 }

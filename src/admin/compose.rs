@@ -11,7 +11,8 @@ use callboard_actors::inventory::{InventoryOptions, InventoryView};
 use callboard_actors::logmon::LogsView;
 use callboard_actors::processes::ProcessesView;
 use callboard_actors::registry::{Description, RegistryView};
-use callboard_actors::vocabulary::{Health, Probing, Timestamp};
+use callboard_actors::vocabulary::{Health, PluginName, Probing, Timestamp};
+use callboard_actors::volume::VolumeKey;
 use callboard_actors::volumes::VolumesView;
 use callboard_proto::admin::v1 as wire;
 
@@ -38,6 +39,8 @@ pub(super) struct Views {
     pub(super) driven: TasksView,
     /// The volumes that are known or in use.
     pub(super) volumes: VolumesView,
+    /// The volumes of the configuration, with their plugins.
+    pub(super) configured: Vec<(VolumeKey, PluginName)>,
     /// The logs of those tasks.
     pub(super) logs: LogsView,
     /// What they use.
@@ -138,9 +141,7 @@ pub(super) fn reason<'v>(book: &'v AllocationStatus, health: &'v Health) -> Opti
 #[cfg(test)]
 mod tests {
     use callboard_actors::allocations::RestartWhen;
-    use callboard_actors::vocabulary::{
-        AllocationId, Attempt, ListenerRule, PluginName, Role, SocketPath, TaskName,
-    };
+    use callboard_actors::vocabulary::{AllocationId, Attempt, ListenerRule, Role, SocketPath, TaskName};
 
     use super::*;
     use crate::agent::TaskPhase;

@@ -103,7 +103,9 @@ pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
     let (logs, usage) = (logs.borrow().clone(), usage.borrow().clone());
     let (is_stopping, started_at) = (stopping.is_some(), sources.started_at);
     let (limits, inventory_options) = (sources.limits, sources.inventory_options.clone());
-    let views = Views { logs, usage, is_stopping, started_at, limits, inventory_options, ..views };
+    let configured = sources.volumes.configured().map(|of| (of.key.clone(), of.plugin.clone())).collect();
+    let views =
+        Views { logs, usage, configured, is_stopping, started_at, limits, inventory_options, ..views };
     for actor in &mut gone {
         if let Some(ended) = stopping.as_ref().and_then(|stopping| stopping.end_of(&actor.name)) {
             (actor.ended, actor.reason) = (true, ended);

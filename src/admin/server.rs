@@ -30,6 +30,7 @@ use crate::agent::Agent;
 use crate::host::Host;
 use crate::tasks::Tasks;
 use crate::usage::UsageView;
+use crate::volumes::Claimer;
 
 /// Questions of one connection that are worked on at once.
 const QUESTIONS_MAX: usize = 32;
@@ -51,6 +52,8 @@ pub struct Sources {
     pub agent: Address<Agent>,
     /// Those that run tasks through drivers.
     pub tasks: Address<Tasks>,
+    /// The volumes of the configuration, and how they are made known to their owner.
+    pub volumes: Claimer,
     /// The processors that tasks may use.
     pub topology: Arc<Topology>,
     /// Which control groups tasks have: `v2`, `v1`, or `none` with the reason.

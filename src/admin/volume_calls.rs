@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use callboard_actors::csi::{AccessType, CapacityRange, MountFlags, MountVolume, VolumeCapability};
+use callboard_actors::csi::{
+    AccessMode, AccessType, CapacityRange, MountFlags, MountVolume, VolumeCapability,
+};
 use callboard_actors::vocabulary::{AllocationId, PluginName};
 use callboard_actors::volume::{self, NewVolume, ObservedEnd, Usage, VolumeKey};
 use callboard_actors::volumes::{
@@ -11,13 +13,14 @@ use callboard_actors::volumes::{
     Release, ReleaseError,
 };
 use callboard_proto::admin::v1 as wire;
+use tokio::time::Instant;
 use tonic::{Code, Status};
 
 use super::convert::unanswered;
 use super::server::Sources;
 use super::volumes::topology;
 use super::workloads::Workloads;
-use crate::config::volume_words;
+use crate::config::{VolumeConfig, volume_words};
 
 /// The longest time that a request may wait for its answer.
 const WITHIN_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -31,6 +34,12 @@ pub(super) async fn create(
 ) -> Result<wire::CreateVolumeResponse, Status> {
     let volume = key(&asked.name)?;
     let name = volume.to_string();
+    if sources.volumes.entry(&volume).is_some() {
+        let text = format!(
+            "volume {name} is not created: it is in the configuration, by which its first claim makes it; choose another name"
+        );
+        return Err(Status::failed_precondition(text));
+    }
     let range = CapacityRange { required_bytes: asked.capacity_bytes, limit_bytes: 0 };
     let create = CreateVolume {
         volume,
@@ -74,8 +83,8 @@ pub(super) async fn claim(
 ) -> Result<wire::ClaimVolumeResponse, Status> {
     let volume = key(&asked.name)?;
     let name = volume.to_string();
-    let capability = capability(asked.usage)?;
-    let read_only = asked.read_only || capability.access_mode.is_read_only();
+    let until = Instant::now() + within(asked.within_ms);
+    let usage = usage(sources.volumes.entry(&volume), asked.usage, asked.read_only)?;
     let allocation = allocation(&asked.allocation)?;
     if workloads(sources, &format!("volume {name} is not claimed")).await?.has(&allocation) {
         let text = format!(
@@ -83,8 +92,9 @@ pub(super) async fn claim(
         );
         return Err(Status::failed_precondition(text));
     }
-    let claim =
-        Claim { volume, allocation, usage: Usage { capability, read_only }, within: within(asked.within_ms) };
+    let known = sources.volumes.make_known(&volume, left(until)).await;
+    known.map_err(|error| Status::new(code_of(false, false, error.is_transient), error.reason))?;
+    let claim = Claim { volume, allocation, usage, within: left(until) };
     let claimed = sources.host.volumes().ask(claim).await.map_err(|error| unanswered(&error))?;
     let claimed = claimed.map_err(|error| Status::new(not_claimed(&error), error.to_string()))?;
     Ok(wire::ClaimVolumeResponse {
@@ -136,6 +146,11 @@ pub(super) async fn force(
 
 /// What the host runs. While that is unknown, this is refused.
 async fn workloads(sources: &Sources, refused: &str) -> Result<Workloads, Status> {
+    if sources.stopping.borrow().is_some() {
+        return Err(Status::unavailable(format!(
+            "{refused}: the host is stopping; try again after its next start"
+        )));
+    }
     let Sources { host, agent, tasks, .. } = sources;
     Workloads::ask(host, agent, tasks).await.map_err(|reason| {
         Status::unavailable(format!(
@@ -160,6 +175,29 @@ fn allocation(name: &str) -> Result<AllocationId, Status> {
 
 fn within(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds).min(WITHIN_MAX)
+}
+
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
+}
+
+/// How a claim uses a volume: as it says, or else as the configuration says, or else as one writer of a file system.
+fn usage(
+    entry: Option<&VolumeConfig>,
+    asked: Option<wire::VolumeUsage>,
+    read_only: bool,
+) -> Result<Usage, Status> {
+    let usual = || VolumeCapability {
+        access_type: AccessType::Mount(MountVolume::default()),
+        access_mode: AccessMode::SingleNodeWriter,
+    };
+    let capability = match (asked, entry) {
+        (Some(asked), _) => capability(Some(asked))?,
+        (None, Some(entry)) => entry.usage.capability.clone(),
+        (None, None) => usual(),
+    };
+    let is_read = entry.is_some_and(|entry| entry.usage.read_only) || capability.access_mode.is_read_only();
+    Ok(Usage { read_only: read_only || is_read, capability })
 }
 
 fn capability(usage: Option<wire::VolumeUsage>) -> Result<VolumeCapability, Status> {
@@ -257,6 +295,7 @@ mod tests {
     use callboard_actors::volumes::UnknownVolume;
 
     use super::*;
+    use crate::config::VolumeOrigin;
 
     fn usage() -> wire::VolumeUsage {
         wire::VolumeUsage { access_mode: "single-node-writer".to_owned(), ..Default::default() }
@@ -283,6 +322,27 @@ mod tests {
         assert_eq!(mount.mount_flags.expose(), ["noatime"]);
         let block = capability(Some(wire::VolumeUsage { block: true, ..usage() })).expect("it is valid");
         assert_eq!(block.access_type, AccessType::Block);
+    }
+
+    #[test]
+    fn a_claim_without_words_has_the_usage_of_the_configuration() {
+        let entry = VolumeConfig {
+            key: key("data").expect("a name"),
+            plugin: PluginName::new("zfs").expect("a name"),
+            origin: VolumeOrigin::Created(Box::default()),
+            usage: Usage {
+                capability: VolumeCapability {
+                    access_type: AccessType::Block,
+                    access_mode: AccessMode::MultiNodeMultiWriter,
+                },
+                read_only: true,
+            },
+            secrets: [].into(),
+        };
+        let of = |entry, asked| super::usage(entry, asked, false).expect("it is valid").to_string();
+        assert_eq!(of(Some(&entry), None), "block device, multi-node-multi-writer, read-only");
+        assert_eq!(of(None, None), "file system, single-node-writer");
+        assert_eq!(of(Some(&entry), Some(usage())), "file system, single-node-writer, read-only");
     }
 
     #[test]

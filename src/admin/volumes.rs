@@ -6,15 +6,30 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::vocabulary::{PluginName, Topology};
-use callboard_actors::volume::{ClaimStatus, VolumeStatus, Wish};
+use callboard_actors::volume::{ClaimStatus, VolumeKey, VolumeStatus, Wish};
 use callboard_actors::volumes::{VolumeActor, VolumeReport};
 use callboard_proto::admin::v1 as wire;
 
 use super::compose::Views;
 
-/// Every volume that is known or in use, by namespace and name.
+/// Every volume that is known, in use or configured, by namespace and name.
 pub(super) fn volumes(views: &Views) -> Vec<wire::VolumeStatus> {
-    views.volumes.volumes.iter().map(volume).collect()
+    let configured = views.configured.iter().map(|(key, plugin)| (key.clone(), configured(key, plugin)));
+    let mut all: BTreeMap<_, _> = configured.collect();
+    all.extend(views.volumes.volumes.iter().map(|report| (report.volume.spec.key.clone(), volume(report))));
+    all.into_values().collect()
+}
+
+/// One that only the configuration has.
+fn configured(key: &VolumeKey, plugin: &PluginName) -> wire::VolumeStatus {
+    wire::VolumeStatus {
+        name: key.to_string(),
+        plugin: plugin.to_string(),
+        exists: "configured".to_owned(),
+        actor: VolumeActor::Unneeded.as_str().to_owned(),
+        doing: "its first claim makes it known".to_owned(),
+        ..Default::default()
+    }
 }
 
 fn volume(report: &VolumeReport) -> wire::VolumeStatus {
@@ -31,6 +46,7 @@ fn volume(report: &VolumeReport) -> wire::VolumeStatus {
         actor: actor.as_str().to_owned(),
         actor_reason: reason(actor).to_owned(),
         restarts: *restarts,
+        pending: *actor != VolumeActor::Unneeded,
         ..Default::default()
     };
     match status {
@@ -46,6 +62,7 @@ fn with_status(known: wire::VolumeStatus, status: &VolumeStatus) -> wire::Volume
         stage: status.stage.to_owned(),
         claims: status.claims.iter().map(claim).collect(),
         doing: status.doing.clone(),
+        pending: !status.is_settled(),
         error: status.error.clone().unwrap_or_default(),
         ..known
     }
@@ -64,6 +81,7 @@ fn claim(claim: &ClaimStatus) -> wire::VolumeClaim {
         publish: claim.publish.to_owned(),
         path: claim.path.display().to_string(),
         error: claim.error.clone().unwrap_or_default(),
+        usage: claim.usage.clone(),
     }
 }
 
@@ -98,7 +116,7 @@ mod tests {
     use std::sync::Arc;
 
     use callboard_actors::vocabulary::{AllocationId, VolumeName, VolumeNamespace};
-    use callboard_actors::volume::{Exists, VolumeKey, VolumeSpec};
+    use callboard_actors::volume::{Exists, VolumeSpec};
     use callboard_actors::volumes::{KnownVolume, VolumesView};
 
     use super::*;
@@ -190,12 +208,28 @@ mod tests {
                 publish: "going-down".to_owned(),
                 path: "/data/volumes/web".to_owned(),
                 error: "no answer".to_owned(),
+                usage: "file system, single-node-writer".to_owned(),
             }],
             doing: "unstage is tried again; busy".to_owned(),
             error: "busy".to_owned(),
             events: vec![],
+            pending: true,
         };
         assert_eq!(shown, [expected]);
+    }
+
+    #[test]
+    fn a_volume_that_only_the_configuration_has_is_shown_among_the_others() {
+        let plugin = PluginName::new("zfs").expect("a good name");
+        let views = Views {
+            volumes: VolumesView { volumes: vec![report("data", VolumeActor::Unneeded, None)] },
+            configured: vec![(key("data"), plugin.clone()), (key("cache"), plugin)],
+            ..Views::default()
+        };
+        let shown = volumes(&views);
+        let told: Vec<_> =
+            shown.iter().map(|one| (&*one.name, &*one.exists, one.known, one.pending)).collect();
+        assert_eq!(told, [("default/cache", "configured", false, false), ("default/data", "", true, false)]);
     }
 
     #[test]

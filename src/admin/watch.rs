@@ -302,6 +302,7 @@ mod tests {
 
     use super::*;
     use crate::host::Host;
+    use crate::volumes::Claimer;
 
     fn plugin(name: &str, health: &str) -> wire::PluginStatus {
         wire::PluginStatus { name: name.to_owned(), health: health.to_owned(), ..Default::default() }
@@ -435,6 +436,7 @@ mod tests {
                 host: host.clone(),
                 agent: Address::vacant("agent", 1),
                 tasks: Address::vacant("tasks", 1),
+                volumes: Claimer::new(host.volumes().clone(), &[]),
                 topology: topology::of_this_machine(),
                 control_groups: "none".to_owned(),
                 logs: watch::channel(LogsView::default()).1,

@@ -219,7 +219,7 @@ pub(super) fn health(args: &HealthArgs) -> ExitCode {
         let troubles = volumes::troubles(&status, name.as_deref());
         let text = match plain.json {
             true => pretty(&health::json(&troubles)),
-            false => health::lines(&troubles, Palette::of_stdout()),
+            false => health::lines(&troubles, name.as_deref(), Palette::of_stdout()),
         };
         print(&text)?;
         Ok(troubles.is_empty())

@@ -1,15 +1,19 @@
-//! After the start of `callboard run`: whose claims to volumes of an earlier run are kept.
+//! After the start of `callboard run`: whose claims to volumes of an earlier run are kept, and what is known of the configured volumes.
 
+use std::path::Path;
 use std::time::Duration;
 
 use callboard_actors::agent::{Agent, ListTasks};
+use callboard_actors::allocation::{self, Layout};
 use callboard_actors::processes::ListProcesses;
 use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::AllocationId;
 use callboard_actors::volume::ObservedEnd;
+use callboard_actors::volumes::Volumes;
+use futures_util::future::join;
 use tokio::time::sleep;
 
-use crate::config::PROCESS_PREFIX;
+use crate::config::{Config, PROCESS_PREFIX};
 use crate::host::Host;
 use crate::tasks;
 use crate::volumes::{self, Claimer, KnownUsers};
@@ -21,12 +25,16 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 
 /// Tells the owner of the volumes, beside everything else, which allocations and tasks of an earlier run may have processes. Without
 /// that it keeps all of their claims. It always keeps those of other users: only an operator knows when their processes have ended.
-pub(super) fn confirm(host: &Host, agent: &Address<Agent>) {
+/// What is said here of the departed allocations was found before anything of them was removed.
+pub(super) fn confirm(host: &Host, agent: &Address<Agent>, departed: Vec<AllocationId>) {
     let (host, agent) = (host.clone(), agent.clone());
     actix_rt::spawn(async move {
         let users = loop {
             match users(&host, &agent).await {
-                Ok(users) => break users,
+                Ok(mut users) => {
+                    users.own.extend(departed);
+                    break users;
+                }
                 Err(error) => {
                     tracing::warn!(
                         error,
@@ -37,6 +45,30 @@ pub(super) fn confirm(host: &Host, agent: &Address<Agent>) {
             sleep(PAUSE).await;
         };
         volumes::confirm(host.volumes(), &users).await;
+    });
+}
+
+/// The allocations that an earlier run has left, without a process, and that the configuration does not have.
+pub(super) async fn departed(config: &Config, runtime_dir: &Path) -> Vec<AllocationId> {
+    let configured: Vec<_> = config.allocations.iter().map(|allocation| allocation.name.clone()).collect();
+    match layout(config, runtime_dir) {
+        Some(layout) => allocation::departed(&layout, &configured).await,
+        None => Vec::new(),
+    }
+}
+
+/// Where allocations have their directories. The host has accepted both directories.
+pub(super) fn layout(config: &Config, runtime_dir: &Path) -> Option<Layout> {
+    let data_dir = std::path::absolute(&config.data_dir).ok()?;
+    Layout::new(data_dir, runtime_dir).ok()
+}
+
+/// Makes the volumes of the configuration known, and watches all volumes, beside everything else.
+pub(super) fn attend(claimer: &Claimer, volumes: &Address<Volumes>, config: &Config) {
+    let (claimer, volumes) = (claimer.clone(), volumes.clone());
+    let served = config.allocations.iter().map(|allocation| allocation.plugin.clone()).collect();
+    actix_rt::spawn(async move {
+        join(claimer.register(), volumes::watch(&volumes, &served)).await;
     });
 }
 

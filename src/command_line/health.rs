@@ -133,13 +133,19 @@ pub(super) fn summary(troubles: &[Trouble], palette: Palette) -> String {
     format!("{count}: {}\n", names.join(", "))
 }
 
-/// What `health` prints.
-pub(super) fn lines(troubles: &[Trouble], palette: Palette) -> String {
+/// What `health` prints, of everything or of the things of this name.
+pub(super) fn lines(troubles: &[Trouble], name: Option<&str>, palette: Palette) -> String {
     let mut text = String::new();
     for Trouble { kind, name, what } in troubles {
         text.push_str(&format!("{kind} {}  {}\n", harmless(name), palette.paint(Tone::Bad, &harmless(what))));
     }
-    if troubles.is_empty() { summary(troubles, palette) } else { text }
+    match name {
+        Some(name) if troubles.is_empty() => {
+            format!("{}\n", palette.paint(Tone::Good, &format!("{} is well", harmless(name))))
+        }
+        _ if troubles.is_empty() => summary(troubles, palette),
+        _ => text,
+    }
 }
 
 /// What `health --json` prints.
@@ -262,5 +268,7 @@ mod tests {
         let told = summary(&troubles(&status, None), Palette::plain());
         assert_eq!(told, "2 not well: plugin /zfs, allocation a\n");
         assert_eq!(summary(&[], Palette::plain()), "all is well\n");
+        assert_eq!(lines(&[], Some("zfs"), Palette::plain()), "zfs is well\n");
+        assert_eq!(lines(&[], None, Palette::plain()), "all is well\n");
     }
 }

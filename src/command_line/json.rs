@@ -231,6 +231,7 @@ fn volume(volume: &wire::VolumeStatus) -> Value {
         "stage": known(&volume.stage),
         "claims": volume.claims.iter().map(claim).collect::<Vec<_>>(),
         "doing": known(&volume.doing),
+        "pending": volume.pending,
         "error": known(&volume.error),
         "events": volume.events.iter().map(event).collect::<Vec<_>>(),
     })
@@ -243,6 +244,7 @@ fn topology(places: &[wire::VolumeTopology]) -> Vec<BTreeMap<&String, &String>> 
 fn claim(claim: &wire::VolumeClaim) -> Value {
     json!({
         "allocation": claim.allocation,
+        "usage": known(&claim.usage),
         "wish": claim.wish,
         "provisional": claim.provisional,
         "proven": claim.proven,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::allocation::{self, Layout};
+use callboard_actors::allocation;
 use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::inventory::InventoryOptions;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
@@ -213,8 +213,11 @@ impl Program {
         };
         let Outside { topology, ground, logs, socket } = opened.expect("a host that runs has its parts");
         sweep(&config, &host, ground.clone());
+        let departed = claims::departed(&config, &runtime_dir).await;
         sweep_allocations(&config, &host, runtime_dir);
-        claims::confirm(&host, &agent);
+        let volumes = Claimer::new(host.volumes().clone(), &config.volumes);
+        claims::confirm(&host, &agent, departed);
+        claims::attend(&volumes, host.volumes(), &config);
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
@@ -227,6 +230,7 @@ impl Program {
             host: host.clone(),
             agent,
             tasks,
+            volumes,
             topology,
             control_groups: ground.control_groups(),
             logs: logs.view(),
@@ -341,17 +345,13 @@ fn sweep(config: &Config, host: &Host, ground: Ground) {
 
 /// Ends and removes beside everything else what allocations of earlier configurations left.
 fn sweep_allocations(config: &Config, host: &Host, runtime_dir: PathBuf) {
-    let (host, data_dir) = (host.clone(), config.data_dir.clone());
+    let (host, layout) = (host.clone(), claims::layout(config, &runtime_dir));
     let claimer = Claimer::new(host.volumes().clone(), &config.volumes);
     let configured: Vec<_> = config.allocations.iter().map(|allocation| allocation.name.clone()).collect();
     actix_rt::spawn(async move {
         let ended = agent::end_departed(host.processes(), &configured).await;
         claims::release_departed(&claimer, &ended).await;
-        // The host has accepted both directories.
-        let absolute = std::path::absolute(&data_dir).ok();
-        let Some(layout) = absolute.and_then(|data_dir| Layout::new(data_dir, &runtime_dir).ok()) else {
-            return;
-        };
+        let Some(layout) = layout else { return };
         for left in allocation::sweep(&layout, &configured).await {
             tracing::warn!(left, "cannot clean up after allocations that the configuration does not have");
         }

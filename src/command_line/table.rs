@@ -4,8 +4,11 @@ use callboard_actors::vocabulary::text::bounded;
 
 use crate::output::{Palette, Tone, harmless};
 
-/// Longest text in one cell, in bytes, so that one of them does not push the others out of sight. Remarks may be longer.
-const CELL_BYTES_MAX: usize = 240;
+/// Longest text in one cell, in bytes. Remarks may be longer.
+const CELL_BYTES_MAX: usize = 1_024;
+/// The widest column but the last, in characters, so that one long text does not push everything out of sight: a longer one makes its
+/// own row wider, and no other.
+const COLUMN_WIDTH_MAX: usize = 48;
 
 /// One cell.
 #[derive(Debug, Clone)]
@@ -49,7 +52,8 @@ impl Table {
     pub(super) fn lines(&self, palette: Palette) -> String {
         let columns = self.rows[0].0.len();
         let width = |column: usize| {
-            self.rows.iter().map(|(cells, _)| cells[column].text.chars().count()).max().unwrap_or(0)
+            let widths = self.rows.iter().map(|(cells, _)| cells[column].text.chars().count());
+            widths.max().unwrap_or(0).min(COLUMN_WIDTH_MAX)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let mut lines = String::new();
@@ -58,7 +62,7 @@ impl Table {
             for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
                 lines.push_str(&palette.paint(cell.tone, &cell.text));
                 if column < last {
-                    let padding = width - cell.text.chars().count() + 2;
+                    let padding = width.saturating_sub(cell.text.chars().count()) + 2;
                     lines.extend(std::iter::repeat_n(' ', padding));
                 }
             }
@@ -83,5 +87,16 @@ mod tests {
         table.row(vec![Cell::plain("b"), Cell::plain("")], vec![]);
         let lines = table.lines(Palette::plain());
         assert_eq!(lines, "NAME         HEALTH\nä-long-name  bad\\u{1b}[2J\n  └ why\\n\nb            -\n");
+    }
+
+    #[test]
+    fn a_long_name_widens_its_own_row_and_the_last_text_is_whole() {
+        let (name, event) = ("n".repeat(200), "e".repeat(900));
+        let mut table = Table::new(&["NAME", "EVENT"]);
+        table.row(vec![Cell::plain(&name), Cell::plain("x")], vec![]);
+        table.row(vec![Cell::plain("a"), Cell::plain(&event)], vec![]);
+        let space = " ".repeat(COLUMN_WIDTH_MAX - 4 + 2);
+        let expected = format!("NAME{space}EVENT\n{name}  x\na   {space}{event}\n");
+        assert_eq!(table.lines(Palette::plain()), expected);
     }
 }

@@ -94,8 +94,10 @@ impl WaitArgs {
 #[derive(Debug, Args)]
 struct UsageArgs {
     /// Who may use it at the same time: single-node-writer, multi-node-multi-writer and so on, as in the configuration
-    #[arg(long, value_name = "MODE", default_value = "single-node-writer", value_parser = access_mode)]
-    access_mode: AccessMode,
+    ///
+    /// single-node-writer if it is not given; for a claim without any of these options as the configuration says, if it has the volume
+    #[arg(long, value_name = "MODE", value_parser = access_mode)]
+    access_mode: Option<AccessMode>,
 
     /// Use it as a block device instead of a file system
     #[arg(long, conflicts_with_all = ["fs_type", "mount_flags", "mount_group"])]
@@ -117,12 +119,23 @@ struct UsageArgs {
 impl UsageArgs {
     fn usage(&self) -> wire::VolumeUsage {
         wire::VolumeUsage {
-            access_mode: volume_words::word_of(self.access_mode),
+            access_mode: volume_words::word_of(self.access_mode.unwrap_or(AccessMode::SingleNodeWriter)),
             block: self.block,
             fs_type: self.fs_type.clone().unwrap_or_default(),
             mount_flags: self.mount_flags.clone(),
             mount_group: self.mount_group.clone().unwrap_or_default(),
         }
+    }
+
+    /// The usage, if anything is said of it.
+    fn given(&self) -> Option<wire::VolumeUsage> {
+        let Self { access_mode, block, fs_type, mount_flags, mount_group } = self;
+        let is_given = access_mode.is_some()
+            || *block
+            || fs_type.is_some()
+            || !mount_flags.is_empty()
+            || mount_group.is_some();
+        is_given.then(|| self.usage())
     }
 }
 
@@ -287,7 +300,7 @@ async fn claim(mut client: AdminClient, args: &ClaimArgs) -> Result<(), AskError
     let request = wire::ClaimVolumeRequest {
         name: args.name.clone(),
         allocation: args.allocation.to_string(),
-        usage: Some(args.usage.usage()),
+        usage: args.usage.given(),
         read_only: args.read_only,
         within_ms: args.wait.milliseconds(),
     };
@@ -350,7 +363,11 @@ mod tests {
         };
         assert_eq!((&*args.name, args.read_only, args.wait.milliseconds()), ("default/data", false, 120_000));
         let usual = wire::VolumeUsage { access_mode: "single-node-writer".to_owned(), ..Default::default() };
-        assert_eq!(args.usage.usage(), usual);
+        assert_eq!((args.usage.usage(), args.usage.given()), (usual, None));
+        let Ok(VolumeCommand::Claim(args)) = parsed("claim data --allocation web --fs-type ext4") else {
+            panic!("it is valid")
+        };
+        assert_eq!(args.usage.given().expect("it is said").fs_type, "ext4");
     }
 
     #[test]

@@ -53,7 +53,8 @@ pub(super) fn line(volume: &wire::VolumeStatus, palette: Palette) -> String {
 fn state(volume: &wire::VolumeStatus) -> (&str, Tone) {
     match (&*volume.actor, &*volume.exists) {
         (fallen @ ("pausing" | "given-up"), _) => (fallen, Tone::Bad),
-        (_, "") if volume.known => ("known", Tone::Plain),
+        (_, "") if volume.known => ("unused", Tone::Plain),
+        (_, "configured") => ("configured", Tone::Plain),
         (_, "") => ("unknown", Tone::Doubtful),
         (_, word @ ("registered" | "created")) => (word, Tone::Good),
         (_, word @ "unfit") => (word, Tone::Bad),
@@ -97,16 +98,40 @@ fn remarks(volume: &wire::VolumeStatus) -> Vec<String> {
     fallen.into_iter().chain(error).chain(of_claims).collect()
 }
 
-/// What is wrong with a volume. One that is not used, or on its way without an error, is well.
+/// What is wrong with a volume by itself. One that is on its way is not well yet.
 fn trouble(volume: &wire::VolumeStatus) -> Option<Trouble> {
-    let of_claims = volume.claims.iter().find(|claim| !claim.error.is_empty());
-    let what = match (&*volume.actor, &*volume.exists) {
-        (fallen @ ("pausing" | "given-up"), _) => format!("{fallen}: {}", volume.actor_reason),
-        (_, unfit @ "unfit") => format!("{unfit}: {}", volume.doing),
+    let of_claim = volume.claims.iter().find(|claim| !claim.error.is_empty());
+    let of_claim = of_claim.map(|claim| format!("{}: {}", claim.allocation, claim.error));
+    let what = match (&*volume.actor, &*volume.exists, of_claim) {
+        (fallen @ ("pausing" | "given-up"), _, _) => format!("{fallen}: {}", volume.actor_reason),
+        (_, unfit @ "unfit", _) => format!("{unfit}: {}", volume.doing),
         _ if !volume.error.is_empty() => volume.error.clone(),
-        _ => of_claims.map(|claim| format!("{}: {}", claim.allocation, claim.error))?,
+        (_, _, Some(of_claim)) => of_claim,
+        (_, "", None) if volume.pending => "its actor has not told its state yet".to_owned(),
+        (_, _, None) if volume.pending => format!("{} ({})", volume.doing, states(volume)),
+        (_, _, None) => return None,
     };
     Some(Trouble { kind: "volume", name: volume.name.clone(), what })
+}
+
+/// The states of what is set up of a volume.
+fn states(volume: &wire::VolumeStatus) -> String {
+    let claims = claims(volume);
+    let claims = if claims.is_empty() { claims } else { format!("; {claims}") };
+    format!("{}, attach {}, stage {}{claims}", volume.exists, volume.attach, volume.stage)
+}
+
+/// That nothing on this host serves the plugin of a volume that is in use, or on its way: it stays as it is until something does.
+fn unserved(volume: &wire::VolumeStatus, status: &wire::GetStatusResponse) -> Option<Trouble> {
+    let is_used = volume.pending || !volume.claims.is_empty();
+    let mut plugins = status.plugins.iter().filter(|plugin| plugin.expected > 0 || plugin.registered > 0);
+    let is_served = status.allocations.iter().any(|one| one.plugin == volume.plugin)
+        || plugins.any(|plugin| plugin.name == volume.plugin);
+    let of_it = || {
+        let doing = format!("{} ({})", volume.doing, states(volume));
+        format!("no allocation serves its plugin {}; add one to the configuration: {doing}", volume.plugin)
+    };
+    (is_used && !is_served).then(|| Trouble { kind: "volume", name: volume.name.clone(), what: of_it() })
 }
 
 /// All that is wrong with a host and its volumes, or with the things of this name.
@@ -114,15 +139,24 @@ pub(super) fn troubles(status: &wire::GetStatusResponse, name: Option<&str>) -> 
     let is_meant =
         |volume: &&wire::VolumeStatus| name.is_none_or(|name| volume_words::is_named(&volume.name, name));
     let mut found = health::troubles(status, name);
-    found.extend(status.volumes.iter().filter(is_meant).filter_map(trouble));
+    // What did not answer is missing, and is a trouble of its own.
+    let knows_allocations = !status.gone.iter().any(|gone| gone.name == "agent");
+    let unserved = |volume| unserved(volume, status).filter(|_| knows_allocations);
+    let of_it = |volume| unserved(volume).or_else(|| trouble(volume));
+    found.extend(status.volumes.iter().filter(is_meant).filter_map(of_it));
     found
 }
 
-/// The things of this name, with what belongs to them and with the volume of this name. `None` if there is none.
+/// The things of this name, with what belongs to them, with the volumes that they claim, and with the volume of this name. `None` if there is none.
 pub(super) fn of_name(status: &wire::GetStatusResponse, name: &str) -> Option<wire::GetStatusResponse> {
-    match (health::of_name(status, name), volume_of_name(status, name)) {
-        (Some(others), Some(of_it)) => Some(wire::GetStatusResponse { volumes: of_it.volumes, ..others }),
-        (others, of_it) => others.or(of_it),
+    let of_it = |volume: &&wire::VolumeStatus| {
+        let is_claimed = volume.claims.iter().any(|claim| claim.allocation == name);
+        is_claimed || volume_words::is_named(&volume.name, name)
+    };
+    let volumes: Vec<_> = status.volumes.iter().filter(of_it).cloned().collect();
+    match health::of_name(status, name) {
+        Some(others) => Some(wire::GetStatusResponse { volumes, ..others }),
+        None => volume_of_name(status, name),
     }
 }
 
@@ -203,7 +237,7 @@ default/c  zfs     registered  -        up      unknown-up  web up              
 default/d  zfs     given-up    -        up      up          -                         in use
   └ its actor ended: crashed: a drill
 default/a  zfs     registered  1.5 GiB  up      up          web up, db up not-proven  in use
-default/b  zfs     known       -        -       -           -                         -
+default/b  zfs     unused      -        -       -           -                         -
 ";
         assert_eq!(lines, expected);
     }
@@ -232,6 +266,53 @@ default/b  zfs     known       -        -       -           -                   
         assert!(found.host.is_some() && found.volumes.len() == 1);
         assert_eq!(of_name(&status, "other/a"), None);
         assert_eq!(volume_of_name(&status, "b"), None);
+    }
+
+    #[test]
+    fn a_volume_that_is_on_its_way_or_that_nothing_can_undo_is_not_well() {
+        let served = wire::AllocationStatus {
+            name: "zfs-1".to_owned(),
+            plugin: "zfs".to_owned(),
+            task_state: "running".to_owned(),
+            state: "registered".to_owned(),
+            health: "healthy".to_owned(),
+            ..Default::default()
+        };
+        let status = |volume, allocations: &[wire::AllocationStatus]| wire::GetStatusResponse {
+            host: Some(wire::HostStatus::default()),
+            volumes: vec![volume],
+            allocations: allocations.to_vec(),
+            ..Default::default()
+        };
+        let told = |volume: &wire::VolumeStatus, allocations: &[wire::AllocationStatus]| -> Vec<String> {
+            troubles(&status(volume.clone(), allocations), None).into_iter().map(|t| t.what).collect()
+        };
+        let served = [served];
+        let undone = wire::VolumeStatus {
+            stage: "unknown-down".to_owned(),
+            doing: "NodeUnstageVolume waits for a healthy instance of the plugin".to_owned(),
+            pending: true,
+            ..volume("a")
+        };
+        let state = "NodeUnstageVolume waits for a healthy instance of the plugin (registered, attach up, stage unknown-down)";
+        assert_eq!(told(&undone, &served), [state]);
+        let none = "no allocation serves its plugin zfs; add one to the configuration: ";
+        assert_eq!(told(&undone, &[]), [format!("{none}{state}")]);
+        let used = wire::VolumeStatus { claims: vec![claim("web", "")], ..volume("a") };
+        assert_eq!(told(&used, &served), [""; 0]);
+        assert_eq!(told(&used, &[])[0], format!("{none}in use (registered, attach up, stage up; web up)"));
+        let unused = wire::VolumeStatus { attach: String::new(), stage: String::new(), ..volume("a") };
+        assert_eq!(told(&unused, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_task_is_shown_with_the_volumes_that_it_claims() {
+        let task = wire::TaskStatus { name: "web".to_owned(), ..Default::default() };
+        let used = wire::VolumeStatus { claims: vec![claim("web", "")], ..volume("a") };
+        let (tasks, volumes) = (vec![task], vec![used, volume("b")]);
+        let status = wire::GetStatusResponse { tasks, volumes, ..Default::default() };
+        let found = of_name(&status, "web").expect("it is there");
+        assert_eq!((found.tasks.len(), found.volumes.len()), (1, 1));
     }
 
     #[test]

@@ -13,10 +13,13 @@ use callboard_actors::volumes::{
     AllocationEnded, Claim, CreateVolume, RegisterVolume, ReleaseError, VolumeReleased, Volumes,
 };
 use futures_util::future::{LocalBoxFuture, join_all};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::agent::VolumeClaims;
 use crate::config::{VolumeConfig, VolumeOrigin};
+
+/// The pause before a registration that was refused for now is repeated.
+const REGISTER_PAUSE: Duration = Duration::from_secs(1);
 
 /// Claims the volumes of a configuration from their owner. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -41,6 +44,48 @@ impl Claimer {
     pub fn new(volumes: Address<Volumes>, configured: &[VolumeConfig]) -> Self {
         let configured = configured.iter().map(|volume| (volume.key.clone(), volume.clone())).collect();
         Self { volumes, configured: Arc::new(configured) }
+    }
+
+    /// The volumes of the configuration.
+    pub fn configured(&self) -> impl Iterator<Item = &VolumeConfig> {
+        self.configured.values()
+    }
+
+    /// The entry of a volume in the configuration.
+    #[must_use]
+    pub fn entry(&self, volume: &VolumeKey) -> Option<&VolumeConfig> {
+        self.configured.get(volume)
+    }
+
+    /// Registers the volumes of the configuration that exist at their plugins, so that they are known before their first use. It ends
+    /// when each one is registered, or refused for good.
+    pub async fn register(&self) {
+        let exist = self.configured().filter(|config| matches!(config.origin, VolumeOrigin::Registered(_)));
+        join_all(exist.map(|config| self.register_one(config))).await;
+    }
+
+    async fn register_one(&self, config: &VolumeConfig) {
+        loop {
+            match self.provide(config, Instant::now()).await {
+                Ok(()) => return,
+                Err(trouble) if trouble.is_transient => sleep(REGISTER_PAUSE).await,
+                Err(trouble) => {
+                    tracing::warn!(volume = %config.key, error = %trouble, "a volume of the configuration is not registered");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Makes a volume known to its owner as the configuration says, if it has this one: registered, or created.
+    ///
+    /// # Errors
+    /// Why that is not done, or not in time.
+    pub async fn make_known(&self, volume: &VolumeKey, within: Duration) -> Result<(), ClaimTrouble> {
+        match self.configured.get(volume) {
+            Some(config) => self.provide(config, Instant::now() + within).await,
+            None => Ok(()),
+        }
     }
 
     /// Claims these volumes for a user, side by side; `true` for those that it only reads. One that its plugin has to create is

@@ -48,7 +48,7 @@ async fn is_confirmed(volumes: &Address<Volumes>, users: &KnownUsers) -> Result<
     match kept(users, &volumes.ask(ListVolumes).await?) {
         Ok(living) => Ok(!has_open(&volumes.ask(ConfirmClaims { living }).await?)),
         Err(volume) => {
-            tracing::info!(%volume, "it is not known yet who has claimed it in an earlier run; all claims are kept until then");
+            tracing::debug!(%volume, "its claims are not reported yet; those of an earlier run are kept until then");
             Ok(false)
         }
     }
@@ -75,10 +75,10 @@ fn has_open(confirmed: &[VolumeConfirmed]) -> bool {
         match result {
             Ok(claims) => {
                 for user in &claims.confirmed {
-                    tracing::info!(%volume, %user, "a claim of an earlier run is kept");
+                    tracing::info!(%volume, allocation = %user, "a claim of an earlier run is kept");
                 }
                 for user in &claims.released {
-                    tracing::info!(%volume, %user, "a claim of an earlier run is released, since its user has no process");
+                    tracing::info!(%volume, allocation = %user, "a claim of an earlier run is released, since its user has no process");
                 }
             }
             Err(error) => {

@@ -14,10 +14,12 @@
 //! - V11: a secret is read for each call of a plugin, and kept nowhere. The configuration holds only where it is.
 //! - V14: after the start, the owner is told whose claims of an earlier run are kept: those of users that may have processes, and of
 //!   users that the host does not run itself. The other ones are released.
+//! - What is configured is known from the start: volumes of an `id` are registered, and those to be created are made by the first claim.
 
 mod claimer;
 mod confirming;
 mod secrets;
+mod watching;
 
 #[cfg(test)]
 mod tests;
@@ -25,3 +27,4 @@ mod tests;
 pub use claimer::{Claimer, Unreleased};
 pub use confirming::{KnownUsers, confirm};
 pub use secrets::ConfiguredSecrets;
+pub use watching::watch;

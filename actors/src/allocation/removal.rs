@@ -77,6 +77,41 @@ pub async fn sweep(layout: &Layout, kept: &[AllocationId]) -> Vec<String> {
     left
 }
 
+/// Which allocations have left directories and run no more, but for these: their host was killed, and nothing listens for them. To be
+/// called before they are swept.
+pub async fn departed(layout: &Layout, kept: &[AllocationId]) -> Vec<AllocationId> {
+    let mut departed = BTreeSet::new();
+    for parent in layout.socket_parents() {
+        let path = parent.path();
+        let listed = blocking(move |_| Ok(names(&path))).await.unwrap_or_default();
+        let ids = listed.iter().filter_map(|name| AllocationId::new(name).ok());
+        for id in ids.filter(|id| !kept.contains(id)) {
+            if has_ended(layout, &id, &parent).await {
+                departed.insert(id);
+            }
+        }
+    }
+    departed.into_iter().collect()
+}
+
+/// Whether a directory below this parent is that of an allocation for which nothing listens.
+async fn has_ended(layout: &Layout, id: &AllocationId, parent: &Place) -> bool {
+    let own = parent.clone().inner(id.as_str()).path();
+    let places = layout.socket_places(id).map(|place| place.path());
+    if !places.contains(&own) {
+        return false;
+    }
+    for place in places {
+        let socket = SocketPath::new(place.join(SOCKET_FILE).to_string_lossy());
+        if let Ok(socket) = socket
+            && is_listened_on(&socket).await.unwrap_or(true)
+        {
+            return false;
+        }
+    }
+    true
+}
+
 async fn sweep_away(place: Place) -> Result<(), Trouble> {
     let path = place.path();
     let socket = SocketPath::new(path.join(SOCKET_FILE).to_string_lossy());
@@ -167,8 +202,12 @@ mod tests {
     }
 
     fn swept(layout: &Layout, kept: &[AllocationId]) -> Vec<String> {
+        block_on(sweep(layout, kept))
+    }
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(sweep(layout, kept))
+        runtime.block_on(future)
     }
 
     fn made(place: &Place) -> PathBuf {
@@ -209,6 +248,21 @@ mod tests {
         assert!(left[0].contains("/foreign was left: it still holds note"), "{left:?}");
         assert!(left[1].contains("/living was left: a process listens there"), "{left:?}");
         assert!(known.exists() && living.exists() && note.exists());
+    }
+
+    #[test]
+    fn those_that_left_directories_and_that_nothing_listens_for_have_departed_v14() {
+        let base = tempfile::tempdir().unwrap();
+        let (layout, _) = layout(base.path(), "data");
+        let [kept, living, dead] = ["kept", "living", "dead"].map(|name| {
+            let [direct, _] = layout.socket_places(&id(name));
+            made(&direct)
+        });
+        drop((UnixListener::bind(&kept).unwrap(), UnixListener::bind(&dead).unwrap()));
+        let _plugin = UnixListener::bind(&living).unwrap();
+        let departed = block_on(departed(&layout, &[id("kept")]));
+        assert_eq!(departed, [id("dead")]);
+        assert!(dead.exists(), "it is only looked at");
     }
 
     #[test]

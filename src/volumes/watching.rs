@@ -1,0 +1,99 @@
+//! While the host runs: volumes that do not become as they are to be are logged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use callboard_actors::shell::Address;
+use callboard_actors::vocabulary::PluginName;
+use callboard_actors::volume::{VolumeKey, VolumeStatus};
+use callboard_actors::volumes::{ListVolumes, VolumeActor, VolumeReport, Volumes};
+use tokio::time::sleep;
+
+/// The pause between two looks. What is pending at both of them is logged.
+const LOOK_PAUSE: Duration = Duration::from_secs(60);
+
+/// Logs each volume that is in use although no allocation serves its plugin, and each one that is on its way, or waits, for longer than
+/// a pause. It ends when the host stops.
+pub async fn watch(volumes: &Address<Volumes>, served: &BTreeSet<PluginName>) {
+    let mut pending = Pending::default();
+    loop {
+        if let Ok(reports) = volumes.ask(ListVolumes).await {
+            for (volume, state) in pending.looked(&reports) {
+                let plugin = &volume.plugin;
+                if served.contains(plugin) {
+                    tracing::warn!(volume = %volume.key, %plugin, state, "a volume is pending for a while");
+                } else {
+                    tracing::warn!(
+                        volume = %volume.key, %plugin, state,
+                        "a volume is pending, and no allocation of the configuration serves its plugin; add one to have it undone"
+                    );
+                }
+            }
+        }
+        sleep(LOOK_PAUSE).await;
+    }
+}
+
+/// A volume that is pending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Named {
+    key: VolumeKey,
+    plugin: PluginName,
+}
+
+/// The volumes that were pending at the last look, and whether that is logged.
+#[derive(Debug, Default)]
+struct Pending(BTreeMap<VolumeKey, bool>);
+
+impl Pending {
+    /// Those that were pending at the last look as well, each once until it has settled.
+    fn looked(&mut self, reports: &[VolumeReport]) -> Vec<(Named, String)> {
+        let (mut overdue, mut now) = (Vec::new(), BTreeMap::new());
+        for VolumeReport { volume, actor, status, .. } in reports {
+            let is_settled =
+                status.as_ref().map_or(*actor == VolumeActor::Unneeded, VolumeStatus::is_settled);
+            if is_settled {
+                continue;
+            }
+            let key = volume.spec.key.clone();
+            let before = self.0.get(&key).copied();
+            if before == Some(false) {
+                let state = status.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+                overdue.push((Named { key: key.clone(), plugin: volume.spec.plugin.clone() }, state));
+            }
+            now.insert(key, before.is_some());
+        }
+        self.0 = now;
+        overdue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use callboard_actors::volumes::KnownVolume;
+
+    use super::super::tests::{spec, status, user};
+    use super::*;
+
+    #[test]
+    fn what_is_pending_at_two_looks_is_told_once_until_it_has_settled() {
+        let report = |status: Option<VolumeStatus>, actor| {
+            let volume = Arc::new(KnownVolume::new(spec("data")));
+            [VolumeReport { volume, is_known: true, actor, restarts: 0, status }]
+        };
+        // Its claim is not proven.
+        let pending = || report(Some(status(&spec("data"), vec![user("web")])), VolumeActor::Running);
+        let settled = || report(Some(status(&spec("data"), vec![])), VolumeActor::Running);
+        let mut looks = Pending::default();
+        let mut told = |reports: &[VolumeReport]| looks.looked(reports).len();
+        assert_eq!([told(&pending()), told(&pending()), told(&pending())], [0, 1, 0]);
+        assert_eq!([told(&settled()), told(&pending()), told(&pending())], [0, 0, 1]);
+        assert_eq!(told(&report(None, VolumeActor::Unneeded)), 0);
+        assert_eq!(
+            [told(&report(None, VolumeActor::Running)), told(&report(None, VolumeActor::Running))],
+            [0, 1]
+        );
+    }
+}
