@@ -65,7 +65,7 @@ impl Replacement {
     /// Which of the two is being stopped.
     const fn leaver(&self) -> Option<&AllocationId> {
         match self.stage {
-            Stage::Gate | Stage::Looking(_) => None,
+            Stage::Gate { .. } | Stage::Looking(_) => None,
             Stage::Leaving => Some(&self.old),
             Stage::RollingBack(_) => Some(&self.new),
         }
