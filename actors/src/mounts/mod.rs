@@ -32,6 +32,8 @@ mod directories;
 
 mod real;
 
+mod memory;
+
 pub use callboard_machines::mounts::*;
 
 use std::fmt;
@@ -41,9 +43,10 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 pub use kernel::{mounts_of_this_process, open_without_links};
+pub use memory::MemoryMounts;
 pub use real::KernelMounts;
 
-/// What volumes need of the kernel. [`KernelMounts`] is the real one; tests and simulations have others.
+/// What volumes need of the kernel. [`KernelMounts`] is the real one; tests and scripts have [`MemoryMounts`].
 ///
 /// All paths are without symbolic links, as the kernel names mount points. The futures work on any tokio runtime with a timer, and a
 /// call goes on when its future is dropped.

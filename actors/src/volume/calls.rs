@@ -1,11 +1,15 @@
 //! One CSI call of a volume, from its admission to its outcome.
 //!
 //! ```text
-//!  turn of the volume ─► secrets ─► permit for the half of the plugin ─► client of the generation     at most half of the time
+//!  turn of the volume ─► secrets
 //!       │ not in time, or refused: not made
 //!       ▼
-//!  directories ─► call ─► look ─► directories of ours removed                                        goes on whatever becomes of its actor
+//!  directories ─► permit for the half of the plugin ─► call to the generation ─► look ─► directories of ours removed
+//!                       │ not in time: not made
 //! ```
+//!
+//! Until the call goes to the plugin at most half of its time passes. What follows the secrets goes on whatever becomes of its actor. The
+//! permit is held for the call alone: a mount of one volume that hangs takes none of its plugin's other volumes (V9).
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,9 +25,9 @@ use super::{
     VolumeOutcome, VolumeSpec,
 };
 use crate::csi::{
-    Call, Client, Context, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
-    DeleteVolumeRequest, FailedCall, NodePublishVolumeRequest, NodeStageVolumeRequest,
-    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, Secrets, Service, UnaryRequest, UnpublishFrom,
+    Call, Context, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest, DeleteVolumeRequest,
+    FailedCall, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
+    NodeUnstageVolumeRequest, Secrets, Service, UnaryRequest, UnpublishFrom,
 };
 use crate::pauses;
 use crate::vocabulary::{Generation, PluginKey, PluginType};
@@ -56,12 +60,13 @@ impl Clock {
 
 /// A call that may be made now. Others of its volume wait until this is dropped (V2).
 struct Admitted {
-    client: Client,
+    shared: Shared,
+    half: PluginKey,
+    generation: Generation,
     secrets: Secrets,
     clock: Clock,
     mounting: Mounting,
     _turn: Permit<VolumeKey>,
-    _permit: Permit<PluginKey>,
 }
 
 /// Makes a call that goes to the plugin. Once it is admitted it goes on when this future is dropped: a plugin still works on a call
@@ -148,10 +153,8 @@ async fn admit(shared: &Shared, options: &VolumeOptions, call: &VolumeCall) -> R
         }
         false => Secrets::none(),
     };
-    let permit = in_time(clock, "other calls of its plugin", shared.halves.enter(&half)).await?;
-    let client = in_time(clock, "a client of its plugin", shared.plugins.client(half, generation)).await??;
-    let mounting = Mounting::new(shared);
-    Ok(Admitted { client, secrets, clock, mounting, _turn: turn, _permit: permit })
+    let (shared, mounting) = (shared.clone(), Mounting::new(shared));
+    Ok(Admitted { shared, half, generation, secrets, clock, mounting, _turn: turn })
 }
 
 /// Waits for one step of the admission.
@@ -186,8 +189,12 @@ impl Admitted {
         }
     }
 
-    /// Sends a request, with the time that is left for it.
+    /// Sends a request when fewer calls than may be are in flight at its half of the plugin, with the time that is left for it.
     async fn send<R: UnaryRequest>(&self, request: &R) -> Result<R::Answer, Failure> {
+        let Self { shared, half, generation, clock, .. } = self;
+        let _permit = in_time(*clock, "other calls of its plugin", shared.halves.enter(half)).await?;
+        let client = shared.plugins.client(half.clone(), *generation);
+        let client = in_time(*clock, "a client of its plugin", client).await??;
         let left = self.clock.for_the_call();
         if left.is_zero() {
             return Err(not_made(format!(
@@ -195,7 +202,7 @@ impl Admitted {
                 self.clock.began.elapsed()
             )));
         }
-        self.client.call(request, left).await.map_err(|failed: FailedCall| Failure::from(&failed))
+        client.call(request, left).await.map_err(|failed: FailedCall| Failure::from(&failed))
     }
 
     async fn create(self, args: &CreateArgs) -> Result<crate::csi::Volume, Failure> {

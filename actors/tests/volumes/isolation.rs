@@ -46,6 +46,30 @@ fn a_plugin_that_hangs_with_many_volumes_delays_no_volume_of_another_plugin_v9()
 }
 
 #[test]
+fn looks_at_the_hanging_mount_of_one_volume_delay_no_other_volume_of_its_plugin_v9() {
+    story(|| async {
+        let options = VolumesOptions { calls_max: 1, ..VolumesOptions::default() };
+        let node = Node::open_with(Choices { options, ..Choices::default() });
+        let plugin = Plugin::new(&node.kernel);
+        let _serving = node.add_plugin("zfs", "p", &plugin).await;
+        node.kernel.hang("/default/hung/", 10 * SECOND);
+        let hung = node.add_volume("zfs", "hung").await;
+        tokio::task::spawn_local(node.claim_within(&hung, "a", PATIENCE));
+        while plugin.calls() < 2 {
+            plugin.is_called().await;
+        }
+        let began = Instant::now();
+        let sound = node.add_volume("zfs", "sound").await;
+        node.claim(&sound, "a").await.expect("it is set up");
+        node.release(&sound, "a").await.expect("it is undone");
+        assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
+        let doing = node.describe(&hung).await.status.expect("it is in use").doing;
+        assert!(doing.contains("NodeStageVolume"), "its staging is looked at still: {doing}");
+        node.stop().await;
+    });
+}
+
+#[test]
 fn many_claims_of_one_plugin_wait_their_turn_and_all_are_set_up_v9() {
     story(|| async {
         let node = Node::open_with(few_calls());
