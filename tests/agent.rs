@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use callboard::agent::{
     self, Agent, AgentMemory, AgentNews, AgentOptions, AllocationVolume, Answered, Books, ClaimTrouble,
-    ListTasks, NoVolumes, ProcessHome, StartTask, StopTask, TaskPhase, TaskReport, VolumeClaims,
+    ListTasks, NoVolumes, ProcessHome, StartTask, StopTask, TaskPhase, TaskReport, Unreleased, VolumeClaims,
 };
 use callboard::config::{AllocationConfig, RestartPolicy};
 use callboard::host::Host;
@@ -122,7 +122,7 @@ impl VolumeClaims for YesBooks {
         user: AllocationId,
         observed: ObservedEnd,
         _within: Duration,
-    ) -> LocalBoxFuture<'static, Result<(), String>> {
+    ) -> LocalBoxFuture<'static, Result<(), Unreleased>> {
         self.0.borrow_mut().push(format!("ended {user} {observed:?}"));
         Box::pin(std::future::ready(Ok(())))
     }

@@ -231,7 +231,7 @@ impl<B: Books> Handler<B> {
             match &released {
                 Ok(()) => tracing::info!(allocation = %user, "the volumes of an allocation are released"),
                 Err(error) => {
-                    tracing::warn!(allocation = %user, error, "the volumes of an allocation are not released yet");
+                    tracing::warn!(allocation = %user, %error, "the volumes of an allocation are not released yet");
                 }
             }
             AgentOutcome::Released(released)

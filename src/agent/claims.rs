@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_actors::agent::{AllocationVolume, ClaimTrouble};
+use callboard_actors::agent::{AllocationVolume, ClaimTrouble, Unreleased};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_actors::volume::{ObservedEnd, VolumeKey};
 use futures_util::future::LocalBoxFuture;
@@ -28,7 +28,7 @@ pub trait VolumeClaims: 'static {
         user: AllocationId,
         observed: ObservedEnd,
         within: Duration,
-    ) -> LocalBoxFuture<'static, Result<(), String>>;
+    ) -> LocalBoxFuture<'static, Result<(), Unreleased>>;
 }
 
 /// For a program without volumes: refuses every claim.
@@ -51,7 +51,7 @@ impl VolumeClaims for NoVolumes {
         _user: AllocationId,
         _observed: ObservedEnd,
         _within: Duration,
-    ) -> LocalBoxFuture<'static, Result<(), String>> {
+    ) -> LocalBoxFuture<'static, Result<(), Unreleased>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -17,13 +17,15 @@ pub(super) enum Asked {
     Unanswered(Option<ServingProcess>),
     /// The driver has answered.
     Answered,
+    /// It was not sent, and is not sent any more.
+    NeverSent,
 }
 
 /// Whether the answer "no such run" from `process` proves that no start of the run is under way there. A process that an
 /// earlier run of the host launched may have received a start from that run, so its answer proves nothing.
 pub(super) fn is_proof(asked: Option<Asked>, process: Option<ServingProcess>) -> bool {
     match asked {
-        Some(Asked::Answered) => true,
+        Some(Asked::Answered | Asked::NeverSent) => true,
         Some(Asked::Waiting) => false,
         Some(Asked::Unanswered(before)) => {
             before.zip(process).is_some_and(|(before, process)| before.tag != process.tag)
@@ -54,6 +56,15 @@ pub(super) fn is_unknown(error: &DriverError) -> bool {
         | DriverError::DeadlineExceeded { .. }
         | DriverError::Disconnected { .. }
         | DriverError::Malformed { .. } => false,
+    }
+}
+
+/// The result of a start that was not sent. If the release of its volumes is not recorded, the run is not over: they are released when it is
+/// proven once more that nothing is left of it.
+pub(super) fn not_sent(trouble: Trouble, released: Result<(), Trouble>) -> Started {
+    match released {
+        Ok(()) => Started::NotAsked(trouble),
+        Err(unreleased) => Started::Unclear(Trouble::passing(format!("{trouble}; {unreleased}"))),
     }
 }
 
@@ -141,6 +152,15 @@ mod tests {
             trouble.reason,
             "driver exec ended in StartTask of task web: its process ended: exit code 2, last output: panic: nil map"
         );
+    }
+
+    #[test]
+    fn a_run_whose_volumes_are_not_released_is_not_over_although_it_was_not_started_v8() {
+        let trouble = Trouble::lasting("no such image");
+        assert_eq!(not_sent(trouble.clone(), Ok(())), Started::NotAsked(trouble.clone()));
+        let unclear = not_sent(trouble, Err(Trouble::passing("the volumes do not run")));
+        let expected = Trouble::passing("no such image; the volumes do not run");
+        assert_eq!(unclear, Started::Unclear(expected));
     }
 
     #[test]

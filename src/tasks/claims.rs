@@ -62,11 +62,12 @@ impl TaskClaims {
         Ok(volumes.iter().zip(claimed).map(|(of, claimed)| mount(of, claimed)).collect())
     }
 
-    /// Releases the volumes of a task whose run was not started.
-    pub(super) async fn not_started(&self, task: &AllocationId) {
-        if let Err(trouble) = self.release(task, ObservedEnd::NeverStarted).await {
-            tracing::warn!(%task, error = %trouble, "the volumes of a task that was not started are left claimed");
-        }
+    /// Releases the volumes of a task whose run was not started. What is recorded goes on without a retry.
+    ///
+    /// # Errors
+    /// If it is not recorded.
+    pub(super) async fn not_started(&self, task: &AllocationId) -> Result<(), Trouble> {
+        self.release(task, ObservedEnd::NeverStarted).await
     }
 
     /// Releases the volumes of a task of which no process is left (V8). What is recorded goes on without a retry.
@@ -99,5 +100,21 @@ fn mount(volume: &TaskVolume, claimed: Claimed) -> TaskMount {
         read_only: claimed.read_only,
         propagation_mode: String::new(),
         selinux_label: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::shell::Address;
+
+    use super::*;
+
+    #[actix::test]
+    async fn a_release_that_is_not_recorded_is_an_error_whether_the_task_was_started_or_not_v8() {
+        let claims = TaskClaims(Claimer::new(Address::vacant("volumes", 1), &[]));
+        let task = AllocationId::new("web").unwrap();
+        let (not_started, ended) = (claims.not_started(&task).await, claims.ended(&task).await);
+        assert!(not_started.as_ref().is_err_and(|trouble| trouble.is_transient), "{not_started:?}");
+        assert_eq!(not_started, ended);
     }
 }

@@ -17,7 +17,7 @@ use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners, Watching};
-use super::answers::{is_unknown, passing, refused_for_good, started};
+use super::answers::{is_unknown, not_sent, passing, refused_for_good, started};
 use super::calls::{Found, Heard, RunKey, Started, Swept, Trouble};
 use super::departed::ADVICE;
 use super::endings::ending_of;
@@ -238,12 +238,12 @@ impl Runners for HostRunners {
                     }
                     started
                 }
-                Err(trouble) => Started::NotAsked(trouble),
+                // Of any other start something may be left, until it is proven that nothing is.
+                Err(trouble) => {
+                    let released = preparer.give_up(&run).await;
+                    not_sent(trouble, released.inspect_err(|_| starts.never_sent(&run.id)))
+                }
             };
-            // Of any other start something may be left, until it is proven that nothing is.
-            if matches!(started, Started::NotAsked(_)) {
-                preparer.give_up(&run).await;
-            }
             // Not before: what is released belongs to no later run yet.
             drop(waiting);
             started

@@ -120,9 +120,12 @@ impl Preparer {
     }
 
     /// Releases the resources of a task whose driver did not receive its start.
-    pub async fn give_up(&self, run: &RunKey) {
+    ///
+    /// # Errors
+    /// If the release of its volumes is not recorded.
+    pub async fn give_up(&self, run: &RunKey) -> Result<(), Trouble> {
         self.release_ground(run).await;
-        self.claims.not_started(&run.name).await;
+        self.claims.not_started(&run.name).await
     }
 
     async fn release_ground(&self, run: &RunKey) {

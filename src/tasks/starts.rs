@@ -47,7 +47,13 @@ impl Starts {
         while self.is_waiting(run) {
             self.changed.notified().await;
         }
-        self.asked.borrow().contains_key(run)
+        matches!(self.asked.borrow().get(run), Some(Asked::Unanswered(_) | Asked::Answered))
+    }
+
+    /// Records that a start of this run was not sent to any process, and never will be.
+    pub(super) fn never_sent(&self, run: &TaskId) {
+        self.asked.borrow_mut().insert(run.clone(), Asked::NeverSent);
+        self.changed.notify_waiters();
     }
 
     pub(super) fn answered(&self, run: &TaskId) {
@@ -114,6 +120,16 @@ mod tests {
         drop(waiting);
         starts.answered(&run);
         assert!(starts.is_proof(&run, None), "it has said what came of it");
+    }
+
+    #[test]
+    fn of_a_start_that_is_never_sent_the_answer_of_any_process_is_proof() {
+        let (starts, run) = (Starts::default(), TaskId::new("a/web/1").unwrap());
+        let waiting = starts.waits(&run);
+        starts.never_sent(&run);
+        drop(waiting);
+        assert!(!starts.is_waiting(&run) && starts.is_proof(&run, None));
+        assert_eq!(starts.sent(&run).now_or_never(), Some(false));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::agent::{AllocationVolume, ClaimTrouble};
+use callboard_actors::agent::{AllocationVolume, ClaimTrouble, Unreleased};
 use callboard_actors::shell::{Address, AskError};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_actors::volume::{Claimed, ObservedEnd, Usage, VolumeKey};
@@ -15,6 +15,7 @@ use callboard_actors::volumes::{
 use futures_util::future::{LocalBoxFuture, join_all};
 use tokio::time::{Instant, sleep};
 
+use super::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::agent::VolumeClaims;
 use crate::config::{VolumeConfig, VolumeOrigin};
 
@@ -26,16 +27,6 @@ const REGISTER_PAUSE: Duration = Duration::from_secs(1);
 pub struct Claimer {
     volumes: Address<Volumes>,
     configured: Arc<BTreeMap<VolumeKey, VolumeConfig>>,
-}
-
-/// Why it is not confirmed that the volumes of a user are released.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct Unreleased {
-    /// What each volume waits for, or why it was not released.
-    pub reason: String,
-    /// Whether every release is recorded, so that it goes on without a retry.
-    pub goes_on: bool,
 }
 
 impl Claimer {
@@ -157,6 +148,19 @@ impl Claimer {
         }
     }
 
+    /// Releases all volumes of a user, of whose processes this was observed, and repeats that with backoff until it is recorded.
+    pub async fn release_until_recorded(&self, user: &AllocationId, observed: ObservedEnd, within: Duration) {
+        let mut pause = FIRST_PAUSE;
+        while let Err(error) = self.release(user, observed, within).await {
+            tracing::warn!(%user, %error, goes_on = error.goes_on, "the volumes of a user that has ended are not released yet");
+            if error.goes_on {
+                return;
+            }
+            sleep(pause).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
     /// Releases all volumes of a user, of whose processes this was observed (V8). Repeating it is harmless.
     ///
     /// # Errors
@@ -216,10 +220,8 @@ impl VolumeClaims for Claimer {
         user: AllocationId,
         observed: ObservedEnd,
         within: Duration,
-    ) -> LocalBoxFuture<'static, Result<(), String>> {
+    ) -> LocalBoxFuture<'static, Result<(), Unreleased>> {
         let claimer = self.clone();
-        Box::pin(async move {
-            claimer.release(&user, observed, within).await.map_err(|unreleased| unreleased.reason)
-        })
+        Box::pin(async move { claimer.release(&user, observed, within).await })
     }
 }

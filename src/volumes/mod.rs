@@ -13,7 +13,8 @@
 //! - V8: a release says what was observed of its processes. That something is to stop releases nothing.
 //! - V11: a secret is read for each call of a plugin, and kept nowhere. The configuration holds only where it is.
 //! - V14: after the start, the owner is told whose claims of an earlier run are kept: those of users that may have processes, and of
-//!   users that the host does not run itself. The other ones are released.
+//!   users that the host does not run itself. The other ones are released. Those of a user of whose process only its environment tells
+//!   stay provisional until it has ended.
 //! - What is configured is known from the start: volumes of an `id` are registered, and those to be created are made by the first claim.
 
 mod claimer;
@@ -24,7 +25,14 @@ mod watching;
 #[cfg(test)]
 mod tests;
 
-pub use claimer::{Claimer, Unreleased};
+use std::time::Duration;
+
+pub use claimer::Claimer;
 pub use confirming::{KnownUsers, confirm};
 pub use secrets::ConfiguredSecrets;
 pub use watching::watch;
+
+/// The pause before a message to the owner of the volumes is repeated. It doubles with each one.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// No pause is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);

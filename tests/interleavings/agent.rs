@@ -54,6 +54,14 @@ fn every_order_of_a_detach_leaves_what_survives_and_no_run_starts_a_second_proce
     holds("some of them are stopped by hand", stops, AgentBounds { deaths: 1, crashes: 1, ..stops });
 }
 
+#[test]
+fn every_order_of_restarts_and_of_processes_that_do_not_end_starts_no_second_one_prc_03() {
+    let hangs = AgentBounds { restarts: 1, hangs: 1, pauses: 3, ..NONE };
+    holds("a process hangs", hangs, AgentBounds { starts: 1, stops_asked: 1, ..hangs });
+    let user = AgentBounds { volumes: true, ..hangs };
+    holds("that of a user hangs", user, AgentBounds { crashes: 1, stops_asked: 1, ..user });
+}
+
 /// `old` uses a volume.
 const USER: AgentBounds = AgentBounds { volumes: true, pauses: 2, ..NONE };
 

@@ -9,8 +9,8 @@ use callboard::actors::vocabulary::{AllocationId, Attempt};
 use callboard::actors::volume::ObservedEnd;
 use callboard::agent::simulation::{AgentBounds, AgentWorld};
 use callboard::agent::{
-    Agent, AgentAnswer, AgentAsk, AgentCall, AgentOutcome, AgentTimer, LaunchOrder, ReplaceError, TaskError,
-    TaskPhase,
+    Agent, AgentAnswer, AgentAsk, AgentCall, AgentNews, AgentOutcome, AgentTimer, LaunchOrder, ReplaceError,
+    TaskError, TaskPhase,
 };
 use callboard::simulation::{Law, Spoil, Spoils};
 
@@ -177,6 +177,32 @@ fn an_agent_that_releases_volumes_of_a_process_that_does_not_end_breaks_v8() {
         effects
     };
     tampered_is_found_out(Law::V8, AgentBounds { hangs: 1, ..USER }, AgentWorld::new, Spoils(spoil));
+}
+
+#[test]
+fn an_agent_that_does_not_repeat_a_release_that_was_not_recorded_breaks_s4() {
+    let spoil: Spoil<Agent> = |_, mut effects| {
+        let has_stopped = effects.iter().any(|effect| {
+            matches!(effect, Effect::Publish(AgentNews::TaskChanged(task)) if task.phase == TaskPhase::Stopped)
+        });
+        effects
+            .retain(|effect| !has_stopped || !matches!(effect, Effect::StartTimer(AgentTimer::Retry(_), _)));
+        effects
+    };
+    let bounds = AgentBounds { refusals: 1, ..USER };
+    tampered_is_found_out(Law::S4, bounds, AgentWorld::new, Spoils(spoil));
+}
+
+#[test]
+fn an_agent_that_starts_a_process_beside_one_that_does_not_end_breaks_prc_03() {
+    let spoil: Spoil<Agent> = |input, mut effects| {
+        if let Input::Elapsed(AgentTimer::GiveUp(_)) = input {
+            effects.push(launch());
+        }
+        effects
+    };
+    let bounds = AgentBounds { restarts: 1, hangs: 1, pauses: 2, ..AgentBounds::NONE };
+    tampered_is_found_out(Law::Prc3, bounds, AgentWorld::new, Spoils(spoil));
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub struct AgentBounds {
     pub starts: u8,
     /// How often the stop of an allocation is requested.
     pub stops_asked: u8,
+    /// How often it is requested to start the process of an allocation again.
+    pub restarts: u8,
     /// How many processes end by themselves.
     pub deaths: u8,
     /// How many questions about health have no answer.
@@ -40,6 +42,7 @@ impl AgentBounds {
         replacements: 0,
         starts: 0,
         stops_asked: 0,
+        restarts: 0,
         deaths: 0,
         losses: 0,
         pauses: 0,
@@ -90,6 +93,8 @@ pub enum AgentEvent {
     Start(Who),
     /// The stop of an allocation is requested.
     Stop(Who),
+    /// The allocations request that the process of an allocation is started again.
+    Restart(Who),
     /// The oldest open call of an allocation comes back: it has its volumes, is started or deregistered, or has released them.
     Return(Who),
     /// The volumes of an allocation are refused, for now or for good, or their release is not confirmed.
@@ -120,6 +125,7 @@ impl fmt::Display for AgentEvent {
             Self::Replace => f.write_str("replace old with new"),
             Self::Start(who) => write!(f, "start {}", who.as_str()),
             Self::Stop(who) => write!(f, "stop {}", who.as_str()),
+            Self::Restart(who) => write!(f, "restart {}", who.as_str()),
             Self::Return(who) => write!(f, "{} comes back", who.as_str()),
             Self::Refuse { who, is_transient: true } => write!(f, "refuse volumes of {}", who.as_str()),
             Self::Refuse { who, is_transient: false } => {

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use callboard_actors::agent::{Agent, AgentAnswer, AgentAsk, AgentCall, AgentOutcome, ClaimTrouble};
-use callboard_actors::shell::{AskId, Effect, Input, StopMode};
+use callboard_actors::allocations::{AllocationsNews, AllocationsView};
+use callboard_actors::shell::{AskId, Effect, FeedItem, Input, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 use callboard_simulation::{Law, Left, Verdict, Witness};
 
@@ -13,7 +14,7 @@ use super::event::Who;
 /// Sees everything that the agent does.
 #[derive(Debug, Clone, Hash, Default)]
 pub struct AgentLaws {
-    /// Which allocations may be stopped: it was requested, a replacement permits it, or their volumes were refused for good.
+    /// Which allocations may be stopped: it or a restart was requested, a replacement permits it, or their volumes were refused for good.
     may_stop: BTreeSet<Who>,
     /// The replacement that is under way, if there is one.
     replacement: Option<Replacement>,
@@ -69,6 +70,9 @@ impl AgentLaws {
                 ..
             } => {
                 self.may_stop.insert(Who::of(allocation));
+            }
+            Input::Returned { outcome: Ok(AgentOutcome::Followed(Ok(items))), .. } => {
+                self.may_stop.extend(items.iter().filter_map(restarted));
             }
             Input::StopRequested(StopMode::Detach) if self.survives => self.is_detached = true,
             Input::StopRequested(StopMode::Stop | StopMode::Detach) => self.may_stop.extend(Who::ALL),
@@ -129,6 +133,16 @@ impl AgentLaws {
             let what = format!("old is stopped since new is healthy, and the caller is told: {error}");
             self.verdict.violation(Law::F16, || what);
         }
+    }
+}
+
+/// The allocation whose process is to be started again.
+fn restarted(item: &FeedItem<AllocationsNews, AllocationsView>) -> Option<Who> {
+    match item {
+        FeedItem::Change { news: AllocationsNews::RestartRequested { allocation, .. }, .. } => {
+            Some(Who::of(allocation))
+        }
+        _ => None,
     }
 }
 

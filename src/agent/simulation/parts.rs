@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_actors::agent::AllocationConfig;
-use callboard_actors::allocations::{RestartWhen, TaskContext};
-use callboard_actors::vocabulary::{AllocationId, Attempt, PluginName, Probing, Role, SocketPath, Timestamp};
+use callboard_actors::agent::{AgentOutcome, AllocationConfig};
+use callboard_actors::allocations::{AllocationsNews, RestartWhen, TaskContext};
+use callboard_actors::shell::FeedItem;
+use callboard_actors::vocabulary::{
+    AllocationId, Attempt, PluginName, Probing, Role, SocketPath, TaskName, Timestamp,
+};
 use callboard_simulation::{Law, Violation};
 
 use super::event::Who;
@@ -59,4 +62,12 @@ pub(super) fn violation(law: Law, what: impl Into<String>) -> Result<(), Violati
 pub(super) fn context(allocation: &AllocationId) -> TaskContext {
     let socket = SocketPath::new(format!("/{allocation}.sock")).expect("it is short and absolute");
     TaskContext { environment: BTreeMap::new(), mounts: Vec::new(), socket }
+}
+
+/// What the allocations say of an allocation whose process is to be started again.
+pub(super) fn restart_requested(who: Who) -> AgentOutcome {
+    let task = TaskName::new("plugin").expect("it is a name");
+    let news =
+        AllocationsNews::RestartRequested { allocation: who.id(), task, reason: "it fails".to_owned() };
+    AgentOutcome::Followed(Ok(vec![FeedItem::Change { number: 1, news }]))
 }

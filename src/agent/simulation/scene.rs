@@ -18,7 +18,7 @@ use callboard_simulation::{
 
 use super::event::{AgentBounds, AgentEvent, Who};
 use super::laws::AgentLaws;
-use super::parts::{Process, allocation, context, violation};
+use super::parts::{Process, allocation, context, restart_requested, violation};
 use super::volumes::{Volumes, volume};
 
 /// How long `new` must have been healthy.
@@ -56,6 +56,8 @@ pub struct AgentScene {
     /// What has ended, and was not reported.
     ended: VecDeque<(Who, Attempt)>,
     awaits_endings: Option<u64>,
+    /// The call that waits for what the allocations say.
+    follows: Option<u64>,
     /// The calls that come back later.
     pending: BTreeMap<Who, VecDeque<(u64, AgentCall)>>,
     questions: VecDeque<Question>,
@@ -82,6 +84,7 @@ impl AgentScene {
             AgentCall::Launch(_) => AgentOutcome::Launched(Ok(self.pid)),
             AgentCall::Claim { volumes, .. } => AgentOutcome::Claimed(Ok(self.volumes.claim(who, volumes))),
             AgentCall::Release { .. } => {
+                self.volumes.late_at = None;
                 self.volumes.held.remove(&who);
                 AgentOutcome::Released(Ok(()))
             }
@@ -155,6 +158,7 @@ impl Scene for AgentScene {
             Event::Own(AgentEvent::Replace) => Some(&mut left.replacements),
             Event::Own(AgentEvent::Start(_)) => Some(&mut left.starts),
             Event::Own(AgentEvent::Stop(_)) => Some(&mut left.stops_asked),
+            Event::Own(AgentEvent::Restart(_)) => Some(&mut left.restarts),
             Event::Own(AgentEvent::Die(_)) => Some(&mut left.deaths),
             Event::Own(AgentEvent::LoseHealth) => Some(&mut left.losses),
             Event::Own(AgentEvent::Refuse { .. }) => Some(&mut left.refusals),
@@ -192,6 +196,7 @@ impl Scene for AgentScene {
         for who in Who::ALL {
             maybe(true, AgentEvent::Start(who));
             maybe(true, AgentEvent::Stop(who));
+            maybe(self.follows.is_some() && self.living.contains_key(&who), AgentEvent::Restart(who));
         }
         let has_question = !self.questions.is_empty();
         maybe(true, AgentEvent::Replace);
@@ -212,6 +217,11 @@ impl Scene for AgentScene {
             AgentEvent::Stop(who) => {
                 self.is_stopped_by_hand = true;
                 stage.ask(AgentAsk::StopTask(StopTask { allocation: who.id(), even_if_used: false }));
+            }
+            AgentEvent::Restart(who) => {
+                if let Some(number) = self.follows.take() {
+                    stage.returned(number, restart_requested(who));
+                }
             }
             AgentEvent::Return(who) => {
                 if let Some((number, call)) = self.pending.get_mut(&who).and_then(VecDeque::pop_front) {
@@ -257,8 +267,7 @@ impl Scene for AgentScene {
         match call {
             AgentCall::Survey => stage.returned(number, AgentOutcome::Surveyed(self.surveyed())),
             AgentCall::AwaitEndings => self.awaits_endings = Some(number),
-            // The allocations have nothing to say.
-            AgentCall::Follow { .. } => {}
+            AgentCall::Follow { .. } => self.follows = Some(number),
             AgentCall::Prepare(spec) => {
                 stage.returned(number, AgentOutcome::Prepared(Ok(Ok(context(&spec.allocation)))));
             }
@@ -284,7 +293,8 @@ impl Scene for AgentScene {
             }
             // It comes back in any way.
             AgentCall::CallOff(_) => stage.returned(number, AgentOutcome::CalledOff),
-            AgentCall::Release { ref allocation, .. } => {
+            AgentCall::Release { ref allocation, within, .. } => {
+                self.volumes.late_at = Some(stage.now() + within);
                 let who = Who::of(allocation);
                 if self.living.contains_key(&who) {
                     return violation(
@@ -312,8 +322,10 @@ impl Scene for AgentScene {
 
     fn loads(&mut self, stage: &mut Stage<Self>) -> <Agent as Machine>::Image {
         self.awaits_endings = None;
+        self.follows = None;
         self.pending.clear();
         self.volumes.proven.clear();
+        self.volumes.late_at = None;
         // An end that was given up on, and then is heard of by a step that crashes, is not told again.
         self.volumes.may_stay_held |= self.is_heard_late;
         self.questions.clear();
@@ -322,11 +334,13 @@ impl Scene for AgentScene {
 
     fn due(&self) -> Option<Timestamp> {
         let questions = self.questions.iter().map(|question| question.until);
-        questions.chain(self.living.values().filter_map(Process::ends_at)).min()
+        let ends = self.living.values().filter_map(Process::ends_at);
+        questions.chain(ends).chain(self.volumes.late_at).min()
     }
 
     fn passes(&mut self, stage: &mut Stage<Self>) {
         self.is_heard_late |= !self.ended.is_empty();
+        self.volumes.late_at.take_if(|at| *at <= stage.now());
         for who in Who::ALL {
             let ends_at = self.living.get(&who).and_then(Process::ends_at);
             if ends_at.is_some_and(|at| at <= stage.now()) {
@@ -363,6 +377,7 @@ impl Scene for AgentScene {
                 return violation(Law::S4, "told to stop, it leaves something");
             }
             let is_kept = mode == StopMode::Detach || self.has_hung || self.is_heard_late;
+            let is_kept = is_kept || self.volumes.is_given_up;
             return self.volumes.check_released(Who::ALL.into_iter().filter(|_| !is_kept));
         }
         let Some(machine) = stage.actor().machine() else {

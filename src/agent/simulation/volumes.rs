@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use callboard_actors::agent::{AgentCall, AgentOutcome, AllocationVolume, ClaimTrouble};
-use callboard_actors::vocabulary::{VolumeName, VolumeNamespace};
+use callboard_actors::agent::{AgentCall, AgentOutcome, AllocationVolume, ClaimTrouble, Unreleased};
+use callboard_actors::vocabulary::{Timestamp, VolumeName, VolumeNamespace};
 use callboard_actors::volume::VolumeKey;
 use callboard_simulation::{Law, Violation};
 
@@ -17,10 +17,14 @@ pub(super) struct Volumes {
     pub(super) held: BTreeSet<Who>,
     /// Whose claim was proven, and has not been used to start a process.
     pub(super) proven: BTreeSet<Who>,
-    /// Whether the claims of one that has stopped may stay: a release was not confirmed.
+    /// Whether the claims of one that has stopped may stay: an end was never heard of.
     pub(super) may_stay_held: bool,
+    /// Whether a release was refused when the time for it was over: a host that stops leaves it to the next one.
+    pub(super) is_given_up: bool,
     /// Whose processes use them.
     users: BTreeSet<Who>,
+    /// When the answer to the release that is under way is late.
+    pub(super) late_at: Option<Timestamp>,
 }
 
 impl Volumes {
@@ -61,8 +65,8 @@ impl Volumes {
                 AgentOutcome::Claimed(Err(ClaimTrouble { reason, is_transient }))
             }
             _ => {
-                self.may_stay_held = true;
-                AgentOutcome::Released(Err(reason))
+                self.is_given_up |= self.late_at.take().is_none();
+                AgentOutcome::Released(Err(Unreleased { reason, goes_on: false }))
             }
         }
     }

@@ -152,6 +152,16 @@ pub struct ClaimTrouble {
     pub is_transient: bool,
 }
 
+/// Why it is not confirmed that the volumes of an allocation are released.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unreleased {
+    /// What each volume waits for, or why it was not released.
+    pub reason: String,
+    /// Whether every release is recorded, so that it goes on without a retry.
+    pub goes_on: bool,
+}
+
 /// Why no process is known to run after a launch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{reason}")]
@@ -223,7 +233,7 @@ pub enum AgentOutcome {
     /// The allocations know that the process has ended.
     Reported(Answered<Result<(), UnknownAllocation>>),
     /// The volumes are released, or why that is not confirmed.
-    Released(Result<(), String>),
+    Released(Result<(), Unreleased>),
 }
 
 /// What the agent waits for.
@@ -231,7 +241,7 @@ pub enum AgentOutcome {
 pub enum AgentTimer {
     /// The time to start a task again.
     Start(AllocationId),
-    /// The retry of a message that was not answered, or of a release that was not confirmed.
+    /// The retry of a message that was not answered, or of a release that was not confirmed or not recorded.
     Retry(AllocationId),
     /// The time at which a process that was killed must have ended.
     GiveUp(AllocationId),

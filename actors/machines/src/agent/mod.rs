@@ -25,7 +25,8 @@
 //!
 //! What holds:
 //!
-//! - A task has at most one process, and a new one is started only after the old one was reaped.
+//! - A task has at most one process, and a new one is started only after the old one was reaped (PRC-03). While one does not end, not even
+//!   by SIGKILL, the task waits for its end, and says so.
 //! - A process that survives the host goes on when the host detaches or is killed. The next run surveys it, once it is proven
 //!   (PRC-01), and its allocation is adopted (A2).
 //! - A stop takes precedence: an operation in flight completes, then the task is stopped.
@@ -65,6 +66,7 @@ mod scripts;
 pub use behaviour::RETRY_PAUSE;
 pub use calls::{
     AgentCall, AgentOutcome, AgentTimer, Answered, ClaimTrouble, Ended, LaunchOrder, LaunchTrouble, Living,
+    Unreleased,
 };
 pub use config::{AllocationConfig, AllocationVolume, RestartPolicy};
 pub use messages::*;

@@ -448,8 +448,9 @@ impl Stage {
                 let trouble = ClaimTrouble { reason: rest, is_transient: command == "claim-refused" };
                 self.come_back(|call| is_of(call, "claim"), AgentOutcome::Claimed(Err(trouble)), told);
             }
-            "released" => {
-                let answer = if rest.is_empty() { Ok(()) } else { Err(rest) };
+            "released" | "release-goes-on" => {
+                let goes_on = command == "release-goes-on";
+                let answer = if rest.is_empty() { Ok(()) } else { Err(Unreleased { reason: rest, goes_on }) };
                 self.come_back(|call| is_of(call, "release"), AgentOutcome::Released(answer), told);
             }
             "born" => {

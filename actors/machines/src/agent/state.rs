@@ -85,6 +85,16 @@ pub struct Memory {
     pub(super) claims: Claims,
     /// The replacement for which it is being stopped.
     pub(super) replacement: Option<Decided>,
+    pub(super) unended: Unended,
+}
+
+/// What of a task does not end, not even by SIGKILL.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Unended {
+    /// The process of each such start.
+    pub(super) processes: BTreeMap<Attempt, u32>,
+    /// Whether the task waits for their end to be started again.
+    pub(super) is_awaited: bool,
 }
 
 impl Memory {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::allocations::{AllocationStopped, StopAllocationError};
 use crate::kernel::{AskId, CallLost, Effects, StopStep};
-use crate::vocabulary::Moment;
+use crate::vocabulary::{Attempt, Moment};
 
 use super::calls::{AgentCall, AgentTimer, Answered, Ended};
 use super::messages::{AgentAnswer, LastExit, TaskError, TaskStopped};
@@ -177,6 +177,27 @@ impl Task {
         }
     }
 
+    /// The process of one of its starts has ended, perhaps one that was given up before. Nothing of the kind is left if that was the last
+    /// one: the task is started again, or its volumes are released.
+    pub(super) fn end_observed(
+        &mut self,
+        moment: Moment,
+        attempt: Attempt,
+        how: &str,
+        effects: &mut Effects<Agent>,
+    ) {
+        let unended = &mut self.memory.unended;
+        let was_awaited = unended.is_awaited;
+        if unended.processes.remove(&attempt).is_some() {
+            unended.is_awaited &= !unended.processes.is_empty();
+            self.remember(effects);
+        }
+        self.was_observed(moment, attempt, how, effects);
+        if was_awaited && !self.memory.unended.is_awaited && self.phase == Phase::Waiting {
+            self.begin(moment, effects);
+        }
+    }
+
     fn ended_as_asked(
         &mut self,
         moment: Moment,
@@ -202,6 +223,7 @@ impl Task {
     /// The time is over at which even a killed process must have ended.
     pub(super) fn give_up(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
         if let Phase::Ending { pid, then } = self.phase.clone() {
+            self.memory.unended.processes.insert(self.memory.attempt, pid);
             self.lose_sight(effects);
             self.ended_as_asked(moment, (&not_ended(pid), true), then, effects);
         }
@@ -221,7 +243,7 @@ impl Task {
         }
     }
 
-    fn stopped_event(&self) -> String {
+    pub(super) fn stopped_event(&self) -> String {
         let of = |kind: &str| self.steps.iter().find(|step| step.what.starts_with(kind));
         let stopped = match of("process/") {
             Some(step) if self.memory.wanted == Some(Wanted::Left) && self.config.survives => {

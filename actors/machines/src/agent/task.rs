@@ -8,9 +8,10 @@ use crate::kernel::{CallKey, CallLost, Effects};
 use crate::vocabulary::{Moment, RestartHistory};
 
 use super::behaviour::RETRY_PAUSE;
-use super::calls::{AgentCall, AgentOutcome, AgentTimer, Answered, LaunchTrouble, Living};
+use super::calls::{AgentCall, AgentOutcome, AgentTimer, Answered, LaunchTrouble, Living, Unreleased};
 use super::messages::{AgentNews, LastExit, TaskError};
 use super::state::{Agent, AgentOptions, Goal, Phase, Task, Wanted};
+use super::stopping::not_ended;
 
 /// What is under way when a task is to stop has come back by then.
 pub(super) const UNDER_WAY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -120,10 +121,17 @@ impl Task {
         }
     }
 
-    fn begin(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
+    pub(super) fn begin(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
         self.memory.wanted = Some(Wanted::Running);
-        self.memory.attempt = self.memory.attempt.next();
         self.steps.clear();
+        let living = self.memory.unended.processes.values().next().copied();
+        self.memory.unended.is_awaited = living.is_some();
+        if let Some(pid) = living {
+            self.remember(effects);
+            let event = format!("{}; starts again when that has ended", not_ended(pid));
+            return self.enter(moment, Phase::Waiting, event, effects);
+        }
+        self.memory.attempt = self.memory.attempt.next();
         self.remember(effects);
         self.enter(moment, Phase::Preparing, "preparing", effects);
         self.call(PREPARE_TIMEOUT, AgentCall::Prepare(self.spec()), effects);
@@ -156,7 +164,7 @@ impl Task {
             AgentOutcome::EndAsked | AgentOutcome::CalledOff => {}
             AgentOutcome::Reported(Ok(_)) => self.reported(moment, options, effects),
             AgentOutcome::Reported(Err(_)) => self.retry(moment, effects),
-            AgentOutcome::Released(answer) => self.released(moment, answer.clone(), effects),
+            AgentOutcome::Released(answer) => self.released(moment, options, answer.clone(), effects),
             // These belong to no task.
             AgentOutcome::Surveyed(_)
             | AgentOutcome::Endings(_)
@@ -190,7 +198,10 @@ impl Task {
             }
             AgentCall::Withdraw { .. } => self.withdrawn(moment, Err(lost), effects),
             AgentCall::End { .. } => self.end_again(effects),
-            AgentCall::Release { .. } => self.released(moment, Err(lost.to_string()), effects),
+            AgentCall::Release { .. } => {
+                let unreleased = Unreleased { reason: lost.to_string(), goes_on: false };
+                self.released(moment, options, Err(unreleased), effects);
+            }
             // What belongs to a phase that is over, or to no task.
             AgentCall::Prepare(_)
             | AgentCall::CallOff(_)
@@ -306,9 +317,8 @@ impl Task {
             Phase::Running { .. } => self.announce_again(effects),
             Phase::Reporting { how } => self.say_exit(how.clone(), effects),
             Phase::Releasing { .. } => self.release_again(moment, effects),
-            Phase::Stopped
-            | Phase::Failed
-            | Phase::Waiting
+            Phase::Stopped | Phase::Failed => self.release_late(effects),
+            Phase::Waiting
             | Phase::Preparing
             | Phase::Claiming { .. }
             | Phase::Launching

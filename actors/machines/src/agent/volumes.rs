@@ -11,9 +11,9 @@ use crate::vocabulary::{Attempt, BackoffState, Moment};
 use crate::volume::{ObservedEnd, VolumeKey};
 
 use super::behaviour::RETRY_PAUSE;
-use super::calls::{AgentCall, AgentTimer, ClaimTrouble};
+use super::calls::{AgentCall, AgentTimer, ClaimTrouble, Unreleased};
 use super::config::AllocationVolume;
-use super::state::{Agent, AgentOptions, Goal, Phase, Task, Wanted};
+use super::state::{Agent, AgentOptions, Goal, Phase, Task, Unended, Wanted};
 use super::task::UNDER_WAY_TIMEOUT;
 
 /// How long a claim waits for the volumes. What is not ready by then goes on becoming ready, and is claimed again after a pause.
@@ -35,7 +35,7 @@ pub(super) struct Claims {
     held: Held,
     /// The starts whose process may live although nothing is under way: it does not end, or its launch had no answer.
     unobserved: BTreeSet<Attempt>,
-    /// Of claims that were refused for now.
+    /// Of claims that were refused for now, and of releases that are not recorded when the task has stopped.
     backoff: BackoffState,
     /// Why the last claim was refused for now.
     refusal: Option<String>,
@@ -225,6 +225,8 @@ impl Task {
 
     /// It is known whether its process lives. If one does, it uses the volumes, which an earlier run may have claimed.
     pub(super) fn surveyed(&mut self, does_live: bool) {
+        // One that lives is taken up again, with all that there is to say of it.
+        self.memory.unended = Unended::default();
         let claims = &mut self.memory.claims;
         if does_live && !self.config.volumes.is_empty() {
             claims.begin();
@@ -238,7 +240,7 @@ impl Task {
     }
 
     /// The process of one of its starts has ended. If that was the last thing for which its volumes were kept, they are released.
-    pub(super) fn end_observed(
+    pub(super) fn was_observed(
         &mut self,
         moment: Moment,
         attempt: Attempt,
@@ -263,9 +265,8 @@ impl Task {
 
     /// Releases its volumes, if it has claimed any and no process may use them. Nothing else of it is left.
     pub(super) fn release(&mut self, moment: Moment, then: Goal, effects: &mut Effects<Agent>) {
-        let is_kept = self.memory.wanted == Some(Wanted::Left);
         let claims = &self.memory.claims;
-        if is_kept || claims.observed().is_none() {
+        if self.keeps_claims() || claims.observed().is_none() {
             return self.arrive(moment, then, effects);
         }
         self.step_began = moment.now;
@@ -279,38 +280,95 @@ impl Task {
         self.release_again(moment, effects);
     }
 
+    /// Whether its claims outlive this run of the host.
+    fn keeps_claims(&self) -> bool {
+        self.memory.wanted == Some(Wanted::Left)
+    }
+
     /// Asks for the release of its volumes, if that is what is under way.
     pub(super) fn release_again(&self, moment: Moment, effects: &mut Effects<Agent>) {
         if let (Phase::Releasing { until, .. }, Some(observed)) = (&self.phase, self.memory.claims.observed())
         {
-            let (allocation, within) = (self.config.name.clone(), until.since(moment.now));
-            let call = AgentCall::Release { allocation, observed, within };
-            self.call(within + ANSWER_MARGIN, call, effects);
+            self.ask_for_release(observed, until.since(moment.now), effects);
         }
+    }
+
+    /// Asks once more for a release that was not recorded by the time it had stopped. Nothing waits for it.
+    pub(super) fn release_late(&self, effects: &mut Effects<Agent>) {
+        let claims = &self.memory.claims;
+        if let (false, true, Some(observed)) =
+            (self.keeps_claims(), claims.unobserved.is_empty(), claims.observed())
+        {
+            self.ask_for_release(observed, RELEASE_WITHIN, effects);
+        }
+    }
+
+    fn ask_for_release(&self, observed: ObservedEnd, within: Duration, effects: &mut Effects<Agent>) {
+        let allocation = self.config.name.clone();
+        self.call(within + ANSWER_MARGIN, AgentCall::Release { allocation, observed, within }, effects);
     }
 
     pub(super) fn released(
         &mut self,
         moment: Moment,
-        answer: Result<(), String>,
+        options: &AgentOptions,
+        answer: Result<(), Unreleased>,
         effects: &mut Effects<Agent>,
     ) {
-        let Phase::Releasing { then, until } = self.phase.clone() else { return };
-        match answer {
-            Ok(()) => {
-                self.memory.claims = Claims::default();
-                self.remember(effects);
+        match (self.phase.clone(), answer) {
+            (Phase::Releasing { then, .. }, Ok(())) => {
+                self.forget_claims(effects);
                 self.finish_step(moment, "volumes", "released".to_owned(), false);
                 self.arrive(moment, then, effects);
             }
-            Err(reason) if moment.now + RETRY_PAUSE < until => {
+            (Phase::Releasing { until, .. }, Err(Unreleased { reason, .. }))
+                if moment.now + RETRY_PAUSE < until =>
+            {
                 self.note(&format!("releasing its volumes: {reason}"), effects);
                 self.retry(moment, effects);
             }
-            Err(reason) => {
+            (Phase::Releasing { then, .. }, Err(Unreleased { reason, goes_on })) => {
                 self.finish_step(moment, "volumes", format!("not released yet: {reason}"), true);
                 self.arrive(moment, then, effects);
+                match goes_on {
+                    true => self.forget_claims(effects),
+                    false => self.release_later(moment, options, effects),
+                }
             }
+            (phase @ (Phase::Stopped | Phase::Failed), Ok(()) | Err(Unreleased { goes_on: true, .. })) => {
+                self.forget_claims(effects);
+                self.steps.retain(|step| !step.is_left);
+                if phase == Phase::Stopped {
+                    self.note(&self.stopped_event(), effects);
+                }
+            }
+            (Phase::Stopped | Phase::Failed, Err(Unreleased { goes_on: false, .. })) => {
+                self.release_later(moment, options, effects);
+            }
+            // It was started again meanwhile, and its next stop releases them.
+            (
+                Phase::Waiting
+                | Phase::Preparing
+                | Phase::Claiming { .. }
+                | Phase::Launching
+                | Phase::Running { .. }
+                | Phase::Withdrawing { .. }
+                | Phase::Ending { .. }
+                | Phase::Reporting { .. },
+                _,
+            ) => {}
         }
+    }
+
+    /// The owner of the volumes has recorded the release, and goes on with it by itself.
+    fn forget_claims(&mut self, effects: &mut Effects<Agent>) {
+        self.memory.claims = Claims::default();
+        self.remember(effects);
+    }
+
+    fn release_later(&mut self, moment: Moment, options: &AgentOptions, effects: &mut Effects<Agent>) {
+        let pause = self.memory.claims.backoff.failed(&options.restart.backoff, moment);
+        self.remember(effects);
+        effects.start_timer(AgentTimer::Retry(self.config.name.clone()), moment.now + pause);
     }
 }
