@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let host = Host::builder(data_dir).start().await?;
     // No workload outlives this program: what an earlier run has claimed and not released is undone.
-    host.volumes().ask(ConfirmClaims { living: [].into() }).await?;
+    host.volumes().ask(ConfirmClaims { living: [].into(), unclear: [].into() }).await?;
 
     let (allocation, name) = (AllocationId::new("plugin")?, PluginName::new("example")?);
     let spec =

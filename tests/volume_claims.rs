@@ -217,6 +217,54 @@ fn a_volume_stays_with_its_task_when_the_host_is_killed_and_is_released_after_it
     assert_eq!(namespace.mounted(&data_dir, &volumes), [""; 0], "{}", host.log());
 }
 
+/// The processes that have this path in their environment.
+fn given(path: &str) -> Vec<i32> {
+    let processes = fs::read_dir("/proc").expect("it is there").flatten();
+    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    let has_path = |pid: &i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry.ends_with(format!("={path}").as_bytes()))
+    };
+    pids.filter(has_path).collect()
+}
+
+#[test]
+fn a_process_that_outlives_its_killed_host_keeps_its_volume_whatever_the_next_configuration_says_v8_v14() {
+    let Some(namespace) = Namespace::or_say("a process that outlives its host") else { return };
+    for is_departed in [false, true] {
+        let stage = stage_of_allocation();
+        let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
+        // What leaves the group of its process does not end with it.
+        let path = stage.config();
+        let text = fs::read_to_string(&path).expect("it was written");
+        let text = text.replace("echo started", "setsid sleep 1000 & echo started");
+        fs::write(&path, &text).expect("room");
+        let host = namespace.run(&stage);
+        until_true("a line in the volume", program::TIMEOUT, || written(&volumes) == 1);
+        let mounted = namespace.mounted(&data_dir, &volumes);
+        let published =
+            mounted.iter().find(|path| path.contains("/user-1/")).expect("it is published").clone();
+        host.kill();
+        until_true("only the one that left is there", program::TIMEOUT, || given(&published).len() == 1);
+
+        let (others, user) =
+            text.split_at(text.find("[[allocation]]\nname = \"user-1\"").expect("it is there"));
+        let user = if is_departed { String::new() } else { format!("{user}start = false\n") };
+        fs::write(&path, format!("{others}{user}")).expect("room");
+        let host = namespace.run(&stage);
+        let said = if is_departed { "a claim of an earlier run is kept" } else { "a process may live" };
+        until_true("it is settled", program::TIMEOUT, || host.log().contains(said));
+        assert_eq!(namespace.mounted(&data_dir, &volumes), mounted, "{}", host.log());
+        let [left] = given(&published)[..] else { panic!("it lives still") };
+        let left = rustix::process::Pid::from_raw(left).expect("a number");
+        rustix::process::kill_process(left, rustix::process::Signal::KILL).expect("it is ours");
+        if is_departed {
+            host.json(&["volume", "release", "data", "--allocation", "user-1"]);
+        }
+        until_true("it is released", program::TIMEOUT, || namespace.mounted(&data_dir, &volumes).is_empty());
+    }
+}
+
 #[test]
 fn a_claim_of_an_operator_stays_when_the_host_is_killed_until_it_is_released_v8_v14() {
     let Some(namespace) = Namespace::or_say("a claim of an operator") else { return };

@@ -221,7 +221,11 @@ fn v5_v14_what_one_life_has_set_up_another_one_finds_and_undoes() {
         assert_eq!(run.ledger("data").await.claims.len(), 1, "a neighbour has rows of its own");
         plugin.calls.borrow_mut().clear();
         let data = run.live("data", 1, &plugin);
-        let settled = data.address.ask(ConfirmClaims { living: Arc::default() }).await.unwrap();
+        let settled = data
+            .address
+            .ask(ConfirmClaims { living: Arc::default(), unclear: Arc::default() })
+            .await
+            .unwrap();
         assert_eq!(settled.released, [allocation("a1")]);
         assert!(data.release("a1", LONG).await.unwrap().others.is_empty());
         assert_eq!(*plugin.calls.borrow(), ["NodeUnpublishVolume", "NodeUnstageVolume"]);
@@ -284,7 +288,7 @@ fn v8_v14_res_08_a_volume_with_a_damaged_claim_stays_set_up_until_that_claim_is_
         run.end().await;
         let run = Run::begin(directory.path()).await;
         let data = run.live("data", 1, &plugin);
-        data.address.ask(ConfirmClaims { living: Arc::default() }).await.unwrap();
+        data.address.ask(ConfirmClaims { living: Arc::default(), unclear: Arc::default() }).await.unwrap();
         let status = data.address.ask(DescribeVolume).await.unwrap();
         assert_eq!((status.stage, status.claims[0].publish), ("up", "lost"), "{status}");
         let claim = Claim { allocation: allocation("a2"), usage: usage(), within: LONG };

@@ -88,11 +88,12 @@ async fn users(host: &Host, agent: &Address<Agent>) -> Result<KnownUsers, String
     Ok(KnownUsers { own, living })
 }
 
-/// Releases the volumes of allocations that the configuration does not have, and whose processes have ended.
-pub(super) async fn release_departed(claimer: &Claimer, ended: &[AllocationId]) {
+/// Releases, beside everything else, the volumes of allocations that the configuration does not have, and whose processes have ended.
+pub(super) fn release_departed(claimer: &Claimer, ended: Vec<AllocationId>) {
     for allocation in ended {
-        if let Err(error) = claimer.release(allocation, ObservedEnd::Exited, RELEASE_WITHIN).await {
-            tracing::warn!(%allocation, %error, "the volumes of an allocation that the configuration does not have are not released yet");
-        }
+        let claimer = claimer.clone();
+        actix_rt::spawn(async move {
+            claimer.release_until_recorded(&allocation, ObservedEnd::Exited, RELEASE_WITHIN).await;
+        });
     }
 }

@@ -350,7 +350,7 @@ fn sweep_allocations(config: &Config, host: &Host, runtime_dir: PathBuf) {
     let configured: Vec<_> = config.allocations.iter().map(|allocation| allocation.name.clone()).collect();
     actix_rt::spawn(async move {
         let ended = agent::end_departed(host.processes(), &configured).await;
-        claims::release_departed(&claimer, &ended).await;
+        claims::release_departed(&claimer, ended);
         let Some(layout) = layout else { return };
         for left in allocation::sweep(&layout, &configured).await {
             tracing::warn!(left, "cannot clean up after allocations that the configuration does not have");

@@ -1,8 +1,9 @@
 //! After a start: whose claims of an earlier run are kept.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::path::PathBuf;
 
+use callboard_actors::process::GivenPaths;
 use callboard_actors::shell::{Address, AskError};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_actors::volume::VolumeKey;
@@ -11,10 +12,7 @@ use callboard_actors::volumes::{
 };
 use tokio::time::sleep;
 
-/// The pause before a confirmation is repeated. It doubles with each one.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// No pause is longer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+use super::{FIRST_PAUSE, LONGEST_PAUSE};
 
 /// The users of volumes, as far as the host knows them after a start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -46,7 +44,11 @@ pub async fn confirm(volumes: &Address<Volumes>, users: &KnownUsers) {
 /// Confirms the claims once, and returns whether that is settled. The owner of the volumes answers when it has read which there are.
 async fn is_confirmed(volumes: &Address<Volumes>, users: &KnownUsers) -> Result<bool, AskError> {
     match kept(users, &volumes.ask(ListVolumes).await?) {
-        Ok(living) => Ok(!has_open(&volumes.ask(ConfirmClaims { living }).await?)),
+        Ok(Kept { living, doubtful }) => {
+            let unclear = may_live(doubtful).await;
+            let is_clear = unclear.is_empty();
+            Ok(!has_open(&volumes.ask(ConfirmClaims { living, unclear }).await?) && is_clear)
+        }
         Err(volume) => {
             tracing::debug!(%volume, "its claims are not reported yet; those of an earlier run are kept until then");
             Ok(false)
@@ -54,18 +56,55 @@ async fn is_confirmed(volumes: &Address<Volumes>, users: &KnownUsers) -> Result<
     }
 }
 
-/// The users whose claims are kept: those that may have processes, and those of whose processes the host cannot know (V8).
+/// Whose claims of an earlier run are kept.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Kept {
+    /// Those that may have processes, and those of whose processes the host cannot know (V8).
+    living: BTreeSet<AllocationId>,
+    /// Those that have none as far as the host knows, with the paths of their claims. A process of an earlier run may have been left: one
+    /// that does not end, or one that left its group.
+    doubtful: BTreeSet<(PathBuf, AllocationId)>,
+}
+
+/// Sorts the users by whether their claims are kept.
 ///
 /// # Errors
 /// A volume that has not reported its claims yet.
-fn kept(users: &KnownUsers, reports: &[VolumeReport]) -> Result<BTreeSet<AllocationId>, VolumeKey> {
-    let mut kept = users.living.clone();
+fn kept(users: &KnownUsers, reports: &[VolumeReport]) -> Result<Kept, VolumeKey> {
+    let mut kept = Kept { living: users.living.clone(), ..Kept::default() };
     for report in reports.iter().filter(|report| report.actor != VolumeActor::Unneeded) {
         let status = report.status.as_ref().ok_or_else(|| report.volume.spec.key.clone())?;
-        let claimants = status.claims.iter().map(|claim| &claim.allocation);
-        kept.extend(claimants.filter(|user| !users.own.contains(*user)).cloned());
+        for claim in &status.claims {
+            let user = claim.allocation.clone();
+            if !users.own.contains(&user) {
+                kept.living.insert(user);
+            } else if claim.is_provisional && !users.living.contains(&user) {
+                kept.doubtful.insert((claim.path.clone(), user));
+            }
+        }
     }
     Ok(kept)
+}
+
+/// Those of these users that may have a process: one was given the path of a claim of theirs. All of them while that cannot be seen.
+async fn may_live(doubtful: BTreeSet<(PathBuf, AllocationId)>) -> BTreeSet<AllocationId> {
+    let paths: BTreeSet<_> = doubtful.iter().map(|(path, _)| path.clone()).collect();
+    let look = actix_rt::task::spawn_blocking(move || GivenPaths::among(&paths));
+    let found = look.await.map_err(std::io::Error::other).and_then(|found| found);
+    let is_given = |path: &PathBuf| match &found {
+        Ok(found) => found.is_any_unknown || found.given.contains(path),
+        Err(_) => true,
+    };
+    let users: BTreeSet<_> =
+        doubtful.into_iter().filter(|(path, _)| is_given(path)).map(|(_, user)| user).collect();
+    for user in &users {
+        let error = found.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        tracing::warn!(
+            %user, error,
+            "the volumes of an earlier run are kept, since a process may live that was given the path of one; they are released when it has ended"
+        );
+    }
+    users
 }
 
 /// Logs what became of the claims, and returns whether a volume could not be asked.
@@ -118,7 +157,9 @@ mod tests {
             report("b", VolumeActor::GivenUp { reason: "it fell".to_owned() }, Some(&["db"])),
             report("c", VolumeActor::Unneeded, None),
         ];
-        assert_eq!(kept(&known, &reports), Ok(users(&["db", "own-alive", "web"])));
+        let kept = kept(&known, &reports).expect("all have reported");
+        assert_eq!(kept.living, users(&["db", "own-alive", "web"]));
+        assert_eq!(kept.doubtful, BTreeSet::from([("/d/own-dead".into(), user("own-dead"))]));
     }
 
     #[test]

@@ -75,9 +75,10 @@ impl Fake {
                 let answer = script.releases.pop_front().map_or(Ok(released), Err);
                 (format!("release {allocation} {observed:?}"), VolumeAnswer::Release(answer))
             }
-            VolumeAsk::ConfirmClaims(volume::ConfirmClaims { living }) => {
+            VolumeAsk::ConfirmClaims(volume::ConfirmClaims { living, unclear }) => {
                 let names: Vec<_> = living.iter().map(ToString::to_string).collect();
-                script.asked.push(format!("confirm {}", names.join(", ")));
+                let unclear: String = unclear.iter().map(|user| format!(", unclear {user}")).collect();
+                script.asked.push(format!("confirm {}{unclear}", names.join(", ")));
                 if script.silences > 0 {
                     script.silences -= 1;
                     return None;
@@ -140,14 +141,18 @@ impl Store<Volumes> for Fake {
 /// The owner of volumes that the fake answers for. It ends with what is returned.
 fn owner(fake: &Fake) -> (Address<Volumes>, Running) {
     let address = Address::vacant("volumes", 1_000);
+    let running = start_owner(&address, fake);
+    (address, running)
+}
+
+fn start_owner(address: &Address<Volumes>, fake: &Fake) -> Running {
     let config = VolumesConfig {
         options: VolumesOptions::default(),
         data_dir: "/d".into(),
         boot_id: "boot-1".into(),
         run: RunNumber::new(1),
     };
-    let running = start(&address, config, fake.clone(), fake.clone(), Settings::default());
-    (address, running)
+    start(address, config, fake.clone(), fake.clone(), Settings::default())
 }
 
 fn key(name: &str) -> VolumeKey {
@@ -171,14 +176,14 @@ pub(super) fn spec(name: &str) -> Arc<VolumeSpec> {
 
 /// The status of a volume with these claims.
 pub(super) fn status(spec: &VolumeSpec, claimants: Vec<AllocationId>) -> VolumeStatus {
-    let claim = |allocation| ClaimStatus {
+    let claim = |allocation: AllocationId| ClaimStatus {
+        path: format!("/d/{allocation}").into(),
         allocation,
         usage: String::new(),
         wish: Wish::Held,
         is_provisional: true,
         is_proven: false,
         publish: "unknown",
-        path: "/d".into(),
         error: None,
     };
     VolumeStatus {
@@ -277,6 +282,49 @@ async fn a_release_that_is_recorded_goes_on_and_any_other_has_to_be_repeated_v15
     running.ended().await;
     let unreleased = claimer.release(&user("web"), ObservedEnd::Exited, WITHIN).await.unwrap_err();
     assert!(!unreleased.goes_on && unreleased.reason.contains("web"), "{unreleased:?}");
+}
+
+#[actix::test]
+async fn the_release_of_a_departed_user_is_repeated_until_it_is_recorded_v8() {
+    let fake = Fake::default();
+    let (address, running) = owner(&fake);
+    let claimer = Claimer::new(address.clone(), &configured());
+    claimer.hold(&user("web"), &[(key("data"), false)], WITHIN).await.unwrap();
+    running.kill();
+    running.ended().await;
+    let web = user("web");
+    let mut released = Box::pin(claimer.release_until_recorded(&web, ObservedEnd::Exited, WITHIN));
+    assert!((&mut released).now_or_never().is_none(), "the owner of the volumes does not run");
+    fake.0.borrow_mut().image.in_ledger = vec![spec("data")];
+    fake.0.borrow_mut().claimants = Some((address.clone(), vec![user("web")]));
+    fake.asked();
+    let _running = start_owner(&address, &fake);
+    released.await;
+    assert!(fake.asked().contains(&"release web Exited".to_owned()));
+}
+
+#[actix::test]
+async fn nothing_is_undone_under_a_process_that_was_given_a_path_of_an_earlier_run_v8_v14() {
+    let fake = Fake::default();
+    fake.0.borrow_mut().image.in_ledger = vec![spec("data")];
+    let (address, _running) = owner(&fake);
+    fake.0.borrow_mut().claimants = Some((address.clone(), vec![user("idle")]));
+    let mut process = std::process::Command::new("/bin/sleep");
+    let mut process = process.arg("600").env("DATA", "/d/idle").spawn().unwrap();
+    let users = KnownUsers { own: BTreeSet::from([user("idle")]), living: BTreeSet::new() };
+    let mut confirmed = Box::pin(confirm(&address, &users));
+    let is_kept = tokio::time::timeout(Duration::from_millis(500), &mut confirmed).await.is_err();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(is_kept, "a process may use the volume");
+    confirmed.await;
+    let asked = fake.asked();
+    let (unclear, last) = asked.split_at(asked.len() - 1);
+    assert!(
+        !unclear.is_empty() && unclear.iter().all(|asked| asked == "confirm , unclear idle"),
+        "{asked:?}"
+    );
+    assert_eq!(last, ["confirm "]);
 }
 
 #[actix::test]

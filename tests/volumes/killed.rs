@@ -44,7 +44,10 @@ fn a_host_that_claims_until_it_is_killed() {
         for volume in VOLUMES.into_iter().filter(|_| life == 1) {
             create(&host, volume).await;
         }
-        let confirmed = ConfirmClaims { living: living.iter().map(|allocation| id(allocation)).collect() };
+        let confirmed = ConfirmClaims {
+            living: living.iter().map(|allocation| id(allocation)).collect(),
+            unclear: [].into(),
+        };
         host.volumes().ask(confirmed).await.unwrap();
         say("ready");
         if life > 0 {

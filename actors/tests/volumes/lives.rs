@@ -136,7 +136,11 @@ async fn an_earlier_run(kept: Kept) {
     // Nothing is undone before the host has said which allocations live.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(plugin.take_calls(), Vec::<&str>::new());
-    let confirmed = node.volumes.ask(ConfirmClaims { living: living(&["lives"]) }).await.expect("it runs");
+    let confirmed = node
+        .volumes
+        .ask(ConfirmClaims { living: living(&["lives"]), unclear: [].into() })
+        .await
+        .expect("it runs");
     assert!(confirmed.len() == 2 && confirmed.iter().all(|one| one.result.is_ok()), "{confirmed:?}");
     node.is_unneeded(&logs).await;
     assert_eq!(plugin.take_calls(), DOWN);

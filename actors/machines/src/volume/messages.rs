@@ -224,6 +224,8 @@ pub enum ReleaseError {
 pub struct ConfirmClaims {
     /// The allocations. Shared by the messages to all volumes.
     pub living: Arc<BTreeSet<AllocationId>>,
+    /// Those of which that is not known yet: their claims stay as they are. Shared in the same way.
+    pub unclear: Arc<BTreeSet<AllocationId>>,
 }
 
 /// What became of the claims of an earlier run.

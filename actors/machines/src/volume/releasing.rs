@@ -95,8 +95,9 @@ impl Volume {
     pub(super) fn confirm(&mut self, asked: &ConfirmClaims, effects: &mut Effects<Self>) -> ClaimsConfirmed {
         let mut settled = ClaimsConfirmed::default();
         let provisional = self.in_order().into_iter().filter(|claim| claim.is_provisional);
-        let provisional: Vec<_> = provisional.map(|claim| claim.record.allocation.clone()).collect();
-        for id in provisional {
+        let provisional = provisional.map(|claim| claim.record.allocation.clone());
+        let clear: Vec<_> = provisional.filter(|id| !asked.unclear.contains(id)).collect();
+        for id in clear {
             if !asked.living.contains(&id) {
                 self.let_go(&id, effects);
                 settled.released.push(id);

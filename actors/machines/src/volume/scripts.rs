@@ -115,11 +115,15 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             stage.ask(VolumeAsk::Release(Release { allocation, observed, within }));
         }
         "confirm" => {
-            let mut living = BTreeSet::new();
+            let (mut living, mut unclear) = (BTreeSet::new(), BTreeSet::new());
             while let Some(id) = args.next_pos() {
-                living.insert(AllocationId::new(id)?);
+                match id.strip_suffix('?') {
+                    Some(id) => unclear.insert(AllocationId::new(id)?),
+                    None => living.insert(AllocationId::new(id)?),
+                };
             }
-            stage.ask(VolumeAsk::ConfirmClaims(ConfirmClaims { living: living.into() }));
+            let asked = ConfirmClaims { living: living.into(), unclear: unclear.into() };
+            stage.ask(VolumeAsk::ConfirmClaims(asked));
         }
         "force" => {
             let allocation = args.next_pos().map(AllocationId::new).transpose()?;

@@ -1,7 +1,5 @@
 //! Messages that concern several volumes: each volume answers its part.
 
-use std::sync::Arc;
-
 use super::errors::{ConfirmError, ReleaseError};
 use super::messages::{AllocationEnded, ConfirmClaims, VolumeConfirmed, VolumeReleased, VolumesAnswer};
 use super::state::{Purpose, Request, Volumes};
@@ -58,8 +56,9 @@ impl Volumes {
         asked: &ConfirmClaims,
         effects: &mut Effects<Self>,
     ) {
-        let living: Arc<_> = asked.living.clone().into();
-        self.living = Some(living.clone());
+        let ConfirmClaims { living, unclear } = asked.clone();
+        let confirmation = volume::ConfirmClaims { living: living.into(), unclear: unclear.into() };
+        self.confirmation = Some(confirmation.clone());
         let used = self.entries.iter().filter(|(_, entry)| entry.is_in_use());
         let volumes: Vec<_> = used.map(|(key, _)| key.clone()).collect();
         self.batches.insert(id, Batch { missing: volumes.len(), rows: Rows::Confirmed(Vec::new()) });
@@ -69,7 +68,7 @@ impl Volumes {
                 self.part_confirmed(id, &volume, Err(error), effects);
                 continue;
             }
-            let ask = VolumeAsk::ConfirmClaims(volume::ConfirmClaims { living: living.clone() });
+            let ask = VolumeAsk::ConfirmClaims(confirmation.clone());
             let request = Request { purpose: Purpose::Confirmed(id), until: moment.now, ask };
             self.submit(moment, &volume, request, effects);
         }

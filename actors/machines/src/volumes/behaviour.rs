@@ -46,7 +46,7 @@ impl Machine for Volumes {
             batches: BTreeMap::new(),
             unused: BTreeMap::new(),
             leaving: BTreeSet::new(),
-            living: None,
+            confirmation: None,
             life: Attempt::new(moment.random >> 16),
             following: Attempt::default(),
             stop: None,

@@ -39,8 +39,8 @@ impl Volumes {
             self.send(moment, key, request, effects);
         }
         // What the host has confirmed holds for claims that are read only now (V14).
-        if let Some(living) = &self.living {
-            let ask = VolumeAsk::ConfirmClaims(volume::ConfirmClaims { living: living.clone() });
+        if let Some(confirmation) = &self.confirmation {
+            let ask = VolumeAsk::ConfirmClaims(confirmation.clone());
             self.send(moment, key, Request { purpose: Purpose::Note, until: moment.now, ask }, effects);
         }
         self.publish(key, effects);

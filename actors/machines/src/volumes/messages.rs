@@ -120,6 +120,8 @@ pub struct VolumeReleased {
 pub struct ConfirmClaims {
     /// The allocations.
     pub living: BTreeSet<AllocationId>,
+    /// Those of which that is not known yet: their claims stay provisional. Repeat the message without them when it is.
+    pub unclear: BTreeSet<AllocationId>,
 }
 
 /// What became of the claims of an earlier run to one volume.

@@ -200,7 +200,9 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
             VolumesAsk::AllocationEnded(AllocationEnded { allocation, observed: ObservedEnd::Exited, within })
         }
         "confirm" => {
-            VolumesAsk::ConfirmClaims(ConfirmClaims { living: allocations(args)?.into_iter().collect() })
+            let unclear = args.take_key("unclear").map(AllocationId::new).transpose()?;
+            let (living, unclear) = (allocations(args)?, unclear.into_iter().collect());
+            VolumesAsk::ConfirmClaims(ConfirmClaims { living: living.into_iter().collect(), unclear })
         }
         "force" => {
             let (volume, allocation) = (key(args)?, args.next_pos().map(AllocationId::new).transpose()?);
@@ -452,7 +454,13 @@ fn tell_call(call: &VolumesCall) -> String {
                 VolumeAsk::Release(release) => {
                     format!("release of {} for {:?}", release.allocation, release.within)
                 }
-                VolumeAsk::ConfirmClaims(confirm) => format!("living are {:?}", confirm.living),
+                VolumeAsk::ConfirmClaims(confirm) => {
+                    let unclear = match confirm.unclear.len() {
+                        0 => String::new(),
+                        _ => format!(", unclear are {:?}", confirm.unclear),
+                    };
+                    format!("living are {:?}{unclear}", confirm.living)
+                }
                 VolumeAsk::ForceRelease(force) => format!("force {:?} by {}", force.allocation, force.reason),
                 VolumeAsk::CreateVolume(create) => format!("create for {:?}", create.within),
                 VolumeAsk::DeleteVolume(delete) => format!("delete for {:?}", delete.within),

@@ -15,7 +15,7 @@ use crate::vocabulary::{
     AllocationId, Attempt, Backoff, Generation, PluginName, RestartBudget, RunNumber, Timestamp, Topology,
 };
 use crate::volume::{
-    Route, VolumeAnswer, VolumeAsk, VolumeConfig, VolumeKey, VolumeOptions, VolumeSpec, VolumeStatus,
+    self, Route, VolumeAnswer, VolumeAsk, VolumeConfig, VolumeKey, VolumeOptions, VolumeSpec, VolumeStatus,
 };
 use crate::{AskError, FeedItem};
 
@@ -352,8 +352,8 @@ pub struct Volumes {
     pub(super) unused: BTreeMap<AskId, UnusedWaiter>,
     /// The plugins that were told as unused, and are about to leave.
     pub(super) leaving: BTreeSet<PluginName>,
-    /// The allocations that the host has confirmed in this run (V14).
-    pub(super) living: Option<Arc<BTreeSet<AllocationId>>>,
+    /// What the host has said in this run about the claims of an earlier one (V14).
+    pub(super) confirmation: Option<volume::ConfirmClaims>,
     /// The number of the latest life of any child. It starts at random, so that lives known to a former life of this machine have
     /// other numbers.
     pub(super) life: Attempt,

@@ -182,14 +182,14 @@ impl VolumeModel {
     }
 
     /// The host says which allocations live: those that hold the volume, or none.
-    pub(super) fn confirm(&mut self, now: Timestamp, are_living: bool) {
+    pub(crate) fn confirm(&mut self, now: Timestamp, are_living: bool) {
         if !are_living {
             self.users.values_mut().for_each(|user| user.is_holding = false);
         }
         let holding = self.users.iter().filter(|(_, user)| user.is_holding);
         let living: BTreeSet<_> = holding.map(|(number, _)| allocation(*number)).collect();
         self.unconfirmed.clear();
-        self.ask(now, Asked::Other, ConfirmClaims { living: living.into() });
+        self.ask(now, Asked::Other, ConfirmClaims { living: living.into(), unclear: Arc::default() });
     }
 
     /// The call in flight comes back.

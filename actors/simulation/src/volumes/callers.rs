@@ -74,7 +74,7 @@ impl VolumesScene {
                 let claims = self.volumes.iter().flat_map(|volume| volume.claims.iter());
                 let held = claims.filter(|(_, claim)| are_living && claim.phase != Phase::GoingDown);
                 let living: BTreeSet<AllocationId> = held.map(|(number, _)| allocation(*number)).collect();
-                ConfirmClaims { living }.into_ask()
+                ConfirmClaims { living, unclear: BTreeSet::new() }.into_ask()
             }
             VolumesRequest::Force(place) => {
                 let reason = "an operator".to_owned();

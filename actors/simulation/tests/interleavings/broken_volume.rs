@@ -119,7 +119,9 @@ fn a_volume_that_believes_a_plugin_without_a_look_breaks_v7() {
 fn a_volume_that_releases_the_claims_of_the_living_breaks_v8() {
     misheard(Law::V8, VolumeBounds { kills: 1, ..CLAIMED }, |input| {
         asked(input, |ask| match ask {
-            VolumeAsk::ConfirmClaims(_) => VolumeAsk::ConfirmClaims(ConfirmClaims { living: Arc::default() }),
+            VolumeAsk::ConfirmClaims(_) => {
+                VolumeAsk::ConfirmClaims(ConfirmClaims { living: Arc::default(), unclear: Arc::default() })
+            }
             other => other,
         })
     });
