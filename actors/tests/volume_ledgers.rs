@@ -377,6 +377,11 @@ fn what_is_known_is_there_in_the_next_run_and_what_is_forgotten_is_not() {
         let changes = [
             VolumesChange::Keep(known("a")),
             VolumesChange::Keep(known("b")),
+            VolumesChange::Delete(spec("a").key.clone()),
+            VolumesChange::Delete(spec("b").key.clone()),
+            VolumesChange::Keep(known("c")),
+            VolumesChange::Delete(spec("c").key.clone()),
+            VolumesChange::Stay(spec("c").key.clone()),
             VolumesChange::Forget(spec("a").key.clone()),
         ];
         for (sequence, change) in (1..).zip(changes) {
@@ -384,7 +389,8 @@ fn what_is_known_is_there_in_the_next_run_and_what_is_forgotten_is_not() {
         }
         run.end().await;
         let run = Run::begin(directory.path()).await;
-        assert_eq!(run.image().await, VolumesImage { known: vec![known("b")], in_ledger: Vec::new() });
+        let (known, deleting) = (vec![known("b"), known("c")], [spec("b").key.clone()].into());
+        assert_eq!(run.image().await, VolumesImage { known, deleting, ..VolumesImage::default() });
         run.end().await;
     });
 }

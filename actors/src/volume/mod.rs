@@ -33,7 +33,7 @@ mod stage;
 pub use callboard_machines::volume::*;
 
 pub use actor::start;
-pub(crate) use parts::{Part, SpecPart};
+pub(crate) use parts::{KeyPart, Part, SpecPart};
 pub use plugins::Plugins;
 pub use row::{
     AUDIT_TABLE, AuditRow, CLAIM_TABLE, ClaimRow, LOST_CLAIM_TABLE, LostClaimRow, VOLUME_TABLE, VolumeRow,

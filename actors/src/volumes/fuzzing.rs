@@ -1,6 +1,6 @@
 //! Decodes arbitrary bytes as records of volumes: those of their ledgers and those of their owner.
 
-use super::row::KnownRow;
+use super::row::{DeletionRow, KnownRow};
 use crate::fuzzing::check_record;
 use crate::volume::{AuditRow, ClaimRow, LostClaimRow, VolumeRow};
 
@@ -10,11 +10,12 @@ use crate::volume::{AuditRow, ClaimRow, LostClaimRow, VolumeRow};
 /// When the round trip of a decoded record changes it, or a failure to decode is not reported.
 pub(crate) fn records(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
-    match which % 5 {
+    match which % 6 {
         0 => check_record::<VolumeRow>(bytes),
         1 => check_record::<ClaimRow>(bytes),
         2 => check_record::<AuditRow>(bytes),
         3 => check_record::<LostClaimRow>(bytes),
-        _ => check_record::<KnownRow>(bytes),
+        4 => check_record::<KnownRow>(bytes),
+        _ => check_record::<DeletionRow>(bytes),
     }
 }

@@ -15,5 +15,5 @@ pub(crate) mod fuzzing;
 pub use callboard_machines::volumes::*;
 
 pub use actor::start;
-pub use row::{KNOWN_TABLE, KnownRow};
+pub use row::{DELETION_TABLE, DeletionRow, KNOWN_TABLE, KnownRow};
 pub use store::{DurableStore, MemoryStore, OWNER};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::KnownVolume;
 use crate::persister::{Record, Table};
-use crate::volume::{Part, SpecPart, row};
+use crate::volume::{KeyPart, Part, SpecPart, VolumeKey, row};
 
 /// Known volumes, by the key of the volume: each name with its length in front.
 pub const KNOWN_TABLE: Table = Table("known_volumes");
@@ -45,6 +45,15 @@ impl Part for KnownPart {
     }
 }
 
+/// The volumes that are being deleted, by the key of the volume: each name with its length in front.
+pub const DELETION_TABLE: Table = Table("volume_deletions");
+
+/// A row of [`DELETION_TABLE`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletionRow(pub(super) VolumeKey);
+
+row!(DeletionRow, KeyPart, DELETION_TABLE);
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -52,7 +61,7 @@ mod tests {
     use super::*;
     use crate::persister::{decode, encode};
     use crate::vocabulary::{PluginName, VolumeName, VolumeNamespace};
-    use crate::volume::{VolumeKey, VolumeSpec};
+    use crate::volume::VolumeSpec;
 
     fn known() -> KnownVolume {
         let spec = VolumeSpec {
@@ -81,6 +90,13 @@ mod tests {
         );
         assert_eq!(encode(&row).escape_ascii().to_string(), bytes.escape_ascii().to_string());
         assert_eq!(decode::<KnownRow>(bytes).unwrap(), row);
+    }
+
+    #[test]
+    fn p2_deletions_have_these_bytes_whatever_library_writes_them() {
+        let (row, bytes) = (DeletionRow(known().spec.key.clone()), b"\x01\x00\x01d\x01v");
+        assert_eq!(encode(&row).escape_ascii().to_string(), bytes.escape_ascii().to_string());
+        assert_eq!(decode::<DeletionRow>(bytes).unwrap(), row);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use actix::Recipient;
 use futures_util::future::LocalBoxFuture;
 
-use super::row::KnownRow;
+use super::row::{DeletionRow, KnownRow};
 use super::{KnownVolume, Volumes, VolumesChange, VolumesImage};
 use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
@@ -43,13 +43,18 @@ impl Store<Volumes> for DurableStore {
     }
 
     fn write(&mut self, ticket: Ticket, change: VolumesChange) -> Written {
-        let operation = match change {
+        let stays = |volume: &VolumeKey| Operation::delete::<DeletionRow>(key(volume));
+        let operations = match change {
             VolumesChange::Keep(known) => {
-                Operation::put(key(&known.spec.key), &KnownRow(KnownVolume::clone(&known)))
+                vec![Operation::put(key(&known.spec.key), &KnownRow(KnownVolume::clone(&known)))]
             }
-            VolumesChange::Forget(volume) => Operation::delete::<KnownRow>(key(&volume)),
+            VolumesChange::Forget(volume) => {
+                vec![Operation::delete::<KnownRow>(key(&volume)), stays(&volume)]
+            }
+            VolumesChange::Delete(volume) => vec![Operation::put(key(&volume), &DeletionRow(volume))],
+            VolumesChange::Stay(volume) => vec![stays(&volume)],
         };
-        self.0.write(ticket, vec![operation])
+        self.0.write(ticket, operations)
     }
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumesImage, String>> {
@@ -57,6 +62,8 @@ impl Store<Volumes> for DurableStore {
         Box::pin(async move {
             ledger.reopen().await?;
             let known = ledger.rows::<KnownRow>().await?;
+            let deleting = ledger.rows::<DeletionRow>().await?;
+            let deleting = deleting.into_iter().map(|(_, row)| row.0).collect();
             let mut ledgers = BTreeMap::<VolumeKey, VolumeImage>::new();
             for (_, VolumeRow(record)) in ledger.rows::<VolumeRow>().await? {
                 let key = record.spec.key.clone();
@@ -78,7 +85,7 @@ impl Store<Volumes> for DurableStore {
             });
             let of_lost: Vec<_> = of_lost.cloned().collect();
             in_ledger.extend(of_lost);
-            Ok(VolumesImage { known, in_ledger })
+            Ok(VolumesImage { known, in_ledger, deleting })
         })
     }
 }
@@ -116,8 +123,8 @@ impl Store<Volumes> for MemoryStore {
     }
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumesImage, String>> {
-        let known = self.kept.borrow().known.clone();
-        let image = VolumesImage { known, in_ledger: specs_of(&self.ledgers.images()) };
+        let in_ledger = specs_of(&self.ledgers.images());
+        let image = VolumesImage { in_ledger, ..self.kept.borrow().clone() };
         Box::pin(std::future::ready(Ok(image)))
     }
 }

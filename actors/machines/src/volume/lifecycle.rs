@@ -223,6 +223,21 @@ pub enum DeleteError {
     },
 }
 
+impl DeleteError {
+    /// Whether the deletion goes on, or may.
+    #[must_use]
+    pub const fn goes_on(&self) -> bool {
+        match self {
+            Self::InUse { .. } | Self::Refused { .. } => false,
+            Self::Unclear { .. }
+            | Self::Forced { .. }
+            | Self::Full { .. }
+            | Self::Pending { .. }
+            | Self::Stopping { .. } => true,
+        }
+    }
+}
+
 /// Whether a volume exists, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exists {
@@ -258,6 +273,12 @@ impl Exists {
     #[must_use]
     pub const fn is_changing(self) -> bool {
         matches!(self, Self::BeingCreated | Self::BeingDeleted)
+    }
+
+    /// Whether it exists, and is not to be deleted.
+    #[must_use]
+    pub const fn is_there(self) -> bool {
+        matches!(self, Self::Registered | Self::Created | Self::Unfit)
     }
 
     /// Why it cannot be claimed, and what to do, if so.

@@ -10,6 +10,7 @@ use super::state::{
 };
 use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopStep};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
+use crate::volume::VolumeAsk;
 
 /// The deadline of one call for the instances' news or for endings; then it is repeated.
 const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
@@ -38,6 +39,7 @@ impl Machine for Volumes {
             known: known.collect(),
             in_ledger: image.in_ledger,
             created: BTreeSet::new(),
+            deleting: image.deleting,
             entries: BTreeMap::new(),
             plugins: BTreeMap::new(),
             asks: BTreeMap::new(),
@@ -93,8 +95,9 @@ impl Machine for Volumes {
         matches!(ask, VolumesAsk::RegisterVolume(_) | VolumesAsk::CreateVolume(_))
     }
 
-    fn awaits_disk(_: &VolumesCall) -> bool {
-        false
+    /// A deletion rests on the row that says that it was asked for. Volumes write the rest into their own ledgers.
+    fn awaits_disk(call: &VolumesCall) -> bool {
+        matches!(call, VolumesCall::Ask { ask: VolumeAsk::DeleteVolume(_), .. })
     }
 
     fn stops_within(&self) -> Option<Duration> {
@@ -115,6 +118,7 @@ impl Volumes {
         for spec in std::mem::take(&mut self.in_ledger) {
             self.open(moment, &spec, effects);
         }
+        self.resume_deletions(moment, effects);
     }
 
     fn asked(

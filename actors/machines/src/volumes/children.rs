@@ -35,6 +35,9 @@ impl Volumes {
         };
         effects.cancel_timer(VolumesTimer::Restart(key.clone()));
         self.call(VolumesCall::Start { life: self.life, config: Box::new(config) }, effects);
+        if !queue.iter().any(Request::deletes) {
+            self.delete_again(moment, key, effects);
+        }
         for request in queue {
             self.send(moment, key, request, effects);
         }

@@ -1,6 +1,7 @@
 //! Volumes that are created and deleted here. Whether one exists is known from its own actor, and kept for claims.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::errors::{CreateError, DeleteError};
 use super::messages::{CreateVolume, DeleteVolume, VolumesAnswer};
@@ -80,9 +81,32 @@ impl Volumes {
             effects.reply(id, VolumesAnswer::DeleteVolume(answer));
             return;
         }
+        // Written first: whether it is deleted may be learned by the volume alone, and lost with this host (C059).
+        let is_first = self.known.contains_key(&key) && !self.deleting.contains(&key);
+        if is_first {
+            effects.persist(VolumesChange::Delete(key.clone()));
+        }
         let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within });
         let request = Request { purpose: Purpose::Delete(id), until: asked_at + within, ask };
         self.submit(moment, &key, request, effects);
+        if is_first {
+            self.deleting.insert(key);
+        }
+    }
+
+    /// Starts the actors of the volumes that are being deleted, also if nothing of them is left in the ledger.
+    pub(super) fn resume_deletions(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let known = self.deleting.iter().filter(|key| !self.entries.contains_key(*key));
+        let specs: Vec<_> = known.filter_map(|key| Some(self.known.get(key)?.spec.clone())).collect();
+        specs.iter().for_each(|spec| self.open(moment, spec, effects));
+    }
+
+    /// Repeats a deletion whose outcome an earlier life of the actor may have learned and not told.
+    pub(super) fn delete_again(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+        if self.deleting.contains(key) {
+            let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within: Duration::ZERO });
+            self.send(moment, key, Request { purpose: Purpose::Note, until: moment.now, ask }, effects);
+        }
     }
 
     /// The volume of this key, if it is known or in use.
@@ -115,8 +139,13 @@ impl Volumes {
                 entry.is_settled = true;
                 self.is_deleted(key, effects);
             }
+            VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.stays(key, effects),
             VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 => {
                 entry.is_settled = !status.exists.is_changing();
+                // Each life of the actor that may not know of a deletion was asked for it before this.
+                if status.exists.is_there() {
+                    self.stays(key, effects);
+                }
                 match (&status.created, status.exists) {
                     (Some(created), _) => self.is_created(key, created, effects),
                     (None, volume::Exists::Absent) => self.is_deleted(key, effects),
@@ -166,9 +195,17 @@ impl Volumes {
         }
     }
 
+    /// It is not deleted: its deletion was refused.
+    fn stays(&mut self, key: &VolumeKey, effects: &mut Effects<Self>) {
+        if self.deleting.remove(key) {
+            effects.persist(VolumesChange::Stay(key.clone()));
+        }
+    }
+
     /// It does not exist. What its id was means nothing any more.
     fn is_deleted(&mut self, key: &VolumeKey, effects: &mut Effects<Self>) {
         self.created.remove(key);
+        self.deleting.remove(key);
         if let Some(entry) = self.entries.get_mut(key) {
             entry.spec = Arc::new(VolumeSpec {
                 volume_id: String::new(),

@@ -63,6 +63,7 @@ impl Volumes {
             return Err(ForgetVolumeError::Created { volume: key.clone() });
         }
         self.known.remove(key);
+        self.deleting.remove(key);
         effects.persist(VolumesChange::Forget(key.clone()));
         self.publish(key, effects);
         Ok(true)

@@ -32,7 +32,9 @@
 //! - RES-05: the route of a plugin is that of the last news of the instances. A takeover changes the route, and neither claims nor actors.
 //! - A volume is replaced or forgotten only while it is not in use, and not if it was created here: then it is deleted.
 //! - C059: a volume that was created is known by the answer of its plugin, and one that was deleted is not known any more. Whether it
-//!   exists is learned from its actor's answer to what was asked after the last creation or deletion, and again after a restart.
+//!   exists is learned from its actor's answer to what was asked after the last creation or deletion, and again after a restart. That a
+//!   deletion was asked for is on disk before the actor hears of it, until it is known what became of it. Each new life of the actor is asked
+//!   again meanwhile, since an earlier one may have deleted it, and forgotten it without a word.
 //! - Late reports of an earlier life of an actor are ignored (REG-08), but no audit is. When this actor's own machine is rebuilt, its
 //!   children are killed and started from the ledger.
 

@@ -268,6 +268,13 @@ impl Volumes {
     }
 }
 
+impl Request {
+    /// Whether it deletes the volume.
+    pub(super) const fn deletes(&self) -> bool {
+        matches!(self.ask, VolumeAsk::DeleteVolume(_))
+    }
+}
+
 impl Purpose {
     /// Whether a caller waits for the answer.
     const fn is_awaited(self) -> bool {

@@ -300,6 +300,12 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
             volume: volume()?,
             doing: "DeleteVolume is in flight".to_owned(),
         })),
+        "in-use" => VolumeAnswer::DeleteVolume(Err(volume::DeleteError::InUse {
+            volume: volume()?,
+            holders: Vec::new(),
+            held_by: vec!["stage is up".to_owned()],
+            remedy: "delete it when all is undone",
+        })),
         "claimed" => VolumeAnswer::Claim(Ok(Claimed {
             path: "/t".into(),
             is_block: false,
@@ -403,6 +409,8 @@ fn tell(effect: &Effect<Volumes>, now: Timestamp) -> String {
                     )
                 }
                 VolumesChange::Forget(volume) => format!("write: {volume} forgotten"),
+                VolumesChange::Delete(volume) => format!("write: {volume} is to be deleted"),
+                VolumesChange::Stay(volume) => format!("write: {volume} stays"),
             }
         }
         Effect::Reply(id, answer) => match tell_answer(answer) {

@@ -119,6 +119,8 @@ pub struct VolumesImage {
     pub known: Vec<Arc<KnownVolume>>,
     /// The volumes that have rows in the ledger: of themselves, of claims, or of audits. Each of these rows says which volume it is.
     pub in_ledger: Vec<Arc<VolumeSpec>>,
+    /// The volumes whose deletion was asked for, and of which it is not known what became of that.
+    pub deleting: BTreeSet<VolumeKey>,
 }
 
 /// One write to its store.
@@ -126,20 +128,31 @@ pub struct VolumesImage {
 pub enum VolumesChange {
     /// Insert or replace the row of a known volume.
     Keep(Arc<KnownVolume>),
-    /// Remove it.
+    /// Remove it, also from those that are being deleted.
     Forget(VolumeKey),
+    /// Insert it among those that are being deleted.
+    Delete(VolumeKey),
+    /// Remove it from those that are being deleted: it stays.
+    Stay(VolumeKey),
 }
 
 impl VolumesImage {
     /// Applies a write.
     pub fn apply(&mut self, change: &VolumesChange) {
-        let key = match change {
-            VolumesChange::Keep(volume) => &volume.spec.key,
-            VolumesChange::Forget(key) => key,
+        let remove = |known: &mut Vec<Arc<KnownVolume>>, key: &VolumeKey| {
+            known.retain(|known| known.spec.key != *key);
         };
-        self.known.retain(|known| known.spec.key != *key);
-        if let VolumesChange::Keep(volume) = change {
-            self.known.push(volume.clone());
+        match change {
+            VolumesChange::Keep(volume) => {
+                remove(&mut self.known, &volume.spec.key);
+                self.known.push(volume.clone());
+            }
+            VolumesChange::Forget(key) => {
+                remove(&mut self.known, key);
+                self.deleting.remove(key);
+            }
+            VolumesChange::Delete(key) => _ = self.deleting.insert(key.clone()),
+            VolumesChange::Stay(key) => _ = self.deleting.remove(key),
         }
     }
 }
@@ -147,7 +160,7 @@ impl VolumesImage {
 /// One item of the feed of the instances.
 pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;
 
-/// The calls of the owner of the volumes. None of them waits for the disk: each volume has its own ledger.
+/// The calls of the owner of the volumes. None of them but a deletion waits for the disk: each volume has its own ledger.
 #[derive(Debug, Clone, Hash)]
 pub enum VolumesCall {
     /// Wait for the next items of the instances; `afresh` begins with a snapshot.
@@ -340,6 +353,8 @@ pub struct Volumes {
     pub(super) in_ledger: Vec<Arc<VolumeSpec>>,
     /// The volumes that were created here, as their actors have said in this life of the machine.
     pub(super) created: BTreeSet<VolumeKey>,
+    /// The known volumes whose deletion was asked for, and of which it is not known what became of that.
+    pub(super) deleting: BTreeSet<VolumeKey>,
     pub(super) entries: BTreeMap<VolumeKey, Entry>,
     pub(super) plugins: BTreeMap<PluginName, Plugin>,
     /// The messages that volumes have not answered yet, by number.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use callboard_actors::shell::Message;
 use callboard_actors::vocabulary::AllocationId;
 use callboard_machines::csi::{AccessMode, AccessType, VolumeCapability};
-use callboard_machines::volume::{self, NewVolume, ObservedEnd, Usage};
+use callboard_machines::volume::{NewVolume, ObservedEnd, Usage};
 use callboard_machines::volumes::{
-    AllocationEnded, AwaitUnused, Claim, ConfirmClaims, CreateVolume, DeleteError, DeleteVolume,
-    ForceRelease, ForgetVolume, KnownVolume, RegisterVolume, Release, VolumesAnswer, VolumesAsk,
+    AllocationEnded, AwaitUnused, Claim, ConfirmClaims, CreateVolume, DeleteVolume, ForceRelease,
+    ForgetVolume, KnownVolume, RegisterVolume, Release, VolumesAnswer, VolumesAsk,
 };
 
 use super::super::law::Law;
@@ -37,10 +37,8 @@ impl VolumesScene {
             VolumesRequest::Release(place, number) => self.lets_go(asker, |of| *of == (place, number)),
             VolumesRequest::Ended(number) => self.lets_go(asker, |(_, of)| *of == number),
             VolumesRequest::Confirm(false) => self.lets_go(asker, |_| true),
-            VolumesRequest::Delete(place) => {
-                self.unsure.insert(place);
-            }
-            VolumesRequest::Confirm(true)
+            VolumesRequest::Delete(_)
+            | VolumesRequest::Confirm(true)
             | VolumesRequest::Force(_)
             | VolumesRequest::Create(_)
             | VolumesRequest::Register(_)
@@ -142,12 +140,6 @@ impl VolumesScene {
             (VolumesRequest::Confirm(_), VolumesAnswer::ConfirmClaims(_)) => {
                 self.confirmed_in = Some(self.builds);
             }
-            (VolumesRequest::Delete(place), VolumesAnswer::DeleteVolume(result)) => {
-                let is_sure = result.as_ref().map_or_else(is_sure, |_| true);
-                if is_sure {
-                    self.unsure.remove(&place);
-                }
-            }
             (VolumesRequest::AwaitUnused, VolumesAnswer::AwaitUnused(Ok(()))) => {
                 let used = self.volumes.iter().find(|volume| volume.is_on_node() || volume.is_changing());
                 if let Some(used) = used {
@@ -169,30 +161,14 @@ impl VolumesScene {
 
     /// What the host repeats until it is told what became of it.
     pub(super) fn repeated(&self, stage: &Stage<Self>) -> Option<VolumesRequest> {
-        let is_asked = |meant: fn(&VolumesRequest) -> bool| {
-            self.asked.iter().any(|(asker, request)| meant(request) && stage.awaits(*asker))
-        };
+        let is_asked = self
+            .asked
+            .iter()
+            .any(|(asker, request)| matches!(request, VolumesRequest::Confirm(_)) && stage.awaits(*asker));
         let is_due =
             self.volumes.iter().any(|volume| volume.has_unconfirmed(self.run)) && !self.is_confirmed();
-        if is_due && !is_asked(|request| matches!(request, VolumesRequest::Confirm(_))) {
-            return Some(VolumesRequest::Confirm(true));
-        }
-        let unsure =
-            self.unsure.first().filter(|_| !is_asked(|request| matches!(request, VolumesRequest::Delete(_))));
-        unsure.map(|place| VolumesRequest::Delete(*place))
+        (is_due && !is_asked).then_some(VolumesRequest::Confirm(true))
     }
-}
-
-/// Whether a deletion is over after this error.
-fn is_sure(error: &DeleteError) -> bool {
-    matches!(
-        error,
-        DeleteError::Refused(
-            volume::DeleteError::InUse { .. }
-                | volume::DeleteError::Refused { .. }
-                | volume::DeleteError::Forced { .. }
-        )
-    )
 }
 
 fn usage() -> Usage {

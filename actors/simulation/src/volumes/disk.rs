@@ -18,12 +18,17 @@ pub struct VolumesDisk {
 impl VolumesDisk {
     /// A disk with these volumes.
     pub(super) fn new(known: Vec<Arc<KnownVolume>>) -> Self {
-        Self { rows: VolumesImage { known, in_ledger: Vec::new() }, writes: Writes::default() }
+        Self { rows: VolumesImage { known, ..VolumesImage::default() }, writes: Writes::default() }
     }
 
     /// The volumes that are known on disk.
     pub(super) fn known(&self) -> &[Arc<KnownVolume>] {
         &self.rows.known
+    }
+
+    /// What is on disk.
+    pub(super) const fn rows(&self) -> &VolumesImage {
+        &self.rows
     }
 
     /// How many writes wait.

@@ -183,6 +183,10 @@ impl VolumesLaws {
                 let is_forgotten = matches!(input, Input::Asked { ask: VolumesAsk::ForgetVolume(_), .. });
                 (volume, is_forgotten && !self.on_node.contains(volume) || says_deleted(input))
             }
+            VolumesChange::Delete(volume) => {
+                (volume, matches!(input, Input::Asked { ask: VolumesAsk::DeleteVolume(_), .. }))
+            }
+            VolumesChange::Stay(volume) => (volume, says_it_stays(input)),
         };
         if !is_so {
             self.violation(Law::C59, || format!("{volume} is known otherwise without a reason: {change:?}"));
@@ -190,6 +194,7 @@ impl VolumesLaws {
         match change {
             VolumesChange::Keep(known) => self.known.insert(volume.clone(), known.clone()),
             VolumesChange::Forget(_) => self.known.remove(volume),
+            VolumesChange::Delete(_) | VolumesChange::Stay(_) => None,
         };
     }
 
@@ -244,6 +249,15 @@ fn says_deleted(input: &Input<Volumes>) -> bool {
         Some(VolumeAnswer::DescribeVolume(status)) => {
             matches!(status.exists, Exists::Absent | Exists::Registered)
         }
+        _ => false,
+    }
+}
+
+/// Whether this says that a volume is not being deleted: its deletion was refused, or it is there.
+fn says_it_stays(input: &Input<Volumes>) -> bool {
+    match answer_in(input) {
+        Some(VolumeAnswer::DeleteVolume(Err(error))) => !error.goes_on(),
+        Some(VolumeAnswer::DescribeVolume(status)) => status.exists.is_there(),
         _ => false,
     }
 }

@@ -47,8 +47,6 @@ pub struct VolumesScene {
     pub(super) held: BTreeSet<(usize, u8)>,
     /// In which life of the machine the host has said which allocations live, and has its answer.
     pub(super) confirmed_in: Option<u64>,
-    /// The deletions of which the host was not told what became.
-    pub(super) unsure: BTreeSet<usize>,
 }
 
 impl VolumesScene {
@@ -137,7 +135,6 @@ impl Scene for VolumesScene {
             released_at: BTreeMap::new(),
             held: BTreeSet::new(),
             confirmed_in: None,
-            unsure: BTreeSet::new(),
         };
         if bounds.is_claimed {
             scene.volumes[0].leave_claim(0);
@@ -289,7 +286,7 @@ impl Scene for VolumesScene {
         }
         self.reveal(stage);
         let in_ledger = self.volumes.iter().filter_map(VolumeModel::in_ledger).collect();
-        VolumesImage { known: stage.actor.books.known().to_vec(), in_ledger }
+        VolumesImage { in_ledger, ..stage.actor.books.rows().clone() }
     }
 
     /// The lives of actors are numbered from another number in each life of the machine.

@@ -197,6 +197,13 @@ fn an_owner_that_knows_a_created_volume_by_another_id_breaks_c059() {
 }
 
 #[test]
+fn an_owner_that_does_not_write_that_a_deletion_was_asked_for_breaks_c059() {
+    spoiled(Law::C59, VolumesBounds { deletions: 1, kills: 1, ..NONE }, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Persist(_, VolumesChange::Delete(_))))
+    });
+}
+
+#[test]
 fn an_owner_that_does_not_write_what_it_knows_breaks_shell_2() {
     spoiled(Law::Shell2, VolumesBounds { changes: 1, ..NONE }, |_, effects| {
         without(effects, |effect| matches!(effect, Effect::Persist(..)))

@@ -73,6 +73,10 @@ fn every_order_of_creations_and_deletions_knows_what_is_there_c059() {
     holds("an actor falls that creates", falls, VolumesBounds { deletions: 1, ..falls });
     let kills = VolumesBounds { kills: 1, ..CREATED };
     holds("a host that creates is killed", kills, VolumesBounds { deletions: 1, ..kills });
+    let deleted = VolumesBounds { deletions: 1, kills: 1, ..NONE };
+    holds("a host that deletes is killed", deleted, VolumesBounds { faults: 1, claims: 1, ..deleted });
+    let lost = VolumesBounds { deletions: 1, falls: 1, ..NONE };
+    holds("an actor falls that deletes", lost, VolumesBounds { kills: 1, claims: 1, ..lost });
     let changes = VolumesBounds { changes: 1, claims: 1, ..NONE };
     holds("a volume is known otherwise", changes, VolumesBounds { deletions: 1, ..changes });
 }
