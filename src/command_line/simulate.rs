@@ -50,6 +50,10 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "W", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     processes: u32,
 
+    /// How many volumes there are, each with a plugin and three allocations of its own
+    #[arg(long, value_name = "V", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    volumes: u32,
+
     /// Let the registrations lie in a real database, on a disk in memory, and not only in rows
     #[arg(long)]
     database: bool,
@@ -64,7 +68,7 @@ pub(super) struct SimulateArgs {
     task_steps: Option<u64>,
 
     /// What goes wrong: all, none, or some of slow, hang, lie, die, not-ready, fail, disk, full-disk, read-only-disk, slow-disk,
-    /// hanging-disk, crash, exit, stream, kill-host, shutdown with commas between them
+    /// hanging-disk, crash, exit, stream, mount, kill-host, shutdown with commas between them
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = read_faults)]
     faults: Faults,
 
@@ -125,13 +129,24 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
         if !tasks::walk_all(args, seed, &mut walked, &mut watcher)? {
             return Ok(false);
         }
-        let SimulateArgs { plugins, allocations, drivers, processes, database, messages, faults, .. } = *args;
+        let SimulateArgs {
+            plugins,
+            allocations,
+            drivers,
+            processes,
+            volumes,
+            database,
+            messages,
+            faults,
+            ..
+        } = *args;
         let simulation = Simulation {
             seed,
             plugins,
             allocations,
             drivers,
             processes,
+            volumes,
             has_database: database,
             messages,
             faults,
@@ -254,12 +269,21 @@ fn write_script(
 
 /// The command that repeats a run.
 fn command_of(simulation: &Simulation) -> String {
-    let Simulation { seed, plugins, allocations, drivers, processes, has_database, messages, faults } =
-        simulation;
+    let Simulation {
+        seed,
+        plugins,
+        allocations,
+        drivers,
+        processes,
+        volumes,
+        has_database,
+        messages,
+        faults,
+    } = simulation;
     let database = if *has_database { " --database" } else { "" };
     format!(
         "callboard simulate --seed {seed} --plugins {plugins} --allocations {allocations} --drivers {drivers} \
-         --processes {processes}{database} --messages {messages} --faults {faults}"
+         --processes {processes} --volumes {volumes}{database} --messages {messages} --faults {faults}"
     )
 }
 

@@ -73,8 +73,9 @@ pub use search::{
 };
 pub use simulator::{
     Chance, DatabaseDoing, DiskTrouble, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening,
-    ProcessDoing, ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch,
-    WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, replay_watched, simulate, simulate_tampered,
+    ProcessDoing, ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched,
+    VolumeDoing, Watch, WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, replay_watched, simulate,
+    simulate_tampered,
 };
 pub use stand_in::{Disk, Left, Refusal, Rules, Settlement, StandIn};
 pub use supervision::{

@@ -14,7 +14,7 @@ const SMALL: Simulation = Simulation::SMALL;
 
 /// The same, with its registrations in a real database.
 const STORED: Simulation =
-    Simulation { drivers: 0, processes: 0, has_database: true, messages: 3_000, ..SMALL };
+    Simulation { drivers: 0, processes: 0, volumes: 0, has_database: true, messages: 3_000, ..SMALL };
 
 /// Keeps the trace.
 #[derive(Default)]
@@ -108,7 +108,7 @@ fn a_registry_that_denies_whom_it_holds_is_found_out_and_its_history_is_short_an
 
 #[test]
 fn an_eventor_that_hides_gaps_is_found_out_and_its_history_is_short_and_shows_it_again() {
-    let simulation = Simulation { messages: 50_000, processes: 0, ..SMALL };
+    let simulation = Simulation { messages: 50_000, processes: 0, volumes: 0, ..SMALL };
     finds_out(&simulation, Tampers::hide_gaps, Law::Evt2, 60);
 }
 
@@ -120,6 +120,11 @@ fn an_owner_that_starts_processes_unwritten_is_found_out_and_its_history_is_shor
 #[test]
 fn an_owner_that_launches_beside_what_is_left_is_found_out_and_its_history_is_short_and_shows_it_again() {
     finds_out(&Simulation { messages: 50_000, ..SMALL }, Tampers::launch_beside_what_is_left, Law::Prc3, 20);
+}
+
+#[test]
+fn volumes_that_write_no_intents_are_found_out_and_their_history_is_short_and_shows_it_again_v5() {
+    finds_out(&SMALL, Tampers::write_no_intents, Law::V5, 20);
 }
 
 #[test]
@@ -159,7 +164,7 @@ fn supervisors_of_monoliths_that_leave_one_half_registered_are_found_out_a4() {
 /// Nothing but supervised allocations and the registry, whose machines crash again and again.
 fn of_crashes() -> Simulation {
     let faults = "crash".parse().expect("it is a fault");
-    Simulation { drivers: 0, processes: 0, messages: 20_000, faults, ..SMALL }
+    Simulation { drivers: 0, processes: 0, volumes: 0, messages: 20_000, faults, ..SMALL }
 }
 
 #[test]

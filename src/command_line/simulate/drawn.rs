@@ -203,6 +203,8 @@ fn shown(what: Happening) -> Shown {
         Happening::Family(_, doing) => of_supervisor(doing),
         Happening::Detach => Shown::Chapter("the host is told to detach"),
         Happening::Stop => Shown::Chapter("the host is told to stop"),
+        // What the volumes do is not traced.
+        Happening::Volume(..) => Shown::Not,
         // A crash shows when it comes; what arrives or is due, by what its actor does then.
         Happening::Settle(_, Outcome::Written)
         | Happening::Load(true)

@@ -1,6 +1,6 @@
 //! The disk below a simulated host, as it goes wrong for a while: it takes no commit, or late, or does not answer.
 //!
-//! The registry and the owner of the processes share it. Whatever it does, only promises wait for it (SHELL-1A): questions have their
+//! The registry, the owner of the processes and the volumes share it. Whatever it does, only promises wait for it (SHELL-1A): questions have their
 //! answers, what crashes is built again, and who is told to stop ends.
 
 use std::fmt;
@@ -45,7 +45,8 @@ impl HostModel {
 
     /// A commit has been under way for as long as one may be.
     pub(super) fn disk_is_late(&mut self) {
-        let is_under_way = self.registry.books.waiting() > 0 || self.owned.model.waiting() > 0;
+        let is_under_way =
+            self.registry.books.waiting() > 0 || self.owned.model.waiting() > 0 || self.volumes.is_writing();
         if is_under_way && matches!(self.disk, Some(DiskTrouble::Slow | DiskTrouble::Hangs)) {
             self.tell_of_disk(true);
         }
@@ -71,6 +72,7 @@ impl HostModel {
     fn tell_of_disk(&mut self, is_sick: bool) {
         self.registry_disk(is_sick);
         self.owned.model.disk(self.now, is_sick);
+        self.volumes_disk(is_sick);
     }
 
     /// Whether a sick disk may hold up the answer to this.

@@ -11,6 +11,7 @@ use super::database::DatabaseDoing;
 use super::disk::DiskTrouble;
 use super::processes::ProcessesDoing;
 use super::supervision::{FamilyDoing, write_family};
+use super::volumes::{VolumeDoing, write_volume};
 use super::workloads::{WorkloadDoing, WorkloadsDoing, write_workload, write_workloads};
 
 /// One thing that happens, and when. Plugins and allocations are named by number, so that an event means the same when others
@@ -107,6 +108,8 @@ pub enum Happening {
     Processes(ProcessesDoing),
     /// Something of the database, where there is one.
     Database(DatabaseDoing),
+    /// Something of the volume of this number.
+    Volume(u32, VolumeDoing),
     /// Something of the supervisor of this number.
     Family(u8, FamilyDoing),
     /// The host is told to stop, and to leave in place what outlives it.
@@ -224,6 +227,7 @@ impl fmt::Display for Happening {
             Self::CrashDrivers => f.write_str("crash drivers"),
             Self::Processes(doing) => doing.fmt(f),
             Self::Database(doing) => write!(f, "{doing}"),
+            Self::Volume(number, doing) => write_volume(f, *number, *doing),
             Self::Family(number, doing) => write_family(f, *number, *doing),
             Self::Detach => f.write_str("detach"),
             Self::Stop => f.write_str("stop"),

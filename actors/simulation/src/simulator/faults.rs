@@ -34,6 +34,8 @@ pub enum Fault {
     Exit,
     /// Streams of drivers break.
     Stream,
+    /// Mounts of volumes vanish, or looks at them hang.
+    Mount,
     /// The host is killed.
     KillHost,
     /// The host is stopped in order.
@@ -42,7 +44,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Slow,
         Self::Hang,
         Self::Lie,
@@ -57,6 +59,7 @@ impl Fault {
         Self::Crash,
         Self::Exit,
         Self::Stream,
+        Self::Mount,
         Self::KillHost,
         Self::Shutdown,
     ];
@@ -79,6 +82,7 @@ impl Fault {
             Self::Crash => "crash",
             Self::Exit => "exit",
             Self::Stream => "stream",
+            Self::Mount => "mount",
             Self::KillHost => "kill-host",
             Self::Shutdown => "shutdown",
         }
@@ -94,7 +98,7 @@ impl fmt::Display for Fault {
 /// A text that names no faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no fault; name some of slow, hang, lie, die, not-ready, fail, disk, full-disk, read-only-disk, slow-disk, hanging-disk, crash, exit, stream, kill-host, shutdown with commas between them, or all, or none"
+    "{0:?} is no fault; name some of slow, hang, lie, die, not-ready, fail, disk, full-disk, read-only-disk, slow-disk, hanging-disk, crash, exit, stream, mount, kill-host, shutdown with commas between them, or all, or none"
 )]
 pub struct UnknownFault(
     /// What was given.

@@ -34,6 +34,7 @@ use super::processes::OwnedProcesses;
 use super::roles::Cast;
 use super::supervision::family;
 use super::tampers::Tampers;
+use super::volumes::OwnedVolumes;
 use super::workloads::Workloads;
 
 pub(super) type RegistryActor = StandIn<Registry, RegistryDisk, RegistryLaws>;
@@ -43,7 +44,7 @@ pub(super) type InventoryActor = StandIn<Inventory, NoDisk, InventoryLaws>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Curtain {
     Up,
-    /// The owner of the supervisors of allocations was told to stop in this way, and no other actor yet.
+    /// The owner of the supervisors of allocations and the volumes were told to stop in this way, and no other actor yet.
     Leaving(StopMode),
     /// Who else consumes was told to stop, and the registry not yet.
     Falling,
@@ -74,6 +75,7 @@ pub(super) struct HostModel {
     pub(super) drivers_model: DriversModel,
     pub(super) wishes: Wishes,
     pub(super) owned: OwnedProcesses,
+    pub(super) volumes: OwnedVolumes,
     pub(super) database: Option<Database>,
     /// What is wrong with the disk.
     pub(super) disk: Option<DiskTrouble>,
@@ -101,7 +103,7 @@ pub(super) struct HostModel {
 
 impl HostModel {
     pub(super) fn new(simulation: &Simulation, tampers: Tampers) -> Self {
-        let Simulation { plugins, allocations, drivers, processes, has_database, .. } = *simulation;
+        let Simulation { plugins, allocations, drivers, processes, volumes, has_database, .. } = *simulation;
         let (tamper, cast) = (tampers.registry, Cast::new(plugins, allocations));
         let now = Timestamp::from_epoch(Duration::from_secs(1_000_000));
         let options =
@@ -123,6 +125,7 @@ impl HostModel {
             drivers_model: drivers_model(drivers, tampers.drivers),
             wishes: Wishes::new(drivers),
             owned: OwnedProcesses::new(processes, tampers.processes),
+            volumes: OwnedVolumes::new(volumes, &tampers.volume),
             database: has_database.then(|| Database::new(tampers.database)),
             disk: None,
             family: family(tampers.supervisors),
@@ -154,6 +157,7 @@ impl HostModel {
             + self.inventory.steps()
             + self.drivers_model.steps()
             + self.owned.model.steps()
+            + self.volumes.steps()
             + self.family.steps()
             + self.workloads.steps()
     }
@@ -175,6 +179,7 @@ impl HostModel {
         self.signals.push(Signal::Ready(Happening::Load(true)));
         self.raise_drivers();
         self.plan_processes();
+        self.plan_volumes();
         self.raise_family();
         self.carry_owner();
         self.hear();
@@ -186,6 +191,7 @@ impl HostModel {
         self.steps_before += self.registry.steps() + self.instances_model.steps() + self.inventory.steps();
         self.drivers_model.next_run();
         self.owned.model.next_run(reached_of_processes);
+        self.volumes.next_run(reached);
         self.family.fall();
         self.workloads.next_run(self.curtain != Curtain::Fallen);
         let mut disk = self.registry.books.clone();
@@ -211,13 +217,15 @@ impl HostModel {
     pub(super) fn request_stop(&mut self, mode: StopMode) {
         self.curtain = Curtain::Leaving(mode);
         self.stop_workloads(mode);
+        self.stop_volumes(mode);
     }
 
-    /// The supervisors of allocations have stopped: the other consumers follow, then the registry, and then the owner of the
+    /// The supervisors of allocations and the volumes have stopped: the other consumers follow, then the registry, and then the owner of the
     /// processes. When it has, nothing may be left.
     fn go_on_falling(&mut self) {
         if let Curtain::Leaving(mode) = self.curtain
             && self.workloads.have_ended()
+            && self.volumes_have_ended()
         {
             self.curtain = Curtain::Falling;
             let moment = self.moment();

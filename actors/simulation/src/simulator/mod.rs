@@ -24,6 +24,7 @@ mod processes;
 mod roles;
 mod supervision;
 mod tampers;
+mod volumes;
 mod words;
 mod workloads;
 
@@ -35,6 +36,7 @@ pub use faults::{Fault, Faults, UnknownFault};
 pub use processes::{ProcessDoing, ProcessesDoing};
 pub use supervision::FamilyDoing;
 pub use tampers::Tampers;
+pub use volumes::VolumeDoing;
 pub use words::{Saying, Told};
 pub use workloads::{WorkloadDoing, WorkloadOrder, WorkloadsDoing};
 
@@ -59,6 +61,8 @@ pub struct Simulation {
     pub drivers: u32,
     /// Under how many names other processes are launched.
     pub processes: u32,
+    /// How many volumes there are, each with a plugin and three allocations of its own.
+    pub volumes: u32,
     /// Whether the registrations lie in a real database, on a disk in memory, and not only in rows.
     pub has_database: bool,
     /// How many messages the machines take before it ends.
@@ -75,6 +79,7 @@ impl Simulation {
         allocations: 24,
         drivers: 3,
         processes: 3,
+        volumes: 4,
         has_database: false,
         messages: 6_000,
         faults: Faults::ALL,

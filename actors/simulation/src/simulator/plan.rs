@@ -12,6 +12,7 @@ mod drivers;
 mod processes;
 mod questions;
 mod supervision;
+mod volumes;
 mod workloads;
 
 use std::cmp::Reverse;
@@ -30,6 +31,7 @@ use super::event::{DriverDoing, Event, Happening};
 use super::faults::{Fault, Faults};
 use super::host_model::{HostModel, Signal};
 use super::processes::ProcessesDoing;
+use super::volumes::VolumeDoing;
 
 const fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
@@ -73,6 +75,7 @@ impl Plan {
         }
         plan.begin_drivers(host_model);
         plan.begin_processes(host_model);
+        plan.begin_volumes(host_model);
         plan.begin_family(host_model);
         plan.add(now, Planned::Question);
         plan.add(now + Duration::from_secs(1), Planned::Break);
@@ -134,10 +137,16 @@ impl Plan {
             Happening::Load(_) => 100 + self.chance.below(2_000),
             Happening::Start => 100_000 + self.chance.below(3_000_000),
             Happening::Processes(doing) => self.pause_among_processes(doing),
+            Happening::Volume(_, doing) => self.pause_in_volume(doing),
             _ => 1 + self.chance.below(1_500),
         };
         let mut at = now + micros(pause);
-        if matches!(what, Happening::Load(_) | Happening::Processes(ProcessesDoing::Load(_))) {
+        if matches!(
+            what,
+            Happening::Load(_)
+                | Happening::Processes(ProcessesDoing::Load(_))
+                | Happening::Volume(_, VolumeDoing::Load)
+        ) {
             at = self.read_at(at);
         }
         match what {
@@ -205,6 +214,7 @@ impl Plan {
             Planned::Answer(plugin) => Some(Happening::Answer(plugin, self.behaviour())),
             Planned::Driver(driver, turn) => Some(self.turn_of_driver(at, driver, turn)),
             Planned::ProcessTurn(process) => Some(self.process_turn(at, process)),
+            Planned::Volume(number) => self.turn_of_volume(at, number, host_model),
             Planned::Family(turn) => self.turn_of_family(at, turn, host_model),
             Planned::Of(once) => self.of_itself(once, host_model),
         }
@@ -230,6 +240,7 @@ impl Plan {
             Once::DriversEndings => Some(Happening::DriversEndings),
             Once::Drivers => Some(Happening::DriversTimers),
             Once::Processes(doing) => self.comes_of(doing, host_model),
+            Once::Volume(number, doing) => Some(Happening::Volume(number, self.comes_of_volume(number, doing, host_model))),
             Once::Family(number, doing) => self.family_goes_on(number, doing, host_model),
             Once::Start => Some(Happening::Start),
             Once::Tell => Some(Happening::Database(DatabaseDoing::Tell)),

@@ -59,6 +59,7 @@ impl HostModel {
             Happening::DiskFull => {
                 self.registry.books.refuse_next();
                 self.owned.model.refuse_next();
+                self.volumes.refuse_next();
             }
             Happening::Disk(trouble) => self.disk_becomes(trouble),
             Happening::DiskLate => self.disk_is_late(),
@@ -109,6 +110,7 @@ impl HostModel {
             Happening::DriversTimers => self.drivers_model.owner_timers_due(moment),
             Happening::CrashDrivers => self.drivers_model.crash_owner(),
             Happening::Processes(doing) => self.processes_do(doing),
+            Happening::Volume(number, doing) => self.volume_does(number, doing),
             Happening::Family(number, doing) => self.family_does(number, doing),
             Happening::Stop if self.curtain == Curtain::Up => self.request_stop(StopMode::Stop),
             Happening::Detach if self.curtain == Curtain::Up => self.request_stop(StopMode::Detach),
@@ -312,6 +314,7 @@ impl Play for HostModel {
         if self.curtain == Curtain::Down {
             self.take(&Event { at: self.now, what: Happening::Start })?;
         }
+        self.begin_calm_of_volumes();
         for _ in 0..600 {
             self.calm_down()?;
         }
@@ -319,6 +322,7 @@ impl Play for HostModel {
         if self.curtain == Curtain::Up {
             self.drivers_model.check_calm();
             self.owned.model.check_end(self.now);
+            self.check_volumes();
             self.family.check_calm();
             self.check_workloads();
             self.hear();
@@ -358,6 +362,7 @@ impl HostModel {
         }
         self.calm_drivers();
         self.calm_processes();
+        self.calm_volumes();
         self.calm_family();
         self.calm_workloads();
         self.hear();

@@ -12,6 +12,7 @@ use callboard_actors::processes::{Processes, ProcessesCall, ProcessesChange};
 use callboard_actors::registry::{Registry, RegistryAnswer, RegistryAsk, RegistryNews};
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::supervisor::{Call, Supervisor, SupervisorNews};
+use callboard_machines::volume::{Step, Volume, VolumeChange};
 
 use super::super::database::PersisterFault;
 use super::super::drivers::DriversTampers;
@@ -28,6 +29,8 @@ pub struct Tampers {
     pub drivers: DriversTampers,
     /// Into the owner of the processes.
     pub processes: Option<Rc<dyn Tamper<Processes>>>,
+    /// Into the volumes.
+    pub volume: Option<Rc<dyn Tamper<Volume>>>,
     /// Into the supervisors.
     pub supervisors: Option<Rc<dyn Tamper<Supervisor>>>,
     /// Into the supervisors of allocations.
@@ -161,6 +164,19 @@ impl Tampers {
             effects
         });
         Self { processes: Some(Rc::new(launched)), ..Self::default() }
+    }
+
+    /// Volumes that call a plugin before they have written that down, for a simulation that must fail.
+    #[must_use]
+    pub fn write_no_intents() -> Self {
+        let written = Spoils(|_, mut effects: Vec<Effect<Volume>>| {
+            effects.retain(|effect| match effect {
+                Effect::Persist(_, VolumeChange::KeepClaim(row)) => !matches!(row.publish, Step::GoingUp(_)),
+                _ => true,
+            });
+            effects
+        });
+        Self { volume: Some(Rc::new(written)), ..Self::default() }
     }
 
     /// Supervisors that stop no sibling of a fallen child, for a simulation that must fail.

@@ -6,6 +6,7 @@ use callboard_actors::registry::Register;
 
 use super::super::allocation::Reply;
 use super::super::drivers::{Conduct, Order};
+use super::super::volume::Answered;
 use super::super::writes::Outcome;
 use super::Simulation;
 use super::database::DatabaseDoing;
@@ -15,6 +16,7 @@ use super::event::{DriverDoing, Event, Happening, plugin_text};
 use super::processes::{ProcessDoing, ProcessesDoing};
 use super::roles::Cast;
 use super::supervision::FamilyDoing;
+use super::volumes::VolumeDoing;
 use super::workloads::{HEALTH_TIMEOUT, WorkloadDoing, WorkloadOrder, Workloads, WorkloadsDoing};
 
 /// What a script says of one event.
@@ -164,6 +166,7 @@ impl Teller {
             Happening::Family(_, FamilyDoing::Return(_, Reply::Good) | FamilyDoing::Timers) => {
                 Saying::OfItself
             }
+            Happening::Volume(_, doing) => say_of_volume(doing),
             Happening::Workload(who, doing) => self.say_of_workload(who, doing),
             Happening::Workloads(WorkloadsDoing::Crash) => line("crash allocations".to_owned()),
             Happening::Workloads(WorkloadsDoing::Fall) => line("end allocations".to_owned()),
@@ -274,6 +277,29 @@ fn say_of_processes(doing: ProcessesDoing) -> Saying {
         | ProcessesDoing::Sweep(false)
         | ProcessesDoing::Settle(..)
         | ProcessesDoing::Load(false) => Saying::Unsayable,
+    }
+}
+
+/// The volumes of a simulation have plugins of their own, which no script has.
+fn say_of_volume(doing: VolumeDoing) -> Saying {
+    match doing {
+        VolumeDoing::Answer(Answered::Ok)
+        | VolumeDoing::Settle(Outcome::Written)
+        | VolumeDoing::Load
+        | VolumeDoing::Timers => Saying::OfItself,
+        VolumeDoing::Claim(_)
+        | VolumeDoing::Release(_)
+        | VolumeDoing::Create
+        | VolumeDoing::Delete
+        | VolumeDoing::Force
+        | VolumeDoing::Answer(_)
+        | VolumeDoing::PullAway(_)
+        | VolumeDoing::Hang(_)
+        | VolumeDoing::Heal
+        | VolumeDoing::TakeOver
+        | VolumeDoing::Confirm(_)
+        | VolumeDoing::Settle(_)
+        | VolumeDoing::Crash => Saying::Unsayable,
     }
 }
 

@@ -8,7 +8,7 @@ use super::super::writes::{Outcome, Writes};
 
 /// The disk of one data directory; it outlives its hosts.
 #[derive(Debug, Clone, Hash, Default)]
-pub(super) struct VolumeDisk {
+pub(crate) struct VolumeDisk {
     /// What is on it.
     rows: VolumeImage,
     /// Whether a claim was on it since the volume was forgotten last.
@@ -20,7 +20,7 @@ pub(super) struct VolumeDisk {
 
 impl VolumeDisk {
     /// How many writes wait.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.writes.waiting()
     }
 
@@ -40,7 +40,7 @@ impl VolumeDisk {
     }
 
     /// One more of the next writes is refused at once.
-    pub(super) const fn refuse_next(&mut self) {
+    pub(crate) const fn refuse_next(&mut self) {
         self.writes.refuse_next();
     }
 

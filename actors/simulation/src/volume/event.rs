@@ -81,7 +81,7 @@ impl VolumeBounds {
 }
 
 /// How a call comes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Answered {
     /// It is done.
     Ok,

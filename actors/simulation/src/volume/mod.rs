@@ -12,4 +12,5 @@ mod world;
 
 pub use event::{Answered, VolumeBounds, VolumeEvent};
 pub use laws::VolumeLaws;
+pub(crate) use model::VolumeModel;
 pub use world::VolumeWorld;

@@ -23,16 +23,16 @@ use callboard_machines::volume::{
 };
 
 use super::super::law::Law;
-use super::super::stand_in::{Rules, StandIn};
+use super::super::stand_in::{Count, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{Verdict, Violation};
 use super::super::writes::Outcome;
 use super::disk::VolumeDisk;
 use super::event::Answered;
 use super::laws::VolumeLaws;
-use super::node::Node;
+use super::node::{Node, StepOf, step_of};
 
-type Owner = StandIn<Volume, VolumeDisk, VolumeLaws>;
+pub(crate) type Owner = StandIn<Volume, VolumeDisk, VolumeLaws>;
 
 /// How long a caller waits.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -67,7 +67,7 @@ pub(super) struct User {
 impl User {
     /// It claims or releases.
     const fn begin(&mut self, is_releasing: bool) {
-        self.round += 1;
+        self.round = self.round.wrapping_add(1);
         (self.is_releasing, self.is_pending, self.has_failed) = (is_releasing, false, false);
         self.is_holding &= !is_releasing;
     }
@@ -75,10 +75,12 @@ impl User {
 
 /// The volume and what is around it.
 #[derive(Debug, Clone, Hash)]
-pub(super) struct VolumeModel {
-    pub(super) owner: Owner,
+pub(crate) struct VolumeModel {
+    pub(crate) owner: Owner,
+    /// How many steps the owners of former runs took.
+    steps_before: Count,
     tamper: Option<Rc<dyn Tamper<Volume>>>,
-    pub(super) node: Node,
+    pub(crate) node: Node,
     pub(super) users: BTreeMap<u8, User>,
     unanswered: BTreeMap<u64, Asked>,
     askers: u64,
@@ -104,6 +106,7 @@ impl VolumeModel {
     pub(super) fn new(node: Node, is_single: bool, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Self {
         let mut model = Self {
             owner: owner(VolumeDisk::default(), (1, 1), node.creates, tamper.clone()),
+            steps_before: Count(0),
             tamper,
             node,
             users: BTreeMap::new(),
@@ -124,12 +127,26 @@ impl VolumeModel {
         model
     }
 
+    /// A volume on a node whose plugin stages, attaches and creates volumes or not, as it is in a simulation.
+    pub(crate) fn simulated(
+        (stages, attaches, creates): (bool, bool, bool),
+        is_single: bool,
+        tamper: Option<Rc<dyn Tamper<Volume>>>,
+    ) -> Self {
+        Self::new(Node::new(stages, attaches, creates), is_single, tamper)
+    }
+
+    /// How many steps it has taken in all runs.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps_before.0 + self.owner.steps()
+    }
+
     const fn moment(now: Timestamp) -> Moment {
         Moment { now, random: 0 }
     }
 
     /// The law that was broken first.
-    pub(super) const fn broken(&self) -> Option<&Violation> {
+    pub(crate) const fn broken(&self) -> Option<&Violation> {
         self.verdict.broken()
     }
 
@@ -138,7 +155,7 @@ impl VolumeModel {
     }
 
     /// When something is due next.
-    pub(super) fn due(&self) -> Option<Timestamp> {
+    pub(crate) fn due(&self) -> Option<Timestamp> {
         self.owner.next_timer().into_iter().chain(self.owner.pauses_until()).min()
     }
 
@@ -151,7 +168,7 @@ impl VolumeModel {
         self.carry(now);
     }
 
-    pub(super) fn claim(&mut self, now: Timestamp, number: u8) {
+    pub(crate) fn claim(&mut self, now: Timestamp, number: u8) {
         let allocation = allocation(number);
         let user = self.users.entry(number).or_default();
         user.begin(false);
@@ -162,7 +179,7 @@ impl VolumeModel {
         self.ask(now, Asked::Claim(number, round, now + WITHIN), message);
     }
 
-    pub(super) fn release(&mut self, now: Timestamp, number: u8) {
+    pub(crate) fn release(&mut self, now: Timestamp, number: u8) {
         let allocation = allocation(number);
         self.users.entry(number).or_default().begin(true);
         self.unconfirmed.remove(&allocation);
@@ -170,14 +187,14 @@ impl VolumeModel {
         self.ask(now, Asked::Release, message);
     }
 
-    pub(super) fn force(&mut self, now: Timestamp) {
+    pub(crate) fn force(&mut self, now: Timestamp) {
         self.is_forced = true;
         let reason = "an operator".to_owned();
         self.ask(now, Asked::Force, ForceRelease { allocation: None, reason });
     }
 
     /// Whether claims of an earlier run wait for a word.
-    pub(super) fn has_unconfirmed(&self) -> bool {
+    pub(crate) fn has_unconfirmed(&self) -> bool {
         !self.unconfirmed.is_empty()
     }
 
@@ -193,7 +210,7 @@ impl VolumeModel {
     }
 
     /// The call in flight comes back.
-    pub(super) fn answer(&mut self, now: Timestamp, how: Answered) {
+    pub(crate) fn answer(&mut self, now: Timestamp, how: Answered) {
         if let Some((number, outcome)) = self.node.answer(how) {
             self.owner.returned(Self::moment(now), number, Ok(outcome));
             self.carry(now);
@@ -201,7 +218,7 @@ impl VolumeModel {
     }
 
     /// Another instance of the plugin takes over.
-    pub(super) fn take_over(&mut self, now: Timestamp, stages: bool) {
+    pub(crate) fn take_over(&mut self, now: Timestamp, stages: bool) {
         let cut = self.node.take_over(stages);
         self.owner.witness.route = self.node.route();
         let route = self.node.route();
@@ -212,24 +229,38 @@ impl VolumeModel {
         }
     }
 
-    pub(super) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
+    pub(crate) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
         if let Some(settlement) = self.owner.books.settle(count, outcome) {
             self.owner.settled(Self::moment(now), settlement);
             self.carry(now);
         }
     }
 
-    pub(super) const fn crash(&mut self, takes_effect: bool) {
+    pub(crate) const fn crash(&mut self, takes_effect: bool) {
         self.cut_takes_effect = takes_effect;
         self.owner.light_fuse();
     }
 
-    pub(super) fn request_stop(&mut self, now: Timestamp, mode: StopMode) {
+    /// Whether a lie about the call in flight can be found out: the kernel shows what is mounted, and nothing shows what else there is.
+    pub(crate) fn may_be_lied_to(&self) -> bool {
+        let step = self.node.in_flight.as_ref().and_then(|in_flight| step_of(&in_flight.call));
+        matches!(step, Some((StepOf::Stage(_) | StepOf::Publish(_), _)))
+    }
+
+    /// It hears that its disk is sick, or sound again.
+    pub(crate) fn disk(&mut self, now: Timestamp, is_sick: bool) {
+        if self.owner.is_sick() != is_sick {
+            self.owner.disk(Self::moment(now), is_sick);
+            self.carry(now);
+        }
+    }
+
+    pub(crate) fn request_stop(&mut self, now: Timestamp, mode: StopMode) {
         self.owner.request_stop(Self::moment(now), mode);
         self.carry(now);
     }
 
-    pub(super) fn time_passes(&mut self, now: Timestamp) {
+    pub(crate) fn time_passes(&mut self, now: Timestamp) {
         if self.owner.pauses_until().is_some_and(|until| until <= now) {
             self.owner.wake();
         }
@@ -238,7 +269,7 @@ impl VolumeModel {
     }
 
     /// The ledger is read, if the volume waits for that.
-    pub(super) fn load(&mut self, now: Timestamp) {
+    pub(crate) fn load(&mut self, now: Timestamp) {
         if self.owner.is_loading() {
             let image = self.owner.books.rows().clone();
             self.owner.loaded(Self::moment(now), image);
@@ -247,7 +278,8 @@ impl VolumeModel {
     }
 
     /// The host is gone, and so many of the writes had reached the disk. Another one starts on what is left.
-    pub(super) fn next_run(&mut self, reached: usize, takes_effect: bool, is_reboot: bool) {
+    pub(crate) fn next_run(&mut self, reached: usize, takes_effect: bool, is_reboot: bool) {
+        self.steps_before.0 += self.owner.steps();
         self.node.cut(takes_effect);
         self.node.begin_run(is_reboot);
         let mut disk = std::mem::take(&mut self.owner.books);
@@ -268,7 +300,7 @@ impl VolumeModel {
     }
 
     /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass.
-    pub(super) fn go_on(&mut self, now: Timestamp) -> bool {
+    pub(crate) fn go_on(&mut self, now: Timestamp) -> bool {
         if self.owner.books.waiting() > 0 {
             self.settle(now, usize::MAX, Outcome::Written);
         } else if self.owner.is_loading() {

@@ -14,7 +14,7 @@ use super::event::Answered;
 
 /// What an observer of all calls and answers knows of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(super) enum Sure {
+pub(crate) enum Sure {
     /// Nothing is set up.
     #[default]
     Down,
@@ -36,7 +36,7 @@ pub(super) enum StepOf {
 
 /// The call in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct InFlight {
+pub(crate) struct InFlight {
     pub(super) number: u64,
     pub(super) call: VolumeCall,
     /// What was known of its step before.
@@ -47,15 +47,15 @@ pub(super) struct InFlight {
 
 /// The plugin and the kernel of one machine. They outlive every host.
 #[derive(Debug, Clone, Hash, Default)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// The present generation of the plugin.
     generation: u64,
     /// Whether it stages volumes.
-    pub(super) stages: bool,
+    pub(crate) stages: bool,
     /// Whether it attaches volumes.
     attaches: bool,
     /// Whether it creates volumes.
-    pub(super) creates: bool,
+    pub(crate) creates: bool,
     /// The volumes that it has created and not deleted: the name and the number of each.
     pub(super) made: BTreeMap<String, u32>,
     /// How many it has ever created.
@@ -67,7 +67,7 @@ pub(super) struct Node {
     known: BTreeMap<StepOf, Sure>,
     /// Whether the last look at a path that its host heard of found what the host had recorded, or nothing to compare with.
     seen: BTreeMap<PathBuf, bool>,
-    pub(super) in_flight: Option<InFlight>,
+    pub(crate) in_flight: Option<InFlight>,
 }
 
 /// The step of a call, and whether it is set up by it.
@@ -260,19 +260,19 @@ impl Node {
     }
 
     /// It is unmounted from outside.
-    pub(super) fn pull_away(&mut self, place: usize) {
+    pub(crate) fn pull_away(&mut self, place: usize) {
         if let Some(path) = self.mounts.keys().nth(place).cloned() {
             self.mounts.remove(&path);
         }
     }
 
     /// Every look at this one hangs.
-    pub(super) fn hang(&mut self, place: usize) {
+    pub(crate) fn hang(&mut self, place: usize) {
         self.hung.extend(self.mounts.keys().nth(place).cloned());
     }
 
     /// Nothing hangs any more.
-    pub(super) fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         self.hung.clear();
     }
 

@@ -4,6 +4,7 @@ use super::super::database::DatabaseDoing;
 use super::super::event::{DriverDoing, Happening};
 use super::super::processes::ProcessesDoing;
 use super::super::supervision::FamilyDoing;
+use super::super::volumes::VolumeDoing;
 use super::super::workloads::{WorkloadDoing, WorkloadsDoing};
 use super::drivers::DriverTurn;
 use super::supervision::FamilyTurn;
@@ -35,6 +36,8 @@ pub(super) enum Planned {
     ProcessTurn(u32),
     /// Something of the driver of this number.
     Driver(u32, DriverTurn),
+    /// Something of the volume of this number.
+    Volume(u32),
     /// Something of the supervisors.
     Family(FamilyTurn),
 }
@@ -58,6 +61,7 @@ pub(super) enum Once {
     DriversEndings,
     Drivers,
     Processes(ProcessesDoing),
+    Volume(u32, VolumeDoing),
     Family(u8, FamilyDoing),
     Start,
     Tell,
@@ -82,6 +86,7 @@ pub(super) const fn once_of(what: Happening) -> Option<Once> {
         Happening::DriversEndings => Once::DriversEndings,
         Happening::DriversTimers => Once::Drivers,
         Happening::Processes(doing) => Once::Processes(doing),
+        Happening::Volume(number, doing) => Once::Volume(number, doing),
         Happening::Family(number, doing) => Once::Family(number, doing),
         Happening::Start => Once::Start,
         Happening::Database(DatabaseDoing::Tell) => Once::Tell,

@@ -42,6 +42,9 @@ impl Plan {
         if let Some(doing) = self.processes_break(host_model) {
             return Some(Happening::Processes(doing));
         }
+        if let Some(crash) = self.volume_crashes(host_model) {
+            return Some(crash);
+        }
         if let Some(death) = self.workload_dies(host_model) {
             return Some(death);
         }

@@ -9,7 +9,7 @@ use super::{VolumeModel, number_of};
 
 impl VolumeModel {
     /// All is calm: what is held is there, and nothing else is.
-    pub(in super::super) fn check_end(&mut self) {
+    pub(crate) fn check_end(&mut self) {
         let found = self.check_calm();
         if let Err((law, what)) = found {
             self.verdict.violation(law, || what);

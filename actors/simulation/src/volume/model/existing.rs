@@ -7,13 +7,13 @@ use super::super::super::law::Law;
 use super::{Asked, VolumeModel, WITHIN, usage};
 
 impl VolumeModel {
-    pub(in super::super) fn create(&mut self, now: Timestamp) {
+    pub(crate) fn create(&mut self, now: Timestamp) {
         let capabilities = vec![usage(self.is_single).capability];
         let volume = NewVolume { capabilities, ..NewVolume::default() };
         self.ask(now, Asked::Create, CreateVolume { volume, within: WITHIN });
     }
 
-    pub(in super::super) fn delete(&mut self, now: Timestamp) {
+    pub(crate) fn delete(&mut self, now: Timestamp) {
         self.ask(now, Asked::Delete, DeleteVolume { within: WITHIN });
     }
 

@@ -1,0 +1,98 @@
+//! What happens to volumes, and when.
+
+use callboard_actors::vocabulary::Timestamp;
+
+use super::super::super::volume::{Answered, VolumeModel};
+use super::super::super::writes::Outcome;
+use super::super::event::Happening;
+use super::super::faults::Fault;
+use super::super::host_model::HostModel;
+use super::super::volumes::{USERS, VolumeDoing};
+use super::agenda::Planned;
+use super::{Plan, micros};
+
+impl Plan {
+    pub(super) fn begin_volumes(&mut self, host_model: &HostModel) {
+        for number in 0..host_model.volumes.len() {
+            let within = self.chance.below(1_000_000);
+            self.add(host_model.now + micros(within), Planned::Volume(number));
+        }
+    }
+
+    /// A message about a volume, or what happens to its mounts and its plugin.
+    pub(super) fn turn_of_volume(
+        &mut self,
+        at: Timestamp,
+        number: u32,
+        host_model: &HostModel,
+    ) -> Option<Happening> {
+        let pause = micros(20_000 + self.chance.below(3_000_000));
+        self.add(at + pause, Planned::Volume(number));
+        let creates = host_model.volumes.get(number)?.node.creates;
+        let user = u8::try_from(self.chance.below(USERS)).unwrap_or(0);
+        let place = u8::try_from(self.chance.below(2 * USERS)).unwrap_or(0);
+        let doing = match self.chance.below(24) {
+            0..=8 => VolumeDoing::Claim(user),
+            9..=16 => VolumeDoing::Release(user),
+            17 if creates => VolumeDoing::Delete,
+            17..=18 if creates => VolumeDoing::Create,
+            // Of what is forced something may be left for ever, which is not held against it.
+            19 if number == 0 && self.chance.once_in(20) => VolumeDoing::Force,
+            20 if self.does(Fault::Die, 2) => VolumeDoing::TakeOver,
+            21 if self.does(Fault::Mount, 2) => VolumeDoing::PullAway(place),
+            22 if self.does(Fault::Mount, 4) => VolumeDoing::Hang(place),
+            23 => VolumeDoing::Heal,
+            _ => return None,
+        };
+        Some(Happening::Volume(number, doing))
+    }
+
+    /// How long it takes until something happens of itself in a volume, in microseconds.
+    pub(super) fn pause_in_volume(&mut self, doing: VolumeDoing) -> u64 {
+        match doing {
+            VolumeDoing::Answer(_) if self.does(Fault::Slow, 20) => 1_000_000 + self.chance.below(30_000_000),
+            VolumeDoing::Answer(_) => 500 + self.chance.below(40_000),
+            VolumeDoing::Settle(_) => 500 + self.chance.below(4_000) + self.commit_waits(),
+            VolumeDoing::Confirm(_) => 1_000 + self.chance.below(2_000_000),
+            _ => 1 + self.chance.below(1_500),
+        }
+    }
+
+    /// What comes of what happens of itself in a volume. Each bad way is a fault of its own.
+    pub(super) fn comes_of_volume(
+        &mut self,
+        number: u32,
+        doing: VolumeDoing,
+        host_model: &HostModel,
+    ) -> VolumeDoing {
+        let may_lie = host_model.volumes.get(number).is_some_and(VolumeModel::may_be_lied_to);
+        match doing {
+            VolumeDoing::Answer(_) => {
+                let ways = [
+                    (Fault::Hang, Answered::UnclearBefore),
+                    (Fault::Hang, Answered::UnclearAfter),
+                    (Fault::Fail, Answered::Refused),
+                    (Fault::Fail, Answered::NotNow),
+                    (Fault::Lie, Answered::Lie),
+                ];
+                let ways = if may_lie { &ways[..] } else { &ways[..4] };
+                VolumeDoing::Answer(self.meets(ways, 8, Answered::Ok))
+            }
+            VolumeDoing::Settle(_) => {
+                let (_, outcome) = self.commit(1).unwrap_or((1, Outcome::Written));
+                VolumeDoing::Settle(outcome)
+            }
+            VolumeDoing::Confirm(_) => VolumeDoing::Confirm(!self.chance.once_in(3)),
+            other => other,
+        }
+    }
+
+    /// A step of a volume crashes.
+    pub(super) fn volume_crashes(&mut self, host_model: &HostModel) -> Option<Happening> {
+        let volumes = host_model.volumes.len();
+        if volumes == 0 || !self.does(Fault::Crash, 6) {
+            return None;
+        }
+        Some(Happening::Volume(self.chance.place(volumes), VolumeDoing::Crash))
+    }
+}
