@@ -9,6 +9,7 @@ use callboard_actors::catalog::CatalogOptions;
 use callboard_actors::drivers::DriversOptions;
 use callboard_actors::instances::InstancesOptions;
 use callboard_actors::inventory::InventoryOptions;
+use callboard_actors::mounts::Mounts;
 use callboard_actors::persister::{Disk, MemoryDisk};
 use callboard_actors::process::Binder;
 use callboard_actors::registry::RegistryOptions;
@@ -36,6 +37,8 @@ pub(crate) struct Options {
     pub(crate) volumes: VolumesOptions,
     /// Where the secrets of volumes come from.
     pub(crate) secrets: Arc<dyn SecretSource>,
+    /// The mounts of volumes, if they are not those of the kernel.
+    pub(crate) mounts: Option<Arc<dyn Mounts>>,
     pub(crate) binder: Option<Binder>,
     pub(crate) budget: RestartBudget,
     /// The parts of the host program's own.
@@ -73,6 +76,7 @@ impl Options {
             catalog: CatalogOptions::default(),
             volumes: VolumesOptions::default(),
             secrets: Arc::new(NoSecrets),
+            mounts: None,
             binder: None,
             budget: RestartBudget::default(),
             parts: vec![],

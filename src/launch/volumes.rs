@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::instances::Leases;
-use callboard_actors::mounts::{KernelMounts, MountLimits};
+use callboard_actors::mounts::{KernelMounts, MountLimits, Mounts};
 use callboard_actors::process::boot_id;
 use callboard_actors::supervisor::TreeNode;
 use callboard_actors::volume::{self, SecretSource, Shared, VolumeKey};
@@ -24,13 +24,14 @@ use crate::host::Host;
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 pub(super) fn part(host: &Host, options: &Options) -> Part<Volumes> {
-    let (options, secrets) = (options.volumes.clone(), Arc::clone(&options.secrets));
+    let (secrets, mounts) = (Arc::clone(&options.secrets), mounts(options));
+    let options = options.volumes.clone();
     let stop_deadline = options.volume.stop_within.saturating_add(STOP_MARGIN);
     Part::remembering(host.volumes(), move |address, context| {
         let (address, settings) = (address.clone(), context.settings());
         let (instances, database) = (context.host().instances().clone(), context.host().database().clone());
         let store = DurableStore::new(&database);
-        let made = surroundings(context.host(), &options, &secrets);
+        let made = surroundings(context.host(), &options, &secrets, &mounts);
         move || {
             let (config, shared) = made.clone()?;
             let database = database.clone();
@@ -53,14 +54,13 @@ fn surroundings(
     host: &Host,
     options: &VolumesOptions,
     secrets: &Arc<dyn SecretSource>,
+    mounts: &Arc<dyn Mounts>,
 ) -> Result<(VolumesConfig, Shared), String> {
     let boot_id = boot_id().map_err(|error| format!("cannot read the id of this boot: {error}"))?;
     let data_dir = without_links(host.data_dir());
     let leases = Leases::new(host.instances().clone(), host.connections().clone());
-    // A look of its own has twice this time: it may wait for a thread before.
-    let limits = MountLimits { time: options.volume.look_deadline / 2, ..MountLimits::default() };
-    let mounts = Arc::new(KernelMounts::new(limits));
-    let shared = Shared::new(Rc::new(leases), Arc::clone(secrets), mounts, &data_dir, options.calls_max);
+    let (secrets, mounts) = (Arc::clone(secrets), Arc::clone(mounts));
+    let shared = Shared::new(Rc::new(leases), secrets, mounts, &data_dir, options.calls_max);
     let config = VolumesConfig {
         options: options.clone(),
         data_dir: data_dir.into(),
@@ -68,6 +68,14 @@ fn surroundings(
         run: host.run_number(),
     };
     Ok((config, shared))
+}
+
+/// The mounts of this node.
+fn mounts(options: &Options) -> Arc<dyn Mounts> {
+    // A look of its own has twice this time: it may wait for a thread before.
+    let time = options.volumes.volume.look_deadline / 2;
+    let kernel = || Arc::new(KernelMounts::new(MountLimits { time, ..MountLimits::default() }));
+    options.mounts.clone().unwrap_or_else(|| kernel())
 }
 
 /// The data directory as the kernel names it in its mount table. That of a host whose database is in memory may not exist: nothing can

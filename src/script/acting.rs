@@ -14,6 +14,8 @@ pub(super) enum Act {
     NotReady,
     /// It never answers.
     Nothing,
+    /// It does what it is asked for, and never answers. Of a call without an effect the same as [`Act::Nothing`].
+    Lost,
     /// It answers that all is well and says nothing: an answer in which everything has its default value.
     Empty,
     /// It answers with this code.
@@ -68,10 +70,17 @@ impl Acting {
     pub(super) async fn play(self) -> Result<Act, Status> {
         tokio::time::sleep(self.after).await;
         match self.act {
-            Act::Nothing => std::future::pending().await,
+            Act::Nothing | Act::Lost => std::future::pending().await,
             Act::Ready | Act::NotReady | Act::Empty => Ok(self.act),
             Act::Fail(code) => Err(Status::new(code, "as the script wants it")),
         }
+    }
+}
+
+impl Act {
+    /// Whether the call has the effect that it is made for.
+    pub(super) const fn has_effect(self) -> bool {
+        matches!(self, Self::Ready | Self::NotReady | Self::Lost)
     }
 }
 

@@ -45,8 +45,10 @@ mod driver_services;
 mod driver_tasks;
 mod driver_world;
 mod plugin;
+mod plugin_volumes;
 mod readers;
 mod socket_names;
+mod storage;
 
 mod record;
 mod told;

@@ -5,6 +5,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use callboard_proto::csi::v1 as wire;
 use futures_util::StreamExt;
@@ -13,15 +14,16 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
-use wire::controller_server::{Controller, ControllerServer};
+use wire::controller_server::ControllerServer;
 use wire::group_controller_server::{GroupController, GroupControllerServer};
 use wire::identity_server::{Identity, IdentityServer};
-use wire::node_server::{Node, NodeServer};
+use wire::node_server::NodeServer;
 
 use super::acting::{Act, Acting, Acts, answered};
+use super::storage::Storage;
 
 /// The calls that a plugin can be told how to answer, by their names in the specification.
-pub(super) const CALLS: [&str; 7] = [
+pub(super) const CALLS: [&str; 15] = [
     "GetPluginInfo",
     "GetPluginCapabilities",
     "Probe",
@@ -29,6 +31,14 @@ pub(super) const CALLS: [&str; 7] = [
     "GroupControllerGetCapabilities",
     "NodeGetCapabilities",
     "NodeGetInfo",
+    "CreateVolume",
+    "DeleteVolume",
+    "ControllerPublishVolume",
+    "ControllerUnpublishVolume",
+    "NodeStageVolume",
+    "NodeUnstageVolume",
+    "NodePublishVolume",
+    "NodeUnpublishVolume",
 ];
 
 /// What a plugin says of itself.
@@ -40,6 +50,7 @@ pub(super) struct Part {
     pub(super) has_groups: bool,
     pub(super) node_id: String,
     pub(super) stages: bool,
+    pub(super) creates: bool,
 }
 
 impl Default for Part {
@@ -51,6 +62,7 @@ impl Default for Part {
             has_groups: false,
             node_id: "node-1".to_owned(),
             stages: false,
+            creates: false,
         }
     }
 }
@@ -63,11 +75,13 @@ pub(super) struct Plugin(Arc<Mutex<Inner>>);
 struct Inner {
     part: Part,
     acts: Acts,
+    storage: Storage,
 }
 
 impl Plugin {
-    pub(super) fn new(part: Part) -> Self {
-        Self(Arc::new(Mutex::new(Inner { part, acts: Acts::default() })))
+    /// A plugin of this storage, which it may share with others.
+    pub(super) fn new(part: Part, storage: Storage) -> Self {
+        Self(Arc::new(Mutex::new(Inner { part, acts: Acts::default(), storage })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -120,9 +134,27 @@ impl Plugin {
     }
 
     /// Plays its part in one call, up to the answer.
-    async fn play(&self, call: &'static str) -> Result<Act, Status> {
+    pub(super) async fn play(&self, call: &'static str) -> Result<Act, Status> {
         let acting = self.inner().acts.called(call);
         acting.play().await
+    }
+
+    /// Plays its part in one call that has an effect on its storage. Like a real plugin it goes on when its caller has gone.
+    pub(super) async fn change<T: Default + Send + 'static>(
+        &self,
+        call: &'static str,
+        effect: impl FnOnce(&Storage) -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        let (acting, storage) = {
+            let mut inner = self.inner();
+            (inner.acts.called(call), inner.storage.clone())
+        };
+        let work = tokio::spawn(async move {
+            tokio::time::sleep(acting.after).await;
+            let changed = if acting.act.has_effect() { effect(&storage) } else { T::default() };
+            Acting { after: Duration::ZERO, ..acting }.play().await.map(|_| changed)
+        });
+        work.await.map_err(|error| Status::internal(error.to_string()))?
     }
 }
 
@@ -196,20 +228,6 @@ impl Identity for Plugin {
 }
 
 #[tonic::async_trait]
-impl Controller for Plugin {
-    async fn controller_get_capabilities(
-        &self,
-        _: Request<wire::ControllerGetCapabilitiesRequest>,
-    ) -> Result<Response<wire::ControllerGetCapabilitiesResponse>, Status> {
-        use wire::controller_service_capability::{Rpc, Type, rpc};
-        let act = self.play("ControllerGetCapabilities").await?;
-        let rpc = Rpc { r#type: rpc::Type::PublishUnpublishVolume.into() };
-        let capabilities = vec![wire::ControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }];
-        answered(act, wire::ControllerGetCapabilitiesResponse { capabilities })
-    }
-}
-
-#[tonic::async_trait]
 impl GroupController for Plugin {
     async fn group_controller_get_capabilities(
         &self,
@@ -220,29 +238,5 @@ impl GroupController for Plugin {
         let rpc = Rpc { r#type: rpc::Type::CreateDeleteGetVolumeGroupSnapshot.into() };
         let capabilities = vec![wire::GroupControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }];
         answered(act, wire::GroupControllerGetCapabilitiesResponse { capabilities })
-    }
-}
-
-#[tonic::async_trait]
-impl Node for Plugin {
-    async fn node_get_capabilities(
-        &self,
-        _: Request<wire::NodeGetCapabilitiesRequest>,
-    ) -> Result<Response<wire::NodeGetCapabilitiesResponse>, Status> {
-        use wire::node_service_capability::{Rpc, Type, rpc};
-        let act = self.play("NodeGetCapabilities").await?;
-        let rpc = Rpc { r#type: rpc::Type::StageUnstageVolume.into() };
-        let stages = wire::NodeServiceCapability { r#type: Some(Type::Rpc(rpc)) };
-        let capabilities = self.part().stages.then_some(stages).into_iter().collect();
-        answered(act, wire::NodeGetCapabilitiesResponse { capabilities })
-    }
-
-    async fn node_get_info(
-        &self,
-        _: Request<wire::NodeGetInfoRequest>,
-    ) -> Result<Response<wire::NodeGetInfoResponse>, Status> {
-        let act = self.play("NodeGetInfo").await?;
-        let node_id = self.part().node_id;
-        answered(act, wire::NodeGetInfoResponse { node_id, ..Default::default() })
     }
 }

@@ -13,8 +13,17 @@ use crate::timeline::{self, Played};
 
 /// Whose lines a script can choose to hear, in the order in which they are shown when they came at the same time. No time passes
 /// while threads work for an actor, so the order in which they came may differ from run to run, and the script shall not.
-pub(super) const VOICES: [&str; 8] =
-    ["registry", "instances", "inventory", "allocations", "drivers", "processes", "host", "notices"];
+pub(super) const VOICES: [&str; 9] = [
+    "registry",
+    "instances",
+    "inventory",
+    "allocations",
+    "drivers",
+    "processes",
+    "volumes",
+    "host",
+    "notices",
+];
 
 /// How many entries of the journal may wait to be looked at.
 const ENTRIES_MAX: usize = 1_000_000;
@@ -167,6 +176,7 @@ fn owner(actor: &str) -> &str {
         Some(("allocation", _)) => "allocations",
         Some(("driver" | "eventor", _)) => "drivers",
         Some(("process", _)) => "processes",
+        Some(("volume", _)) => "volumes",
         Some(_) | None => actor,
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::driver::TaskKey;
@@ -25,6 +26,7 @@ use super::plugin::{Plugin, Serving};
 use super::readers::Readers;
 use super::record::Record;
 use super::socket_names::SocketNames;
+use super::storage::Storage;
 use super::words::Mistake;
 use crate::host::{Host, StartError};
 use crate::launch::{AnyPart, Options, launch};
@@ -58,6 +60,7 @@ pub struct Stage {
     // The run goes before the runtime, and the directory last.
     run: Option<Run>,
     pub(super) performers: BTreeMap<AllocationId, Performer>,
+    pub(super) storage: Storage,
     socket_names: SocketNames,
     pub(super) drivers: DriverWorld,
     pub(super) readers: Readers,
@@ -106,7 +109,7 @@ impl Stage {
             runtime.block_on(async { (Record::begin(beginning), Clock::starting_at(beginning)) });
         let disk = MemoryDisk::default();
         let drivers = DriverWorld::new(directory.path().join("sockets"));
-        let drills = Drills::default();
+        let (drills, storage) = (Drills::default(), Storage::default());
         let options = Options {
             runtime_dir: Some(directory.path().join("run")),
             clock: Some(clock),
@@ -115,12 +118,14 @@ impl Stage {
             journal: record.journal(),
             drills: Some(drills.clone()),
             process_owners: Some(drivers.owners()),
+            mounts: Some(Arc::new(storage.mounts().clone())),
             parts,
             ..Options::new(directory.path().join("data"))
         };
         Ok(Self {
             run: None,
             performers: BTreeMap::new(),
+            storage,
             socket_names,
             drivers,
             readers: Readers::default(),

@@ -42,4 +42,4 @@ pub(crate) use page::Page;
 pub(crate) use played::{Played, message};
 pub(crate) use registry::{lacks, why};
 pub(crate) use teller::{news_sentence, sentence};
-pub(crate) use volumes::event as volume_event;
+pub(crate) use volumes::{answer as volume_answer, event as volume_event};

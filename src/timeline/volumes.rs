@@ -239,7 +239,7 @@ fn forced(forced: &Forced) -> String {
 // === Answers ===
 
 /// What the owner of the volumes answers, as lines; none to a child that reports.
-pub(super) fn answer(answer: &VolumesAnswer) -> Option<String> {
+pub(crate) fn answer(answer: &VolumesAnswer) -> Option<String> {
     Some(match answer {
         VolumesAnswer::RegisterVolume(answer) => or_no(answer, |registered| {
             let word = match registered {

@@ -17,11 +17,11 @@ pub(super) const VERBS: &[Entry] = &[
         options,
     ),
     (
-        "crash registry|instances|inventory|allocations|drivers|processes|catalog|host|instance|allocation|driver|eventor [NAME]",
+        "crash registry|instances|inventory|allocations|drivers|processes|catalog|volumes|host|instance|allocation|driver|eventor|volume [NAME]",
         crash,
     ),
     (
-        "end registry|instances|inventory|allocations|drivers|processes|catalog|instance|allocation|driver|eventor [NAME]",
+        "end registry|instances|inventory|allocations|drivers|processes|catalog|volumes|instance|allocation|driver|eventor|volume [NAME]",
         end,
     ),
     ("restart ACTOR", restart),
@@ -110,10 +110,19 @@ fn options(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
 }
 
 /// The actors that there is one of, besides the parts of a host program's own.
-const SINGLE: [&str; 8] =
-    ["registry", "instances", "inventory", "allocations", "drivers", "processes", "catalog", "host"];
+const SINGLE: [&str; 9] = [
+    "registry",
+    "instances",
+    "inventory",
+    "allocations",
+    "drivers",
+    "processes",
+    "catalog",
+    "volumes",
+    "host",
+];
 /// Those that there are many of: each has the name of what it is for.
-const NAMED: [&str; 4] = ["instance", "allocation", "driver", "eventor"];
+const NAMED: [&str; 5] = ["instance", "allocation", "driver", "eventor", "volume"];
 
 fn crash(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let actor = actor(stage, words)?;

@@ -10,6 +10,7 @@ mod registry;
 mod sessions;
 mod subscribers;
 mod tasks;
+mod volumes;
 mod world;
 
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ pub(super) fn all() -> BTreeMap<String, Verb> {
         subscribers::VERBS,
         host::VERBS,
         plugins::VERBS,
+        volumes::VERBS,
         world::VERBS,
     ];
     let verbs = tables.into_iter().flatten().map(|(usage, play)| {

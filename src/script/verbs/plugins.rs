@@ -12,11 +12,11 @@ use super::{Entry, Mistake, Stage, Words};
 
 pub(super) const VERBS: &[Entry] = &[
     (
-        "plugin ALLOCATION [name=TEXT] [version=TEXT] [controller=yes|no] [groups=yes|no] [stages=yes|no] [node-id=TEXT]",
+        "plugin ALLOCATION [name=TEXT] [version=TEXT] [controller=yes|no] [groups=yes|no] [stages=yes|no] [creates=yes|no] [node-id=TEXT]",
         plugin,
     ),
     (
-        "answer ALLOCATION|DRIVER CALL ready|not-ready|nothing|empty|CODE [after=DURATION] [times=NUMBER]",
+        "answer ALLOCATION|DRIVER CALL ready|not-ready|nothing|lost|empty|CODE [after=DURATION] [times=NUMBER]",
         answer,
     ),
     ("calls ALLOCATION|DRIVER", calls),
@@ -32,8 +32,9 @@ fn plugin(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     read_part(words, &mut part)?;
     let socket = stage.socket_of(&allocation);
     let performer = stage.performers.remove(&allocation);
-    let mut performer =
-        performer.unwrap_or_else(|| Performer { plugin: Plugin::new(part.clone()), serving: None });
+    let storage = stage.storage.clone();
+    let new = || Performer { plugin: Plugin::new(part.clone(), storage), serving: None };
+    let mut performer = performer.unwrap_or_else(new);
     performer.plugin.set_part(part);
     if performer.serving.as_ref().is_none_or(|serving| serving.socket() != socket) {
         performer.serving = None;
@@ -57,6 +58,7 @@ fn read_part(words: &mut Words<'_>, part: &mut Part) -> Result<(), Mistake> {
     part.has_controller = words.yes_or_no("controller")?.unwrap_or(part.has_controller);
     part.has_groups = words.yes_or_no("groups")?.unwrap_or(part.has_groups);
     part.stages = words.yes_or_no("stages")?.unwrap_or(part.stages);
+    part.creates = words.yes_or_no("creates")?.unwrap_or(part.creates);
     Ok(())
 }
 
@@ -80,6 +82,7 @@ fn answer(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         ("ready", Act::Ready),
         ("not-ready", Act::NotReady),
         ("nothing", Act::Nothing),
+        ("lost", Act::Lost),
         ("empty", Act::Empty),
     ];
     let failing = CODES.iter().map(|(name, code)| (*name, Act::Fail(*code)));

@@ -5,7 +5,7 @@ use super::{Entry, Mistake, Stage, Words};
 
 pub(super) const VERBS: &[Entry] = &[
     (
-        "subscribe NAME registry|instances|inventory|allocations|drivers|processes [capacity=NUMBER]",
+        "subscribe NAME registry|instances|inventory|allocations|drivers|processes|volumes [capacity=NUMBER]",
         subscribe,
     ),
     ("read NAME [items=NUMBER]", read),
@@ -23,6 +23,7 @@ enum Of {
     Allocations,
     Drivers,
     Processes,
+    Volumes,
 }
 
 fn subscribe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
@@ -34,6 +35,7 @@ fn subscribe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         ("allocations", Of::Allocations),
         ("drivers", Of::Drivers),
         ("processes", Of::Processes),
+        ("volumes", Of::Volumes),
     ];
     let of = words.one_of("whose news", &choices)?;
     let capacity = words.number("capacity")?.unwrap_or(CAPACITY) as usize;
@@ -48,6 +50,7 @@ fn subscribe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         }
         Of::Drivers => readers.subscribe(name, host.drivers(), capacity, |view| view.reports.len()),
         Of::Processes => readers.subscribe(name, host.processes(), capacity, |view| view.reports.len()),
+        Of::Volumes => readers.subscribe(name, host.volumes(), capacity, |view| view.volumes.len()),
     };
     if let Err(error) = subscribed {
         stage.record.answer(error.to_string());

@@ -17,7 +17,10 @@ pub(super) const VERBS: &[Entry] = &[
     ("disk-holds TEXT", disk_holds),
     ("disk-damage TEXT", disk_damage),
     ("disk-syncs", disk_syncs),
-    ("hear all|nothing|registry|instances|inventory|allocations|drivers|processes|host|notices...", hear),
+    (
+        "hear all|nothing|registry|instances|inventory|allocations|drivers|processes|volumes|host|notices...",
+        hear,
+    ),
 ];
 
 /// How much time may pass in one line.
