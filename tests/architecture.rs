@@ -26,7 +26,10 @@ const MACHINES: &[(&str, &[&str])] = &[
     ("supervisor", &["vocabulary", "kernel"]),
     ("drivers", &["vocabulary", "kernel", "process", "driver", "eventor", "lease", "supervisor"]),
     ("instances", &["vocabulary", "kernel", "csi", "registry", "instance", "lease", "supervisor"]),
-    ("inventory", &["vocabulary", "kernel", "instances", "driver", "drivers", "allocations"]),
+    (
+        "inventory",
+        &["vocabulary", "kernel", "instances", "driver", "drivers", "allocations", "volume", "volumes"],
+    ),
     ("allocation", &["vocabulary", "kernel", "csi", "registry", "instances"]),
     ("allocations", &["vocabulary", "kernel", "allocation", "volumes"]),
     ("volume", &["vocabulary", "kernel", "csi", "mounts"]),
@@ -70,7 +73,10 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("instances", &["vocabulary", "shell", "csi", "registry", "instance", "lease"]),
     ("volume", &["pauses", "vocabulary", "persister", "shell", "csi", "lease", "instances", "mounts"]),
     ("volumes", &["vocabulary", "persister", "shell", "csi", "instances", "volume"]),
-    ("inventory", &["vocabulary", "shell", "instances", "driver", "drivers", "allocation", "allocations"]),
+    (
+        "inventory",
+        &["vocabulary", "shell", "instances", "driver", "drivers", "allocation", "allocations", "volumes"],
+    ),
     ("allocation", &["vocabulary", "shell", "csi", "registry", "instances", "volumes", "datadir"]),
     ("allocations", &["vocabulary", "shell", "machine", "allocation", "datadir"]),
     ("supervisor", &["pauses", "vocabulary", "shell"]),
@@ -297,7 +303,7 @@ const INTERNAL: &[(&str, &[&str])] = &[
     ("registry", &["Image", "Stored", "ReportFitness", "Renew"]),
     ("instance", &["LookNow", "Retire", "ConnectionEnded", "Half", "InstanceConfig", "Reached"]),
     ("instances", &["ChildEnded", "InstanceReported", "RegistryItem"]),
-    ("inventory", &["AllocationsItem", "DriversItem", "DriversKnown", "InstancesItem"]),
+    ("inventory", &["AllocationsItem", "DriversItem", "DriversKnown", "InstancesItem", "VolumesItem"]),
     (
         "allocation",
         &["MakeReady", "NoteStart", "NoteExit", "SignOff", "DescribeAllocation", "AllocationConfig", "Task"],

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use callboard_actors::instances::InstancesOptions;
 use callboard_actors::inventory::{
-    self, AwaitFirst, FirstSummary, Inventory, InventoryNews, InventoryOptions, InventoryView, TakeInventory,
+    self, AwaitFirst, Besides, FirstSummary, Inventory, InventoryNews, InventoryOptions, InventoryView,
+    TakeInventory,
 };
 use callboard_actors::registry::MemoryStore;
 use callboard_actors::shell::{Address, FeedItem, Running, StopMode, Subscription};
@@ -31,7 +32,7 @@ impl Books {
         let running = inventory::start(
             &address,
             fixture.instances.clone(),
-            (None, None),
+            Besides::default(),
             options,
             fixture.settings.clone(),
         );

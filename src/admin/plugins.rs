@@ -460,7 +460,7 @@ mod tests {
             restarting: false,
             remarks: vec!["odd".to_owned()],
         };
-        let inventory = InventoryView { offers: vec![offer], first: None };
+        let inventory = InventoryView { offers: vec![offer], ..InventoryView::default() };
         let expected = wire::PluginStatus {
             r#type: "csi-node".to_owned(),
             name: "zfs".to_owned(),
@@ -497,7 +497,7 @@ mod tests {
             remarks: vec!["odd".to_owned()],
         };
         let registry = RegistryView { entries, active: vec![active] };
-        let inventory = InventoryView { offers: vec![offer], first: None };
+        let inventory = InventoryView { offers: vec![offer], ..InventoryView::default() };
         let plugins = plugins(&Views { registry, inventory, ..Views::default() });
         let [zfs] = &plugins[..] else { panic!("one plugin") };
         assert_eq!((&*zfs.active_allocation, &*zfs.health, zfs.generation), ("b", "starting", 10));
@@ -520,7 +520,7 @@ mod tests {
         let exit = Some(LastExit { exit: None, how: "killed".to_owned(), at: at(80) });
         let shown = row(&Views {
             tasks: vec![TaskReport { exit, ..task("a", TaskPhase::Running, "runs") }],
-            inventory: InventoryView { offers: vec![offer], first: None },
+            inventory: InventoryView { offers: vec![offer], ..InventoryView::default() },
             ..Views::default()
         });
         assert_eq!((&*shown.health, shown.since_unix_ms), ("restarting", 90_000));
@@ -548,7 +548,7 @@ mod tests {
             restarting: true,
             remarks: vec![],
         };
-        let inventory = InventoryView { offers: vec![offer], first: None };
+        let inventory = InventoryView { offers: vec![offer], ..InventoryView::default() };
         let plugins = plugins(&Views { inventory, ..Views::default() });
         let [zfs] = &plugins[..] else { panic!("one plugin") };
         assert_eq!((&*zfs.health, zfs.restarting, zfs.generation), ("restarting", true, 9));
@@ -597,7 +597,7 @@ mod tests {
         let offer = Offer { restarting: true, ..Offer::of(&report(&entry, 1, Health::Healthy)) };
         let exit = LastExit { exit: None, how: "killed".to_owned(), at: at(80) };
         let ended = |phase, event: &str| TaskReport { exit: Some(exit.clone()), ..task("a", phase, event) };
-        let inventory = InventoryView { offers: vec![offer], first: None };
+        let inventory = InventoryView { offers: vec![offer], ..InventoryView::default() };
         let views = |task| Views { tasks: vec![task], inventory: inventory.clone(), ..Views::default() };
         let shown = row(&views(ended(TaskPhase::Waiting, "killed; starts again in 1.0 s")));
         assert_eq!((&*shown.health, shown.restarting, shown.since_unix_ms), ("restarting", true, 80_000));

@@ -99,14 +99,11 @@ pub(super) fn topology(places: &[Topology]) -> Vec<wire::VolumeTopology> {
     places.iter().map(place).collect()
 }
 
-/// How many volumes of each plugin are in use. One whose actor has not told how it stands may be (V13).
+/// How many volumes of each plugin are in use.
 pub(super) fn in_use(views: &Views) -> BTreeMap<PluginName, u32> {
     let mut counts = BTreeMap::new();
-    for report in &views.volumes.volumes {
-        let is_vacant = report.status.as_ref().is_some_and(VolumeStatus::is_vacant);
-        if report.actor != VolumeActor::Unneeded && !is_vacant {
-            *counts.entry(report.volume.spec.plugin.clone()).or_default() += 1;
-        }
+    for report in views.volumes.volumes.iter().filter(|report| report.is_on_node()) {
+        *counts.entry(report.volume.spec.plugin.clone()).or_default() += 1;
     }
     counts
 }

@@ -129,8 +129,18 @@ fn stopping(stopping: &wire::Stopping, palette: Palette) -> String {
 }
 
 fn plugins(plugins: &[wire::PluginStatus]) -> Table {
-    let mut table =
-        Table::new(&["PLUGIN", "TYPE", "HEALTH", "FOR", "UP", "GENERATION", "PROVIDER", "ACTIVE", "STANDBY"]);
+    let mut table = Table::new(&[
+        "PLUGIN",
+        "TYPE",
+        "HEALTH",
+        "FOR",
+        "UP",
+        "GENERATION",
+        "PROVIDER",
+        "ACTIVE",
+        "STANDBY",
+        "VOLUMES",
+    ]);
     for plugin in first(plugins, |plugin| health::plugin(plugin).is_some()) {
         let provider = format!("{} {}", plugin.provider, plugin.version);
         let cells = vec![
@@ -143,6 +153,7 @@ fn plugins(plugins: &[wire::PluginStatus]) -> Table {
             Cell::plain(provider.trim()),
             Cell::plain(&plugin.active_allocation),
             Cell::plain(standby(plugin)),
+            Cell::plain(volumes_in_use(plugin)),
         ];
         let reason = (!plugin.reason.is_empty()).then(|| plugin.reason.clone());
         let notes = reason.into_iter().chain(plugin.remarks.iter().cloned()).chain(standbys(plugin));
@@ -171,6 +182,15 @@ fn standbys(plugin: &wire::PluginStatus) -> impl Iterator<Item = String> + '_ {
 fn standby(plugin: &wire::PluginStatus) -> String {
     let provisional = plugin.provisional_allocations.iter().map(|name| format!("({name})"));
     plugin.standby_allocations.iter().cloned().chain(provisional).collect::<Vec<_>>().join(" ")
+}
+
+/// How many volumes of a plugin are in use on this node, of how many if it sets a limit.
+fn volumes_in_use(plugin: &wire::PluginStatus) -> String {
+    match (&*plugin.r#type, plugin.volumes_in_use, plugin.max_volumes) {
+        ("csi-node", 1.., 0) => plugin.volumes_in_use.to_string(),
+        ("csi-node", in_use, limit @ 1..) => format!("{in_use}/{limit}"),
+        _ => String::new(),
+    }
 }
 
 fn allocations(allocations: &[wire::AllocationStatus]) -> Table {

@@ -1,6 +1,6 @@
 //! The inventory as a part of a host.
 
-use callboard_actors::inventory::{self, Inventory, InventoryOptions};
+use callboard_actors::inventory::{self, Besides, Inventory, InventoryOptions};
 use callboard_actors::shell::Clock;
 
 use super::options::Options;
@@ -14,7 +14,11 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Inventory> {
     options.expected_until = clock.now() + options.first_wait;
     Part::new(host.inventory(), move |address, context| {
         let host = context.host();
-        let besides = (Some(host.drivers().clone()), Some(host.allocations().clone()));
+        let besides = Besides {
+            drivers: Some(host.drivers().clone()),
+            allocations: Some(host.allocations().clone()),
+            volumes: Some(host.volumes().clone()),
+        };
         inventory::start(address, host.instances().clone(), besides, options.clone(), context.settings())
     })
     .after("instances")

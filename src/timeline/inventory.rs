@@ -22,6 +22,8 @@ impl NewsLines for InventoryTeller {
             InventoryNews::First(..) => Line::new(Voice::Inventory, Voice::Everyone, sentence(news)),
             InventoryNews::Changed(offer) => of(offer, "this node offers it", Some(offer.health.to_string())),
             InventoryNews::Removed(offer) => of(offer, "this node offers it no more", None),
+            // The volumes tell each use of their own.
+            InventoryNews::VolumesUsed { .. } => return Vec::new(),
         };
         vec![line]
     }
@@ -43,6 +45,7 @@ pub(super) fn sentence(news: &InventoryNews) -> String {
         InventoryNews::First(_, summary) => format!("first inventory: {}", self::summary(summary)),
         InventoryNews::Changed(offer) => format!("offers {}", self::offer(offer)),
         InventoryNews::Removed(offer) => format!("offers {} no more", offer.plugin),
+        InventoryNews::VolumesUsed { plugin, in_use } => format!("volumes of {plugin} in use: {in_use}"),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io::ErrorKind;
 
+use callboard::actors::inventory::{TakeInventory, VolumeRoom};
+use callboard::actors::vocabulary::PluginName;
 use callboard::actors::volumes::{DeleteError, DeleteVolume};
 
 use crate::namespace::in_namespace;
@@ -47,6 +49,45 @@ fn what_one_allocation_writes_another_reads_and_nothing_is_left_c050_v3_v6_v7() 
         served.stop(&host).await;
         let report = host.stop().await;
         assert_eq!(report.not_in_order().count(), 0, "{report:?}");
+    });
+}
+
+#[test]
+fn the_inventory_tells_how_many_volumes_are_in_use_and_how_many_may_be_c147() {
+    let name = "lives::the_inventory_tells_how_many_volumes_are_in_use_and_how_many_may_be_c147";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
+        let mut served = plugin(&stage, "plugin").with(&["--max-volumes", "2"]);
+        served.start(&host).await;
+        let (data, logs) = (create(&host, "data").await, create(&host, "logs").await);
+        let mut feed = host.inventory().subscribe("test", 64).expect("it runs");
+        // One that is created counts until it is known that it is not set up here.
+        let mut until = async |in_use| {
+            let plugin = PluginName::new("example").expect("a good name");
+            let told = async {
+                while host.inventory().ask(TakeInventory).await.expect("it runs").volume_room(&plugin)
+                    != Some(VolumeRoom { in_use, limit: Some(2) })
+                {
+                    feed.next().await.expect("it runs");
+                }
+            };
+            tokio::time::timeout(LONG, told).await.unwrap_or_else(|_| panic!("never {in_use} of 2"));
+        };
+        until(0).await;
+        claim(&host, &data, "a", false).await.expect("it is set up");
+        claim(&host, &data, "b", true).await.expect("it is shared");
+        until(1).await;
+        claim(&host, &logs, "a", false).await.expect("there is room");
+        until(2).await;
+        for (volume, allocation) in [(&data, "a"), (&data, "b")] {
+            release(&host, volume, allocation).await;
+        }
+        until(1).await;
+        release(&host, &logs, "a").await;
+        until(0).await;
+        served.stop(&host).await;
+        host.stop().await;
     });
 }
 

@@ -11,22 +11,40 @@ use crate::allocations::Allocations;
 use crate::drivers::{AwaitDrivers, Drivers, ListDrivers};
 use crate::instances::Instances;
 use crate::shell::{Address, EffectHandler, Follower, NoStore, Running, Settings, start as start_machine};
+use crate::volumes::Volumes;
+
+/// Whom an inventory follows besides the instances.
+#[derive(Debug, Clone, Default)]
+pub struct Besides {
+    /// The owner of the drivers.
+    pub drivers: Option<Address<Drivers>>,
+    /// The owner of the allocations.
+    pub allocations: Option<Address<Allocations>>,
+    /// The owner of the volumes.
+    pub volumes: Option<Address<Volumes>>,
+}
 
 /// Starts the inventory behind a vacant address. It follows `instances`, whether these run already or come
 /// later; with `drivers` it offers them too, and its first wait covers those that their owner has or expects; with `allocations` it
-/// covers those that are prepared.
+/// covers those that are prepared; with `volumes` it tells how many are in use.
 pub fn start(
     address: &Address<Inventory>,
     instances: Address<Instances>,
-    (drivers, allocations): (Option<Address<Drivers>>, Option<Address<Allocations>>),
+    besides: Besides,
     options: InventoryOptions,
     settings: Settings,
 ) -> Running {
-    let (follows_drivers, follows_allocations) = (drivers.is_some(), allocations.is_some());
-    let options = InventoryOptions { follows_drivers, follows_allocations, ..options };
+    let Besides { drivers, allocations, volumes } = besides;
+    let options = InventoryOptions {
+        follows_drivers: drivers.is_some(),
+        follows_allocations: allocations.is_some(),
+        follows_volumes: volumes.is_some(),
+        ..options
+    };
+    let volumes = volumes.map(|volumes| Follower::new("inventory", volumes));
     let allocations = allocations.map(|allocations| Follower::new("inventory", allocations));
     let drivers = drivers.map(|drivers| (drivers.clone(), Follower::new("inventory", drivers)));
-    let handler = Handler { instances: Follower::new("inventory", instances), drivers, allocations };
+    let handler = Handler { instances: Follower::new("inventory", instances), drivers, allocations, volumes };
     start_machine(address, options, handler, NoStore, settings)
 }
 
@@ -34,11 +52,17 @@ struct Handler {
     instances: Follower<Instances>,
     drivers: Option<(Address<Drivers>, Follower<Drivers>)>,
     allocations: Option<Follower<Allocations>>,
+    volumes: Option<Follower<Volumes>>,
 }
 
 impl EffectHandler<Inventory> for Handler {
     fn call(&mut self, call: InventoryCall) -> LocalBoxFuture<'static, InventoryOutcome> {
         match (call, &mut self.allocations, &mut self.drivers) {
+            (InventoryCall::FollowVolumes { afresh }, ..) => match &mut self.volumes {
+                Some(volumes) => volumes.follow(afresh).map(InventoryOutcome::Volumes).boxed_local(),
+                // There is nothing to hear.
+                None => std::future::pending().boxed_local(),
+            },
             (InventoryCall::Follow { afresh }, ..) => {
                 self.instances.follow(afresh).map(InventoryOutcome::Heard).boxed_local()
             }
@@ -75,6 +99,9 @@ impl EffectHandler<Inventory> for Handler {
             InventoryNews::Removed(Offer { plugin, allocation, generation, .. }) => {
                 let allocation = allocation.as_ref().map(display);
                 tracing::info!(%plugin, allocation, %generation, "offer removed");
+            }
+            InventoryNews::VolumesUsed { plugin, in_use } => {
+                tracing::debug!(%plugin, in_use, "volumes in use changed");
             }
         }
     }

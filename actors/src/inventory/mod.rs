@@ -4,4 +4,4 @@ mod actor;
 
 pub use callboard_machines::inventory::*;
 
-pub use actor::start;
+pub use actor::{Besides, start};

@@ -51,6 +51,7 @@ impl Machine for Inventory {
             first_until: moment.now + options.first_wait,
             allocations: BTreeMap::new(),
             stopped: BTreeSet::new(),
+            volumes: None,
         }
     }
 
@@ -61,6 +62,7 @@ impl Machine for Inventory {
                 self.follow(true, effects);
                 self.follow_allocations(true, effects);
                 self.ask_drivers(moment, effects);
+                self.follow_volumes(true, effects);
             }
             Input::Asked { id, ask: InventoryAsk::TakeInventory(_), .. } => {
                 effects.reply(*id, InventoryAnswer::TakeInventory(self.view()));
@@ -78,6 +80,10 @@ impl Machine for Inventory {
             Input::Returned { call: InventoryCall::FollowDrivers { .. }, outcome, .. } => {
                 self.drivers_returned(moment, outcome, effects);
             }
+            Input::Returned { call: InventoryCall::FollowVolumes { .. }, outcome, .. } => {
+                self.volumes_returned(moment, outcome, effects);
+            }
+            Input::Elapsed(InventoryTimer::RefollowVolumes) => self.follow_volumes(true, effects),
             Input::Elapsed(InventoryTimer::AskDrivers) => self.ask_drivers(moment, effects),
             Input::Elapsed(InventoryTimer::RefollowDrivers) => self.follow_drivers(true, effects),
             Input::Elapsed(InventoryTimer::Refollow) => self.follow(true, effects),
@@ -97,6 +103,7 @@ impl Machine for Inventory {
             Phase::Published { summary, standings } => InventoryView {
                 offers: standings.values().map(|standing| standing.offer().clone()).collect(),
                 first: Some(summary.clone()),
+                volumes_in_use: self.volumes.as_ref().map(|volumes| volumes.counts.clone()),
             },
         }
     }
@@ -136,7 +143,8 @@ impl Inventory {
                 InventoryOutcome::Heard(Err(_))
                 | InventoryOutcome::Drivers(_)
                 | InventoryOutcome::DriversHeard(_)
-                | InventoryOutcome::Allocations(_),
+                | InventoryOutcome::Allocations(_)
+                | InventoryOutcome::Volumes(_),
             )
             | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
                 effects.start_timer(InventoryTimer::Refollow, moment.now + REFOLLOW_PAUSE);
@@ -241,6 +249,7 @@ impl Inventory {
         effects.cancel_timer(InventoryTimer::AskDrivers);
         effects.publish(InventoryNews::First(offers, summary.clone()));
         self.phase = Phase::Published { summary, standings };
+        self.tell_all_use(effects);
         self.answer_first(effects);
     }
 

@@ -1,10 +1,13 @@
 //! What can be said to the inventory, and what it says.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::conversation;
 use crate::driver::{Attributes, DriverCapabilities};
-use crate::vocabulary::{AllocationId, CsiFingerprint, Family, Generation, Health, PluginKey, Timestamp};
+use crate::vocabulary::{
+    AllocationId, CsiFingerprint, Family, Generation, Health, PluginKey, PluginName, PluginType, Timestamp,
+};
 
 /// What a plugin reported of itself: one kind for each family.
 #[derive(Debug, Clone, PartialEq, Hash)]
@@ -114,6 +117,14 @@ pub enum InventoryNews {
     /// A plugin is gone for good: it left, and no successor came within the grace (HLT-08). This is its last offer, with
     /// health `Gone`.
     Removed(Offer),
+    /// How many volumes of a plugin are in use on this node has changed. Told after the first fingerprints, also for each plugin that
+    /// has some then.
+    VolumesUsed {
+        /// Which plugin.
+        plugin: PluginName,
+        /// How many of its volumes are claimed or set up on this node, or may be.
+        in_use: u64,
+    },
 }
 
 /// Everything subscribers may know of the inventory.
@@ -123,9 +134,31 @@ pub struct InventoryView {
     pub offers: Vec<Offer>,
     /// What the first wait found, once it is over.
     pub first: Option<FirstSummary>,
+    /// How many volumes are in use on this node, by plugin; none of those that it does not name. `None` while that is not known: before
+    /// the first fingerprints are published, and before the owner of the volumes has told.
+    pub volumes_in_use: Option<BTreeMap<PluginName, u64>>,
+}
+
+/// How much room for volumes of one plugin is on this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VolumeRoom {
+    /// How many of its volumes are claimed or set up on this node, or may be.
+    pub in_use: u64,
+    /// How many there may be (C147); `None` if the plugin sets no limit.
+    pub limit: Option<u64>,
 }
 
 impl InventoryView {
+    /// How many volumes of a plugin are on this node, and how many may be; `None` while either is not known.
+    #[must_use]
+    pub fn volume_room(&self, plugin: &PluginName) -> Option<VolumeRoom> {
+        let in_use = self.volumes_in_use.as_ref()?.get(plugin).copied().unwrap_or_default();
+        let node = PluginKey::new(PluginType::CsiNode, plugin.clone());
+        let offer = self.offers.iter().find(|offer| offer.plugin == node)?;
+        let info = offer.fingerprint.as_ref()?.csi()?.node_info.as_ref()?;
+        Some(VolumeRoom { in_use, limit: info.max_volumes.filter(|limit| *limit > 0) })
+    }
+
     /// The offers of one family, by plugin.
     pub fn family(&self, family: Family) -> impl Iterator<Item = &Offer> {
         self.offers.iter().filter(move |offer| offer.plugin.plugin_type.family() == family)

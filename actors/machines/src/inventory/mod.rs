@@ -26,6 +26,8 @@
 //! - An offer whose plugin has left is kept for a grace, marked as restarting, and nothing is told of that. Within the grace
 //!   a successor is told of only when it is healthy, and only if it offers something else. There is no grace for a plugin whose last
 //!   allocation was stopped for good (HLT-08).
+//! - How many volumes of a plugin are in use on this node is told beside its offer, whenever that number changes: it says whether there is
+//!   room for another one (C147), and is no change of what the plugin offers.
 //! - Drivers are offered in the same shape. They are heard when the first wait has ended for them. A driver that is being restarted
 //!   has the grace; one that is removed, or finds nothing to drive any more, has not (D105).
 
@@ -36,6 +38,7 @@ mod state;
 mod behaviour;
 mod drivers;
 mod expecting;
+mod volumes;
 
 #[cfg(test)]
 mod scripts;
@@ -43,5 +46,5 @@ mod scripts;
 pub use messages::*;
 pub use state::{
     AllocationsItem, DriversItem, DriversKnown, InstancesItem, Inventory, InventoryCall, InventoryOptions,
-    InventoryOutcome, InventoryTimer,
+    InventoryOutcome, InventoryTimer, VolumesItem,
 };

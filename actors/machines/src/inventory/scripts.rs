@@ -2,7 +2,8 @@
 //!
 //! A script says what the instances tell; below stands, in order, what the inventory tells.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use goldenscript::ArgumentConsumer;
 
@@ -15,11 +16,13 @@ use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{CallKey, Effect};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
+use crate::volume::{VolumeKey, VolumeSpec};
+use crate::volumes::{KnownVolume, VolumeActor, VolumeReport, VolumesNews, VolumesView};
 use crate::{AskError, FeedItem};
 
 #[test]
 fn every_story_of_the_inventory_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 24, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 25, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Inventory>, Fault> {
@@ -29,11 +32,13 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Inventory>, Fault> {
         args.take_key("expects").map_or(Ok(vec![]), |names| names.split(',').map(read_expected).collect());
     let expected: Result<_, Fault> = expected;
     let (expected, follows_allocations) = (expected?, args.take_key("allocations").is_some());
+    let follows_volumes = args.take_key("volumes").is_some();
     let options = InventoryOptions {
         waiting_max,
         follows_drivers,
         expected,
         follows_allocations,
+        follows_volumes,
         ..InventoryOptions::default()
     };
     let begun = Stage::begin(options.clone(), tell).now;
@@ -63,6 +68,11 @@ fn say(stage: &mut Stage<Inventory>, verb: &str, args: &mut ArgumentConsumer<'_>
             let heard = read_drivers_feed(verb, args, stage.now)?;
             let call = stage.take_call(|call| matches!(call, InventoryCall::FollowDrivers { .. }))?;
             stage.give(call, Ok(InventoryOutcome::DriversHeard(heard)));
+        }
+        "volumes" | "volume" | "vacant" | "forgotten" | "no-volumes" => {
+            let said = read_volumes(verb, args)?;
+            let call = stage.take_call(|call| matches!(call, InventoryCall::FollowVolumes { .. }))?;
+            stage.give(call, Ok(InventoryOutcome::Volumes(said)));
         }
         // What an earlier try of following brings.
         "late-snapshot" => {
@@ -183,6 +193,38 @@ fn read_allocations(
     Ok(Ok(allocations.into_iter().map(changed).collect()))
 }
 
+/// `volumes data=zfs logs=nfs` is a snapshot of volumes in use, with their plugins; `volume data=zfs` news of one, `vacant data=zfs` news of
+/// one that is not in use, and `forgotten data=zfs` the end of one.
+fn read_volumes(
+    verb: &str,
+    args: &mut ArgumentConsumer<'_>,
+) -> Result<Result<Vec<VolumesItem>, AskError>, Fault> {
+    if verb == "no-volumes" {
+        return Ok(Err(AskError::NotRunning { actor: "volumes".to_owned() }));
+    }
+    let mut volumes = Vec::new();
+    while let Some((volume, plugin)) = args.next_key() {
+        let key = VolumeKey { namespace: VolumeNamespace::new("default")?, name: VolumeName::new(volume)? };
+        let plugin = PluginName::new(plugin)?;
+        let spec = VolumeSpec { key, plugin, volume_id: volume.to_owned(), volume_context: BTreeMap::new() };
+        volumes.push(VolumeReport {
+            volume: Arc::new(KnownVolume::new(Arc::new(spec))),
+            is_known: true,
+            actor: if verb == "vacant" { VolumeActor::Unneeded } else { VolumeActor::Running },
+            restarts: 0,
+            status: None,
+        });
+    }
+    if verb == "volumes" {
+        return Ok(Ok(vec![FeedItem::Snapshot { number: 0, view: VolumesView { volumes } }]));
+    }
+    let news = |report: VolumeReport| match verb {
+        "forgotten" => VolumesNews::Forgotten(report.volume.spec.key.clone()),
+        _ => VolumesNews::Changed(report),
+    };
+    Ok(Ok(volumes.into_iter().map(|report| FeedItem::Change { number: 1, news: news(report) }).collect()))
+}
+
 fn read_item(verb: &str, args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<InstancesItem, Fault> {
     let news = match verb {
         "snapshot" => {
@@ -228,11 +270,16 @@ fn plugin_key(name: &str) -> Result<PluginKey, Fault> {
     Ok(PluginKey::new(PluginType::CsiNode, PluginName::new(name)?))
 }
 
-/// `zfs=a@3/healthy` and `zfs=a@3/healthy/2`: allocation, generation, health, and the version if it is not 1.
+/// `zfs=a@3/healthy`, `zfs=a@3/healthy/2` and `zfs=a@3/healthy/max-8`: allocation, generation, health, the version if it is not 1, and
+/// how many volumes fit on the node, 0 for no limit.
 fn read_report(plugin: &str, text: &str, now: Timestamp) -> Result<InstanceReport, Fault> {
     let mut parts = text.splitn(3, ['@', '/']);
     let (allocation, generation) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let rest = parts.next().ok_or("write PLUGIN=ALLOCATION@GENERATION/HEALTH")?;
+    let (rest, limit) = match rest.split_once("/max-") {
+        Some((rest, limit)) => (rest, Some(Some(limit.parse()?).filter(|limit| *limit > 0))),
+        None => (rest, None),
+    };
     let (health, version) = rest.split_once('/').unwrap_or((rest, "1"));
     let fingerprint = CsiFingerprint {
         identity: Identity {
@@ -245,7 +292,11 @@ fn read_report(plugin: &str, text: &str, now: Timestamp) -> Result<InstanceRepor
         controller: None,
         group_controller: None,
         node: Some(vec![]),
-        node_info: None,
+        node_info: limit.map(|limit| NodeInfo {
+            node_id: "n1".to_owned(),
+            max_volumes: limit,
+            topology: None,
+        }),
     };
     let (health, fingerprint) = match health {
         "starting" => (Health::Starting, None),
@@ -282,16 +333,20 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
         Effect::Call { call: InventoryCall::FollowDrivers { afresh: true }, .. } => {
             "follow the drivers".to_owned()
         }
+        Effect::Call { call: InventoryCall::FollowVolumes { afresh: true }, .. } => {
+            "follow the volumes".to_owned()
+        }
         Effect::Publish(news) => match news {
             InventoryNews::First(offers, summary) => {
                 format!("first: {}\n{}", tell_offers(offers), tell_summary(summary))
             }
             InventoryNews::Changed(offer) => format!("changed: {}", tell_offer(offer)),
             InventoryNews::Removed(offer) => format!("removed: {}", tell_offer(offer)),
+            InventoryNews::VolumesUsed { plugin, in_use } => format!("{in_use} volumes of {plugin} in use"),
         },
         Effect::Reply(id, InventoryAnswer::TakeInventory(view) | InventoryAnswer::AwaitFirst(view)) => {
             let first = if view.first.is_some() { "" } else { "nothing is told yet " };
-            format!("answer {}: {first}{}", number(*id), tell_offers(&view.offers))
+            format!("answer {}: {first}{}{}", number(*id), tell_offers(&view.offers), tell_rooms(view))
         }
         Effect::StartTimer(InventoryTimer::Grace(plugin), at) => {
             format!("the grace of {plugin} ends in {:?}", at.since(now))
@@ -301,7 +356,8 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
             call:
                 InventoryCall::Follow { afresh: false }
                 | InventoryCall::FollowAllocations { afresh: false }
-                | InventoryCall::FollowDrivers { afresh: false },
+                | InventoryCall::FollowDrivers { afresh: false }
+                | InventoryCall::FollowVolumes { afresh: false },
             ..
         }
         | Effect::StartTimer(
@@ -309,6 +365,7 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
             | InventoryTimer::Refollow
             | InventoryTimer::RefollowAllocations
             | InventoryTimer::RefollowDrivers
+            | InventoryTimer::RefollowVolumes
             | InventoryTimer::AskDrivers,
             _,
         )
@@ -317,11 +374,25 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
             | InventoryTimer::Refollow
             | InventoryTimer::RefollowAllocations
             | InventoryTimer::RefollowDrivers
+            | InventoryTimer::RefollowVolumes
             | InventoryTimer::AskDrivers,
         ) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
         Effect::Persist(_, never) => match *never {},
     }
+}
+
+/// What is known of the room for volumes, of each plugin that is offered or has some.
+fn tell_rooms(view: &InventoryView) -> String {
+    let Some(in_use) = &view.volumes_in_use else { return String::new() };
+    let offered = view.offers.iter().map(|offer| &offer.plugin.name);
+    let plugins: BTreeSet<_> = offered.chain(in_use.keys()).collect();
+    let rooms = plugins.into_iter().map(|plugin| match view.volume_room(plugin) {
+        Some(VolumeRoom { in_use, limit: Some(limit) }) => format!(" {plugin} {in_use} of {limit}"),
+        Some(VolumeRoom { in_use, limit: None }) => format!(" {plugin} {in_use} without a limit"),
+        None => format!(" {plugin} {} of ?", in_use.get(plugin).copied().unwrap_or_default()),
+    });
+    format!(" volumes in use:{}", rooms.collect::<String>())
 }
 
 fn tell_offers(offers: &[Offer]) -> String {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::messages::{DriverFingerprint, Expected, Fingerprint, FirstSummary, Offer};
+use super::volumes::VolumesInUse;
 use crate::allocations::{AllocationsNews, AllocationsView};
 use crate::driver::{DriverHealth, DriverReport};
 use crate::drivers::{DriverSummary, DriversNews, DriversView};
@@ -12,6 +13,7 @@ use crate::kernel::AskId;
 use crate::vocabulary::{
     AllocationId, Attempt, DriverName, Health, PluginKey, PluginName, PluginType, Probings, Timestamp,
 };
+use crate::volumes::{VolumesNews, VolumesView};
 use crate::{AskError, FeedItem};
 
 /// How the inventory is set up.
@@ -36,6 +38,8 @@ pub struct InventoryOptions {
     pub expected_until: Timestamp,
     /// Whether it hears of allocations. Set by the start function of the shell.
     pub follows_allocations: bool,
+    /// Whether it hears of volumes. Set by the start function of the shell.
+    pub follows_volumes: bool,
 }
 
 impl Default for InventoryOptions {
@@ -49,6 +53,7 @@ impl Default for InventoryOptions {
             expected: Vec::new(),
             expected_until: Timestamp::default(),
             follows_allocations: false,
+            follows_volumes: false,
         }
     }
 }
@@ -73,6 +78,10 @@ pub type AllocationsItem = FeedItem<AllocationsNews, AllocationsView>;
 /// One item of the drivers' feed.
 #[doc(hidden)]
 pub type DriversItem = FeedItem<DriversNews, DriversView>;
+
+/// One item of the volumes' feed.
+#[doc(hidden)]
+pub type VolumesItem = FeedItem<VolumesNews, VolumesView>;
 
 /// The drivers at the end of the first wait: their summary, and what each reports then.
 #[doc(hidden)]
@@ -102,6 +111,11 @@ pub enum InventoryCall {
         /// Whether to subscribe anew.
         afresh: bool,
     },
+    /// Wait for what the volumes say next; `afresh` begins with a snapshot.
+    FollowVolumes {
+        /// Whether to subscribe anew.
+        afresh: bool,
+    },
 }
 
 /// What came of an [`InventoryCall`].
@@ -116,6 +130,8 @@ pub enum InventoryOutcome {
     Drivers(Result<DriversKnown, AskError>),
     /// What the drivers reported.
     DriversHeard(Result<Vec<DriversItem>, AskError>),
+    /// What the volumes said.
+    Volumes(Result<Vec<VolumesItem>, AskError>),
 }
 
 /// What the inventory waits for.
@@ -130,6 +146,8 @@ pub enum InventoryTimer {
     AskDrivers,
     /// The owner of the drivers may be there again, and is followed.
     RefollowDrivers,
+    /// The owner of the volumes may be there again.
+    RefollowVolumes,
     /// The end of the wait for the first fingerprints.
     FirstWait,
     /// The end of the grace for this plugin.
@@ -302,4 +320,6 @@ pub struct Inventory {
     pub(super) allocations: BTreeMap<AllocationId, Vec<PluginKey>>,
     /// The offered plugins whose last allocation was stopped for good, and which have not left yet.
     pub(super) stopped: BTreeSet<PluginKey>,
+    /// The volumes that are in use; `None` before the owner of the volumes has told.
+    pub(super) volumes: Option<VolumesInUse>,
 }

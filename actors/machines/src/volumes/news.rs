@@ -56,6 +56,18 @@ pub struct VolumeReport {
     pub status: Option<VolumeStatus>,
 }
 
+impl VolumeReport {
+    /// Whether it is claimed or set up on this node, or may be: one whose actor has not told how it stands counts. These are the volumes
+    /// that a plugin's limit is about (C147), and not one that is only being created.
+    #[must_use]
+    pub fn is_on_node(&self) -> bool {
+        let is_down = |status: &VolumeStatus| {
+            status.claims.is_empty() && status.attach == "down" && status.stage == "down"
+        };
+        self.actor != VolumeActor::Unneeded && !self.status.as_ref().is_some_and(is_down)
+    }
+}
+
 /// The news of the owner of the volumes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum VolumesNews {

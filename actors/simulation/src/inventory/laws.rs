@@ -154,6 +154,8 @@ impl InventoryLaws {
             InventoryNews::First(offers, summary) => self.told_first(moment, offers, summary),
             InventoryNews::Changed(offer) => self.told_changed(offer),
             InventoryNews::Removed(offer) => self.told_removed(moment, offer),
+            // The scene has no volumes.
+            InventoryNews::VolumesUsed { .. } => {}
         }
     }
 

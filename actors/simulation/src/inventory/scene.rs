@@ -306,6 +306,7 @@ impl Scene for InventoryScene {
             }
             InventoryCall::AwaitDrivers { within } => self.drivers.ask(number, stage.now + within),
             InventoryCall::FollowDrivers { afresh } => self.drivers.follow(number, afresh),
+            InventoryCall::FollowVolumes { .. } => unreachable!("it follows no volumes here"),
         }
         Ok(())
     }

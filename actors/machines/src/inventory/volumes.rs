@@ -1,0 +1,141 @@
+//! How many volumes of each plugin are in use on this node, as the owner of the volumes tells it.
+
+use std::collections::BTreeMap;
+
+use super::behaviour::{FOLLOW_DEADLINE, REFOLLOW_PAUSE};
+use super::messages::InventoryNews;
+use super::state::{Inventory, InventoryCall, InventoryOutcome, InventoryTimer, Phase, VolumesItem};
+use crate::FeedItem;
+use crate::kernel::{CallKey, CallLost, Effects};
+use crate::vocabulary::{Moment, PluginName};
+use crate::volume::VolumeKey;
+use crate::volumes::{VolumeReport, VolumesNews, VolumesView};
+
+/// The volumes that are in use.
+#[derive(Debug, Clone, Default, Hash)]
+pub(super) struct VolumesInUse {
+    /// Each with its plugin.
+    volumes: BTreeMap<VolumeKey, PluginName>,
+    /// How many of each plugin; none is left out, and none is 0.
+    pub(super) counts: BTreeMap<PluginName, u64>,
+}
+
+impl VolumesInUse {
+    fn of(view: &VolumesView) -> Self {
+        let mut all = Self::default();
+        view.volumes.iter().for_each(|report| {
+            all.note(report);
+        });
+        all
+    }
+
+    /// Notes how a volume is now. The answer is its plugin if the count of that has changed.
+    fn note(&mut self, report: &VolumeReport) -> Option<PluginName> {
+        let spec = &report.volume.spec;
+        if !report.is_on_node() {
+            return self.forget(&spec.key);
+        }
+        // The plugin of a volume that is in use stays.
+        let is_new = self.volumes.insert(spec.key.clone(), spec.plugin.clone()).is_none();
+        is_new.then(|| {
+            *self.counts.entry(spec.plugin.clone()).or_default() += 1;
+            spec.plugin.clone()
+        })
+    }
+
+    fn forget(&mut self, key: &VolumeKey) -> Option<PluginName> {
+        let plugin = self.volumes.remove(key)?;
+        let count = self.counts.get_mut(&plugin)?;
+        *count -= 1;
+        if *count == 0 {
+            self.counts.remove(&plugin);
+        }
+        Some(plugin)
+    }
+
+    fn count(&self, plugin: &PluginName) -> u64 {
+        self.counts.get(plugin).copied().unwrap_or_default()
+    }
+}
+
+impl Inventory {
+    pub(super) fn follow_volumes(&self, afresh: bool, effects: &mut Effects<Self>) {
+        if self.options.follows_volumes {
+            effects.call(CallKey::default(), FOLLOW_DEADLINE, InventoryCall::FollowVolumes { afresh });
+        }
+    }
+
+    pub(super) fn volumes_returned(
+        &mut self,
+        moment: Moment,
+        outcome: &Result<InventoryOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        match outcome {
+            Ok(InventoryOutcome::Volumes(Ok(items))) => {
+                items.iter().for_each(|item| self.volumes_heard(item, effects));
+                self.follow_volumes(false, effects);
+            }
+            // Nothing happened for a long time.
+            Err(CallLost::DeadlineExceeded(_)) => self.follow_volumes(false, effects),
+            // Meanwhile the last counts are shown.
+            Ok(_) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
+                effects.start_timer(InventoryTimer::RefollowVolumes, moment.now + REFOLLOW_PAUSE);
+            }
+        }
+    }
+
+    fn volumes_heard(&mut self, item: &VolumesItem, effects: &mut Effects<Self>) {
+        match (item, &mut self.volumes) {
+            (FeedItem::Snapshot { view, .. }, _) => self.volumes_replaced(view, effects),
+            (FeedItem::Change { news: VolumesNews::Changed(report), .. }, Some(volumes)) => {
+                let changed = volumes.note(report);
+                self.tell_use(changed, effects);
+            }
+            (FeedItem::Change { news: VolumesNews::Forgotten(key), .. }, Some(volumes)) => {
+                let changed = volumes.forget(key);
+                self.tell_use(changed, effects);
+            }
+            // Neither changes what is in use, and after a lag comes a snapshot. A change before the first snapshot is in that.
+            (
+                FeedItem::Change {
+                    news:
+                        VolumesNews::Changed(_)
+                        | VolumesNews::Forgotten(_)
+                        | VolumesNews::ClaimFailed { .. }
+                        | VolumesNews::Forced(_),
+                    ..
+                }
+                | FeedItem::Lagged { .. },
+                _,
+            ) => {}
+        }
+    }
+
+    fn volumes_replaced(&mut self, view: &VolumesView, effects: &mut Effects<Self>) {
+        let now = VolumesInUse::of(view);
+        let before = self.volumes.take().unwrap_or_default();
+        let plugins = before.counts.keys().chain(now.counts.keys());
+        let mut changed: Vec<_> =
+            plugins.filter(|plugin| before.count(plugin) != now.count(plugin)).cloned().collect();
+        changed.sort();
+        changed.dedup();
+        self.volumes = Some(now);
+        self.tell_use(changed, effects);
+    }
+
+    /// Tells the counts of these plugins, unless the first fingerprints are still gathered: then they are told after those.
+    fn tell_use(&self, plugins: impl IntoIterator<Item = PluginName>, effects: &mut Effects<Self>) {
+        let (Phase::Published { .. }, Some(volumes)) = (&self.phase, &self.volumes) else { return };
+        for plugin in plugins {
+            let in_use = volumes.count(&plugin);
+            effects.publish(InventoryNews::VolumesUsed { plugin, in_use });
+        }
+    }
+
+    /// Tells all counts, after the first fingerprints.
+    pub(super) fn tell_all_use(&self, effects: &mut Effects<Self>) {
+        let plugins = self.volumes.iter().flat_map(|volumes| volumes.counts.keys().cloned());
+        self.tell_use(plugins, effects);
+    }
+}
