@@ -139,12 +139,12 @@ impl Volumes {
                 entry.is_settled = true;
                 self.is_deleted(key, effects);
             }
-            VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.stays(key, effects),
+            VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.still_exists(key, effects),
             VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 => {
                 entry.is_settled = !status.exists.is_changing();
                 // Each life of the actor that may not know of a deletion was asked for it before this.
                 if status.exists.is_there() {
-                    self.stays(key, effects);
+                    self.still_exists(key, effects);
                 }
                 match (&status.created, status.exists) {
                     (Some(created), _) => self.is_created(key, created, effects),
@@ -196,7 +196,7 @@ impl Volumes {
     }
 
     /// It is not deleted: its deletion was refused.
-    fn stays(&mut self, key: &VolumeKey, effects: &mut Effects<Self>) {
+    fn still_exists(&mut self, key: &VolumeKey, effects: &mut Effects<Self>) {
         if self.deleting.remove(key) {
             effects.persist(VolumesChange::Stay(key.clone()));
         }
