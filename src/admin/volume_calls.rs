@@ -144,6 +144,21 @@ pub(super) async fn force(
     Ok(wire::ForceReleaseVolumeResponse { name, reason: forced.reason, left: forced.left })
 }
 
+/// Logs what an operator did with a volume, or tried.
+pub(super) fn log(action: &str, volume: &str, user: Option<u32>, error: Option<&Status>) {
+    let (user, volume) = (user_text(user), volume.escape_debug());
+    match error.map(Status::message) {
+        None => tracing::info!(action, %volume, user, "an operator did this with a volume"),
+        Some(error) => {
+            tracing::info!(action, %volume, user, error, "an operator wanted this of a volume, and it is not done");
+        }
+    }
+}
+
+fn user_text(user: Option<u32>) -> String {
+    user.map_or_else(|| "an unknown user".to_owned(), |user| format!("user {user}"))
+}
+
 /// What the host runs. While that is unknown, this is refused.
 async fn workloads(sources: &Sources, refused: &str) -> Result<Workloads, Status> {
     if sources.stopping.borrow().is_some() {
@@ -229,8 +244,7 @@ fn reason(user: Option<u32>, reason: &str) -> Result<String, Status> {
         let bytes = reason.len();
         return Err(invalid(format!("the reason has {bytes} bytes; at most {REASON_BYTES_MAX} are taken")));
     }
-    let user = user.map_or_else(|| "an unknown user".to_owned(), |user| format!("user {user}"));
-    Ok(format!("{user}: {reason}"))
+    Ok(format!("{}: {reason}", user_text(user)))
 }
 
 // === Codes of errors ===
@@ -253,7 +267,7 @@ const fn not_created(error: &CreateError) -> Code {
 
 const fn not_deleted(error: &DeleteError) -> Code {
     let is_pending = matches!(error, DeleteError::Refused(volume::DeleteError::Pending { .. }));
-    let is_transient = !matches!(error, DeleteError::Refused(_));
+    let is_transient = !matches!(error, DeleteError::Refused(_) | DeleteError::SameVolume(_));
     code_of(is_pending, false, is_transient)
 }
 
@@ -272,6 +286,7 @@ const fn not_released(error: &ReleaseError) -> Code {
     match error {
         ReleaseError::Unknown(_) => Code::NotFound,
         ReleaseError::Unconfirmed(volume::ReleaseError::Pending { .. }) => Code::DeadlineExceeded,
+        ReleaseError::Unconfirmed(volume::ReleaseError::Refused { .. }) => Code::FailedPrecondition,
         ReleaseError::TooManyCallers(_)
         | ReleaseError::NoAnswer(_)
         | ReleaseError::Stopping { .. }
@@ -283,9 +298,10 @@ const fn not_forced(error: &ForceError) -> Code {
     match error {
         ForceError::Unknown(_) => Code::NotFound,
         ForceError::Refused(_) => Code::FailedPrecondition,
-        ForceError::TooManyCallers(_) | ForceError::NoAnswer(_) | ForceError::Stopping { .. } => {
-            Code::Unavailable
-        }
+        ForceError::TooManyCallers(_)
+        | ForceError::NotPrepared { .. }
+        | ForceError::NoAnswer(_)
+        | ForceError::Stopping { .. } => Code::Unavailable,
     }
 }
 
@@ -354,7 +370,7 @@ mod tests {
         assert!(refused(capability(None)).contains("does not say how the volume is used"));
         assert!(refused(reason(None, " \n")).contains("say why it is forced"));
         assert!(refused(reason(None, &"x".repeat(2_000))).contains("has 2000 bytes; at most 1024"));
-        assert!(refused(key("a/b/c")).contains("would leave its directory"));
+        assert!(refused(key("a/b/c")).contains("has one slash at most"));
     }
 
     #[test]

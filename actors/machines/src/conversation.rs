@@ -44,15 +44,19 @@ pub enum AskError {
         /// The panic message.
         message: String,
     },
-    /// The write that the answer depends on failed, or the disk is sick. Almost always the message had no effect. One that came
-    /// right before the disk became sick may have: then it is written when the disk is sound again, and lost if the host ends
-    /// before. Query the state before a retry where that matters.
-    #[error("{actor} could not write this down: {error}")]
+    /// The write that the answer depends on failed, or the disk is sick. A message that was begun has its effect when the disk is
+    /// sound again, unless the host ends before; one that was not begun never has one.
+    #[error(
+        "{actor} could not write this down: {error}; {}",
+        if *is_begun { "what was begun goes on when the disk takes writes" } else { "nothing was begun" }
+    )]
     NotDurable {
         /// The actor that was addressed.
         actor: String,
         /// The error of the persister.
         error: String,
+        /// Whether the actor handled the message.
+        is_begun: bool,
     },
 }
 

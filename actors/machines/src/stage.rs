@@ -34,6 +34,7 @@ pub struct Stage<M: Machine> {
     kept: fn() -> M::Image,
     awaited: fn(&M::Call) -> Option<M::Outcome>,
     is_sick: bool,
+    refuses: bool,
 }
 
 impl<M: Machine> Stage<M>
@@ -71,6 +72,7 @@ where
             kept: M::Image::default,
             awaited: |_| None,
             is_sick: false,
+            refuses: false,
         };
         stage.step(&Input::Resumed);
         stage
@@ -115,9 +117,20 @@ where
         self.bring_back_awaited();
     }
 
+    /// Refuses new promises while the disk is sick, before the machine hears of them, as the kernel does.
+    #[must_use]
+    pub fn refusing(mut self) -> Self {
+        self.refuses = true;
+        self
+    }
+
     /// Says something to the machine. Questions are numbered from 1.
     pub fn ask(&mut self, ask: M::Ask) {
         self.asked += 1;
+        if self.is_sick && self.refuses && self.machine.is_new_promise(&ask) {
+            writeln!(self.told, "not begun {}: the disk is sick", self.asked).unwrap();
+            return;
+        }
         self.step(&Input::Asked { id: AskId::new(self.asked), asked_at: self.now, ask });
     }
 

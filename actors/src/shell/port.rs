@@ -140,7 +140,12 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
         let actor = self.environment.mailbox.name.to_string();
         let error = match refusal {
             Refusal::Crashed(message) => AskError::Crashed { actor, message: message.to_owned() },
-            Refusal::NotDurable(error) => AskError::NotDurable { actor, error: error.to_owned() },
+            Refusal::NotDurable(error) => {
+                AskError::NotDurable { actor, error: error.to_owned(), is_begun: true }
+            }
+            Refusal::NotBegun(error) => {
+                AskError::NotDurable { actor, error: error.to_owned(), is_begun: false }
+            }
         };
         asker.refuse(error);
     }

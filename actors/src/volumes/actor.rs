@@ -147,6 +147,7 @@ fn hand_in(address: &Address<Volume>, ask: VolumeAsk) -> Answering {
         VolumeAsk::Claim(asked) => sent(address, asked, VolumeAnswer::Claim),
         VolumeAsk::Release(asked) => sent(address, asked, VolumeAnswer::Release),
         VolumeAsk::ConfirmClaims(asked) => sent(address, asked, VolumeAnswer::ConfirmClaims),
+        VolumeAsk::PrepareForce(asked) => sent(address, asked, VolumeAnswer::PrepareForce),
         VolumeAsk::ForceRelease(asked) => sent(address, asked, VolumeAnswer::ForceRelease),
         VolumeAsk::RouteChanged(asked) => sent(address, asked, VolumeAnswer::RouteChanged),
         VolumeAsk::DescribeVolume(asked) => sent(address, asked, VolumeAnswer::DescribeVolume),

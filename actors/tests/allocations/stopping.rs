@@ -128,7 +128,7 @@ impl Neighbours for BadDisk {
     fn deregister(&self, message: Deregister) -> LocalBoxFuture<'static, Result<Deregistered, AskError>> {
         if self.is_bad.get() {
             let (actor, error) = ("registry".to_owned(), "no space left on device".to_owned());
-            return Box::pin(async { Err(AskError::NotDurable { actor, error }) });
+            return Box::pin(async { Err(AskError::NotDurable { actor, error, is_begun: true }) });
         }
         self.others.deregister(message)
     }

@@ -61,7 +61,7 @@ fn a_launch_may_have_started_a_process_unless_its_answer_says_that_it_has_not_v8
         (AskError::Busy { actor: actor(), in_flight: 1, limit: 1 }, false),
         (AskError::Crashed { actor: actor(), message: "boom".to_owned() }, false),
         (AskError::NotRunning { actor: actor() }, true),
-        (AskError::NotDurable { actor: actor(), error: "no space".to_owned() }, true),
+        (AskError::NotDurable { actor: actor(), error: "no space".to_owned(), is_begun: false }, true),
     ];
     for (error, may_live) in unanswered {
         assert_eq!(LaunchTrouble::from(error.clone()).may_live, may_live, "{error}");

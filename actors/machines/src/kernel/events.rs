@@ -46,7 +46,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         match deferred {
             Deferred::Question { ask, asker, .. } if self.is_refused(&ask) => {
                 let reason = self.sick.as_deref().unwrap_or_default();
-                port.refuse(asker, Refusal::NotDurable(reason));
+                port.refuse(asker, Refusal::NotBegun(reason));
             }
             Deferred::Question { ask, asked_at, asker } => {
                 let id = self.next_id();

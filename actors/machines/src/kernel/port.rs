@@ -131,6 +131,8 @@ pub enum Refusal<'a> {
     Crashed(&'a str),
     /// The write in front of its answer failed with this error, or waits for a disk that is sick for this reason.
     NotDurable(&'a str),
+    /// The disk is sick for this reason, and the machine did not hear of the question.
+    NotBegun(&'a str),
 }
 
 /// One thing that happened to an actor. What follows from a step carries the number of that step, also if it waited behind a gate.

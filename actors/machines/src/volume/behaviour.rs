@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::existence::Existence;
+use super::force::PrepareForce;
 use super::messages::{ClaimError, ReleaseError, VolumeAnswer, VolumeAsk, VolumeNews, VolumeStatus};
 use super::outcome::{VolumeCall, VolumeOutcome};
 use super::record::{ClaimRecord, Step, Towards, VolumeChange, VolumeImage, VolumeRecord, Wish};
@@ -84,6 +85,10 @@ impl Machine for Volume {
                     let settled = self.confirm(asked, effects);
                     effects.reply(*id, VolumeAnswer::ConfirmClaims(settled));
                 }
+                VolumeAsk::PrepareForce(PrepareForce { force }) => {
+                    let prepared = self.prepare_force(force, effects);
+                    effects.reply(*id, VolumeAnswer::PrepareForce(prepared));
+                }
                 VolumeAsk::ForceRelease(asked) => {
                     let forced = self.force(moment, asked, effects);
                     effects.reply(*id, VolumeAnswer::ForceRelease(forced));
@@ -118,7 +123,18 @@ impl Machine for Volume {
     }
 
     fn is_new_promise(&self, ask: &VolumeAsk) -> bool {
-        matches!(ask, VolumeAsk::Claim(_) | VolumeAsk::CreateVolume(_) | VolumeAsk::DeleteVolume(_))
+        match ask {
+            // A claim that is held already needs no write: its mount is only proven anew.
+            VolumeAsk::Claim(claim) => !self.is_held_by(&claim.allocation),
+            VolumeAsk::CreateVolume(_)
+            | VolumeAsk::DeleteVolume(_)
+            | VolumeAsk::PrepareForce(_)
+            | VolumeAsk::ForceRelease(_) => true,
+            VolumeAsk::Release(_)
+            | VolumeAsk::ConfirmClaims(_)
+            | VolumeAsk::RouteChanged(_)
+            | VolumeAsk::DescribeVolume(_) => false,
+        }
     }
 
     fn awaits_disk(call: &VolumeCall) -> bool {

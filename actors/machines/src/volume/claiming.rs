@@ -6,7 +6,7 @@ use super::record::{ClaimRecord, Step, Usage, VolumeChange, Wish};
 use super::state::{Claim, Life, Volume, VolumeTimer};
 use crate::csi::{AccessMode, AccessType, VolumeCapability};
 use crate::kernel::{AskId, Effects};
-use crate::vocabulary::Timestamp;
+use crate::vocabulary::{AllocationId, Timestamp};
 
 impl Volume {
     /// Takes a claim, or repeats one.
@@ -43,6 +43,11 @@ impl Volume {
             self.keep_claim(&asked.allocation, effects);
         }
         effects.start_timer(VolumeTimer::Waiter(id), asked_at + asked.within);
+    }
+
+    /// Whether an allocation holds a claim that is confirmed.
+    pub(super) fn is_held_by(&self, allocation: &AllocationId) -> bool {
+        self.claims.get(allocation).is_some_and(Claim::is_wanted)
     }
 
     fn new_claim(&self, asked: &ClaimVolume) -> ClaimRecord {

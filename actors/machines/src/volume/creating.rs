@@ -58,7 +58,8 @@ impl Volume {
             }
             (_, Wish::Released) => Err(CreateError::BeingDeleted { volume }),
             (Origin::Created(args), Wish::Held) if args.volume != asked.volume => {
-                Err(CreateError::OtherArguments { volume })
+                let differences = args.volume.differences(&asked.volume);
+                Err(CreateError::OtherArguments { volume, differences })
             }
             (Origin::Created(_), Wish::Held) => Ok(()),
         }

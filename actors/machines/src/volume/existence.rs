@@ -1,12 +1,12 @@
 //! What the ledger holds of the existence of a volume: where it comes from, and its creation with the exact arguments (V5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::record::{Intent, Step, Towards, VolumeKey, VolumeSpec, Wish};
 use crate::csi::{
-    self, CapacityRange, CreateVolumeRequest, Secrets, TopologyRequirement, VolumeCapability,
-    VolumeContentSource,
+    self, AccessType, CapacityRange, CreateVolumeRequest, MountVolume, Secrets, TopologyRequirement,
+    VolumeCapability, VolumeContentSource,
 };
 use crate::vocabulary::Generation;
 
@@ -46,6 +46,63 @@ impl NewVolume {
         }
     }
 }
+
+/// What differs between the arguments of two creations.
+impl NewVolume {
+    /// Each argument that is another one in `other`, with the value that it has here. Mount flags are not shown.
+    pub(super) fn differences(&self, other: &Self) -> Vec<String> {
+        let mut all = Vec::new();
+        if self.capacity_range != other.capacity_range {
+            all.push(match self.capacity_range {
+                None => "no capacity was given".to_owned(),
+                Some(CapacityRange { required_bytes, limit_bytes: 0 }) => {
+                    format!("the capacity was {required_bytes} bytes")
+                }
+                Some(CapacityRange { required_bytes, limit_bytes }) => {
+                    format!("the capacity was {required_bytes} to {limit_bytes} bytes")
+                }
+            });
+        }
+        if self.capabilities != other.capabilities {
+            all.extend(self.capabilities.iter().map(usage));
+        }
+        all.extend(other_parameters("parameter", &self.parameters, &other.parameters));
+        let (own, others) = (&self.mutable_parameters, &other.mutable_parameters);
+        all.extend(other_parameters("mutable parameter", own, others));
+        let others = [
+            ("the content was another one", self.content_source != other.content_source),
+            ("the topology was another one", self.accessibility != other.accessibility),
+        ];
+        all.extend(others.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what.to_owned()));
+        all
+    }
+}
+
+fn usage(capability: &VolumeCapability) -> String {
+    let mode = capability.access_mode.as_str();
+    match &capability.access_type {
+        AccessType::Block => format!("the usage was block device, {mode}"),
+        AccessType::Mount(MountVolume { fs_type, mount_flags, volume_mount_group }) => {
+            let fs_type = if fs_type.is_empty() { "of no given type" } else { fs_type };
+            let group = if volume_mount_group.is_empty() { "no group" } else { volume_mount_group };
+            let flags = mount_flags.expose().len();
+            format!("the usage was file system {fs_type}, {mode}, {group}, {flags} mount flags")
+        }
+    }
+}
+
+fn other_parameters(what: &str, own: &Parameters, other: &Parameters) -> Vec<String> {
+    let keys: BTreeSet<&String> = own.keys().chain(other.keys()).collect();
+    let differing = keys.into_iter().filter(|key| own.get(*key) != other.get(*key));
+    let told = differing.map(|key| match own.get(key) {
+        Some(value) => format!("{what} {key:?} was {value:?}"),
+        None => format!("{what} {key:?} was not given"),
+    });
+    told.collect()
+}
+
+/// Parameters by key.
+type Parameters = BTreeMap<String, String>;
 
 /// The arguments of `CreateVolume`; a retry repeats them (C013).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -163,7 +220,7 @@ mod tests {
             name: VolumeName::new(name).expect("it is a name"),
         };
         let capability = VolumeCapability {
-            access_type: csi::AccessType::Block,
+            access_type: AccessType::Block,
             access_mode: csi::AccessMode::SingleNodeWriter,
         };
         let volume = NewVolume { capabilities: vec![capability], ..NewVolume::default() };

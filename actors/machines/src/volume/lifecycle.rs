@@ -49,11 +49,14 @@ pub enum CreateError {
     },
     /// It was created, or is being created, with other arguments.
     #[error(
-        "volume {volume} was to be created with other arguments; repeat those, choose another name, or delete it first"
+        "volume {volume} was to be created with other arguments: {}; repeat those, or choose another name",
+        .differences.join(", ")
     )]
     OtherArguments {
         /// The volume.
         volume: VolumeKey,
+        /// Each argument that differs, with its first value.
+        differences: Vec<String>,
     },
     /// It is being deleted.
     #[error("volume {volume} is being deleted; create it again when that is done")]
@@ -282,7 +285,7 @@ impl Exists {
     }
 
     /// Why it cannot be claimed, and what to do, if so.
-    pub(super) const fn why_unclaimed(self) -> Option<&'static str> {
+    pub(crate) const fn why_unclaimed(self) -> Option<&'static str> {
         match self {
             Self::Registered | Self::Created => None,
             Self::Absent => Some("it does not exist; create or register it first"),

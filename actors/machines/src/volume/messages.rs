@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::force::{ForceError, ForceRelease, Forced, PrepareForce};
 use super::lifecycle::{CreateError, CreateVolume, Created, DeleteError, DeleteVolume, Deleted, Exists};
 use super::outcome::Route;
 use super::record::{Usage, VolumeKey, Wish};
 use super::state::Volume;
 use crate::conversation;
 use crate::csi;
-use crate::vocabulary::{AllocationId, Generation, PluginName, Timestamp};
+use crate::vocabulary::{AllocationId, Generation, PluginName};
 
 /// Claims the volume for an allocation. Answered when its mount is proven; or with an error, which is never a success in
 /// disguise: an operation that was begun goes on, and the same message asks for its result (V15).
@@ -210,6 +211,17 @@ pub enum ReleaseError {
         /// What it waits for.
         doing: String,
     },
+    /// The plugin refused to undo it, and would again. The release is recorded.
+    #[error(
+        "volume {volume} is not released yet: {reason}; that is not tried again before the plugin changes or this is asked again, unless \
+         it is forced"
+    )]
+    Refused {
+        /// The volume.
+        volume: VolumeKey,
+        /// The step that was refused, and why.
+        reason: String,
+    },
     /// The host stops. The release is in the ledger, and the next start resumes it.
     #[error("volume {volume} is not released yet, since the host stops; the next start resumes it")]
     Stopping {
@@ -237,48 +249,6 @@ pub struct ClaimsConfirmed {
     pub released: Vec<AllocationId>,
 }
 
-/// Gives up waiting for a confirmation, and forgets what may still be set up (V9). No call is cancelled and no directory removed; the
-/// audit says what may be left. Only what is released can be forced.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ForceRelease {
-    /// The claim to forget; `None` for all of them, the staging and the attachment.
-    pub allocation: Option<AllocationId>,
-    /// Who wants it and why, for the audit.
-    pub reason: String,
-}
-
-/// What a forced release may have left behind.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Forced {
-    /// The volume.
-    pub volume: VolumeKey,
-    /// Who wanted it and why.
-    pub reason: String,
-    /// When.
-    pub at: Timestamp,
-    /// Each step that was not confirmed down: the step, its state and its path.
-    pub left: Vec<String>,
-}
-
-/// Why nothing is forced.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum ForceError {
-    /// An allocation holds the volume. Force does not replace the end of its processes (V8).
-    #[error("allocation {holder} holds volume {volume}; release that claim first, then force what remains")]
-    Held {
-        /// The volume.
-        volume: VolumeKey,
-        /// The holder.
-        holder: AllocationId,
-    },
-    /// Nothing waits to be undone.
-    #[error("nothing of volume {volume} waits to be undone; there is nothing to force")]
-    Nothing {
-        /// The volume.
-        volume: VolumeKey,
-    },
-}
-
 /// The owner says where calls go from now on: a new generation, or none (RES-05).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RouteChanged {
@@ -299,6 +269,7 @@ conversation! {
         Claim => Result<Claimed, ClaimError>,
         Release => Result<Released, ReleaseError>,
         ConfirmClaims => ClaimsConfirmed,
+        PrepareForce => Result<(), ForceError>,
         ForceRelease => Result<Forced, ForceError>,
         RouteChanged => (),
         DescribeVolume => VolumeStatus,

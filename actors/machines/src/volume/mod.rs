@@ -39,7 +39,8 @@
 //! - V8, RES-08: a claim whose row was damaged may be in use: before its release, or force, nothing that claims share is undone, and no
 //!   other claim is taken. What may be left at its target is audited.
 //! - V9: undoing is never given up; what is refused for good waits until the plugin changes or a caller asks again, or until it is
-//!   forced, which is audited. The audit is in the ledger, by the same write, until it is published.
+//!   forced, which is audited. The audit is in the ledger, by the same write, until it is published. Before that the ledger has shown that it
+//!   takes writes, so that a force that was refused is never done later.
 //! - V4, V5, C050, C061: a volume that may have been created stays in the ledger until it is deleted for certain, or forced. It has one name
 //!   from its first try on; what is not wanted any more after an unclear try is created by that name once more, since only the answer
 //!   tells the id, and then deleted. What is not as it was asked for is kept, cannot be claimed, and can be deleted.
@@ -50,6 +51,7 @@
 
 mod messages;
 
+mod force;
 mod lifecycle;
 
 mod record;
@@ -82,6 +84,7 @@ mod shown;
 mod scripts;
 
 pub use existence::{CreateArgs, Existence, NewVolume, Origin};
+pub use force::{ForceError, ForceRelease, Forced, PrepareForce};
 pub use lifecycle::*;
 pub use messages::*;
 pub use outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};

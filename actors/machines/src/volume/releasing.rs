@@ -1,12 +1,13 @@
 //! Releases, confirmation after a restart, and force.
 
+use super::existence::Existence;
+use super::force::{ForceError, ForceRelease, Forced};
 use super::messages::{
-    ClaimError, ClaimsConfirmed, ConfirmClaims, ForceError, ForceRelease, Forced, Release, ReleaseError,
-    Released, VolumeAnswer, VolumeNews,
+    ClaimError, ClaimsConfirmed, ConfirmClaims, Release, ReleaseError, Released, VolumeAnswer, VolumeNews,
 };
 use super::outcome::VolumeCall;
 use super::record::{Audit, Step, VolumeChange, Wish};
-use super::state::{ReleaseWaiter, Volume, VolumeTimer};
+use super::state::{Move, ReleaseWaiter, Volume, VolumeTimer};
 use crate::kernel::{AskId, CallKey, Effects};
 use crate::vocabulary::{AllocationId, Moment, Timestamp};
 
@@ -91,6 +92,23 @@ impl Volume {
         }
     }
 
+    /// An undo was refused for good: answers the callers that would wait for it in vain.
+    pub(super) fn refuse_releases(&mut self, what: &Move, reason: &str, effects: &mut Effects<Self>) {
+        let is_meant = |waiter: &ReleaseWaiter| match what {
+            Move::Unpublish(id) => waiter.allocation == *id,
+            // What the claims shared: every caller waits for that.
+            _ => true,
+        };
+        let (meant, others) = std::mem::take(&mut self.releases).into_iter().partition(is_meant);
+        self.releases = others;
+        let meant: Vec<ReleaseWaiter> = meant;
+        let (volume, reason) = (self.record.spec.key.clone(), format!("{}: {reason}", what.name()));
+        for ReleaseWaiter { id, .. } in meant {
+            let error = ReleaseError::Refused { volume: volume.clone(), reason: reason.clone() };
+            self.answer(id, VolumeAnswer::Release(Err(error)), effects);
+        }
+    }
+
     /// Settles the claims of an earlier run (V14).
     pub(super) fn confirm(&mut self, asked: &ConfirmClaims, effects: &mut Effects<Self>) -> ClaimsConfirmed {
         let mut settled = ClaimsConfirmed::default();
@@ -113,6 +131,38 @@ impl Volume {
         settled
     }
 
+    /// Writes the row of the volume once more as it is, if something can be forced.
+    pub(super) fn prepare_force(
+        &mut self,
+        asked: &ForceRelease,
+        effects: &mut Effects<Self>,
+    ) -> Result<(), ForceError> {
+        self.admit_force(asked)?;
+        self.keep_volume(effects);
+        Ok(())
+    }
+
+    /// Force replaces neither the end of an allocation's processes (V8), nor forgets what does not wait to be undone.
+    fn admit_force(&self, asked: &ForceRelease) -> Result<(), ForceError> {
+        let volume = self.record.spec.key.clone();
+        let claims = self.in_order();
+        let mut meant = claims.iter().filter(|claim| asked.is_for(&claim.record.allocation));
+        if let Some(held) = meant.clone().find(|claim| !claim.is_released()) {
+            return Err(ForceError::Held { volume, holder: held.record.allocation.clone() });
+        }
+        let is_shared_left = || {
+            let is_deleted = |existence: &Existence| existence.wish == Wish::Released;
+            !self.record.stage.is_down()
+                || !self.record.attach.is_down()
+                || self.record.existence.as_ref().is_some_and(is_deleted)
+        };
+        let is_left = meant.next().is_some() || self.lost.iter().any(|lost| asked.is_for(lost));
+        if is_left || asked.allocation.is_none() && is_shared_left() {
+            return Ok(());
+        }
+        Err(ForceError::Nothing { volume })
+    }
+
     /// Forgets what is released and not confirmed down (V9). A call in flight is still waited for (V2).
     pub(super) fn force(
         &mut self,
@@ -120,30 +170,22 @@ impl Volume {
         asked: &ForceRelease,
         effects: &mut Effects<Self>,
     ) -> Result<Forced, ForceError> {
+        self.admit_force(asked)?;
         let volume = self.record.spec.key.clone();
-        let is_meant = |id: &AllocationId| asked.allocation.as_ref().is_none_or(|meant| meant == id);
-        let claims = self.in_order();
-        let mut meant = claims.iter().filter(|claim| is_meant(&claim.record.allocation));
-        if let Some(held) = meant.clone().find(|claim| !claim.is_released()) {
-            return Err(ForceError::Held { volume, holder: held.record.allocation.clone() });
-        }
         let mut left = Vec::new();
         let mut forgotten = Vec::new();
-        for claim in meant.by_ref() {
+        for claim in self.in_order().iter().filter(|claim| asked.is_for(&claim.record.allocation)) {
             let (state, path) = (claim.record.publish.as_str(), claim.record.target_path.display());
             left.push(format!("publish of {} is {state}, at {path}", claim.record.allocation));
             forgotten.push(claim.record.allocation.clone());
         }
-        for lost in self.lost.iter().filter(|lost| is_meant(lost)) {
+        for lost in self.lost.iter().filter(|lost| asked.is_for(lost)) {
             left.push(self.left_of_lost(lost));
             forgotten.push(lost.clone());
         }
         let shared = if asked.allocation.is_none() { self.forget_shared() } else { Vec::new() };
         let is_shared = !shared.is_empty();
         left.extend(shared);
-        if left.is_empty() {
-            return Err(ForceError::Nothing { volume });
-        }
         forgotten.iter().for_each(|id| {
             self.claims.remove(id);
             self.lost.remove(id);

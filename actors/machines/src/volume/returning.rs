@@ -198,8 +198,12 @@ impl Volume {
             Some(failure) => {
                 self.leave_step(&flight.what, false, effects);
                 self.try_failed(moment, &flight.what, &failure);
+                let is_held = matches!(failure.known, Known::Refused | Known::Unsupported);
                 if let Some(tries) = self.tries(&flight.what) {
-                    tries.is_held = matches!(failure.known, Known::Refused | Known::Unsupported);
+                    tries.is_held = is_held;
+                }
+                if is_held {
+                    self.refuse_releases(&flight.what, &failure.reason, effects);
                 }
             }
         }

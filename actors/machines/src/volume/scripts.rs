@@ -10,6 +10,7 @@ use goldenscript::ArgumentConsumer;
 
 use super::VolumeLayout;
 use super::existence::{Existence, NewVolume};
+use super::force::*;
 use super::lifecycle::*;
 use super::messages::*;
 use super::outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};
@@ -70,6 +71,7 @@ fn started(run: u64, boot_id: &str) -> Stage<Volume> {
     };
     Stage::begin_from(config, LEDGER.with_borrow(Clone::clone), tell)
         .keeping(|| LEDGER.with_borrow(Clone::clone))
+        .refusing()
 }
 
 fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
@@ -129,6 +131,11 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             let allocation = args.next_pos().map(AllocationId::new).transpose()?;
             let reason = "operator kim, the server is gone".to_owned();
             stage.ask(VolumeAsk::ForceRelease(ForceRelease { allocation, reason }));
+        }
+        "prepare-force" => {
+            let allocation = args.next_pos().map(AllocationId::new).transpose()?;
+            let force = ForceRelease { allocation, reason: "operator kim".to_owned() };
+            stage.ask(VolumeAsk::PrepareForce(PrepareForce { force }));
         }
         "describe" => stage.ask(VolumeAsk::DescribeVolume(DescribeVolume)),
         // The creation in flight succeeds.
@@ -214,12 +221,14 @@ fn zone(args: &mut ArgumentConsumer<'_>) -> Option<Topology> {
 fn new_volume(args: &mut ArgumentConsumer<'_>) -> Result<NewVolume, Fault> {
     let (required_bytes, limit_bytes) =
         (bytes(args, "bytes")?.unwrap_or(10), bytes(args, "limit")?.unwrap_or(0));
+    let parameters = args.take_key("pool").map(|pool| ("pool".to_owned(), pool.to_owned()));
     let accessibility =
         zone(args).map(|zone| csi::TopologyRequirement { requisite: vec![zone], preferred: Vec::new() });
     Ok(NewVolume {
         capacity_range: Some(csi::CapacityRange { required_bytes, limit_bytes }),
         capabilities: vec![usage(args)?.capability],
         accessibility,
+        parameters: parameters.into_iter().collect(),
         ..NewVolume::default()
     })
 }
@@ -412,6 +421,8 @@ fn tell_answer(answer: &VolumeAnswer) -> String {
         VolumeAnswer::ConfirmClaims(ClaimsConfirmed { confirmed, released }) => {
             format!("confirmed {confirmed:?}, released {released:?}")
         }
+        VolumeAnswer::PrepareForce(Ok(())) => "it can be forced".to_owned(),
+        VolumeAnswer::PrepareForce(Err(error)) => error.to_string(),
         VolumeAnswer::ForceRelease(Ok(forced)) => format!("forced, left {:?}", forced.left),
         VolumeAnswer::ForceRelease(Err(error)) => error.to_string(),
         VolumeAnswer::RouteChanged(()) => String::new(),

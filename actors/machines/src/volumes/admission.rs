@@ -1,10 +1,11 @@
 //! Which claims are sent to their volumes (V12).
 
-use super::errors::{ClaimError, TooManyCallers, UnknownVolume};
+use super::errors::ClaimError;
 use super::messages::Claim;
+use super::reasons::{TooManyCallers, UnknownVolume};
 use super::state::{Entry, KnownVolume, Volumes};
 use crate::vocabulary::{NodeInfo, PluginName};
-use crate::volume;
+use crate::volume::{self, Exists, VolumeKey};
 
 impl Volumes {
     /// Whether a claim may be made at all. Whether it can be held beside others is up to the volume.
@@ -13,7 +14,7 @@ impl Volumes {
         if self.stop.is_some() {
             return Err(ClaimError::Stopping { volume: key.clone() });
         }
-        let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
+        let known = self.known.get(key).ok_or_else(|| self.unknown(key))?;
         if !self.used(key).is_some_and(|entry| entry.is_claimed_by(&asked.allocation)) {
             self.check_stays(key, &known.spec.plugin)?;
         }
@@ -29,6 +30,17 @@ impl Volumes {
         let Some(node) = self.node_info(&known.spec.plugin) else { return Ok(()) };
         check_topology(known, node)?;
         self.check_limit(&known.spec.plugin, node)
+    }
+
+    /// Why a volume that is not known cannot be claimed: there is none, or it does not exist yet, or not for long.
+    fn unknown(&self, key: &VolumeKey) -> ClaimError {
+        let exists = self.entries.get(key).and_then(Entry::changes);
+        match exists.and_then(Exists::why_unclaimed) {
+            Some(state) => {
+                volume::ClaimError::NotThere { volume: key.clone(), state, is_transient: true }.into()
+            }
+            None => UnknownVolume { volume: key.clone() }.into(),
+        }
     }
 
     /// Whether so many callers may wait for volumes of a plugin, and one more.

@@ -33,10 +33,11 @@ impl Machine for Volumes {
     type View = VolumesView;
 
     fn restore(config: &VolumesConfig, image: VolumesImage, moment: Moment) -> Self {
-        let known = image.known.into_iter().map(|volume| (volume.spec.key.clone(), volume));
-        Self {
+        let mut volumes = Self {
             config: config.clone(),
-            known: known.collect(),
+            known: BTreeMap::new(),
+            names: BTreeMap::new(),
+            unconfirmed: BTreeSet::new(),
             in_ledger: image.in_ledger,
             created: BTreeSet::new(),
             deleting: image.deleting,
@@ -55,7 +56,9 @@ impl Machine for Volumes {
             left: Vec::new(),
             stop_began: moment.now,
             steps: Vec::new(),
-        }
+        };
+        image.known.into_iter().for_each(|volume| volumes.know(volume));
+        volumes
     }
 
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {

@@ -1,85 +1,11 @@
 //! Why the owner of the volumes does not do what it is asked for.
 
-use std::fmt;
 use std::time::Duration;
 
+use super::reasons::{InUse, NoAnswer, PluginLeaving, SameVolume, TooManyCallers, UnknownVolume};
 use crate::csi::Fault;
-use crate::vocabulary::{AllocationId, PluginName, Topology};
+use crate::vocabulary::{PluginName, Topology};
 use crate::volume::{self, VolumeKey};
-
-/// There is no volume of this key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("there is no volume {volume}; register or create it first")]
-pub struct UnknownVolume {
-    /// The key.
-    pub volume: VolumeKey,
-}
-
-/// The actor of a volume gave no answer. The message had no effect, or its effect goes on: the same message asks for its result (V15).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("the actor of volume {volume} gave no answer: {reason}; ask again")]
-pub struct NoAnswer {
-    /// The volume.
-    pub volume: VolumeKey,
-    /// Why.
-    pub reason: String,
-}
-
-/// Too many callers wait for volumes of a plugin.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("{waiting} callers wait for volumes of plugin {plugin} already; try again later")]
-pub struct TooManyCallers {
-    /// The plugin.
-    pub plugin: PluginName,
-    /// How many wait.
-    pub waiting: usize,
-}
-
-/// The plugin of a volume is being stopped, and takes nothing new. Nothing was begun.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
-#[error(
-    "plugin {plugin} is being stopped, so nothing new is begun with volume {volume}; try again when the plugin is back"
-)]
-pub struct PluginLeaving {
-    /// The volume.
-    pub volume: VolumeKey,
-    /// Its plugin.
-    pub plugin: PluginName,
-}
-
-/// A volume that is in use, or may be.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct InUse {
-    /// The volume.
-    pub volume: VolumeKey,
-    /// The allocations that have claims, held or released.
-    pub claims: Vec<AllocationId>,
-    /// The states of attachment and staging, and what is done or waited for; or why they are unknown.
-    pub state: String,
-}
-
-impl InUse {
-    /// Whether an allocation has a claim. Without one, what remains is being undone.
-    #[must_use]
-    pub const fn is_claimed(&self) -> bool {
-        !self.claims.is_empty()
-    }
-
-    const fn remedy(&self) -> &'static str {
-        if self.is_claimed() { "release it first" } else { "it is being undone, try again later" }
-    }
-}
-
-impl fmt::Display for InUse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "volume {} ", self.volume)?;
-        for (place, claim) in self.claims.iter().enumerate() {
-            write!(f, "{}{claim}", if place == 0 { "of " } else { ", " })?;
-        }
-        let space = if self.is_claimed() { " " } else { "" };
-        write!(f, "{space}({})", self.state)
-    }
-}
 
 /// Why a volume is not registered. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
@@ -98,6 +24,9 @@ pub enum RegisterVolumeError {
         /// By whom.
         in_use: InUse,
     },
+    /// Another name here has its id.
+    #[error("{0}; use {other}, or forget that first", other = .0.other)]
+    SameVolume(#[from] SameVolume),
     /// It was created here with other contents.
     #[error("volume {volume} was created here with other contents; choose another name, or delete it first")]
     Created {
@@ -125,7 +54,7 @@ impl RegisterVolumeError {
         match self {
             Self::InUse { in_use } => !in_use.is_claimed(),
             Self::Stopping { .. } => true,
-            Self::Invalid { .. } | Self::Created { .. } | Self::TooMany { .. } => false,
+            Self::Invalid { .. } | Self::SameVolume(_) | Self::Created { .. } | Self::TooMany { .. } => false,
         }
     }
 }
@@ -150,6 +79,9 @@ pub enum ForgetVolumeError {
 /// Why a volume is not created.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CreateError {
+    /// The plugin answered with the id of another volume here. It cannot be used by this name, nor be deleted by it.
+    #[error("{0}: the plugin answered with an id that was there already; use {other}", other = .0.other)]
+    SameVolume(#[from] SameVolume),
     /// There is a volume of this key, of another plugin.
     #[error("volume {volume} is one of plugin {plugin}; choose another name")]
     OtherPlugin {
@@ -192,7 +124,7 @@ impl CreateError {
             Self::TooManyCallers(_) | Self::PluginLeaving(_) | Self::NoAnswer(_) | Self::Stopping { .. } => {
                 true
             }
-            Self::OtherPlugin { .. } | Self::TooMany { .. } => false,
+            Self::SameVolume(_) | Self::OtherPlugin { .. } | Self::TooMany { .. } => false,
             Self::Refused(error) => error.is_transient(),
         }
     }
@@ -201,6 +133,9 @@ impl CreateError {
 /// Why a volume is not deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DeleteError {
+    /// It is the same as another volume here, which would be deleted with it. Nothing was begun.
+    #[error("{0}; neither is deleted, forget one of them first")]
+    SameVolume(#[from] SameVolume),
     /// Too many callers wait. Nothing was begun.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),
@@ -222,7 +157,7 @@ pub enum DeleteError {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ClaimError {
     /// It is not known.
-    #[error(transparent)]
+    #[error("{0}; register or create it first")]
     Unknown(#[from] UnknownVolume),
     /// The volume cannot be reached from this node (V12).
     #[error(
@@ -256,7 +191,7 @@ pub enum ClaimError {
     #[error(transparent)]
     PluginLeaving(#[from] PluginLeaving),
     /// The actor of the volume gave no answer. The claim may be held and the operation may go on: ask again, or release it (V15).
-    #[error("{0}, or release the claim")]
+    #[error("{0}{or_else}", or_else = if .0.may_go_on() { ", or release the claim" } else { "" })]
     NoAnswer(NoAnswer),
     /// The host stops.
     #[error("volume {volume} is not claimed any more, since the host stops")]
@@ -289,7 +224,7 @@ impl ClaimError {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReleaseError {
     /// The volume is not known.
-    #[error(transparent)]
+    #[error("{0}, so nothing of it is claimed here; look for its name in the list of the volumes")]
     Unknown(#[from] UnknownVolume),
     /// Too many callers wait. Nothing was released.
     #[error(transparent)]
@@ -336,11 +271,19 @@ pub enum ConfirmError {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ForceError {
     /// The volume is not known.
-    #[error(transparent)]
+    #[error("{0}, so nothing of it is claimed here; look for its name in the list of the volumes")]
     Unknown(#[from] UnknownVolume),
     /// Too many callers wait.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),
+    /// The ledger of the volume did not take a write in time. Nothing is forced, nor will be.
+    #[error("nothing of volume {volume} is forced: {reason}; force it again when that is in order")]
+    NotPrepared {
+        /// The volume.
+        volume: VolumeKey,
+        /// Why.
+        reason: String,
+    },
     /// The actor of the volume gave no answer. It may be forced: the description of the volume shows it.
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),

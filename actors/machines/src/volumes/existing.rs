@@ -71,10 +71,11 @@ impl Volumes {
         let DeleteVolume { volume: key, within } = asked.clone();
         let answer = match self.spec_of(&key) {
             _ if self.stop.is_some() => Some(Err(DeleteError::Stopping { volume: key.clone() })),
-            None => Some(Ok(Deleted { did_exist: false })),
+            None => Some(Ok(Deleted { did_exist: self.unconfirmed.remove(&(key.clone(), None)) })),
             Some(spec) => {
                 let room = self.room_for(&spec.plugin, self.config.options.waiting_max);
-                room.err().map(|error| Err(error.into()))
+                let admitted = room.map_err(DeleteError::from).and_then(|()| Ok(self.admit_id(spec)?));
+                admitted.err().map(Err)
             }
         };
         if let Some(answer) = answer {
@@ -165,6 +166,7 @@ impl Volumes {
             | VolumeAnswer::Claim(_)
             | VolumeAnswer::Release(_)
             | VolumeAnswer::ConfirmClaims(_)
+            | VolumeAnswer::PrepareForce(_)
             | VolumeAnswer::ForceRelease(_)
             | VolumeAnswer::RouteChanged(()) => {}
         }
@@ -188,8 +190,8 @@ impl Volumes {
         let accessible_topology = volume.accessible_topology.clone();
         let known = Arc::new(KnownVolume { spec, capacity_bytes, accessible_topology });
         self.created.insert(key.clone());
-        if self.known.get(key) != Some(&known) {
-            self.known.insert(key.clone(), known.clone());
+        if self.known.get(key) != Some(&known) && self.admit_id(&known.spec).is_ok() {
+            self.know(known.clone());
             effects.persist(VolumesChange::Keep(known));
             self.publish(key, effects);
         }
@@ -213,7 +215,7 @@ impl Volumes {
                 ..VolumeSpec::clone(&entry.spec)
             });
         }
-        if self.known.remove(key).is_some() {
+        if self.know_no_more(key) {
             effects.persist(VolumesChange::Forget(key.clone()));
             self.publish(key, effects);
         }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::errors::{ForgetVolumeError, InUse, RegisterVolumeError, UnknownVolume};
+use super::errors::{ForgetVolumeError, RegisterVolumeError};
 use super::messages::VolumeRegistered;
 use super::news::{VolumeActor, VolumeReport, VolumesNews};
+use super::reasons::{InUse, SameVolume, UnknownVolume};
 use super::state::{Entry, KnownVolume, Request, Vacancy, Volumes, VolumesChange};
 use crate::kernel::Effects;
 use crate::supervisor::ChildState;
-use crate::volume::{VolumeAsk, VolumeKey, VolumeStatus};
+use crate::vocabulary::Attempt;
+use crate::volume::{Exists, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
 
 impl Volumes {
     pub(super) fn register(
@@ -29,6 +31,7 @@ impl Volumes {
             }
             None => VolumeRegistered::New,
         };
+        self.admit_id(&volume.spec)?;
         // What is only in the ledger can be known again as it is there.
         let is_another =
             |entry: &&Entry| registered == VolumeRegistered::Replaced || entry.spec != volume.spec;
@@ -42,7 +45,7 @@ impl Volumes {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.spec = volume.spec.clone();
         }
-        self.known.insert(key.clone(), volume.clone());
+        self.know(volume.clone());
         effects.persist(VolumesChange::Keep(volume.clone()));
         self.publish(key, effects);
         Ok(registered)
@@ -62,11 +65,53 @@ impl Volumes {
         if self.created.contains(key) {
             return Err(ForgetVolumeError::Created { volume: key.clone() });
         }
-        self.known.remove(key);
+        self.know_no_more(key);
         self.deleting.remove(key);
         effects.persist(VolumesChange::Forget(key.clone()));
         self.publish(key, effects);
         Ok(true)
+    }
+
+    /// A volume is known by its name and by its id from now on.
+    pub(super) fn know(&mut self, volume: Arc<KnownVolume>) {
+        self.know_no_more(&volume.spec.key);
+        let VolumeSpec { key, plugin, volume_id, .. } = &*volume.spec;
+        self.names.entry((plugin.clone(), volume_id.clone())).or_default().insert(key.clone());
+        self.known.insert(key.clone(), volume);
+    }
+
+    /// A volume is not known any more. Gives whether it was.
+    pub(super) fn know_no_more(&mut self, key: &VolumeKey) -> bool {
+        let Some(known) = self.known.remove(key) else { return false };
+        let id = (known.spec.plugin.clone(), known.spec.volume_id.clone());
+        if let Some(names) = self.names.get_mut(&id) {
+            names.remove(key);
+            if names.is_empty() {
+                self.names.remove(&id);
+            }
+        }
+        true
+    }
+
+    /// Whether no other volume here is the same one at its plugin: what is done to one of them would be done to the other.
+    pub(super) fn admit_id(&self, spec: &VolumeSpec) -> Result<(), SameVolume> {
+        let VolumeSpec { key, plugin, volume_id, .. } = spec;
+        let names = self.names.get(&(plugin.clone(), volume_id.clone()));
+        let known = names.and_then(|names| names.iter().find(|name| *name != key));
+        let is_same = |entry: &&Entry| {
+            let other = &*entry.spec;
+            other.key != *key && other.plugin == *plugin && other.volume_id == *volume_id && entry.is_in_use()
+        };
+        let used = || self.entries.values().find(is_same).map(|entry| &entry.spec.key);
+        match known.or_else(used).filter(|_| !volume_id.is_empty()) {
+            None => Ok(()),
+            Some(other) => Err(SameVolume {
+                volume: key.clone(),
+                other: other.clone(),
+                plugin: plugin.clone(),
+                volume_id: volume_id.clone(),
+            }),
+        }
     }
 
     pub(super) fn describe(&self, key: &VolumeKey) -> Result<VolumeReport, UnknownVolume> {
@@ -111,6 +156,18 @@ impl Entry {
     /// Whether the volume is in use, or may be.
     pub(super) fn is_in_use(&self) -> bool {
         self.vacancy != Vacancy::Proven || !self.queue.is_empty()
+    }
+
+    /// Which change of its existence is under way, as far as that was asked for or reported.
+    pub(super) fn changes(&self) -> Option<Exists> {
+        let is_creation = |request: &Request| matches!(request.ask, VolumeAsk::CreateVolume(_));
+        let is_asked = self.last_change != Attempt::default() && !self.is_settled;
+        let is_created = || is_asked || self.queue.iter().any(is_creation);
+        match &self.status {
+            Some(status) if status.exists.is_changing() => Some(status.exists),
+            Some(status) if status.exists != Exists::Absent => None,
+            Some(_) | None => is_created().then_some(Exists::BeingCreated),
+        }
     }
 
     /// Whether it is claimed or set up on this node, or may be.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::errors::{
     AwaitUnusedError, ClaimError, ConfirmError, CreateError, DeleteError, ForceError, ForgetVolumeError,
-    RegisterVolumeError, ReleaseError, UnknownVolume,
+    RegisterVolumeError, ReleaseError,
 };
 use super::news::VolumeReport;
+use super::reasons::UnknownVolume;
 use super::state::{KnownVolume, Volumes};
 use crate::conversation;
 use crate::vocabulary::{AllocationId, Attempt, PluginName};

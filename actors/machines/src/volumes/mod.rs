@@ -35,12 +35,15 @@
 //!   exists is learned from its actor's answer to what was asked after the last creation or deletion, and again after a restart. That a
 //!   deletion was asked for is on disk before the actor hears of it, until it is known what became of it. Each new life of the actor is asked
 //!   again meanwhile, since an earlier one may have deleted it, and forgotten it without a word.
+//! - No two known volumes are the same one at their plugin: what is done to one name would be done to the other. Where an earlier version, or a
+//!   plugin that answers with an id that was there, has made two names of one volume, neither is deleted.
 //! - Late reports of an earlier life of an actor are ignored (REG-08), but no audit is. When this actor's own machine is rebuilt, its
 //!   children are killed and started from the ledger.
 
 mod errors;
 mod messages;
 mod news;
+mod reasons;
 
 mod state;
 
@@ -50,7 +53,9 @@ mod known;
 mod admission;
 mod batches;
 mod existing;
+mod forcing;
 mod requests;
+mod unconfirmed;
 mod unused;
 
 mod children;
@@ -62,6 +67,7 @@ mod scripts;
 pub use errors::*;
 pub use messages::*;
 pub use news::{VolumeActor, VolumeReport, VolumesNews, VolumesView};
+pub use reasons::{InUse, NoAnswer, SameVolume, TooManyCallers, UnknownVolume};
 pub use state::{
     ChildEnded, InstancesItem, KnownVolume, Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage,
     VolumesOptions, VolumesOutcome, VolumesTimer,

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::errors::{
-    ClaimError, ConfirmError, CreateError, DeleteError, ForceError, NoAnswer, ReleaseError, UnknownVolume,
-};
-use super::messages::{Claim, ForceRelease, Release, VolumesAnswer};
+use super::errors::{ClaimError, ConfirmError, CreateError, DeleteError, ForceError, ReleaseError};
+use super::messages::{Claim, Release, VolumesAnswer};
+use super::reasons::{NoAnswer, UnknownVolume};
 use super::state::{Entry, InFlight, Purpose, Request, Vacancy, Volumes, VolumesCall, VolumesOutcome};
 use crate::Message;
 use crate::kernel::{AskId, CallKey, CallLost, Effects};
@@ -42,6 +41,13 @@ impl Volumes {
         effects: &mut Effects<Self>,
     ) {
         if let Some(result) = self.release_answer(&asked.volume) {
+            let of = (asked.volume.clone(), Some(asked.allocation.clone()));
+            let result = match result {
+                Ok(_) | Err(ReleaseError::Unknown(_)) if self.unconfirmed.remove(&of) => {
+                    Ok(Released { was_held: true, others: Vec::new() })
+                }
+                other => other,
+            };
             effects.reply(id, VolumesAnswer::Release(result));
             return;
         }
@@ -64,32 +70,6 @@ impl Volumes {
             (None, true) => Some(Ok(Released { was_held: false, others: Vec::new() })),
             (None, false) => Some(Err(UnknownVolume { volume: key.clone() }.into())),
         }
-    }
-
-    pub(super) fn force(
-        &mut self,
-        moment: Moment,
-        id: AskId,
-        asked: &ForceRelease,
-        effects: &mut Effects<Self>,
-    ) {
-        let ForceRelease { volume, allocation, reason } = asked.clone();
-        let refused = match (self.used(&volume), self.known.contains_key(&volume)) {
-            _ if self.stop.is_some() => Some(ForceError::Stopping { volume: volume.clone() }),
-            (Some(entry), _) => {
-                let room = self.room_for(&entry.spec.plugin, self.config.options.waiting_max);
-                room.err().map(ForceError::from)
-            }
-            (None, true) => Some(volume::ForceError::Nothing { volume: volume.clone() }.into()),
-            (None, false) => Some(UnknownVolume { volume: volume.clone() }.into()),
-        };
-        if let Some(error) = refused {
-            effects.reply(id, VolumesAnswer::ForceRelease(Err(error)));
-            return;
-        }
-        let ask = VolumeAsk::ForceRelease(volume::ForceRelease { allocation, reason });
-        let request = Request { purpose: Purpose::Force(id), until: moment.now, ask };
-        self.submit(moment, &volume, request, effects);
     }
 
     // === The way to the volume ===
@@ -166,24 +146,30 @@ impl Volumes {
         let Some(InFlight { volume, request, is_first_claim }) = self.asks.remove(&number) else { return };
         let answer = match outcome {
             Ok(VolumesOutcome::Answered(Ok(answer))) => Ok(answer),
-            Ok(VolumesOutcome::Answered(Err(error))) => Err(error.to_string()),
+            Ok(VolumesOutcome::Answered(Err(error))) => Err(NoAnswer::of(&volume, error)),
             Ok(VolumesOutcome::Followed(_) | VolumesOutcome::Ended(_) | VolumesOutcome::Done) => {
-                Err("it was not asked".to_owned())
+                Err(NoAnswer::silent(&volume, "it was not asked"))
             }
-            Err(lost) => Err(lost.to_string()),
+            Err(lost) => Err(NoAnswer::silent(&volume, lost.to_string())),
         };
         if let Some(entry) = self.entries.get_mut(&volume) {
             entry.in_flight = entry.in_flight.saturating_sub(usize::from(request.purpose.is_awaited()));
-            if let Ok(answer) = answer {
+            if let Ok(answer) = &answer {
                 entry.learn(number, &request.ask, answer, is_first_claim);
             }
         }
-        if let Ok(answer) = answer {
+        if let Ok(answer) = &answer {
             self.settle(&volume, number, answer, effects);
         }
-        let is_proof = answer.as_ref().is_ok_and(|answer| says_vacant(answer));
+        let answer = answer.cloned().map(|answer| self.confirmed_late(&volume, &request.ask, answer));
+        let is_proof = answer.as_ref().is_ok_and(says_vacant);
         let is_check = request.purpose == Purpose::Check;
-        self.deliver(&volume, request.purpose, answer.cloned(), effects);
+        self.deliver(&volume, request.purpose, answer.clone(), effects);
+        if let (VolumeAsk::PrepareForce(asked), Ok(VolumeAnswer::PrepareForce(Ok(())))) =
+            (&request.ask, answer)
+        {
+            self.is_prepared(moment, &volume, (request.purpose, asked.force.clone()), effects);
+        }
         match self.entries.get_mut(&volume) {
             Some(entry) if is_proof && entry.is_idle() && entry.is_settled && number > entry.last_claim => {
                 self.retire(moment, &volume, effects);
@@ -208,7 +194,7 @@ impl Volumes {
         &mut self,
         volume: &VolumeKey,
         purpose: Purpose,
-        answer: Result<VolumeAnswer, String>,
+        answer: Result<VolumeAnswer, NoAnswer>,
         effects: &mut Effects<Self>,
     ) {
         if purpose.is_awaited() {
@@ -218,6 +204,9 @@ impl Volumes {
             Purpose::Create(id) => {
                 let result = reply::<volume::CreateVolume>(volume, answer).map_err(CreateError::from);
                 let result = result.and_then(|created| created.map_err(CreateError::from));
+                // What a plugin answers with the id of another volume is not that volume's second name.
+                let is_other = || self.entries.get(volume).map_or(Ok(()), |entry| self.admit_id(&entry.spec));
+                let result = result.and_then(|created| Ok(is_other().map(|()| created)?));
                 effects.reply(id, VolumesAnswer::CreateVolume(result));
             }
             Purpose::Delete(id) => {
@@ -232,6 +221,16 @@ impl Volumes {
             }
             Purpose::Release(id) => {
                 effects.reply(id, VolumesAnswer::Release(released(volume, answer)));
+            }
+            Purpose::Prepare(id) => {
+                let not_prepared = |no_answer: NoAnswer| {
+                    let (volume, reason) = (volume.clone(), no_answer.cause());
+                    ForceError::NotPrepared { volume, reason }
+                };
+                let result = reply::<volume::PrepareForce>(volume, answer).map_err(not_prepared);
+                if let Err(error) = result.and_then(|prepared| prepared.map_err(ForceError::from)) {
+                    effects.reply(id, VolumesAnswer::ForceRelease(Err(error)));
+                }
             }
             Purpose::Force(id) => {
                 let result = reply::<volume::ForceRelease>(volume, answer).map_err(ForceError::from);
@@ -251,7 +250,7 @@ impl Volumes {
     pub(super) fn refuse_queue(&mut self, key: &VolumeKey, reason: &str, effects: &mut Effects<Self>) {
         let queue = self.entries.get_mut(key).map(|entry| std::mem::take(&mut entry.queue));
         for request in queue.into_iter().flatten() {
-            self.deliver(key, request.purpose, Err(reason.to_owned()), effects);
+            self.deliver(key, request.purpose, Err(NoAnswer::silent(key, reason)), effects);
         }
     }
 
@@ -283,6 +282,7 @@ impl Purpose {
             | Self::Delete(_)
             | Self::Claim(_)
             | Self::Release(_)
+            | Self::Prepare(_)
             | Self::Force(_)
             | Self::Ended(_)
             | Self::Confirmed(_) => true,
@@ -342,6 +342,7 @@ fn says_vacant(answer: &VolumeAnswer) -> bool {
         VolumeAnswer::Release(Err(_))
         | VolumeAnswer::Claim(_)
         | VolumeAnswer::ConfirmClaims(_)
+        | VolumeAnswer::PrepareForce(_)
         | VolumeAnswer::ForceRelease(_)
         | VolumeAnswer::CreateVolume(_)
         | VolumeAnswer::DeleteVolume(Err(_))
@@ -359,6 +360,7 @@ fn hurried(ask: &VolumeAsk, within: Duration) -> VolumeAsk {
         }
         VolumeAsk::DeleteVolume(_) => VolumeAsk::DeleteVolume(volume::DeleteVolume { within }),
         VolumeAsk::ConfirmClaims(_)
+        | VolumeAsk::PrepareForce(_)
         | VolumeAsk::ForceRelease(_)
         | VolumeAsk::RouteChanged(_)
         | VolumeAsk::DescribeVolume(_) => ask.clone(),
@@ -368,14 +370,12 @@ fn hurried(ask: &VolumeAsk, within: Duration) -> VolumeAsk {
 /// The reply of a volume to one kind of message.
 fn reply<Q: Message<Volume>>(
     volume: &VolumeKey,
-    answer: Result<VolumeAnswer, String>,
+    answer: Result<VolumeAnswer, NoAnswer>,
 ) -> Result<Q::Reply, NoAnswer> {
-    let answer = answer
-        .and_then(|answer| Q::from_answer(answer).ok_or_else(|| "it answered another message".to_owned()));
-    answer.map_err(|reason| NoAnswer { volume: volume.clone(), reason })
+    Q::from_answer(answer?).ok_or_else(|| NoAnswer::silent(volume, "it answered another message"))
 }
 
-fn released(volume: &VolumeKey, answer: Result<VolumeAnswer, String>) -> Result<Released, ReleaseError> {
+fn released(volume: &VolumeKey, answer: Result<VolumeAnswer, NoAnswer>) -> Result<Released, ReleaseError> {
     let result = reply::<volume::Release>(volume, answer).map_err(ReleaseError::from);
     result.and_then(|released| released.map_err(ReleaseError::from))
 }

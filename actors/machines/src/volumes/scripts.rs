@@ -98,13 +98,14 @@ fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             let call = stage.take_call(is_it)?;
             stage.give(call, Ok(VolumesOutcome::Answered(Ok(answer))));
         }
-        // The oldest message to this life gets no answer: its actor has ended, or the time is over.
-        "silent" | "overdue" => {
+        // The oldest message to this life gets no answer: its actor has ended, the time is over, or the disk is full, for longer or since now.
+        "silent" | "overdue" | "full" | "filled" => {
             let life = life(args)?;
             let call =
                 stage.take_call(|call| matches!(call, VolumesCall::Ask { life: at, .. } if *at == life))?;
             let outcome = match verb {
                 "silent" => Ok(VolumesOutcome::Answered(Err(gone()))),
+                "full" | "filled" => Ok(VolumesOutcome::Answered(Err(full(verb == "filled")))),
                 _ => Err(CallLost::DeadlineExceeded(Duration::from_secs(90))),
             };
             stage.give(call, outcome);
@@ -125,6 +126,10 @@ fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) 
 
 fn gone() -> AskError {
     AskError::NotRunning { actor: "volume".to_owned() }
+}
+
+fn full(is_begun: bool) -> AskError {
+    AskError::NotDurable { actor: "volume default/v".to_owned(), error: "no space".to_owned(), is_begun }
 }
 
 // === Reading ===
@@ -243,13 +248,14 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
         Some("going-down") => "going-down",
         Some(other) => return Err(format!("no such state: {other}").into()),
     };
+    let made = created(args);
     let (exists, created) = match args.take_key("exists") {
         None => (Exists::Registered, None),
         Some("no") => (Exists::Absent, None),
         Some("being-created") => (Exists::BeingCreated, None),
-        Some("created") => (Exists::Created, Some(created())),
-        Some("unfit") => (Exists::Unfit, Some(created())),
-        Some("being-deleted") => (Exists::BeingDeleted, Some(created())),
+        Some("created") => (Exists::Created, Some(made)),
+        Some("unfit") => (Exists::Unfit, Some(made)),
+        Some("being-deleted") => (Exists::BeingDeleted, Some(made)),
         Some(other) => return Err(format!("it cannot be {other}").into()),
     };
     let claim = |allocation| ClaimStatus {
@@ -278,8 +284,10 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
     })
 }
 
-fn created() -> Arc<csi::Volume> {
-    Arc::new(csi::Volume { capacity_bytes: 4096, volume_id: "new-7".to_owned(), ..csi::Volume::default() })
+/// Without a word, its id is `new-7`.
+fn created(args: &mut ArgumentConsumer<'_>) -> Arc<csi::Volume> {
+    let volume_id = args.take_key("id").unwrap_or("new-7").to_owned();
+    Arc::new(csi::Volume { capacity_bytes: 4096, volume_id, ..csi::Volume::default() })
 }
 
 fn forced(volume: VolumeKey) -> Forced {
@@ -290,7 +298,7 @@ fn forced(volume: VolumeKey) -> Forced {
 fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
     let volume = || -> Result<VolumeKey, Fault> { Ok(spec("v", "zfs")?.key.clone()) };
     Ok(match word(args, "answer")?.as_str() {
-        "created" => VolumeAnswer::CreateVolume(Ok(Created { volume: created() })),
+        "created" => VolumeAnswer::CreateVolume(Ok(Created { volume: created(args) })),
         "uncreated" => VolumeAnswer::CreateVolume(Err(volume::CreateError::Pending {
             volume: volume()?,
             doing: "CreateVolume is in flight".to_owned(),
@@ -327,6 +335,11 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
             let was_held = args.take_key("held") != Some("no");
             VolumeAnswer::Release(Ok(Released { was_held, others: allocations(args)? }))
         }
+        "unundone" => VolumeAnswer::Release(Err(volume::ReleaseError::Refused {
+            volume: volume()?,
+            reason: "NodeUnstageVolume: no".to_owned(),
+        })),
+        "gone" => VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist: false })),
         "unreleased" => VolumeAnswer::Release(Err(volume::ReleaseError::Pending {
             volume: volume()?,
             doing: "NodeUnpublishVolume is in flight".to_owned(),
@@ -335,6 +348,8 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
             let (confirmed, released) = (allocations(args)?, Vec::new());
             VolumeAnswer::ConfirmClaims(ClaimsConfirmed { confirmed, released })
         }
+        "prepared" => VolumeAnswer::PrepareForce(Ok(())),
+        "unprepared" => VolumeAnswer::PrepareForce(Err(volume::ForceError::Nothing { volume: volume()? })),
         "forced" => VolumeAnswer::ForceRelease(Ok(forced(volume()?))),
         "status" => VolumeAnswer::DescribeVolume(read_status(&volume()?, args)?),
         other => return Err(format!("no such answer: {other}").into()),
@@ -469,6 +484,7 @@ fn tell_call(call: &VolumesCall) -> String {
                     };
                     format!("living are {:?}{unclear}", confirm.living)
                 }
+                VolumeAsk::PrepareForce(prepare) => format!("prepare force {:?}", prepare.force.allocation),
                 VolumeAsk::ForceRelease(force) => format!("force {:?} by {}", force.allocation, force.reason),
                 VolumeAsk::CreateVolume(create) => format!("create for {:?}", create.within),
                 VolumeAsk::DeleteVolume(delete) => format!("delete for {:?}", delete.within),

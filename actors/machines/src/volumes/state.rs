@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::batches::Batch;
-use super::errors::InUse;
+use super::reasons::InUse;
 use crate::csi::{Fault, rules};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{AskId, Ending, StopMode, StopStep};
@@ -258,6 +258,8 @@ pub(super) enum Purpose {
     Claim(AskId),
     /// For the caller of a release.
     Release(AskId),
+    /// For the caller of a forced release, which comes next.
+    Prepare(AskId),
     /// For the caller of a forced release.
     Force(AskId),
     /// It is a part of the answer to the end of an allocation.
@@ -350,6 +352,10 @@ pub(super) struct UnusedWaiter {
 pub struct Volumes {
     pub(super) config: VolumesConfig,
     pub(super) known: BTreeMap<VolumeKey, Arc<KnownVolume>>,
+    /// The names of the known volumes by plugin and id there: one for each, unless an earlier version has taken more.
+    pub(super) names: BTreeMap<(PluginName, String), BTreeSet<VolumeKey>>,
+    /// The deletions, and the releases of allocations, whose callers were told that they go on.
+    pub(super) unconfirmed: BTreeSet<(VolumeKey, Option<AllocationId>)>,
     pub(super) in_ledger: Vec<Arc<VolumeSpec>>,
     /// The volumes that were created here, as their actors have said in this life of the machine.
     pub(super) created: BTreeSet<VolumeKey>,

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::errors::{AwaitUnusedError, InUse, PluginLeaving, TooManyCallers};
+use super::errors::AwaitUnusedError;
 use super::messages::{AwaitUnused, VolumesAnswer};
+use super::reasons::{InUse, PluginLeaving, TooManyCallers};
 use super::state::{Entry, Plugin, UnusedWaiter, Volumes, VolumesTimer};
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{Moment, PluginName, Timestamp};

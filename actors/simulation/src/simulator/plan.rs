@@ -240,7 +240,9 @@ impl Plan {
             Once::DriversEndings => Some(Happening::DriversEndings),
             Once::Drivers => Some(Happening::DriversTimers),
             Once::Processes(doing) => self.comes_of(doing, host_model),
-            Once::Volume(number, doing) => Some(Happening::Volume(number, self.comes_of_volume(number, doing, host_model))),
+            Once::Volume(number, doing) => {
+                Some(Happening::Volume(number, self.comes_of_volume(number, doing, host_model)))
+            }
             Once::Family(number, doing) => self.family_goes_on(number, doing, host_model),
             Once::Start => Some(Happening::Start),
             Once::Tell => Some(Happening::Database(DatabaseDoing::Tell)),

@@ -39,7 +39,9 @@ impl Refusal {
         let actor = kind.to_owned();
         match self {
             Self::Crashed => AskError::Crashed { actor, message: "a step crashed".to_owned() },
-            Self::NotDurable => AskError::NotDurable { actor, error: "the disk failed".to_owned() },
+            Self::NotDurable => {
+                AskError::NotDurable { actor, error: "the disk failed".to_owned(), is_begun: true }
+            }
         }
     }
 }

@@ -61,6 +61,7 @@ impl VolumeModel {
                 let living = |number: u8| asked.living.contains(&allocation(number));
                 Some(VolumeAnswer::ConfirmClaims(self.confirm(place, child.run, living)))
             }
+            VolumeAsk::PrepareForce(_) => Some(VolumeAnswer::PrepareForce(self.may_force(place))),
             VolumeAsk::ForceRelease(_) => Some(VolumeAnswer::ForceRelease(self.force(place))),
             VolumeAsk::CreateVolume(_) => self.create(place, call, &child, &status),
             VolumeAsk::DeleteVolume(_) => self.delete(place, call, &child, &status),
@@ -127,7 +128,7 @@ impl VolumeModel {
         settled
     }
 
-    fn force(&mut self, place: usize) -> Result<Forced, ForceError> {
+    fn may_force(&self, place: usize) -> Result<(), ForceError> {
         let volume = key(place);
         let held = self.claims.iter().find(|(_, claim)| claim.phase != Phase::GoingDown);
         if let Some((number, _)) = held {
@@ -137,6 +138,13 @@ impl VolumeModel {
         if !self.is_on_node() && !is_being_deleted {
             return Err(ForceError::Nothing { volume });
         }
+        Ok(())
+    }
+
+    fn force(&mut self, place: usize) -> Result<Forced, ForceError> {
+        self.may_force(place)?;
+        let volume = key(place);
+        let is_being_deleted = matches!(self.existence, Some(Existence::BeingDeleted(_)));
         self.claims.clear();
         (self.is_staged, self.is_forced) = (false, true);
         if is_being_deleted {

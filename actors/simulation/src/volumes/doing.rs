@@ -86,7 +86,7 @@ impl VolumeModel {
                 let id = self.ids;
                 (self.there, self.existence) = (Some(id), Some(Existence::Created(id)));
                 self.know(Some(id));
-                let volume = created(id);
+                let volume = created(self.place, id);
                 let answer = move |_| VolumeAnswer::CreateVolume(Ok(Created { volume: volume.clone() }));
                 self.answer(|waits| waits == Waits::Create, answer);
             }

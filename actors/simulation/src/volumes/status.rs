@@ -34,27 +34,34 @@ pub(super) fn number_of(id: &AllocationId) -> u8 {
 
 /// The spec of the volume at this place; the id is that with its plugin, `None` if it is yet to be created.
 pub(super) fn spec(place: usize, id: Option<u8>) -> Arc<VolumeSpec> {
-    let volume_id = id.map(|id| format!("id-{id}")).unwrap_or_default();
+    let volume_id = id.map(|id| volume_id(place, id)).unwrap_or_default();
     let volume_context = csi::Context::new();
     Arc::new(VolumeSpec { key: key(place), plugin: plugin(), volume_id, volume_context })
 }
 
 /// The id of a spec.
 pub(super) fn id_of(spec: &VolumeSpec) -> Option<u8> {
-    spec.volume_id.strip_prefix("id-")?.parse().ok()
+    spec.volume_id.rsplit_once('-')?.1.parse().ok()
 }
 
 /// What the plugin answers of a volume that it has created.
-pub(super) fn created(id: u8) -> Arc<csi::Volume> {
-    Arc::new(csi::Volume { volume_id: format!("id-{id}"), ..csi::Volume::default() })
+pub(super) fn created(place: usize, id: u8) -> Arc<csi::Volume> {
+    Arc::new(csi::Volume { volume_id: volume_id(place, id), ..csi::Volume::default() })
+}
+
+/// No two volumes have the same id with their plugin.
+fn volume_id(place: usize, id: u8) -> String {
+    format!("v{place}-{id}")
 }
 
 /// The status of a volume whose actor knows this id.
 pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> VolumeStatus {
     let (exists, created) = match volume.existence {
         Some(Existence::BeingCreated) => (Exists::BeingCreated, None),
-        Some(Existence::Created(id)) => (Exists::Created, Some(created(id))),
-        Some(Existence::BeingDeleted(id)) => (Exists::BeingDeleted, id.filter(|id| *id > 0).map(created)),
+        Some(Existence::Created(id)) => (Exists::Created, Some(created(place, id))),
+        Some(Existence::BeingDeleted(id)) => {
+            (Exists::BeingDeleted, id.filter(|id| *id > 0).map(|id| created(place, id)))
+        }
         None if id.is_some() => (Exists::Registered, None),
         None => (Exists::Absent, None),
     };

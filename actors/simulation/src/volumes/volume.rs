@@ -42,7 +42,7 @@ pub(super) enum Existence {
 /// One volume in truth.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct VolumeModel {
-    place: usize,
+    pub(super) place: usize,
     // === In the ledger ===
     pub(super) claims: BTreeMap<u8, Claim>,
     pub(super) is_staged: bool,

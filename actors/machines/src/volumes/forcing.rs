@@ -1,0 +1,57 @@
+//! A forced release: first the ledger of the volume takes a write, so that one that was refused is never forced later.
+
+use super::errors::ForceError;
+use super::messages::{ForceRelease, VolumesAnswer};
+use super::reasons::UnknownVolume;
+use super::state::{Purpose, Request, Volumes};
+use crate::kernel::{AskId, Effects};
+use crate::vocabulary::Moment;
+use crate::volume::{self, VolumeAsk, VolumeKey};
+
+impl Volumes {
+    pub(super) fn force(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        asked: &ForceRelease,
+        effects: &mut Effects<Self>,
+    ) {
+        let ForceRelease { volume, allocation, reason } = asked.clone();
+        let refused = match (self.used(&volume), self.known.contains_key(&volume)) {
+            _ if self.stop.is_some() => Some(ForceError::Stopping { volume: volume.clone() }),
+            (Some(entry), _) => {
+                let room = self.room_for(&entry.spec.plugin, self.config.options.waiting_max);
+                room.err().map(ForceError::from)
+            }
+            (None, true) => Some(volume::ForceError::Nothing { volume: volume.clone() }.into()),
+            (None, false) => Some(UnknownVolume { volume: volume.clone() }.into()),
+        };
+        if let Some(error) = refused {
+            effects.reply(id, VolumesAnswer::ForceRelease(Err(error)));
+            return;
+        }
+        let force = volume::ForceRelease { allocation, reason };
+        let ask = VolumeAsk::PrepareForce(volume::PrepareForce { force });
+        let request = Request { purpose: Purpose::Prepare(id), until: moment.now, ask };
+        self.submit(moment, &volume, request, effects);
+    }
+
+    /// The ledger of a volume takes writes: what was prepared is forced.
+    pub(super) fn is_prepared(
+        &mut self,
+        moment: Moment,
+        volume: &VolumeKey,
+        (purpose, force): (Purpose, volume::ForceRelease),
+        effects: &mut Effects<Self>,
+    ) {
+        let Purpose::Prepare(id) = purpose else { return };
+        if self.stop.is_some() {
+            let error = ForceError::Stopping { volume: volume.clone() };
+            effects.reply(id, VolumesAnswer::ForceRelease(Err(error)));
+            return;
+        }
+        let ask = VolumeAsk::ForceRelease(force);
+        let request = Request { purpose: Purpose::Force(id), until: moment.now, ask };
+        self.submit(moment, volume, request, effects);
+    }
+}

@@ -1,0 +1,67 @@
+//! Deletions and releases whose callers were told that they go on.
+
+use super::state::Volumes;
+use crate::vocabulary::AllocationId;
+use crate::volume::{self, Deleted, Released, VolumeAnswer, VolumeAsk, VolumeKey};
+
+/// How many of them are remembered at most.
+const UNCONFIRMED_MAX: usize = 1_024;
+
+impl Volumes {
+    /// What a caller that asks again is told of a deletion or release that went on meanwhile: that there was something. So an answer that
+    /// there was nothing means another name.
+    pub(super) fn confirmed_late(
+        &mut self,
+        key: &VolumeKey,
+        ask: &VolumeAsk,
+        answer: VolumeAnswer,
+    ) -> VolumeAnswer {
+        let of = match ask {
+            VolumeAsk::DeleteVolume(_) => (key.clone(), None),
+            VolumeAsk::Release(release) => (key.clone(), Some(release.allocation.clone())),
+            VolumeAsk::Claim(claim) => {
+                self.unconfirmed.remove(&(key.clone(), Some(claim.allocation.clone())));
+                return answer;
+            }
+            VolumeAsk::CreateVolume(_) => {
+                self.unconfirmed.remove(&(key.clone(), None));
+                return answer;
+            }
+            VolumeAsk::ConfirmClaims(_)
+            | VolumeAsk::PrepareForce(_)
+            | VolumeAsk::ForceRelease(_)
+            | VolumeAsk::RouteChanged(_)
+            | VolumeAsk::DescribeVolume(_) => return answer,
+        };
+        match answer {
+            VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist })) => {
+                let did_exist = self.unconfirmed.remove(&of) || did_exist;
+                VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist }))
+            }
+            VolumeAnswer::Release(Ok(Released { was_held, others })) => {
+                let was_held = self.unconfirmed.remove(&of) || was_held;
+                VolumeAnswer::Release(Ok(Released { was_held, others }))
+            }
+            VolumeAnswer::DeleteVolume(Err(volume::DeleteError::Pending { .. })) => {
+                self.is_unconfirmed(of);
+                answer
+            }
+            VolumeAnswer::Release(Err(
+                volume::ReleaseError::Pending { .. } | volume::ReleaseError::Refused { .. },
+            )) => {
+                self.is_unconfirmed(of);
+                answer
+            }
+            other => other,
+        }
+    }
+
+    /// Remembers one that goes on. An allocation that had no claim has none afterwards.
+    fn is_unconfirmed(&mut self, of: (VolumeKey, Option<AllocationId>)) {
+        let entry = self.entries.get(&of.0);
+        let is_held = |id: &AllocationId| entry.is_some_and(|entry| entry.claimants.contains(id));
+        if self.unconfirmed.len() < UNCONFIRMED_MAX && of.1.as_ref().is_none_or(is_held) {
+            self.unconfirmed.insert(of);
+        }
+    }
+}
