@@ -49,6 +49,7 @@ fn printed(host: &Program<'_>, words: &[&str]) -> String {
 
 const CREATE: [&str; 7] = ["volume", "create", "data", "--plugin", "zfs", "--capacity", "1MiB"];
 const CLAIM: [&str; 5] = ["volume", "claim", "data", "--allocation", "web"];
+const DELETE: [&str; 4] = ["volume", "delete", "data", "--yes"];
 const RELEASE: [&str; 5] = ["volume", "release", "data", "--allocation", "web"];
 
 #[test]
@@ -99,10 +100,12 @@ fn an_operator_creates_claims_releases_and_deletes_a_volume_v3_v7() {
     let expected = json!({ "released": "default/data", "allocation": "web", "was_held": true, "others": [] });
     assert_eq!(released, expected);
     assert_eq!(mounts_at(&host, path), 0, "it is unmounted");
-    assert_eq!(printed(&host, &RELEASE), "web had no claim to default/data\n");
+    let (exit, said) = host.refusal(&RELEASE);
+    assert!(exit == 1 && said.contains("web has no claim to volume default/data"), "{said}");
 
-    assert_eq!(printed(&host, &["volume", "delete", "data"]), "default/data is deleted\n");
-    assert_eq!(printed(&host, &["volume", "delete", "data"]), "default/data did not exist\n");
+    assert_eq!(printed(&host, &DELETE), "default/data is deleted\n");
+    let (exit, said) = host.refusal(&DELETE);
+    assert!(exit == 1 && said.contains("the host has no volume default/data"), "{said}");
     let nothing = |status: &Value| status["volumes"] == json!([]);
     host.until("it is forgotten", nothing);
 }
@@ -119,9 +122,9 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
         let (exit, said) = host.refusal(words);
         assert!(exit == code && parts.iter().all(|part| said.contains(part)), "{words:?}: {exit} {said}");
     };
-    let unknown = "there is no volume default/data; register or create it first";
-    refused(&CLAIM, 1, &[unknown]);
-    refused(&RELEASE, 1, &[unknown]);
+    refused(&CLAIM, 1, &["there is no volume default/data; register or create it first"]);
+    refused(&RELEASE, 1, &["there is no volume default/data, so nothing of it is claimed here"]);
+    refused(&DELETE, 1, &["the host has no volume default/data; `callboard volume list`"]);
     refused(
         &["volume", "status", "data"],
         1,
@@ -129,12 +132,14 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
     );
     host.json(&CREATE);
     let other = [&CREATE[..], &["--parameter", "pool=tank"]].concat();
-    refused(&other, 1, &["was to be created with other arguments"]);
+    refused(&other, 1, &["was to be created with other arguments: parameter \"pool\" was not given"]);
 
     host.json(&CLAIM);
     let second = ["volume", "claim", "data", "--allocation", "db"];
     refused(&second, 1, &["is held by web", "it can be claimed once that is released"]);
-    refused(&["volume", "delete", "data"], 1, &["is not deleted", "web"]);
+    refused(&DELETE, 1, &["is not deleted", "web"]);
+    let asks = "the data of a volume is deleted with it, and standard input is no terminal";
+    refused(&["volume", "delete", "data"], 2, &[asks, "add --yes"]);
 
     // Force is no substitute for a release, asks before, and needs a reason.
     let force = [&RELEASE[..], &["--force", "--reason", "the test wants it"]].concat();

@@ -201,7 +201,11 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::CreateVolumeRequest>,
     ) -> Result<Response<wire::CreateVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
-        volume_calls::create(&self.sources, request.into_inner()).await.map(Response::new)
+        let user = request.extensions().get::<Peer>().and_then(Peer::user);
+        let name = request.get_ref().name.clone();
+        let done = volume_calls::create(&self.sources, request.into_inner()).await;
+        volume_calls::log("create", &name, user, done.as_ref().err());
+        done.map(Response::new)
     }
 
     async fn delete_volume(
@@ -209,7 +213,11 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::DeleteVolumeRequest>,
     ) -> Result<Response<wire::DeleteVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
-        volume_calls::delete(&self.sources, request.into_inner()).await.map(Response::new)
+        let user = request.extensions().get::<Peer>().and_then(Peer::user);
+        let name = request.get_ref().name.clone();
+        let done = volume_calls::delete(&self.sources, request.into_inner()).await;
+        volume_calls::log("delete", &name, user, done.as_ref().err());
+        done.map(Response::new)
     }
 
     async fn claim_volume(
@@ -217,7 +225,11 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::ClaimVolumeRequest>,
     ) -> Result<Response<wire::ClaimVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
-        volume_calls::claim(&self.sources, request.into_inner()).await.map(Response::new)
+        let user = request.extensions().get::<Peer>().and_then(Peer::user);
+        let name = request.get_ref().name.clone();
+        let done = volume_calls::claim(&self.sources, request.into_inner()).await;
+        volume_calls::log("claim", &name, user, done.as_ref().err());
+        done.map(Response::new)
     }
 
     async fn release_volume(
@@ -225,7 +237,11 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::ReleaseVolumeRequest>,
     ) -> Result<Response<wire::ReleaseVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
-        volume_calls::release(&self.sources, request.into_inner()).await.map(Response::new)
+        let user = request.extensions().get::<Peer>().and_then(Peer::user);
+        let name = request.get_ref().name.clone();
+        let done = volume_calls::release(&self.sources, request.into_inner()).await;
+        volume_calls::log("release", &name, user, done.as_ref().err());
+        done.map(Response::new)
     }
 
     async fn force_release_volume(

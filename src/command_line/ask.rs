@@ -129,6 +129,10 @@ pub(super) enum AskError {
     Unknown(String),
     #[error("the host has no volume {0}; `callboard volume list` shows those that it has")]
     UnknownVolume(String),
+    #[error(
+        "{allocation} has no claim to volume {name}; `callboard volume status {name}` shows those that there are"
+    )]
+    NoClaim { allocation: String, name: String },
     #[error("the volumes of the host do not answer, so nothing is known of them: {0}; try again later")]
     NoVolumes(String),
     #[error("{0}")]
@@ -153,6 +157,7 @@ impl AskError {
             | Self::Left(_)
             | Self::Unknown(_)
             | Self::UnknownVolume(_)
+            | Self::NoClaim { .. }
             | Self::NoVolumes(_)
             | Self::Declined => 1,
         }

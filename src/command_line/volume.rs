@@ -1,5 +1,6 @@
 //! `callboard volume`: lists volumes of a running host, and creates, deletes, claims and releases them.
 
+mod confirm;
 mod release;
 
 use std::collections::HashMap;
@@ -35,7 +36,7 @@ enum VolumeCommand {
     Status(StatusArgs),
     /// Create a volume at its plugin, and wait until it exists; the same command again asks for the result, and creates no second one
     Create(CreateArgs),
-    /// Delete a volume at its plugin with all that is in it, and wait until that is confirmed
+    /// Delete a volume at its plugin with all that is in it, and wait until that is confirmed; asks before that
     Delete(DeleteArgs),
     /// Claim a volume for an allocation, wait until it is mounted, and print its path
     Claim(ClaimArgs),
@@ -150,7 +151,7 @@ struct CreateArgs {
     plugin: PluginName,
 
     /// Its size: a number of bytes, or one with KiB, MiB, GiB or TiB, as in 1GiB; the plugin chooses if it is not given
-    #[arg(long, value_name = "SIZE", value_parser = volume_words::volume_size)]
+    #[arg(long, value_name = "SIZE", value_parser = volume_words::volume_size, allow_hyphen_values = true)]
     capacity: Option<u64>,
 
     /// A parameter for the plugin; may be given several times
@@ -185,6 +186,10 @@ struct DeleteArgs {
     /// The volume: its name, or its namespace, a slash and its name
     #[arg(value_parser = volume_name)]
     name: String,
+
+    /// Delete it without a question
+    #[arg(long)]
+    yes: bool,
 
     #[command(flatten)]
     wait: WaitArgs,
@@ -285,15 +290,22 @@ async fn create(mut client: AdminClient, args: &CreateArgs) -> Result<(), AskErr
 }
 
 async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskError> {
+    if !args.yes {
+        let question = format!(
+            "volume {} is deleted at its plugin, with all data that is in it. Type \"yes\" to go on:",
+            args.name
+        );
+        confirm::at_terminal(&question, "the data of a volume is deleted with it")?;
+    }
     let request = wire::DeleteVolumeRequest { name: args.name.clone(), within_ms: args.wait.milliseconds() };
     let wire::DeleteVolumeResponse { name, did_exist } = client.delete_volume(request).await?;
     let text = match args.plain.json {
         true => pretty(&json!({ "deleted": name, "did_exist": did_exist })),
         false if did_exist => format!("{name} is deleted\n"),
-        false => format!("{name} did not exist\n"),
+        false => String::new(),
     };
     print(&text)?;
-    Ok(())
+    if did_exist { Ok(()) } else { Err(AskError::UnknownVolume(name)) }
 }
 
 async fn claim(mut client: AdminClient, args: &ClaimArgs) -> Result<(), AskError> {
@@ -373,7 +385,8 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_command_is_said_with_what_to_do() {
         for (line, part) in [
-            ("create a/b/c --plugin zfs", "would leave its directory"),
+            ("create a/b/c --plugin zfs", "has one slash at most"),
+            ("create data --plugin zfs --capacity -5", "give a whole number of bytes from 1 on"),
             ("create data", "--plugin <NAME>"),
             ("create data --plugin zfs --capacity 1GB", "as in \"512MiB\" or \"10GiB\""),
             ("create data --plugin zfs --parameter pool", "give its key, a = and its value"),

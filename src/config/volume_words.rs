@@ -22,6 +22,11 @@ pub(super) fn split(text: &str) -> (&str, &str) {
 /// What is wrong with it.
 pub(crate) fn volume_key(text: &str) -> Result<VolumeKey, String> {
     let (namespace, name) = split(text);
+    if name.contains('/') {
+        return Err(format!(
+            "{text:?} is no name of a volume, which has one slash at most: a namespace, a slash and a name"
+        ));
+    }
     let namespace = VolumeNamespace::new(namespace).map_err(|error| error.to_string())?;
     rules::given_name("name", name)
         .map_err(|fault| format!("the volume {} {}", fault.field, fault.problem))?;
@@ -96,7 +101,7 @@ mod tests {
             ("", "the volume name is empty"),
             ("blue/", "the volume name is empty"),
             ("/data", "the volume namespace is empty"),
-            ("a/b/c", "would leave its directory"),
+            ("a/b/c", "has one slash at most"),
             ("my data", "blanks and control characters are not allowed"),
             (&"n".repeat(129), "has 129 bytes, at most 128 are allowed"),
         ] {

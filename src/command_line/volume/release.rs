@@ -1,6 +1,5 @@
 //! `callboard volume release`: a release in order, and one that is forced.
 
-use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
 
 use callboard_actors::vocabulary::AllocationId;
@@ -8,10 +7,10 @@ use callboard_proto::admin::v1 as wire;
 use clap::Args;
 use serde_json::json;
 
-use super::{WaitArgs, volume_name};
+use super::{WaitArgs, confirm, volume_name};
 use crate::admin::AdminClient;
 use crate::command_line::ask::{AskError, PlainArgs, ask, pretty};
-use crate::output::{complain, harmless, print};
+use crate::output::{harmless, print};
 
 /// What can be said to `volume release`.
 #[derive(Debug, Args)]
@@ -63,19 +62,17 @@ async fn in_order(mut client: AdminClient, args: &ReleaseArgs) -> Result<(), Ask
         (true, _) => pretty(
             &json!({ "released": name, "allocation": allocation, "was_held": was_held, "others": others }),
         ),
-        (false, _) if !was_held => format!("{allocation} had no claim to {name}\n"),
+        (false, _) if !was_held => String::new(),
         (false, []) => format!("{name} is released, and nothing of it is left on this node\n"),
         (false, others) => format!("{name} is released; {} still claim it\n", others.join(", ")),
     };
     print(&text)?;
-    Ok(())
+    if was_held { Ok(()) } else { Err(AskError::NoClaim { allocation, name }) }
 }
 
 async fn force(mut client: AdminClient, args: &ReleaseArgs) -> Result<(), AskError> {
-    let stdin = io::stdin();
-    let terminal = stdin.is_terminal().then(|| stdin.lock());
     if !args.yes {
-        confirm(&args.question(), terminal)?;
+        confirm::at_terminal(&args.question(), "--force forgets what may be left")?;
     }
     let request = wire::ForceReleaseVolumeRequest {
         name: args.name.clone(),
@@ -111,41 +108,5 @@ impl ReleaseArgs {
             "{of} is forgotten without a confirmation: mounts, an attachment or the volume itself may be left, and are not looked after \
              any more. Type \"yes\" to go on:"
         )
-    }
-}
-
-/// Asks the user at the terminal, if there is one.
-///
-/// # Errors
-/// Unless the answer is yes.
-fn confirm(question: &str, terminal: Option<impl BufRead>) -> Result<(), AskError> {
-    let Some(mut terminal) = terminal else {
-        let message = "--force asks before it forgets anything, and standard input is no terminal; nothing was changed: add --yes to \
-                       force it without a question";
-        return Err(AskError::Invalid(message.to_owned()));
-    };
-    complain(question);
-    let mut answer = String::new();
-    let unread = |error| AskError::Invalid(format!("cannot read the answer: {error}; nothing was changed"));
-    terminal.read_line(&mut answer).map_err(unread)?;
-    if answer.trim() == "yes" { Ok(()) } else { Err(AskError::Declined) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_force_is_confirmed_by_yes_and_by_nothing_else_v9() {
-        let answered = |answer: &'static str| confirm("sure?", Some(answer.as_bytes()));
-        assert!(answered("yes\n").is_ok());
-        for answer in ["", "\n", "y\n", "no\n", "yes please\n"] {
-            let error = answered(answer).expect_err(answer);
-            assert_eq!(error.to_string(), "nothing was changed, since the answer was not \"yes\"");
-            assert_eq!(error.exit_code(), 1);
-        }
-        let error = confirm("sure?", None::<&[u8]>).expect_err("no terminal");
-        assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().ends_with("nothing was changed: add --yes to force it without a question"));
     }
 }
