@@ -87,7 +87,7 @@ impl OwnedVolumes {
     pub(super) fn new(count: u32, tamper: &Option<Rc<dyn Tamper<Volume>>>) -> Self {
         let model = |number: u32| {
             let is_single = number % 5 == 4;
-            let (stages, attaches, creates) = (number % 3 != 2, number % 2 == 1, number % 4 == 3);
+            let (stages, attaches, creates) = (number % 3 != 2, !number.is_multiple_of(2), number % 4 == 3);
             VolumeModel::simulated((stages, attaches, creates), is_single, tamper.clone())
         };
         Self((0..count).map(model).collect())
@@ -124,7 +124,7 @@ impl OwnedVolumes {
     /// The host is gone, and so many of the writes of each volume had reached the disk. A call in flight has its effect or not.
     pub(super) fn next_run(&mut self, reached: usize) {
         for (model, number) in self.0.iter_mut().zip(0_usize..) {
-            model.next_run(reached, (reached + number) % 2 == 0, false);
+            model.next_run(reached, (reached + number).is_multiple_of(2), false);
         }
     }
 }
