@@ -302,7 +302,7 @@ async fn a_restart_within_the_grace_is_no_removal_and_a_longer_absence_is_one_hl
     task.kill(&host).await;
     let removed = |news: &InventoryNews| match news {
         InventoryNews::Removed(offer) => Some(offer.clone()),
-        InventoryNews::Changed(_) => None,
+        InventoryNews::Changed(_) | InventoryNews::VolumesUsed { .. } => None,
         InventoryNews::First(..) => panic!("{news:?}"),
     };
     let last = inventory.until("the removal", removed).await;

@@ -71,7 +71,7 @@ async fn a_driver_is_offered_with_its_fingerprint_through_a_kill_and_a_restart_u
     remove(&host, "exec").await;
     let removed = |news: &InventoryNews| match news {
         InventoryNews::Removed(offer) => Some(offer.health.clone()),
-        InventoryNews::Changed(_) | InventoryNews::First(..) => None,
+        InventoryNews::Changed(_) | InventoryNews::First(..) | InventoryNews::VolumesUsed { .. } => None,
     };
     assert_eq!(inventory.until("its removal", removed).await, Health::Gone);
     assert!(host.inventory().ask(TakeInventory).await.unwrap().offers.is_empty());

@@ -245,6 +245,7 @@ fn a_change_of_health_is_told_once_each_way_hlt_07() {
                 InventoryNews::Changed(offer) => offer.health.as_str(),
                 InventoryNews::First(..) => "first",
                 InventoryNews::Removed(_) => "removed",
+                InventoryNews::VolumesUsed { .. } => "volumes",
             })
             .collect();
         assert_eq!(words, ["unhealthy", "healthy"]);

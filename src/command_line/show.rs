@@ -462,6 +462,23 @@ mod tests {
             ..Default::default()
         };
         let lines = plugins(&[plugin]).lines(Palette::plain());
-        assert!(lines.lines().nth(1).is_some_and(|line| line.ends_with("-         -       (a)")), "{lines}");
+        let ends = |line: &str| line.ends_with("-         -       (a)      -");
+        assert!(lines.lines().nth(1).is_some_and(ends), "{lines}");
+    }
+
+    #[test]
+    fn the_volumes_of_a_plugin_are_shown_for_its_node_with_their_limit_if_there_is_one_c147() {
+        let shown = |plugin_type: &str, volumes_in_use, max_volumes| {
+            let r#type = plugin_type.to_owned();
+            super::volumes_in_use(&wire::PluginStatus {
+                r#type,
+                volumes_in_use,
+                max_volumes,
+                ..Default::default()
+            })
+        };
+        assert_eq!([shown("csi-node", 2, 8), shown("csi-node", 0, 8)], ["2/8", "0/8"]);
+        assert_eq!([shown("csi-node", 2, 0), shown("csi-node", 0, 0)], ["2", ""]);
+        assert_eq!(shown("csi-controller", 2, 0), "", "they are on the node");
     }
 }

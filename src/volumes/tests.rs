@@ -86,9 +86,10 @@ impl Fake {
                 return Some(VolumeAnswer::ConfirmClaims(ClaimsConfirmed::default()));
             }
             VolumeAsk::RouteChanged(_) => return Some(VolumeAnswer::RouteChanged(())),
-            VolumeAsk::DescribeVolume(_) | VolumeAsk::DeleteVolume(_) | VolumeAsk::ForceRelease(_) => {
-                return None;
-            }
+            VolumeAsk::DescribeVolume(_)
+            | VolumeAsk::DeleteVolume(_)
+            | VolumeAsk::PrepareForce(_)
+            | VolumeAsk::ForceRelease(_) => return None,
         };
         script.asked.push(told);
         Some(answer)

@@ -105,7 +105,7 @@ fn a_host_without_an_agent_undoes_what_is_released_before_its_plugins_leave_v13_
         // What is left is undone in the next run, when its program says that no process uses it.
         let host = builder(&stage).start_on_own_thread().await.expect("it starts");
         served.start(&host).await;
-        host.volumes().ask(ConfirmClaims { living: [].into() }).await.expect("it runs");
+        host.volumes().ask(ConfirmClaims { living: [].into(), unclear: [].into() }).await.expect("it runs");
         until_none_is_in_use(&host).await;
         nothing_is_left(&stage);
         delete(&host, &data).await;
