@@ -50,7 +50,8 @@ enum Shown {
     ProcessEnds(String),
     /// A driver reports an event of a task.
     Event(String),
-    /// Whatever comes of it is drawn by its actor.
+    /// Whatever comes of it is drawn by its actor: a crash when it comes, and by what is done then, what arrives or is due. What the volumes
+    /// do is not traced.
     Not,
 }
 
@@ -203,9 +204,6 @@ fn shown(what: Happening) -> Shown {
         Happening::Family(_, doing) => of_supervisor(doing),
         Happening::Detach => Shown::Chapter("the host is told to detach"),
         Happening::Stop => Shown::Chapter("the host is told to stop"),
-        // What the volumes do is not traced.
-        Happening::Volume(..) => Shown::Not,
-        // A crash shows when it comes; what arrives or is due, by what its actor does then.
         Happening::Settle(_, Outcome::Written)
         | Happening::Load(true)
         | Happening::Disk(None)
@@ -236,6 +234,7 @@ fn shown(what: Happening) -> Shown {
         | Happening::DriversEndings
         | Happening::DriversTimers
         | Happening::CrashDrivers
+        | Happening::Volume(..)
         | Happening::Start => Shown::Not,
     }
 }
