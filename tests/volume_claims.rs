@@ -359,6 +359,8 @@ fn who_comes_second_to_a_volume_waits_and_a_claim_of_an_operator_outlives_an_ord
     assert_eq!(host.json(&["volume", "list"])["volumes"][0]["exists"], "configured");
     let (code, told) = host.refusal(&["volume", "create", "data", "--plugin", "hostpath"]);
     assert!(code == 1 && told.contains("it is in the configuration"), "{told}");
+    let (code, told) = host.refusal(&["volume", "delete", "data", "--yes"]);
+    assert!(code == 1 && told.contains("is not deleted: it is in the configuration"), "{told}");
     host.json(&["volume", "claim", "data", "--allocation", "job-7"]);
     let claim = host.json(&["volume", "status", "data"])["claims"][0].clone();
     assert_eq!(claim["usage"], "file system, single-node-writer");

@@ -70,6 +70,12 @@ pub(super) async fn delete(
 ) -> Result<wire::DeleteVolumeResponse, Status> {
     let volume = key(&asked.name)?;
     let name = volume.to_string();
+    if sources.volumes.entry(&volume).is_some() {
+        let text = format!(
+            "volume {name} is not deleted: it is in the configuration; remove it there, and start the host again before"
+        );
+        return Err(Status::failed_precondition(text));
+    }
     let delete = DeleteVolume { volume, within: within(asked.within_ms) };
     let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
     let deleted = deleted.map_err(|error| Status::new(not_deleted(&error), error.to_string()))?;
