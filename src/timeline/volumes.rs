@@ -467,7 +467,7 @@ mod tests {
         let released = Released { was_held: true, others: vec![AllocationId::new("db").unwrap()] };
         assert_eq!(answer(&VolumesAnswer::Release(Ok(released))).unwrap(), "released; held by db");
         let unknown = callboard_actors::volumes::UnknownVolume { volume: key() };
-        let expected = "no: there is no volume default/data; register or create it first";
+        let expected = "no: there is no volume default/data";
         assert_eq!(answer(&VolumesAnswer::DescribeVolume(Err(unknown))).unwrap(), expected);
         assert_eq!(answer(&VolumesAnswer::ListVolumes(vec![])).unwrap(), "no volumes");
         let confirmed = callboard_actors::volumes::VolumeConfirmed {
