@@ -4,7 +4,7 @@
 use callboard_proto::admin::v1 as wire;
 use serde_json::{Value, json};
 
-use super::show::unwritten;
+use super::disk::unwritten;
 use crate::output::{Palette, Tone, harmless};
 
 /// Something that is not as it is meant to be.

@@ -29,6 +29,7 @@ mod target;
 mod volume;
 mod watch;
 
+mod disk;
 mod drawing;
 mod driven;
 mod script;

@@ -212,12 +212,7 @@ impl Program {
             }
         };
         let Outside { topology, ground, logs, socket } = opened.expect("a host that runs has its parts");
-        sweep(&config, &host, ground.clone());
-        let departed = claims::departed(&config, &runtime_dir).await;
-        sweep_allocations(&config, &host, runtime_dir);
-        let volumes = Claimer::new(host.volumes().clone(), &config.volumes);
-        claims::confirm(&host, &agent, departed);
-        claims::attend(&volumes, host.volumes(), &config);
+        let volumes = resume(&config, &host, &agent, (runtime_dir, ground.clone())).await;
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
@@ -326,6 +321,22 @@ fn ground_options(config: &Config) -> GroundOptions {
         control_groups: config.host.control_groups,
         machine_users: rustix::process::geteuid().is_root().then(|| MACHINE_USERS.into()),
     }
+}
+
+/// Goes on with what earlier runs have left: processes and directories of what the configuration does not have any more, and claims.
+async fn resume(
+    config: &Config,
+    host: &Host,
+    agent: &Address<agent::Agent>,
+    (runtime_dir, ground): (PathBuf, Ground),
+) -> Claimer {
+    sweep(config, host, ground);
+    let departed = claims::departed(config, &runtime_dir).await;
+    sweep_allocations(config, host, runtime_dir);
+    let volumes = Claimer::new(host.volumes().clone(), &config.volumes);
+    claims::confirm(host, agent, departed);
+    claims::attend(&volumes, host.volumes(), config);
+    volumes
 }
 
 /// Looks beside everything else for what tasks left that are not known any more.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use callboard_actors::agent::{AgentOutcome, AllocationConfig};
 use callboard_actors::allocations::{AllocationsNews, RestartWhen, TaskContext};
+use callboard_actors::instances::AwaitHealthy;
 use callboard_actors::shell::FeedItem;
 use callboard_actors::vocabulary::{
     AllocationId, Attempt, PluginName, Probing, Role, SocketPath, TaskName, Timestamp,
@@ -33,6 +34,14 @@ impl Process {
     pub(super) fn ends_at(&self) -> Option<Timestamp> {
         self.killed_at.filter(|_| !self.hangs)
     }
+}
+
+/// A question about health.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Question {
+    pub(super) call: u64,
+    pub(super) awaited: AwaitHealthy,
+    pub(super) until: Timestamp,
 }
 
 /// `old` starts with the host.

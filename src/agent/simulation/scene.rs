@@ -8,7 +8,7 @@ use callboard_actors::agent::{
     RestartPolicy, StartTask, StopTask, TaskPhase, TaskReport,
 };
 use callboard_actors::allocations::AllocationStopped;
-use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
+use callboard_actors::instances::AwaitHealthyError;
 use callboard_actors::process::ProcessExit;
 use callboard_actors::shell::{AskError, Machine, StopMode, Ticket, Written};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Timestamp};
@@ -18,7 +18,7 @@ use callboard_simulation::{
 
 use super::event::{AgentBounds, AgentEvent, Who};
 use super::laws::AgentLaws;
-use super::parts::{Process, allocation, context, restart_requested, violation};
+use super::parts::{Process, Question, allocation, context, restart_requested, violation};
 use super::volumes::{Volumes, volume};
 
 /// How long `new` must have been healthy.
@@ -37,14 +37,6 @@ impl Disk<Agent> for AgentDisk {
         self.0.insert(allocation, memory);
         Written::Now
     }
-}
-
-/// A question about health.
-#[derive(Debug, Clone, Hash)]
-struct Question {
-    call: u64,
-    awaited: AwaitHealthy,
-    until: Timestamp,
 }
 
 /// Everything around the agent.

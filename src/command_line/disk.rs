@@ -1,0 +1,44 @@
+//! What people are shown of the disk and the data directory of a host.
+
+use callboard_proto::admin::v1 as wire;
+
+use super::show::ago;
+use crate::output::{Palette, Tone, harmless};
+
+/// Whether the disk is sound; else why, since when, and what it has not taken.
+pub(super) fn disk_line(disk: &wire::DiskStatus, palette: Palette) -> String {
+    if disk.health == "sound" {
+        return format!("disk {}\n", palette.paint(Tone::Good, "sound"));
+    }
+    let sick = palette.paint(Tone::Bad, &format!("disk {}", harmless(&disk.health)));
+    let (since, reason) = (ago(disk.since_unix_ms), harmless(&disk.reason));
+    format!(
+        "{sick} for {since}: {reason}\n  {} changes are not on disk; nothing is registered, launched or started until it takes writes\n{}",
+        disk.unwritten,
+        unwritten_line(disk)
+    )
+}
+
+fn unwritten_line(disk: &wire::DiskStatus) -> String {
+    match unwritten(disk) {
+        names if names.is_empty() => names,
+        names => format!("  not on disk: {names}\n"),
+    }
+}
+
+/// What the changes concern that are not on disk.
+pub(super) fn unwritten(disk: &wire::DiskStatus) -> String {
+    let names: Vec<String> = disk.unwritten_names.iter().map(|name| harmless(name)).collect();
+    match disk.unwritten_more {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// Whether the data directory is in its place.
+pub(super) fn directory_line(host: &wire::HostStatus, palette: Palette) -> String {
+    match &*host.data_dir_problem {
+        "" => format!("data directory {}\n", palette.paint(Tone::Good, "in its place")),
+        problem => format!("{}: {}\n", palette.paint(Tone::Bad, "data directory"), harmless(problem)),
+    }
+}
