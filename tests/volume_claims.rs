@@ -4,82 +4,19 @@
 mod program;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use program::driven::{find, until_running};
-use program::{Program, Stage, allocation, until_true};
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
+use program::namespace::Namespace;
+use program::{Stage, allocation, until_true};
 
 /// Tasks have directories of several users, of which a user namespace has only one.
 fn is_root_or_say(what: &str) -> bool {
-    if !is_root() {
+    if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: {what} is not shown, since only root gives directories to other users");
     }
-    is_root()
-}
-
-/// A process that keeps a mount namespace, whose mounts outlive a host.
-struct Namespace(Child);
-
-impl Namespace {
-    /// None after it has been said what is not shown: the system may forbid such namespaces.
-    fn or_say(what: &str) -> Option<Self> {
-        let unshare = |command: &[&str]| {
-            let mut unshare = Command::new("unshare");
-            let options: &[_] =
-                if is_root() { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
-            unshare.args(options).arg("--").args(command).stderr(Stdio::null());
-            unshare
-        };
-        if !unshare(&["true"]).status().is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: {what} is not shown, since such namespaces are refused here");
-            return None;
-        }
-        let keeper = unshare(&["cat"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-        let keeper = Self(keeper.expect("it was there before"));
-        let own = fs::read_link("/proc/self/ns/mnt").expect("a namespace");
-        until_true("a namespace of its own", program::TIMEOUT, || {
-            let command = fs::read_to_string(keeper.proc("cmdline")).unwrap_or_default();
-            command.starts_with("cat") && fs::read_link(keeper.proc("ns/mnt")).is_ok_and(|other| other != own)
-        });
-        Some(keeper)
-    }
-
-    fn proc(&self, name: &str) -> PathBuf {
-        Path::new("/proc").join(self.0.id().to_string()).join(name)
-    }
-
-    /// Runs a host in it.
-    fn run<'s>(&self, stage: &'s Stage) -> Program<'s> {
-        let target = self.0.id().to_string();
-        let user: &[_] = if is_root() { &[] } else { &["--preserve-credentials", "--user"] };
-        stage.run_through(&[&["nsenter"], user, &["--mount", "--target", &target, "--"]].concat())
-    }
-
-    /// The places below a directory at which something of another one is mounted.
-    fn mounted(&self, below: &Path, of: &Path) -> Vec<String> {
-        let table = fs::read_to_string(self.proc("mountinfo")).expect("it lives");
-        let (below, of) =
-            (below.to_str().expect("text"), of.file_name().expect("a name").to_str().expect("text"));
-        let fields = table.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        fields
-            .filter(|fields| fields[4].starts_with(below) && fields[3].contains(&format!("/{of}/")))
-            .map(|fields| fields[4].to_owned())
-            .collect()
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        // It has ended if the test was killed.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    rustix::process::geteuid().is_root()
 }
 
 /// A host with the reference plugin, and a task that writes a line into its volume whenever it is started.

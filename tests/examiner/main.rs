@@ -13,6 +13,7 @@ mod orchestrator;
 mod broken;
 mod heeded;
 mod host;
+mod volumes;
 
 mod arguments;
 

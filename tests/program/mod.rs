@@ -5,6 +5,7 @@
 pub(crate) mod driven;
 pub(crate) mod left;
 mod mounts;
+pub(crate) mod namespace;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
