@@ -203,6 +203,88 @@ fn a_release_that_the_plugin_does_not_confirm_goes_on_and_is_forced_with_an_audi
     }
 }
 
+#[test]
+fn a_volume_is_expanded_while_it_is_used_and_grows_with_its_next_claim_otherwise_c109_c111_c149() {
+    if !is_permitted() {
+        return;
+    }
+    let stage = stage(&[]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    let timeline = Timeline::of(&stage);
+    let expand = |size: &'static str| ["volume", "expand", "data", "--capacity", size];
+    let (exit, said) = host.refusal(&expand("2MiB"));
+    assert!(exit == 1 && said.contains("there is no volume default/data"), "{said}");
+    host.json(&CREATE);
+    host.json(&CLAIM);
+    let expanded = json!({ "expanded": "default/data", "capacity_bytes": 2 << 20, "node_next": false });
+    assert_eq!(host.json(&expand("2MiB")), expanded);
+    assert_eq!(host.json(&["volume", "status", "data"])["capacity_bytes"], 2 << 20);
+    timeline.until("volumes", "plugin zfs", "default/data: expand to 2097152 bytes");
+    timeline.until("volumes", "plugin zfs", "default/data: expand to 2097152 bytes, on the node");
+    let (exit, said) = host.refusal(&expand("1MiB"));
+    assert!(exit == 1 && said.contains("has 2097152 bytes, and cannot be made smaller"), "{said}");
+
+    host.json(&RELEASE);
+    let text = printed(&host, &expand("3MiB"));
+    assert_eq!(text, "default/data is expanded to 3.0 MiB; it grows on this node with its next claim\n");
+    let resting = &host.json(&["volume", "status", "data"]);
+    assert_eq!(resting["capacity_bytes"], 3 << 20);
+    host.json(&CLAIM);
+    timeline.until("volumes", "plugin zfs", "default/data: expand to 3145728 bytes, on the node");
+    host.until("nothing is pending", |status| status["volumes"][0]["orders"] == json!([]));
+    host.json(&RELEASE);
+    assert_eq!(printed(&host, &DELETE), "default/data is deleted\n");
+}
+
+#[test]
+fn a_volume_that_expands_only_offline_is_not_expanded_under_its_users_c109() {
+    if !is_permitted() {
+        return;
+    }
+    let stage = stage(&["--offline-expansion", "--fault", "ControllerExpandVolume=UNAVAILABLE,after,nth:1"]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    host.json(&CREATE);
+    host.json(&CLAIM);
+    let expand = ["volume", "expand", "data", "--capacity", "2MiB"];
+    let (exit, said) = host.refusal(&expand);
+    assert!(exit == 1 && said.contains("held by web: release these claims first"), "{said}");
+    host.json(&RELEASE);
+    assert_eq!(host.json(&expand)["capacity_bytes"], 2 << 20, "it is tried again after the fault");
+    host.json(&CLAIM);
+    host.json(&RELEASE);
+}
+
+#[test]
+fn statistics_are_those_of_the_mount_and_a_slow_plugin_keeps_no_claim_waiting_v9_c144_c145() {
+    if !is_permitted() {
+        return;
+    }
+    let stage = stage(&["--fault", "NodeGetVolumeStats=slow:2s,nth:2"]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    let stats = ["volume", "stats", "data"];
+    let (exit, said) = host.refusal(&stats);
+    assert!(exit == 1 && said.contains("there is no volume default/data"), "{said}");
+    host.json(&CREATE);
+    let unclaimed = host.json(&stats);
+    assert_eq!((&unclaimed["path"], &unclaimed["usage"]), (&Value::Null, &json!([])));
+    assert_eq!(unclaimed["condition"]["at_controller"]["abnormal"], false, "{unclaimed:#}");
+
+    let path = printed(&host, &CLAIM);
+    let found = host.json(&stats);
+    assert_eq!(found["path"], path.trim_end());
+    let units: Vec<_> = found["usage"].as_array().expect("a list").iter().map(|one| &one["unit"]).collect();
+    assert_eq!(units, ["bytes", "inodes"], "{found:#}");
+    assert_eq!(found["condition"]["on_node"]["abnormal"], false);
+
+    let (exit, said) = host.refusal(&[&stats[..], &["--within", "300ms"]].concat());
+    assert!(exit == 1 && said.contains("did not answer in time"), "{said}");
+    host.json(&RELEASE);
+    assert!(printed(&host, &stats).starts_with("default/data\n  in order, says its controller: "));
+}
+
 /// A client that writes the timeline into a file, until it is dropped.
 struct Timeline {
     child: Child,

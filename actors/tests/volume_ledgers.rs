@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::csi::{AccessMode, AccessType, Context, VolumeCapability};
+use callboard_actors::csi::{AccessMode, AccessType, CapacityRange, Context, VolumeCapability};
 use callboard_actors::mounts::DeviceNumber;
 use callboard_actors::persister::{Options, Persister};
 use callboard_actors::shell::{
@@ -18,9 +18,10 @@ use callboard_actors::vocabulary::{
     AllocationId, Attempt, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace,
 };
 use callboard_actors::volume::{
-    self, CLAIM_TABLE, Claim, ConfirmClaims, DescribeVolume, ForceRelease, LOST_CLAIM_TABLE, Mark, NodeRoute,
-    ObservedEnd, Release, Route, Seen, Usage, VOLUME_TABLE, Volume, VolumeCall, VolumeChange, VolumeConfig,
-    VolumeImage, VolumeKey, VolumeLayout, VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
+    self, Brought, CLAIM_TABLE, Claim, ConfirmClaims, ControllerRoute, DescribeVolume, Expands, ForceRelease,
+    LOST_CLAIM_TABLE, Mark, NodeRoute, ObservedEnd, Order, OrderCall, OrderError, PlaceOrder, Release, Route,
+    Seen, Usage, VOLUME_TABLE, Volume, VolumeCall, VolumeChange, VolumeConfig, VolumeImage, VolumeKey,
+    VolumeLayout, VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
 };
 use callboard_actors::volumes::{self, KnownVolume, VolumesChange, VolumesImage};
 use futures_util::future::LocalBoxFuture;
@@ -51,14 +52,27 @@ impl EffectHandler<Volume> for Plugin {
                     requires_controller: false,
                     stages: true,
                     knows_alpha_modes: false,
+                    expands: true,
                 };
-                VolumeOutcome::Route(Route { node: Some(node), controller: None })
+                let controller = ControllerRoute {
+                    generation: Generation::new(1),
+                    attaches: false,
+                    expands: Expands::Online,
+                };
+                VolumeOutcome::Route(Route { node: Some(node), controller: Some(controller) })
             }
             VolumeCall::Look { .. } => VolumeOutcome::Looked(present()),
             VolumeCall::Stage(..) | VolumeCall::Publish(..) => VolumeOutcome::Node(Ok(()), present()),
             VolumeCall::Unpublish(..) if self.is_stuck => return Box::pin(std::future::pending()),
             VolumeCall::Unstage(..) | VolumeCall::Unpublish(..) => VolumeOutcome::Node(Ok(()), Seen::Nothing),
             VolumeCall::AwaitAudits(_) => VolumeOutcome::AuditsLeft,
+            VolumeCall::Order(..) if self.is_stuck => return Box::pin(std::future::pending()),
+            VolumeCall::Order(_, _, call) => VolumeOutcome::Ordered(Ok(match call {
+                OrderCall::Expand { range, .. } => {
+                    Brought::Expanded { capacity_bytes: range.required_bytes, is_node_next: true }
+                }
+                OrderCall::Grow(args) => Brought::Grown { capacity_bytes: args.range.required_bytes },
+            })),
             VolumeCall::Create(..)
             | VolumeCall::Delete(..)
             | VolumeCall::Attach(..)
@@ -350,7 +364,7 @@ fn v9_the_audit_of_a_forced_release_is_kept_until_it_is_published() {
         let audit = volume::Audit { number: 1, spec: spec("data"), forced: forced.clone() };
         let mut store = volume::DurableStore::new(&run.database, spec("data").key.clone(), Attempt::new(2));
         store.load().await.unwrap();
-        let force = VolumeChange::Force { claims: Vec::new(), volume: None, audit };
+        let force = VolumeChange::Force { claims: Vec::new(), volume: None, orders: Vec::new(), audit };
         assert!(matches!(store.write(Ticket { epoch: 1, sequence: 1 }, force), Written::Later));
         assert_eq!(run.ledger("data").await.audits.len(), 1);
         run.end().await;
@@ -361,6 +375,42 @@ fn v9_the_audit_of_a_forced_release_is_kept_until_it_is_published() {
         let data = run.live("data", 1, &plugin);
         run.is_empty("data").await;
         assert_eq!(*plugin.audits.borrow(), forced.left);
+        data.end().await;
+        run.end().await;
+    });
+}
+
+#[test]
+fn an_order_is_in_the_ledger_until_it_is_done_and_a_killed_host_goes_on_with_it_v5() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async move {
+        let order = Order::Expand { range: CapacityRange { required_bytes: 20, limit_bytes: 0 } };
+        let run = Run::begin(directory.path()).await;
+        let mut store = volumes::DurableStore::new(&run.database);
+        Store::<volumes::Volumes>::load(&mut store).await.unwrap();
+        let known = VolumesChange::Keep(Arc::new(KnownVolume::new(spec("data"))));
+        assert!(matches!(store.write(Ticket { epoch: 1, sequence: 1 }, known), Written::Later));
+        let data = run.live("data", 1, &Plugin { is_stuck: true, ..Plugin::default() });
+        let placed = PlaceOrder { order: order.clone(), within: Duration::from_millis(10) };
+        let pending = data.address.ask(placed.clone()).await.unwrap().expect_err("the plugin hangs");
+        assert!(matches!(pending, OrderError::Pending { .. }), "{pending}");
+        assert_eq!(run.ledger("data").await.orders.len(), 1);
+        data.kill().await;
+        run.end().await;
+
+        let run = Run::begin(directory.path()).await;
+        assert_eq!(run.image().await.in_ledger, [spec("data")], "it needs an actor, to go on");
+        let plugin = Plugin::default();
+        let data = run.live("data", 1, &plugin);
+        let placed = PlaceOrder { within: LONG, ..placed };
+        data.address.ask(placed).await.unwrap().expect("it is expanded");
+        let [order] = &run.ledger("data").await.orders[..] else { panic!("it waits for a claim") };
+        assert_eq!(order.as_str(), "up-at-controller");
+        data.claim("a1").await;
+        data.release("a1", LONG).await.expect("it is released");
+        run.is_empty("data").await;
+        assert_eq!(plugin.calls.borrow()[..2], ["ControllerExpandVolume", "NodeStageVolume"]);
+        assert!(plugin.calls.borrow().contains(&"NodeExpandVolume"));
         data.end().await;
         run.end().await;
     });

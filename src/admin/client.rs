@@ -150,6 +150,30 @@ impl AdminClient {
         self.answered(answer)
     }
 
+    /// Makes a volume larger and waits until that is confirmed, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not larger, or not yet.
+    pub async fn expand_volume(
+        &mut self,
+        request: wire::ExpandVolumeRequest,
+    ) -> Result<wire::ExpandVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.expand_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Reads how full a volume is, and its condition.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when that is not known now.
+    pub async fn volume_stats(
+        &mut self,
+        request: wire::GetVolumeStatsRequest,
+    ) -> Result<wire::GetVolumeStatsResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.get_volume_stats(request)).await;
+        self.answered(answer)
+    }
+
     /// Claims a volume and waits until its mount is proven, for as long as the request says.
     ///
     /// # Errors

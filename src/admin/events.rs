@@ -119,7 +119,7 @@ impl Events {
     fn volumes_told(&self, news: &VolumesNews, at: u64) {
         let key = match news {
             VolumesNews::Changed(report) => &report.volume.spec.key,
-            VolumesNews::ClaimFailed { volume, .. } => volume,
+            VolumesNews::OrderFailed { volume, .. } | VolumesNews::ClaimFailed { volume, .. } => volume,
             VolumesNews::Forced(forced) => &forced.volume,
             VolumesNews::Forgotten(key) => {
                 self.kept().remove(&("volume", key.to_string()));

@@ -24,6 +24,8 @@ mod server;
 mod service;
 mod socket;
 mod volume_calls;
+mod volume_orders;
+mod volume_reads;
 mod watch;
 mod workloads;
 

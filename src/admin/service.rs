@@ -18,7 +18,7 @@ use super::events::Events;
 use super::gather::gather;
 use super::server::{ShutdownOrder, Sources};
 use super::stopping::Stopping;
-use super::{disk, tree, volume_calls, watch};
+use super::{disk, tree, volume_calls, volume_orders, volume_reads, watch};
 use crate::agent::{Replace, StartTask, StopTask, TaskError, TaskStopped};
 use crate::{tasks, timeline};
 
@@ -218,6 +218,22 @@ impl wire::admin_server::Admin for Service {
         let done = volume_calls::delete(&self.sources, request.into_inner()).await;
         volume_calls::log("delete", &name, user, done.as_ref().err());
         done.map(Response::new)
+    }
+
+    async fn expand_volume(
+        &self,
+        request: Request<wire::ExpandVolumeRequest>,
+    ) -> Result<Response<wire::ExpandVolumeResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_orders::expand(&self.sources, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn get_volume_stats(
+        &self,
+        request: Request<wire::GetVolumeStatsRequest>,
+    ) -> Result<Response<wire::GetVolumeStatsResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_reads::stats(&self.sources, request.into_inner()).await.map(Response::new)
     }
 
     async fn claim_volume(

@@ -186,7 +186,7 @@ fn invalid(error: impl ToString) -> Status {
     Status::invalid_argument(error.to_string())
 }
 
-fn key(name: &str) -> Result<VolumeKey, Status> {
+pub(super) fn key(name: &str) -> Result<VolumeKey, Status> {
     volume_words::volume_key(name).map_err(invalid)
 }
 
@@ -194,7 +194,7 @@ fn allocation(name: &str) -> Result<AllocationId, Status> {
     AllocationId::new(name).map_err(invalid)
 }
 
-fn within(milliseconds: u64) -> Duration {
+pub(super) fn within(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds).min(WITHIN_MAX)
 }
 
@@ -256,7 +256,7 @@ fn reason(user: Option<u32>, reason: &str) -> Result<String, Status> {
 // === Codes of errors ===
 
 /// What a client may do: ask again at once, ask again later, or change something first.
-const fn code_of(is_pending: bool, is_invalid: bool, is_transient: bool) -> Code {
+pub(super) const fn code_of(is_pending: bool, is_invalid: bool, is_transient: bool) -> Code {
     match (is_pending, is_invalid, is_transient) {
         (true, _, _) => Code::DeadlineExceeded,
         (false, true, _) => Code::InvalidArgument,

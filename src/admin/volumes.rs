@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::vocabulary::{PluginName, Topology};
-use callboard_actors::volume::{ClaimStatus, VolumeKey, VolumeStatus, Wish};
+use callboard_actors::volume::{ClaimStatus, OrderStatus, VolumeKey, VolumeStatus, Wish};
 use callboard_actors::volumes::{VolumeActor, VolumeReport};
 use callboard_proto::admin::v1 as wire;
 
@@ -61,10 +61,20 @@ fn with_status(known: wire::VolumeStatus, status: &VolumeStatus) -> wire::Volume
         attach: status.attach.to_owned(),
         stage: status.stage.to_owned(),
         claims: status.claims.iter().map(claim).collect(),
+        orders: status.orders.iter().map(order).collect(),
         doing: status.doing.clone(),
         pending: !status.is_settled(),
         error: status.error.clone().unwrap_or_default(),
         ..known
+    }
+}
+
+fn order(order: &OrderStatus) -> wire::VolumeOrder {
+    wire::VolumeOrder {
+        what: order.what.clone(),
+        state: order.state.to_owned(),
+        resting: order.is_resting,
+        error: order.error.clone().unwrap_or_default(),
     }
 }
 
@@ -134,6 +144,8 @@ mod tests {
             attach: "down",
             stage: "down",
             claims,
+            orders: vec![],
+            expanded_bytes: None,
             doing: "vacant".to_owned(),
             error: None,
         }
@@ -175,6 +187,12 @@ mod tests {
             stage: "unknown-down",
             doing: "unstage is tried again; busy".to_owned(),
             error: Some("busy".to_owned()),
+            orders: vec![OrderStatus {
+                what: "expand to 20 bytes".to_owned(),
+                state: "up-at-controller",
+                is_resting: false,
+                error: Some("no node".to_owned()),
+            }],
             ..status("data", vec![web("going-down", Some("no answer"))])
         };
         let fallen = VolumeActor::Pausing { reason: "it crashed: a drill".to_owned() };
@@ -211,6 +229,12 @@ mod tests {
             error: "busy".to_owned(),
             events: vec![],
             pending: true,
+            orders: vec![wire::VolumeOrder {
+                what: "expand to 20 bytes".to_owned(),
+                state: "up-at-controller".to_owned(),
+                resting: false,
+                error: "no node".to_owned(),
+            }],
         };
         assert_eq!(shown, [expected]);
     }

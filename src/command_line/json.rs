@@ -230,6 +230,7 @@ fn volume(volume: &wire::VolumeStatus) -> Value {
         "attach": known(&volume.attach),
         "stage": known(&volume.stage),
         "claims": volume.claims.iter().map(claim).collect::<Vec<_>>(),
+        "orders": volume.orders.iter().map(order).collect::<Vec<_>>(),
         "doing": known(&volume.doing),
         "pending": volume.pending,
         "error": known(&volume.error),
@@ -251,6 +252,15 @@ fn claim(claim: &wire::VolumeClaim) -> Value {
         "publish": claim.publish,
         "path": claim.path,
         "error": known(&claim.error),
+    })
+}
+
+fn order(order: &wire::VolumeOrder) -> Value {
+    json!({
+        "what": order.what,
+        "state": order.state,
+        "resting": order.resting,
+        "error": known(&order.error),
     })
 }
 

@@ -1,7 +1,9 @@
-//! `callboard volume`: lists volumes of a running host, and creates, deletes, claims and releases them.
+//! `callboard volume`: lists volumes of a running host, and creates, expands, deletes, claims and releases them.
 
 mod confirm;
+mod expand;
 mod release;
+mod stats;
 
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -13,7 +15,9 @@ use callboard_proto::admin::v1 as wire;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use self::expand::ExpandArgs;
 use self::release::ReleaseArgs;
+use self::stats::StatsArgs;
 use super::ask::{AskError, PlainArgs, ask, pretty};
 use super::{json, usage, volumes, whole};
 use crate::admin::AdminClient;
@@ -38,6 +42,10 @@ enum VolumeCommand {
     Create(CreateArgs),
     /// Delete a volume at its plugin with all that is in it, and wait until that is confirmed; asks before that
     Delete(DeleteArgs),
+    /// Make a volume larger, at its plugin and where it is mounted here, and wait until that is confirmed
+    Expand(ExpandArgs),
+    /// Show how full a volume is where it is mounted here, and in what condition its plugin sees it
+    Stats(StatsArgs),
     /// Claim a volume for an allocation, wait until it is mounted, and print its path
     Claim(ClaimArgs),
     /// Release the claim of an allocation, of which you have seen the last process end, and wait until the volume is unmounted
@@ -229,6 +237,8 @@ pub(super) fn volume(args: &VolumeArgs) -> ExitCode {
         VolumeCommand::Status(args) => ask(&args.plain, async |client| status(client, args).await),
         VolumeCommand::Create(args) => ask(&args.plain, async |client| create(client, args).await),
         VolumeCommand::Delete(args) => ask(&args.plain, async |client| delete(client, args).await),
+        VolumeCommand::Expand(args) => ask(&args.plain, async |client| expand::expand(client, args).await),
+        VolumeCommand::Stats(args) => ask(&args.plain, async |client| stats::stats(client, args).await),
         VolumeCommand::Claim(args) => ask(&args.plain, async |client| claim(client, args).await),
         VolumeCommand::Release(args) => release::release(args),
     }
@@ -395,6 +405,8 @@ mod tests {
                 "did you mean `single-node-writer`?",
             ),
             ("create data --plugin zfs --block --fs-type ext4", "cannot be used with"),
+            ("expand data", "--capacity <SIZE>"),
+            ("expand data --capacity 2GB", "as in \"512MiB\" or \"10GiB\""),
             ("claim data", "--allocation <ID>"),
             ("claim data --allocation a/b", "would leave its directory"),
             ("claim data --allocation web --within 2", "as in 1500ms, 2s"),

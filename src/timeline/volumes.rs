@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use callboard_actors::volume::{
-    ClaimStatus, ClaimsConfirmed, Exists, Forced, Released, VolumeKey, VolumeStatus, Wish,
+    ClaimStatus, ClaimsConfirmed, Exists, Expanded, Forced, OrderStatus, Released, VolumeKey, VolumeStatus,
+    Wish,
 };
 use callboard_actors::volumes::{
     VolumeActor, VolumeRegistered, VolumeReport, VolumesAnswer, VolumesNews, VolumesView,
@@ -43,6 +44,9 @@ impl NewsLines for VolumesTeller {
             }
             VolumesNews::ClaimFailed { volume, allocation, .. } => {
                 vec![to_everyone(format!("{volume}: {}", event(news))).of_allocation(allocation)]
+            }
+            VolumesNews::OrderFailed { volume, .. } => {
+                vec![to_everyone(format!("{volume}: {}", event(news)))]
             }
             VolumesNews::Forced(forced) => {
                 vec![to_everyone(format!(
@@ -100,6 +104,8 @@ fn steps(status: &VolumeStatus, before: Option<&VolumeStatus>) -> Vec<Line> {
     lines.extend(told.existence(before.map_or(Exists::Registered, |before| before.exists)));
     lines.extend(told.step(&ATTACH, before.map_or("down", |before| before.attach), status.attach, ""));
     lines.extend(told.step(&STAGE, before.map_or("down", |before| before.stage), status.stage, ""));
+    let orders_before = before.map(|before| &before.orders[..]).unwrap_or_default();
+    lines.extend(told.orders(orders_before));
     for claim in &status.claims {
         let claimed = told.claim(claim, claim_before(claim));
         lines.extend(claimed.into_iter().map(|line| line.of_allocation(&claim.allocation)));
@@ -163,6 +169,35 @@ impl Told<'_> {
         }
     }
 
+    /// The calls of orders, and those that are not pending any more. Why one failed is news of its own.
+    fn orders(&self, before: &[OrderStatus]) -> Vec<Line> {
+        let VolumeStatus { key, orders, .. } = self.status;
+        let mut lines = Vec::new();
+        for OrderStatus { what, state, .. } in orders {
+            let state_before = before.iter().find(|before| before.what == *what).map(|before| before.state);
+            if state_before == Some(*state) {
+                continue;
+            }
+            lines.extend(match *state {
+                "going-up" => Some(self.asked(format!("{key}: {what}"))),
+                "going-up-on-node" => Some(self.asked(format!("{key}: {what}, on the node"))),
+                "up-at-controller" => {
+                    Some(self.answered(format!("{key}: \"{what}\" is done at the controller")))
+                }
+                "unknown-up" | "unknown-on-node" => {
+                    Some(to_everyone(format!("{key}: whether \"{what}\" is done is unknown")))
+                }
+                _ => None,
+            });
+        }
+        let is_there = |gone: &&OrderStatus| orders.iter().any(|order| order.what == gone.what);
+        let gone = before.iter().filter(|before| !is_there(before));
+        lines.extend(
+            gone.map(|gone| to_everyone(format!("{key}: \"{}\" is not pending any more", gone.what))),
+        );
+        lines
+    }
+
     fn existence(&self, before: Exists) -> Option<Line> {
         let VolumeStatus { key, exists, .. } = self.status;
         if before == *exists {
@@ -203,7 +238,7 @@ pub(super) fn sentence(news: &VolumesNews) -> String {
     let key = match news {
         VolumesNews::Changed(report) => &report.volume.spec.key,
         VolumesNews::Forgotten(key) => key,
-        VolumesNews::ClaimFailed { volume, .. } => volume,
+        VolumesNews::ClaimFailed { volume, .. } | VolumesNews::OrderFailed { volume, .. } => volume,
         VolumesNews::Forced(forced) => &forced.volume,
     };
     format!("{key}: {}", event(news))
@@ -217,6 +252,7 @@ pub(crate) fn event(news: &VolumesNews) -> String {
         VolumesNews::ClaimFailed { allocation, reason, .. } => {
             format!("the claim of {allocation} has failed, and is undone: {reason}")
         }
+        VolumesNews::OrderFailed { what, reason, .. } => format!("\"{what}\" has failed: {reason}"),
         VolumesNews::Forced(forced) => format!("is forgotten by force: {}", self::forced(forced)),
     }
 }
@@ -258,6 +294,11 @@ pub(crate) fn answer(answer: &VolumesAnswer) -> Option<String> {
         VolumesAnswer::DeleteVolume(answer) => {
             or_no(answer, |deleted| if deleted.did_exist { "deleted" } else { "did not exist" }.to_owned())
         }
+        VolumesAnswer::ExpandVolume(answer) => or_no(answer, expanded),
+        VolumesAnswer::VolumeStats(answer) => or_no(answer, |stats| {
+            let units = stats.usage.len();
+            format!("statistics in {units} units")
+        }),
         VolumesAnswer::Claim(answer) => or_no(answer, |claimed| {
             let only = if claimed.read_only { ", read-only" } else { "" };
             format!("here: {}{only}, of generation {}", claimed.path.display(), claimed.generation)
@@ -281,6 +322,13 @@ pub(crate) fn answer(answer: &VolumesAnswer) -> Option<String> {
 
 fn report(report: &VolumeReport) -> String {
     format!("{}: {}", report.volume.spec.key, state(report))
+}
+
+fn expanded(Expanded { capacity_bytes, is_node_next }: &Expanded) -> String {
+    let size =
+        capacity_bytes.map_or_else(|| "expanded".to_owned(), |bytes| format!("expanded to {bytes} bytes"));
+    let next = if *is_node_next { ", and on this node with the next claim" } else { "" };
+    format!("{size}{next}")
 }
 
 fn released<E: Display>(answer: &Result<Released, E>) -> String {
@@ -337,6 +385,8 @@ mod tests {
             attach,
             stage,
             claims,
+            orders: vec![],
+            expanded_bytes: None,
             doing: "in use".to_owned(),
             error: None,
         }
@@ -367,6 +417,40 @@ mod tests {
         let mut teller = VolumesTeller::default();
         let news = |status| VolumesNews::Changed(reported(VolumeActor::Running, Some(status)));
         statuses.into_iter().flat_map(|status| told(&mut teller, &news(status))).collect()
+    }
+
+    #[test]
+    fn an_expansion_is_told_from_its_first_call_to_its_end() {
+        let order = |state| OrderStatus {
+            what: "expand to 20 bytes".to_owned(),
+            state,
+            is_resting: false,
+            error: None,
+        };
+        let mut teller = VolumesTeller::default();
+        let mut told = Vec::new();
+        let states = [
+            Some("going-up"),
+            Some("up-at-controller"),
+            Some("going-up-on-node"),
+            Some("unknown-on-node"),
+            None,
+        ];
+        for state in states {
+            let orders = state.map(order).into_iter().collect();
+            let status = VolumeStatus { orders, ..status("down", "down", vec![]) };
+            let lines = teller.lines_of(&VolumesNews::Changed(reported(VolumeActor::Running, Some(status))));
+            told.extend(lines.iter().map(|line| line.message.clone()));
+        }
+        let expected = [
+            "default/data of plugin zfs is known",
+            "default/data: expand to 20 bytes",
+            "default/data: \"expand to 20 bytes\" is done at the controller",
+            "default/data: expand to 20 bytes, on the node",
+            "default/data: whether \"expand to 20 bytes\" is done is unknown",
+            "default/data: \"expand to 20 bytes\" is not pending any more",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -88,6 +88,7 @@ impl Fake {
             VolumeAsk::RouteChanged(_) => return Some(VolumeAnswer::RouteChanged(())),
             VolumeAsk::DescribeVolume(_)
             | VolumeAsk::DeleteVolume(_)
+            | VolumeAsk::PlaceOrder(_)
             | VolumeAsk::PrepareForce(_)
             | VolumeAsk::ForceRelease(_) => return None,
         };
@@ -121,6 +122,7 @@ impl EffectHandler<Volumes> for Fake {
                 reported.boxed_local()
             }
             VolumesCall::Sweep
+            | VolumesCall::Read(_)
             | VolumesCall::SetRoute { .. }
             | VolumesCall::Stop { .. }
             | VolumesCall::Kill { .. } => std::future::ready(VolumesOutcome::Done).boxed_local(),
@@ -195,6 +197,8 @@ pub(super) fn status(spec: &VolumeSpec, claimants: Vec<AllocationId>) -> VolumeS
         attach: "down",
         stage: "down",
         claims: claimants.into_iter().map(claim).collect(),
+        orders: vec![],
+        expanded_bytes: None,
         doing: String::new(),
         error: None,
     }

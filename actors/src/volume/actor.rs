@@ -54,7 +54,8 @@ impl EffectHandler<Volume> for Handler {
             | VolumeCall::Stage(..)
             | VolumeCall::Unstage(..)
             | VolumeCall::Publish(..)
-            | VolumeCall::Unpublish(..) => Box::pin(calls::make(self.shared.clone(), self.options, call)),
+            | VolumeCall::Unpublish(..)
+            | VolumeCall::Order(..) => Box::pin(calls::make(self.shared.clone(), self.options, call)),
         }
     }
 
@@ -68,7 +69,7 @@ impl EffectHandler<Volume> for Handler {
                 tracing::warn!(volume = %self.volume, %path, reason, "a mount is lost, and is set up again");
             }
             // The owner of the volumes logs them.
-            VolumeNews::ClaimFailed { .. } | VolumeNews::Forced(_) => {}
+            VolumeNews::ClaimFailed { .. } | VolumeNews::OrderFailed { .. } | VolumeNews::Forced(_) => {}
         }
         (self.told)(news);
     }

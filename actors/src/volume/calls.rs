@@ -59,11 +59,11 @@ impl Clock {
 }
 
 /// A call that may be made now. Others of its volume wait until this is dropped (V2).
-struct Admitted {
+pub(super) struct Admitted {
     shared: Shared,
     half: PluginKey,
     generation: Generation,
-    secrets: Secrets,
+    pub(super) secrets: Secrets,
     clock: Clock,
     mounting: Mounting,
     _turn: Permit<VolumeKey>,
@@ -94,6 +94,7 @@ async fn uncut<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
 fn refused(call: &VolumeCall, failure: Failure) -> VolumeOutcome {
     match call {
         VolumeCall::Create(..) => VolumeOutcome::Created(Err(failure)),
+        VolumeCall::Order(..) => VolumeOutcome::Ordered(Err(failure)),
         VolumeCall::Delete(..) | VolumeCall::Attach(..) | VolumeCall::Detach(..) => {
             VolumeOutcome::Controller(Err(failure))
         }
@@ -128,7 +129,8 @@ fn addressee(call: &VolumeCall) -> Option<Addressee<'_>> {
     | VolumeCall::Stage(spec, generation, _)
     | VolumeCall::Unstage(spec, generation, _)
     | VolumeCall::Publish(spec, generation, _)
-    | VolumeCall::Unpublish(spec, generation, _)) = call
+    | VolumeCall::Unpublish(spec, generation, _)
+    | VolumeCall::Order(spec, generation, _)) = call
     else {
         return None;
     };
@@ -183,6 +185,7 @@ impl Admitted {
             VolumeCall::Unstage(spec, _, args) => node(self.unstage(&spec, &args).await),
             VolumeCall::Publish(spec, _, args) => node(self.publish(&spec, args).await),
             VolumeCall::Unpublish(spec, _, args) => node(self.unpublish(&spec, &args).await),
+            VolumeCall::Order(spec, _, call) => VolumeOutcome::Ordered(self.order(&spec, call).await),
             VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => {
                 refused(&call, not_made("it is no call to a plugin"))
             }
@@ -190,7 +193,7 @@ impl Admitted {
     }
 
     /// Sends a request when fewer calls than may be are in flight at its half of the plugin, with the time that is left for it.
-    async fn send<R: UnaryRequest>(&self, request: &R) -> Result<R::Answer, Failure> {
+    pub(super) async fn send<R: UnaryRequest>(&self, request: &R) -> Result<R::Answer, Failure> {
         let Self { shared, half, generation, clock, .. } = self;
         let _permit = in_time(*clock, "other calls of its plugin", shared.halves.enter(half)).await?;
         let client = shared.plugins.client(half.clone(), *generation);
@@ -300,7 +303,7 @@ fn node(came: Result<NodeCame, Failure>) -> VolumeOutcome {
 }
 
 /// A path as a request has it.
-fn text(path: &Path) -> Result<String, Failure> {
+pub(super) fn text(path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| {
         not_made(format!("the path {} is not UTF-8, and a request can only carry UTF-8", path.display()))

@@ -11,9 +11,11 @@
 mod actor;
 mod calls;
 mod mounting;
+mod order_calls;
 
 mod bulkhead;
 mod plugins;
+mod reader;
 mod secrets;
 mod shared;
 
@@ -25,6 +27,8 @@ mod creation_parts;
 
 mod row;
 
+mod order_row;
+
 mod store;
 
 #[cfg(test)]
@@ -33,6 +37,8 @@ mod stage;
 pub use callboard_machines::volume::*;
 
 pub use actor::start;
+pub(crate) use order_row::volume_of_order;
+pub use order_row::{ORDER_TABLE, OrderRow};
 pub(crate) use parts::{KeyPart, Part, SpecPart};
 pub use plugins::Plugins;
 pub use row::{

@@ -74,11 +74,17 @@ pub(super) fn claim_key(volume: &VolumeKey, allocation: &AllocationId) -> Vec<u8
 
 /// The volume and the allocation of the row of a claim; `None` if its key is damaged as well.
 fn read_claim_key(key: &[u8]) -> Option<(VolumeKey, AllocationId)> {
-    let (namespace, rest) = read_name(key)?;
-    let (name, allocation) = read_name(rest)?;
-    let (namespace, name) = (VolumeNamespace::new(namespace).ok()?, VolumeName::new(name).ok()?);
+    let (volume, allocation) = read_volume_key(key)?;
     let allocation = AllocationId::new(std::str::from_utf8(allocation).ok()?).ok()?;
-    Some((VolumeKey { namespace, name }, allocation))
+    Some((volume, allocation))
+}
+
+/// The volume that the key of a row begins with, and what is behind it.
+pub(super) fn read_volume_key(key: &[u8]) -> Option<(VolumeKey, &[u8])> {
+    let (namespace, rest) = read_name(key)?;
+    let (name, rest) = read_name(rest)?;
+    let (namespace, name) = (VolumeNamespace::new(namespace).ok()?, VolumeName::new(name).ok()?);
+    Some((VolumeKey { namespace, name }, rest))
 }
 
 /// A name with its length in front, and what is behind it.

@@ -120,6 +120,24 @@ pub(super) fn claim(key: VolumeKey, allocation: &str) -> ClaimRecord {
     }
 }
 
+/// It is being expanded on the node.
+pub(super) fn expansion(number: u64) -> OrderRecord {
+    let args = GrowArgs {
+        volume_path: "/t".into(),
+        staging_path: Some("/s".into()),
+        range: CapacityRange { required_bytes: 9, limit_bytes: 0 },
+        capability: capability(),
+    };
+    OrderRecord {
+        number,
+        volume_id: "id".to_owned(),
+        order: Order::Expand { range: CapacityRange { required_bytes: 8, limit_bytes: 10 } },
+        capability: Some(capability()),
+        at_controller: Step::Up(intent(()), 9),
+        on_node: Step::GoingUp(intent(args)),
+    }
+}
+
 pub(super) fn audit(key: VolumeKey, number: u64) -> Audit {
     let forced = Forced {
         volume: key.clone(),

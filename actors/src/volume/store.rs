@@ -7,6 +7,7 @@ use std::rc::Rc;
 use actix::Recipient;
 use futures_util::future::LocalBoxFuture;
 
+use super::order_row::{OrderRow, order_key};
 use super::row::{AuditRow, ClaimRow, LostClaimRow, VolumeRow, audit_key, claim_key, key, lost_claims};
 use super::{Volume, VolumeChange, VolumeImage, VolumeKey};
 use crate::persister::{Disk, Operation, Owner, Settled};
@@ -54,11 +55,13 @@ impl Store<Volume> for DurableStore {
             let volumes = ledger.rows_below::<VolumeRow>(below.clone()).await?;
             let claims = ledger.load_below::<ClaimRow>(below.clone()).await?;
             let lost = ledger.load_below::<LostClaimRow>(below.clone()).await?;
+            let orders = ledger.rows_below::<OrderRow>(below.clone()).await?;
             let audits = ledger.rows_below::<AuditRow>(below).await?;
             Ok(VolumeImage {
                 volume: volumes.into_iter().next().map(|(_, row)| row.0),
                 lost: lost_claims(&claims, &lost).into_iter().map(|(_, id)| id).collect(),
                 claims: claims.rows.into_iter().map(|(_, row)| row.0).collect(),
+                orders: orders.into_iter().map(|(_, row)| row.0).collect(),
                 audits: audits.into_iter().map(|(_, row)| row.0).collect(),
             })
         })
@@ -75,13 +78,19 @@ fn operations_of(volume: &VolumeKey, change: VolumeChange) -> Vec<Operation> {
         }
         VolumeChange::ForgetClaim(id) => vec![Operation::delete::<ClaimRow>(claim_key(volume, &id))],
         VolumeChange::ForgetVolume => vec![Operation::delete::<VolumeRow>(key(volume))],
-        VolumeChange::Force { claims, volume: row, audit } => {
+        VolumeChange::KeepOrder(row) => {
+            vec![Operation::put(order_key(volume, row.number), &OrderRow(row))]
+        }
+        VolumeChange::ForgetOrder(number) => vec![Operation::delete::<OrderRow>(order_key(volume, number))],
+        VolumeChange::Force { claims, volume: row, orders, audit } => {
             let forgotten = claims.iter().flat_map(|id| {
                 let key = claim_key(volume, id);
                 [Operation::delete::<LostClaimRow>(key.clone()), Operation::delete::<ClaimRow>(key)]
             });
+            let orders =
+                orders.into_iter().map(|number| Operation::delete::<OrderRow>(order_key(volume, number)));
             let audit = Operation::put(audit_key(volume, audit.number), &AuditRow(audit));
-            forgotten.chain(row.map(keep)).chain([audit]).collect()
+            forgotten.chain(orders).chain(row.map(keep)).chain([audit]).collect()
         }
         VolumeChange::ForgetAudits(numbers) => {
             let forget = |number| Operation::delete::<AuditRow>(audit_key(volume, number));

@@ -3,6 +3,7 @@
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
+use super::reads;
 use super::{ChildEnded, VolumeReported, Volumes, VolumesCall, VolumesConfig, VolumesNews, VolumesOutcome};
 use crate::instances::Instances;
 use crate::shell::{
@@ -63,6 +64,10 @@ impl<S: Store<Volume>, L: Fn(&VolumeKey, Attempt) -> S + 'static> EffectHandler<
                 return self.children.endings().map(VolumesOutcome::Ended).boxed_local();
             }
             VolumesCall::Ask { life, ask } => return self.ask(life, ask),
+            VolumesCall::Read(read) => {
+                let found = reads::read(self.shared.clone(), *read);
+                return found.map(VolumesOutcome::Found).boxed_local();
+            }
             VolumesCall::Sweep => {
                 self.children.kill_all();
                 self.shared.routes().clear();
@@ -83,6 +88,9 @@ impl<S: Store<Volume>, L: Fn(&VolumeKey, Attempt) -> S + 'static> EffectHandler<
         match news {
             VolumesNews::ClaimFailed { volume, allocation, reason } => {
                 tracing::error!(%volume, %allocation, error = reason, "a claim failed, and is undone");
+            }
+            VolumesNews::OrderFailed { volume, what, reason } => {
+                tracing::error!(%volume, order = what, error = reason, "an order failed, and is not tried again");
             }
             VolumesNews::Forced(Forced { volume, reason, left, .. }) => {
                 let left = left.join(", ");
@@ -144,6 +152,7 @@ fn hand_in(address: &Address<Volume>, ask: VolumeAsk) -> Answering {
     match ask {
         VolumeAsk::CreateVolume(asked) => sent(address, asked, VolumeAnswer::CreateVolume),
         VolumeAsk::DeleteVolume(asked) => sent(address, asked, VolumeAnswer::DeleteVolume),
+        VolumeAsk::PlaceOrder(asked) => sent(address, asked, VolumeAnswer::PlaceOrder),
         VolumeAsk::Claim(asked) => sent(address, asked, VolumeAnswer::Claim),
         VolumeAsk::Release(asked) => sent(address, asked, VolumeAnswer::Release),
         VolumeAsk::ConfirmClaims(asked) => sent(address, asked, VolumeAnswer::ConfirmClaims),

@@ -4,6 +4,7 @@
 //! in memory.
 
 mod actor;
+mod reads;
 
 mod row;
 

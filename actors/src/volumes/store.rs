@@ -1,7 +1,7 @@
 //! The store of the owner of the volumes: in the database, or, for tests and scripts, in memory.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::{KnownVolume, Volumes, VolumesChange, VolumesImage};
 use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::volume::{
-    AuditRow, ClaimRow, LostClaimRow, MemoryLedgers, VolumeImage, VolumeKey, VolumeRow, VolumeSpec, key,
-    lost_claims,
+    AuditRow, ClaimRow, LostClaimRow, MemoryLedgers, OrderRow, VolumeImage, VolumeKey, VolumeRow, VolumeSpec,
+    key, lost_claims, volume_of_order,
 };
 
 /// The owner of these writes.
@@ -79,18 +79,25 @@ impl Store<Volumes> for DurableStore {
             }
             let known: Vec<_> = known.into_iter().map(|(_, row)| Arc::new(row.0)).collect();
             let mut in_ledger = specs_of(&ledgers);
-            // A volume of which nothing else is left has to be known to have an actor.
-            let of_lost = known.iter().map(|known| &known.spec).filter(|spec| {
-                lost.iter().any(|(key, _)| *key == spec.key) && !in_ledger.iter().any(|it| it.key == spec.key)
-            });
-            let of_lost: Vec<_> = of_lost.cloned().collect();
-            in_ledger.extend(of_lost);
+            let orders = ledger.rows::<OrderRow>().await?;
+            let of_orders = orders.iter().filter_map(|(key, _)| volume_of_order(key));
+            let others = lost.into_iter().map(|(key, _)| key).chain(of_orders).collect();
+            add_known(&mut in_ledger, &others, &known);
             Ok(VolumesImage { known, in_ledger, deleting })
         })
     }
 }
 
-/// The volumes that have ledgers.
+/// Adds those of which the ledger has only rows that do not say what volume it is: such a volume has to be known to have an actor.
+fn add_known(in_ledger: &mut Vec<Arc<VolumeSpec>>, others: &BTreeSet<VolumeKey>, known: &[Arc<KnownVolume>]) {
+    let is_missing = |spec: &&Arc<VolumeSpec>| {
+        others.contains(&spec.key) && !in_ledger.iter().any(|it| it.key == spec.key)
+    };
+    let missing: Vec<_> = known.iter().map(|known| &known.spec).filter(is_missing).cloned().collect();
+    in_ledger.extend(missing);
+}
+
+/// The volumes that have ledgers which say what volume it is.
 fn specs_of(ledgers: &BTreeMap<VolumeKey, VolumeImage>) -> Vec<Arc<VolumeSpec>> {
     ledgers.values().filter_map(VolumeImage::spec).cloned().collect()
 }
@@ -123,8 +130,11 @@ impl Store<Volumes> for MemoryStore {
     }
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumesImage, String>> {
-        let in_ledger = specs_of(&self.ledgers.images());
-        let image = VolumesImage { in_ledger, ..self.kept.borrow().clone() };
+        let kept = self.kept.borrow().clone();
+        let ledgers = self.ledgers.images();
+        let mut in_ledger = specs_of(&ledgers);
+        add_known(&mut in_ledger, &ledgers.into_keys().collect(), &kept.known);
+        let image = VolumesImage { in_ledger, ..kept };
         Box::pin(std::future::ready(Ok(image)))
     }
 }

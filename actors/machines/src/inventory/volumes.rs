@@ -96,13 +96,14 @@ impl Inventory {
                 let changed = volumes.forget(key);
                 self.tell_use(changed, effects);
             }
-            // Neither changes what is in use, and after a lag comes a snapshot. A change before the first snapshot is in that.
+            // None of these changes what is in use, and after a lag comes a snapshot. A change before the first snapshot is in that.
             (
                 FeedItem::Change {
                     news:
                         VolumesNews::Changed(_)
                         | VolumesNews::Forgotten(_)
                         | VolumesNews::ClaimFailed { .. }
+                        | VolumesNews::OrderFailed { .. }
                         | VolumesNews::Forced(_),
                     ..
                 }

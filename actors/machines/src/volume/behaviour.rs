@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use super::existence::Existence;
+use super::expanding::size_of;
 use super::force::PrepareForce;
-use super::messages::{ClaimError, ReleaseError, VolumeAnswer, VolumeAsk, VolumeNews, VolumeStatus};
+use super::messages::{ClaimError, ReleaseError, VolumeAnswer, VolumeAsk};
+use super::news::{VolumeNews, VolumeStatus};
 use super::outcome::{VolumeCall, VolumeOutcome};
 use super::record::{ClaimRecord, Step, Towards, VolumeChange, VolumeImage, VolumeRecord, Wish};
-use super::state::{Claim, Life, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
+use super::state::{Claim, Life, Ordered, ReleaseWaiter, Tries, Volume, VolumeConfig, VolumeTimer};
 use crate::kernel::{AskId, CallKey, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{Attempt, Moment};
 
@@ -38,8 +40,14 @@ impl Machine for Volume {
             let claim = restored(config, row);
             (claim.record.allocation.clone(), claim)
         });
+        // An order of another volume is of one that had this name before.
+        let orders = image.orders.into_iter().filter(|row| row.volume_id == record.spec.volume_id);
+        let orders: Vec<_> = orders.map(|row| Ordered::new(row.restored())).collect();
+        let expanded_bytes = orders.iter().filter_map(|ordered| size_of(&ordered.record)).max();
         Self {
             record,
+            orders,
+            expanded_bytes,
             claims: claims.collect(),
             lost: image.lost,
             config: config.clone(),
@@ -79,6 +87,7 @@ impl Machine for Volume {
                     self.create(moment.random, (*id, *asked_at), asked, effects);
                 }
                 VolumeAsk::DeleteVolume(asked) => self.delete((*id, *asked_at), asked, effects),
+                VolumeAsk::PlaceOrder(asked) => self.place_order((*id, *asked_at), asked, effects),
                 VolumeAsk::Claim(asked) => self.claim((*id, *asked_at), asked, effects),
                 VolumeAsk::Release(asked) => self.release((*id, *asked_at), asked, effects),
                 VolumeAsk::ConfirmClaims(asked) => {
@@ -128,6 +137,7 @@ impl Machine for Volume {
             VolumeAsk::Claim(claim) => !self.is_held_by(&claim.allocation),
             VolumeAsk::CreateVolume(_)
             | VolumeAsk::DeleteVolume(_)
+            | VolumeAsk::PlaceOrder(_)
             | VolumeAsk::PrepareForce(_)
             | VolumeAsk::ForceRelease(_) => true,
             VolumeAsk::Release(_)
@@ -152,6 +162,7 @@ impl Volume {
         self.forget_released(effects);
         self.forget_if_over(effects);
         self.answer_existence(effects);
+        self.settle_orders(effects);
         self.answer_claims(effects);
         self.answer_releases(effects);
         if let Some(next) = self.next_move(moment.now) {
@@ -189,12 +200,13 @@ impl Volume {
         self.life.tries.again();
         self.attach_tries.again();
         self.stage_tries.again();
+        self.orders.iter_mut().for_each(|ordered| ordered.tries.again());
         self.claims.values_mut().for_each(|claim| claim.tries.again());
     }
 
     /// The time of a caller is over. What it asked for goes on (V15).
     fn waited_enough(&mut self, id: AskId, effects: &mut Effects<Self>) {
-        if let Some(answer) = self.gave_up_on_existence(id) {
+        if let Some(answer) = self.gave_up_on_existence(id).or_else(|| self.gave_up_on_order(id)) {
             effects.reply(id, answer);
             return;
         }
@@ -218,6 +230,7 @@ impl Volume {
         self.stopping = Some(mode);
         effects.start_timer(VolumeTimer::Stop, moment.now + self.config.options.stop_within);
         self.stop_existence(effects);
+        self.stop_orders(effects);
         let volume = self.record.spec.key.clone();
         let waiters: Vec<_> =
             self.claims.values_mut().flat_map(|claim| std::mem::take(&mut claim.waiters)).collect();

@@ -130,7 +130,8 @@ impl Volume {
     /// The callers that wait.
     pub(super) fn waiting(&self) -> usize {
         let Life { creates, deletes, .. } = &self.life;
-        let alone = self.releases.len() + creates.len() + deletes.len();
+        let of_orders: usize = self.orders.iter().map(|ordered| ordered.waiters.len()).sum();
+        let alone = self.releases.len() + creates.len() + deletes.len() + of_orders;
         alone + self.claims.values().map(|claim| claim.waiters.len()).sum::<usize>()
     }
 

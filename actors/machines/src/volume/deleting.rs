@@ -67,7 +67,13 @@ impl Volume {
         let (stage, attach) = (self.record.stage.as_str(), self.record.attach.as_str());
         let steps = [("stage", stage), ("attach", attach)].into_iter().filter(|(_, state)| *state != "down");
         let lost = self.lost.iter().map(|id| format!("the damaged claim of allocation {id} is held"));
-        claims.chain(lost).chain(steps.map(|(step, state)| format!("{step} is {state}"))).collect()
+        let open = self.orders.iter().filter(|ordered| !self.is_resting(ordered));
+        let orders = open.map(|ordered| format!("\"{}\" is not done", ordered.record.order));
+        claims
+            .chain(lost)
+            .chain(orders)
+            .chain(steps.map(|(step, state)| format!("{step} is {state}")))
+            .collect()
     }
 
     pub(super) fn begin_delete(

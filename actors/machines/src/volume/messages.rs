@@ -1,19 +1,19 @@
-//! The messages and the news of a volume.
+//! The messages of a volume.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::force::{ForceError, ForceRelease, Forced, PrepareForce};
-use super::lifecycle::{CreateError, CreateVolume, Created, DeleteError, DeleteVolume, Deleted, Exists};
+use super::lifecycle::{CreateError, CreateVolume, Created, DeleteError, DeleteVolume, Deleted};
+use super::news::VolumeStatus;
+use super::order_messages::{Done, OrderError, PlaceOrder};
 use super::outcome::Route;
-use super::record::{Usage, VolumeKey, Wish};
+use super::record::{Usage, VolumeKey};
 use super::state::Volume;
 use crate::conversation;
-use crate::csi;
-use crate::vocabulary::{AllocationId, Generation, PluginName};
+use crate::vocabulary::{AllocationId, Generation};
 
 /// Claims the volume for an allocation. Answered when its mount is proven; or with an error, which is never a success in
 /// disguise: an operation that was begun goes on, and the same message asks for its result (V15).
@@ -266,6 +266,7 @@ conversation! {
     pub enum VolumeAsk -> #[derive(Clone, Hash)] VolumeAnswer for Volume {
         CreateVolume => Result<Created, CreateError>,
         DeleteVolume => Result<Deleted, DeleteError>,
+        PlaceOrder => Result<Done, OrderError>,
         Claim => Result<Claimed, ClaimError>,
         Release => Result<Released, ReleaseError>,
         ConfirmClaims => ClaimsConfirmed,
@@ -274,98 +275,4 @@ conversation! {
         RouteChanged => (),
         DescribeVolume => VolumeStatus,
     }
-}
-
-/// The status of a claim.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ClaimStatus {
-    /// The allocation.
-    pub allocation: AllocationId,
-    /// How it uses the volume, in words; empty if its row was damaged.
-    pub usage: String,
-    /// Whether it is held.
-    pub wish: Wish,
-    /// Whether it comes from an earlier run and was not confirmed (V14).
-    pub is_provisional: bool,
-    /// Whether its mount was proven in this run (V7).
-    pub is_proven: bool,
-    /// The state of its publication, as a word; `lost` if its row was damaged.
-    pub publish: &'static str,
-    /// Its target path; of a lost one, the directory above it.
-    pub path: PathBuf,
-    /// The last error of its publication.
-    pub error: Option<String>,
-}
-
-/// The status of a volume.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct VolumeStatus {
-    /// The volume.
-    pub key: VolumeKey,
-    /// Its plugin.
-    pub plugin: PluginName,
-    /// Whether it exists.
-    pub exists: Exists,
-    /// What its plugin answered when it was created here; `None` for a volume that was not.
-    pub created: Option<Arc<csi::Volume>>,
-    /// The state of the attachment, as a word.
-    pub attach: &'static str,
-    /// The state of the staging, as a word.
-    pub stage: &'static str,
-    /// Its claims, in the order in which they were made.
-    pub claims: Vec<ClaimStatus>,
-    /// What it does or waits for.
-    pub doing: String,
-    /// The last error of attachment or staging.
-    pub error: Option<String>,
-}
-
-impl VolumeStatus {
-    /// Whether there is no claim, nothing is set up, and its existence does not change.
-    #[must_use]
-    pub fn is_vacant(&self) -> bool {
-        !self.exists.is_changing() && self.claims.is_empty() && self.attach == "down" && self.stage == "down"
-    }
-}
-
-impl fmt::Display for VolumeStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.exists != Exists::Registered {
-            write!(f, "{}, ", self.exists)?;
-        }
-        write!(f, "attach {}, stage {}", self.attach, self.stage)?;
-        for claim in &self.claims {
-            let marks = [
-                (claim.wish == Wish::Released, " released"),
-                (claim.is_provisional, " provisional"),
-                (claim.is_proven, " proven"),
-            ];
-            write!(f, "; {} {}", claim.allocation, claim.publish)?;
-            marks.iter().filter(|(is, _)| *is).try_for_each(|(_, mark)| f.write_str(mark))?;
-        }
-        write!(f, " ({})", self.doing)
-    }
-}
-
-/// The news of a volume.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum VolumeNews {
-    /// It has changed.
-    Changed(VolumeStatus),
-    /// A claim that was held could not be set up again, or for the first time; it is undone.
-    ClaimFailed {
-        /// The allocation.
-        allocation: AllocationId,
-        /// Why.
-        reason: String,
-    },
-    /// What was mounted at a path is gone, or another mount is there: it is undone and set up again (V7).
-    MountLost {
-        /// The path.
-        path: PathBuf,
-        /// What was recorded, and what is there now.
-        reason: String,
-    },
-    /// The audit of a forced release (V9).
-    Forced(Forced),
 }

@@ -20,6 +20,13 @@
 //!                             Deleted ◄── volume forgotten ◄── delete
 //! ```
 //!
+//! An order is what a caller wants done with the volume at its plugin beside these steps: to expand it. It has no inverse.
+//!
+//! ```text
+//!   PlaceOrder ──► ledger: order ──► expand at the controller ──► ledger: size ──► expand on the node ──► order forgotten ──► Done
+//!                                     (again while unknown)                         (where it is published)
+//! ```
+//!
 //! Attach, stage and publish are `ControllerPublishVolume`, `NodeStageVolume` and `NodePublishVolume`; a plugin that does not have a
 //! step skips it. One operation is in flight at a time (V2), and each begins from what is known after the one before: after every
 //! input `planning.rs` says what is to be done next. So a restart, a takeover of the plugin and a lost answer need no path of their own.
@@ -45,14 +52,22 @@
 //!   from its first try on; what is not wanted any more after an unclear try is created by that name once more, since only the answer
 //!   tells the id, and then deleted. What is not as it was asked for is kept, cannot be claimed, and can be deleted.
 //! - C062, C065: a volume is deleted only while nothing of it is claimed or set up here. What is refused for certain changes nothing.
+//! - V5, C050: an order has its arguments on disk before its first call, is repeated with the same ones, and is forgotten when its outcome
+//!   is certain, before a caller hears of it. The size of a volume is told only after the plugin has answered it.
+//! - C109 to C111, C149: an expansion goes to the controller, online or offline as the plugin can, and then to the node, where a claim has
+//!   the volume published. Without a claim that waits for the next one.
 //! - V12: claims share a volume only with the same capability, and as far as its access mode permits.
 //! - V14: claims of an earlier run are neither set up nor undone before they are confirmed.
 //! - V16: which steps there are is read from the present generation when a step begins; its arguments are repeated until it is resolved.
 
 mod messages;
+mod news;
 
 mod force;
 mod lifecycle;
+
+mod order;
+mod order_messages;
 
 mod record;
 
@@ -73,6 +88,9 @@ mod existing;
 mod claiming;
 mod releasing;
 
+mod expanding;
+mod orders;
+
 mod planning;
 mod steps;
 
@@ -87,7 +105,12 @@ pub use existence::{CreateArgs, Existence, NewVolume, Origin};
 pub use force::{ForceError, ForceRelease, Forced, PrepareForce};
 pub use lifecycle::*;
 pub use messages::*;
-pub use outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};
+pub use news::*;
+pub use order::{Brought, GrowArgs, Order, OrderCall, OrderRecord};
+pub use order_messages::*;
+pub use outcome::{
+    ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
+};
 pub use paths::VolumeLayout;
 pub use record::{
     AttachArgs, Audit, ClaimRecord, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards, Usage,

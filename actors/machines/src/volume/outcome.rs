@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::existence::CreateArgs;
+use super::order::{Brought, OrderCall};
 use super::record::{AttachArgs, Mark, PublishArgs, StageArgs, VolumeSpec};
 use crate::csi::{self, Call, Context, Effect, FailedCall, Reaction};
 use crate::mounts::{LookError, PathKind, PathLook};
-use crate::vocabulary::{ControllerCapability, CsiFingerprint, Generation, NodeCapability};
+use crate::vocabulary::{ControllerCapability, CsiFingerprint, Expansion, Generation, NodeCapability};
 
 /// The calls of a volume. One at a time (V2).
 ///
@@ -36,6 +37,8 @@ pub enum VolumeCall {
     Publish(Arc<VolumeSpec>, Generation, PublishArgs),
     /// `NodeUnpublishVolume`.
     Unpublish(Arc<VolumeSpec>, Generation, PublishArgs),
+    /// The call of an order.
+    Order(Arc<VolumeSpec>, Generation, OrderCall),
     /// Look at the kernel's mount table, and touch what is mounted, within a time limit (V7).
     Look {
         /// The path.
@@ -59,6 +62,7 @@ impl VolumeCall {
             Self::Unstage(..) => Some(Call::NodeUnstageVolume),
             Self::Publish(..) => Some(Call::NodePublishVolume),
             Self::Unpublish(..) => Some(Call::NodeUnpublishVolume),
+            Self::Order(_, _, call) => Some(call.csi()),
         }
     }
 
@@ -74,7 +78,8 @@ impl VolumeCall {
             | Self::Stage(_, generation, _)
             | Self::Unstage(_, generation, _)
             | Self::Publish(_, generation, _)
-            | Self::Unpublish(_, generation, _) => Some(*generation),
+            | Self::Unpublish(_, generation, _)
+            | Self::Order(_, generation, _) => Some(*generation),
         }
     }
 }
@@ -175,6 +180,8 @@ pub enum VolumeOutcome {
     Controller(Result<Context, Failure>),
     /// Of a call to the node service, with a look at its path after it.
     Node(Result<(), Failure>, Seen),
+    /// Of the call of an order.
+    Ordered(Result<Brought, Failure>),
     /// Of a look.
     Looked(Seen),
     /// What left before the call has left.
@@ -194,6 +201,20 @@ pub struct NodeRoute {
     pub stages: bool,
     /// Whether it knows the modes of several writers on one node (C154).
     pub knows_alpha_modes: bool,
+    /// Whether it expands volumes on the node (C111).
+    pub expands: bool,
+}
+
+/// When the controller half of a plugin expands volumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Expands {
+    /// Never: it does not have the call.
+    #[default]
+    Not,
+    /// Only while they are not in use on any node (C109). Also what a plugin does that does not say when.
+    Offline,
+    /// At any time (C110).
+    Online,
 }
 
 /// The present generation of the controller half of the plugin.
@@ -203,6 +224,8 @@ pub struct ControllerRoute {
     pub generation: Generation,
     /// Whether the plugin attaches volumes to nodes (C070).
     pub attaches: bool,
+    /// When it expands volumes.
+    pub expands: Expands,
 }
 
 /// Where the calls of a volume go at present. Only what is healthy is in it.
@@ -225,6 +248,7 @@ impl NodeRoute {
             requires_controller: fingerprint.requires_controller(),
             stages: fingerprint.stages(),
             knows_alpha_modes: can(NodeCapability::SingleNodeMultiWriter),
+            expands: can(NodeCapability::ExpandVolume),
         }
     }
 }
@@ -233,9 +257,13 @@ impl ControllerRoute {
     /// The route to this generation of a controller half.
     #[must_use]
     pub fn new(generation: Generation, fingerprint: &CsiFingerprint) -> Self {
-        let needed = ControllerCapability::PublishUnpublishVolume;
-        let attaches = fingerprint.controller.as_ref().is_some_and(|can| can.contains(&needed));
-        Self { generation, attaches }
+        let can = |capability| fingerprint.controller.as_ref().is_some_and(|can| can.contains(&capability));
+        let expands = match fingerprint.expansion.contains(&Expansion::Online) {
+            _ if !can(ControllerCapability::ExpandVolume) => Expands::Not,
+            true => Expands::Online,
+            false => Expands::Offline,
+        };
+        Self { generation, attaches: can(ControllerCapability::PublishUnpublishVolume), expands }
     }
 }
 

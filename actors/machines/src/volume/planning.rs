@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::expanding::BEING_EXPANDED;
 use super::record::{PublishArgs, StageArgs, Step, Usage};
 use super::state::{Claim, Move, Volume};
-use crate::csi::Context;
+use crate::csi::{Context, Service};
 use crate::kernel::StopMode;
 use crate::vocabulary::Timestamp;
 
@@ -18,12 +19,12 @@ pub(super) enum Need<T> {
     Waits(&'static str),
 }
 
-const NO_NODE: &str = "the plugin has no healthy node instance here";
-const NO_CONTROLLER: &str = "the plugin has no healthy controller instance here";
+pub(super) const NO_NODE: &str = "the plugin has no healthy node instance here";
+pub(super) const NO_CONTROLLER: &str = "the plugin has no healthy controller instance here";
 const NO_ROUTE: &str = "it is asked for the instances of the plugin";
 /// Without it, no volume can be attached (C146).
 const NO_NODE_ID: &str = "the plugin has not told the id of this node";
-const IN_FLIGHT: &str = "a call is in flight";
+pub(super) const IN_FLIGHT: &str = "a call is in flight";
 const OTHERS_HOLD: &str = "it has to be set up anew, and other claims hold it";
 
 impl Volume {
@@ -57,6 +58,11 @@ impl Volume {
                 Need::Move(next) => Some(next),
                 Need::Met(()) | Need::Waits(_) => None,
             }));
+            // Claims come first: they wait less.
+            moves.extend(self.orders.iter().filter_map(|ordered| match self.order_need(ordered) {
+                Need::Move(next) => Some(next),
+                Need::Met(()) | Need::Waits(_) => None,
+            }));
         }
         moves
     }
@@ -72,13 +78,13 @@ impl Volume {
 
     /// Whether its half of the plugin is there, and it has not to wait for its next try.
     fn may_begin(&self, wanted: &Move, now: Timestamp) -> bool {
+        let has_node = || self.route.as_ref().is_some_and(|route| route.node.is_some());
+        let has_controller = || self.route.as_ref().is_some_and(|route| route.controller.is_some());
         let is_reachable = match wanted {
-            Move::Create | Move::Delete | Move::Attach | Move::Detach => {
-                self.route.as_ref().is_some_and(|route| route.controller.is_some())
-            }
-            Move::Stage | Move::Unstage | Move::Publish(_) | Move::Unpublish(_) => {
-                self.route.as_ref().is_some_and(|route| route.node.is_some())
-            }
+            Move::Order(_, call) if call.service() == Service::Node => has_node(),
+            Move::Order(..) => has_controller(),
+            Move::Create | Move::Delete | Move::Attach | Move::Detach => has_controller(),
+            Move::Stage | Move::Unstage | Move::Publish(_) | Move::Unpublish(_) => has_node(),
             Move::LookAtStage | Move::LookAt(_) => true,
         };
         let tries = self.tries_of(wanted);
@@ -108,6 +114,9 @@ impl Volume {
 
     /// The arguments with which a claim is published, once everything before that is up.
     pub(super) fn publish_args(&self, claim: &Claim) -> Need<PublishArgs> {
+        if self.is_expanded_offline() {
+            return Need::Waits(BEING_EXPANDED);
+        }
         let usage = &claim.record.usage;
         let publish_context = match self.attachment(usage) {
             Need::Met(context) => context,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::existence::Existence;
 use super::force::Forced;
+use super::order::OrderRecord;
 use crate::csi::{Context, VolumeCapability};
 use crate::mounts::{DeviceNumber, MountIdentity};
 use crate::vocabulary::{AllocationId, Generation, PluginName, RunNumber, VolumeName, VolumeNamespace};
@@ -298,12 +299,18 @@ pub enum VolumeChange {
     ForgetClaim(AllocationId),
     /// Remove the row of the volume.
     ForgetVolume,
+    /// Insert or replace the row of an order.
+    KeepOrder(OrderRecord),
+    /// Remove the row of the order of this number.
+    ForgetOrder(u64),
     /// Forget by force, in one write: the rows of these claims, also of lost ones, and with `volume` the staging and the attachment, as that row says.
     Force {
         /// The claims.
         claims: Vec<AllocationId>,
         /// The row of the volume without them; `None` when only claims are forgotten.
         volume: Option<VolumeRecord>,
+        /// The numbers of the orders.
+        orders: Vec<u64>,
         /// What was left, for the audit.
         audit: Audit,
     },
@@ -312,7 +319,7 @@ pub enum VolumeChange {
 }
 
 impl VolumeImage {
-    /// The volume that this is the ledger of, by whichever row says so; `None` for an empty one.
+    /// The volume that this is the ledger of, by whichever row says so; `None` for an empty one, and for one that has only orders.
     #[must_use]
     pub fn spec(&self) -> Option<&Arc<VolumeSpec>> {
         let of_volume = self.volume.as_ref().map(|row| &row.spec);
@@ -330,9 +337,16 @@ impl VolumeImage {
                 self.claims.push(row.clone());
             }
             VolumeChange::ForgetClaim(id) => self.claims.retain(|claim| claim.allocation != *id),
-            VolumeChange::Force { claims, volume, audit } => {
+            VolumeChange::KeepOrder(row) => {
+                self.orders.retain(|order| order.number != row.number);
+                self.orders.push(row.clone());
+                self.orders.sort_by_key(|order| order.number);
+            }
+            VolumeChange::ForgetOrder(number) => self.orders.retain(|order| order.number != *number),
+            VolumeChange::Force { claims, volume, orders, audit } => {
                 self.claims.retain(|claim| !claims.contains(&claim.allocation));
                 self.lost.retain(|lost| !claims.contains(lost));
+                self.orders.retain(|order| !orders.contains(&order.number));
                 if let Some(row) = volume {
                     self.volume = Some(row.clone());
                 }
@@ -355,6 +369,8 @@ pub struct VolumeImage {
     pub claims: Vec<ClaimRecord>,
     /// The allocations whose claims had rows that were damaged.
     pub lost: BTreeSet<AllocationId>,
+    /// Its orders, by their numbers.
+    pub orders: Vec<OrderRecord>,
     /// The audits that may not have been published, in their order.
     pub audits: Vec<Audit>,
 }

@@ -3,8 +3,9 @@
 use super::existence::Existence;
 use super::force::{ForceError, ForceRelease, Forced};
 use super::messages::{
-    ClaimError, ClaimsConfirmed, ConfirmClaims, Release, ReleaseError, Released, VolumeAnswer, VolumeNews,
+    ClaimError, ClaimsConfirmed, ConfirmClaims, Release, ReleaseError, Released, VolumeAnswer,
 };
+use super::news::VolumeNews;
 use super::outcome::VolumeCall;
 use super::record::{Audit, Step, VolumeChange, Wish};
 use super::state::{Move, ReleaseWaiter, Volume, VolumeTimer};
@@ -63,7 +64,7 @@ impl Volume {
         let reason = format!("allocation {allocation} was released, and the record of its claim is damaged");
         let left = vec![self.left_of_lost(allocation)];
         let forced = Forced { volume: self.record.spec.key.clone(), reason, at, left };
-        self.forget_audited(vec![allocation.clone()], false, forced, effects);
+        self.forget_audited((vec![allocation.clone()], Vec::new()), false, forced, effects);
     }
 
     fn left_of_lost(&self, allocation: &AllocationId) -> String {
@@ -155,6 +156,7 @@ impl Volume {
             !self.record.stage.is_down()
                 || !self.record.attach.is_down()
                 || self.record.existence.as_ref().is_some_and(is_deleted)
+                || self.orders.iter().any(|ordered| !self.is_resting(ordered))
         };
         let is_left = meant.next().is_some() || self.lost.iter().any(|lost| asked.is_for(lost));
         if is_left || asked.allocation.is_none() && is_shared_left() {
@@ -183,22 +185,24 @@ impl Volume {
             left.push(self.left_of_lost(lost));
             forgotten.push(lost.clone());
         }
-        let shared = if asked.allocation.is_none() { self.forget_shared() } else { Vec::new() };
+        let is_whole = asked.allocation.is_none();
+        let (orders, of_orders) = if is_whole { self.forget_orders() } else { Default::default() };
+        let shared = if is_whole { self.forget_shared() } else { Vec::new() };
         let is_shared = !shared.is_empty();
-        left.extend(shared);
+        left.extend(shared.into_iter().chain(of_orders));
         forgotten.iter().for_each(|id| {
             self.claims.remove(id);
             self.lost.remove(id);
         });
         let forced = Forced { volume, reason: asked.reason.clone(), at: moment.now, left };
-        self.forget_audited(forgotten, is_shared, forced.clone(), effects);
+        self.forget_audited((forgotten, orders), is_shared, forced.clone(), effects);
         Ok(forced)
     }
 
-    /// Writes and publishes what was forgotten: these claims, and with `is_shared` what they share.
+    /// Writes and publishes what was forgotten: these claims and orders, and with `is_shared` what the claims share.
     fn forget_audited(
         &mut self,
-        claims: Vec<AllocationId>,
+        (claims, orders): (Vec<AllocationId>, Vec<u64>),
         is_shared: bool,
         forced: Forced,
         effects: &mut Effects<Self>,
@@ -208,8 +212,9 @@ impl Volume {
         self.audits.push(audit.clone());
         let volume = is_shared.then(|| self.record.clone());
         // One write: a part of it would have the rest undone under what was not confirmed down, or forget without an audit.
-        effects.persist(VolumeChange::Force { claims, volume, audit });
+        effects.persist(VolumeChange::Force { claims, volume, orders: orders.clone(), audit });
         self.answer_forced_deletion(&forced.left, effects);
+        self.answer_forced_orders(&orders, &forced.left, effects);
         effects.publish(VolumeNews::Forced(forced));
         self.await_audits(effects);
     }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::messages::{ClaimError, VolumeAnswer, VolumeNews};
+use super::messages::{ClaimError, VolumeAnswer};
+use super::news::VolumeNews;
 use super::outcome::{Failure, Known, Seen, VolumeOutcome};
 use super::record::{Mark, Proof, Step, Towards, Wish};
 use super::state::{Flight, Move, Volume};
@@ -35,6 +36,7 @@ impl Volume {
         let came = came(&flight.what, outcome);
         match &flight.what {
             Move::Create => self.create_returned(moment, &flight, outcome, effects),
+            Move::Order(..) => self.order_returned(moment, &flight, outcome, effects),
             Move::Delete => self.delete_returned(moment, &flight, came.result.map(|_| ()), effects),
             Move::LookAtStage => self.stage_seen(moment, came.seen, effects),
             Move::LookAt(id) => self.target_seen(&id.clone(), came.seen, effects),
@@ -126,7 +128,8 @@ impl Volume {
             | Move::Unstage
             | Move::Unpublish(_)
             | Move::LookAtStage
-            | Move::LookAt(_) => {}
+            | Move::LookAt(_)
+            | Move::Order(..) => {}
         }
         Ok(())
     }
@@ -325,7 +328,7 @@ impl Volume {
                 }
                 return;
             }
-            Move::Create | Move::Delete | Move::LookAtStage | Move::LookAt(_) => return,
+            Move::Create | Move::Delete | Move::LookAtStage | Move::LookAt(_) | Move::Order(..) => return,
         }
         if is_certain {
             self.keep_volume(effects);

@@ -13,7 +13,12 @@ use super::existence::{Existence, NewVolume};
 use super::force::*;
 use super::lifecycle::*;
 use super::messages::*;
-use super::outcome::{ControllerRoute, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome};
+use super::news::*;
+use super::order::{Brought, GrowArgs, Order, OrderCall, OrderRecord};
+use super::order_messages::*;
+use super::outcome::{
+    ControllerRoute, Expands, Failure, Known, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
+};
 use super::record::{Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, VolumeSpec, Wish};
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
 use crate::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
@@ -105,6 +110,24 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
             stage.ask(VolumeAsk::DeleteVolume(DeleteVolume { within }));
         }
+        "expand" => {
+            let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
+            let (required_bytes, limit_bytes) =
+                (bytes(args, "bytes")?.unwrap_or_default(), bytes(args, "limit")?.unwrap_or_default());
+            let range = csi::CapacityRange { required_bytes, limit_bytes };
+            stage.ask(VolumeAsk::PlaceOrder(PlaceOrder { order: Order::Expand { range }, within }));
+        }
+        // The expansion in flight succeeds, at the controller or on the node.
+        "expanded" => {
+            let capacity_bytes = bytes(args, "bytes")?.unwrap_or(20);
+            let is_node_next = args.next_pos() == Some("node-next");
+            let call = stage.take_call(|call| matches!(call, VolumeCall::Order(..)))?;
+            let brought = match call.1 {
+                VolumeCall::Order(_, _, OrderCall::Grow(_)) => Brought::Grown { capacity_bytes },
+                _ => Brought::Expanded { capacity_bytes, is_node_next },
+            };
+            stage.give(call, Ok(VolumeOutcome::Ordered(Ok(brought))));
+        }
         "claim" => {
             let (allocation, usage) = (allocation(args)?, usage(args)?);
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
@@ -174,6 +197,7 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             let failure = Failure { known, reason: format!("the plugin said {known:?}") };
             let outcome = match call.1 {
                 VolumeCall::Create(..) => VolumeOutcome::Created(Err(failure)),
+                VolumeCall::Order(..) => VolumeOutcome::Ordered(Err(failure)),
                 VolumeCall::Attach(..) | VolumeCall::Detach(..) | VolumeCall::Delete(..) => {
                     VolumeOutcome::Controller(Err(failure))
                 }
@@ -257,6 +281,13 @@ fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
     let generation = |text: &str| -> Result<Generation, Fault> { Ok(Generation::new(text.parse()?)) };
     let stages = args.take_key("stages") != Some("no");
     let has_id = args.take_key("id") != Some("no");
+    let grows = args.take_key("grows") != Some("no");
+    let expands = match args.take_key("expands") {
+        None | Some("online") => Expands::Online,
+        Some("offline") => Expands::Offline,
+        Some("no") => Expands::Not,
+        Some(other) => return Err(format!("no plugin expands {other}").into()),
+    };
     let controller = args.take_key("controller").map(generation).transpose()?;
     let requires_controller = controller.is_some() || args.take_key("requires-controller").is_some();
     let node = args.take_key("node").map(generation).transpose()?.map(|generation| NodeRoute {
@@ -265,8 +296,9 @@ fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
         requires_controller,
         stages,
         knows_alpha_modes: false,
+        expands: grows,
     });
-    let controller = controller.map(|generation| ControllerRoute { generation, attaches: true });
+    let controller = controller.map(|generation| ControllerRoute { generation, attaches: true, expands });
     Ok(Route { node, controller })
 }
 
@@ -316,6 +348,9 @@ fn tell(effect: &Effect<Volume>, now: Timestamp) -> String {
         Effect::Publish(VolumeNews::MountLost { path, reason }) => {
             format!("news: the mount at {} is lost: {reason}", path.display())
         }
+        Effect::Publish(VolumeNews::OrderFailed { what, reason }) => {
+            format!("news: {what:?} failed: {reason}")
+        }
         Effect::Publish(VolumeNews::Forced(forced)) => {
             format!("news: forced by {}: left {:?}", forced.reason, forced.left)
         }
@@ -344,10 +379,16 @@ fn tell_change(change: &VolumeChange) -> String {
         }
         VolumeChange::ForgetClaim(id) => format!("ledger: {id} forgotten"),
         VolumeChange::ForgetVolume => "ledger: volume forgotten".to_owned(),
-        VolumeChange::Force { claims, volume, audit } => {
+        VolumeChange::KeepOrder(row) => {
+            let OrderRecord { number, order, .. } = row;
+            format!("ledger: order {number} {order}, {}", row.as_str())
+        }
+        VolumeChange::ForgetOrder(number) => format!("ledger: order {number} forgotten"),
+        VolumeChange::Force { claims, volume, orders, audit } => {
             let claims = claims.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
             let shared = if volume.is_some() { ", and what they shared" } else { "" };
-            format!("ledger: forced [{claims}]{shared}, audit {}", audit.number)
+            let orders = if orders.is_empty() { String::new() } else { format!(", orders {orders:?}") };
+            format!("ledger: forced [{claims}]{shared}{orders}, audit {}", audit.number)
         }
         VolumeChange::ForgetAudits(numbers) => format!("ledger: audits {numbers:?} forgotten"),
     }
@@ -385,6 +426,16 @@ fn tell_call(call: &VolumeCall) -> String {
             format!("{name} {}{mode}, {from}, with {:?}", args.target_path.display(), args.publish_context)
         }
         VolumeCall::Unpublish(_, _, args) => format!("{name} {}", args.target_path.display()),
+        VolumeCall::Order(_, _, OrderCall::Expand { range, capability }) => {
+            let usage = capability.as_ref().map(|used| format!(", used as {}", fs(used)));
+            format!("{name} to {} bytes{}", range.required_bytes, usage.unwrap_or_default())
+        }
+        VolumeCall::Order(_, _, OrderCall::Grow(args)) => {
+            let GrowArgs { volume_path, staging_path, range, .. } = args;
+            let staged = staging_path.as_ref().map(|path| format!(", staged at {}", path.display()));
+            let (path, staged) = (volume_path.display(), staged.unwrap_or_default());
+            format!("{name} to {} bytes at {path}{staged}", range.required_bytes)
+        }
         VolumeCall::Look { path } => format!("look at {}", path.display()),
         VolumeCall::AwaitAudits(number) => format!("await audits up to {number}"),
     }
@@ -405,6 +456,10 @@ fn tell_answer(answer: &VolumeAnswer) -> String {
         }
         VolumeAnswer::DeleteVolume(Ok(deleted)) => format!("deleted, did exist: {}", deleted.did_exist),
         VolumeAnswer::DeleteVolume(Err(error)) => error.to_string(),
+        VolumeAnswer::PlaceOrder(Ok(done)) => format!("{done:?}"),
+        VolumeAnswer::PlaceOrder(Err(error)) => {
+            format!("{error}{}", if error.is_transient() { " (transient)" } else { "" })
+        }
         VolumeAnswer::Claim(Ok(claimed)) => {
             let Claimed { path, is_block, read_only, generation } = claimed;
             let kind = if *is_block { "block device" } else { "file system" };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::messages::{ClaimStatus, VolumeNews, VolumeStatus};
+use super::news::{ClaimStatus, VolumeNews, VolumeStatus};
 use super::planning::Need;
 use super::record::{Usage, Wish};
 use super::state::{Claim, Move, Volume};
@@ -32,13 +32,13 @@ impl fmt::Display for Usage {
 }
 
 impl VolumeStatus {
-    /// Whether everything is as it is to be: each claim is held and its mount proven, and without a claim nothing is set up. Otherwise
-    /// something is on its way, or waits.
+    /// Whether everything is as it is to be: each claim is held and its mount proven, without a claim nothing is set up, and what was ordered
+    /// is done as far as it can be now. Otherwise something is on its way, or waits.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let is_up = |claim: &ClaimStatus| claim.wish == Wish::Held && claim.publish == UP && claim.is_proven;
         let is_used = !self.claims.is_empty() && self.claims.iter().all(is_up);
-        self.is_vacant() || !self.exists.is_changing() && is_used
+        self.is_vacant() || self.is_rested() && !self.exists.is_changing() && is_used
     }
 
     /// Whether it is in use and nothing of it waits to be undone: every claim is held. It stays so while the host is down.
@@ -66,7 +66,8 @@ impl Volume {
     pub(super) fn status(&self) -> VolumeStatus {
         let claims = self.in_order().into_iter().map(claim_status);
         let lost = self.lost.iter().map(|id| self.lost_status(id));
-        let errors = [&self.life.tries, &self.stage_tries, &self.attach_tries];
+        let tries = [&self.life.tries, &self.stage_tries, &self.attach_tries];
+        let mut errors = tries.into_iter().chain(self.orders.iter().map(|ordered| &ordered.tries));
         VolumeStatus {
             key: self.record.spec.key.clone(),
             plugin: self.record.spec.plugin.clone(),
@@ -75,8 +76,10 @@ impl Volume {
             attach: self.record.attach.as_str(),
             stage: self.record.stage.as_str(),
             claims: claims.chain(lost).collect(),
+            orders: self.order_statuses(),
+            expanded_bytes: self.expanded_bytes,
             doing: self.doing(),
-            error: errors.iter().find_map(|tries| tries.error.as_deref()).map(str::to_owned),
+            error: errors.find_map(|tries| tries.error.as_deref()).map(str::to_owned),
         }
     }
 
@@ -118,7 +121,12 @@ impl Volume {
             Need::Waits(why) if claim.is_wanted() => Some(why),
             Need::Waits(_) | Need::Met(()) | Need::Move(_) => None,
         };
-        match self.in_order().iter().find_map(waits) {
+        let of_orders = self.orders.iter().filter(|ordered| !self.is_resting(ordered));
+        let mut of_orders = of_orders.filter_map(|ordered| match self.order_need(ordered) {
+            Need::Waits(why) => Some(why),
+            Need::Met(()) | Need::Move(_) => None,
+        });
+        match self.in_order().iter().find_map(waits).or_else(|| of_orders.next()) {
             Some(why) => format!("waits: {why}"),
             None if self.claims.values().any(|claim| claim.is_provisional) => {
                 "waits for its claims to be confirmed".to_owned()
@@ -154,7 +162,8 @@ fn describe(what: &Move) -> String {
         | Move::Detach
         | Move::Stage
         | Move::Unstage
-        | Move::LookAtStage => what.name().to_owned(),
+        | Move::LookAtStage
+        | Move::Order(..) => what.name().to_owned(),
     }
 }
 

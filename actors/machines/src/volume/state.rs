@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::messages::VolumeStatus;
+use super::news::VolumeStatus;
+use super::order::OrderRecord;
 use super::outcome::Route;
 use super::paths::VolumeLayout;
 use super::record::{Audit, ClaimRecord, Towards, VolumeRecord, VolumeSpec, Wish};
+use crate::csi::Call;
 use crate::kernel::{AskId, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
 
@@ -24,6 +26,8 @@ pub struct VolumeOptions {
     pub tries_max: u32,
     /// The limit of claims. 256 by default.
     pub claims_max: usize,
+    /// The limit of orders that are not done. 16 by default.
+    pub orders_max: usize,
     /// The limit of waiting callers. 1024 by default.
     pub waiting_max: usize,
     /// How long undoing may go on when the host stops. 20 s by default.
@@ -42,6 +46,7 @@ impl Default for VolumeOptions {
             },
             tries_max: 10,
             claims_max: 256,
+            orders_max: 16,
             waiting_max: 1_024,
             stop_within: Duration::from_secs(20),
         }
@@ -87,6 +92,8 @@ pub(super) enum Move {
     Unpublish(AllocationId),
     LookAtStage,
     LookAt(AllocationId),
+    /// A call of the order of this number.
+    Order(u64, Call),
 }
 
 impl Move {
@@ -98,7 +105,8 @@ impl Move {
             | Self::Stage
             | Self::Publish(_)
             | Self::LookAtStage
-            | Self::LookAt(_) => true,
+            | Self::LookAt(_)
+            | Self::Order(..) => true,
             Self::Delete | Self::Detach | Self::Unstage | Self::Unpublish(_) => false,
         }
     }
@@ -119,6 +127,7 @@ impl Move {
             Self::Unpublish(_) => "NodeUnpublishVolume",
             Self::LookAtStage => "the look at the staging path",
             Self::LookAt(_) => "the look at the target path",
+            Self::Order(_, call) => call.as_str(),
         }
     }
 }
@@ -244,6 +253,21 @@ impl Claim {
     }
 }
 
+/// An order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Ordered {
+    pub(super) record: OrderRecord,
+    pub(super) tries: Tries,
+    /// The callers that wait for it.
+    pub(super) waiters: Vec<AskId>,
+}
+
+impl Ordered {
+    pub(super) fn new(record: OrderRecord) -> Self {
+        Self { record, tries: Tries::default(), waiters: Vec::new() }
+    }
+}
+
 /// A caller that waits for the end of a release.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ReleaseWaiter {
@@ -271,6 +295,10 @@ pub struct Volume {
     pub(super) claims: BTreeMap<AllocationId, Claim>,
     /// The allocations whose claims had rows that were damaged (RES-08). They may use the volume until they are released.
     pub(super) lost: BTreeSet<AllocationId>,
+    /// The orders that are not done, in the order in which they came.
+    pub(super) orders: Vec<Ordered>,
+    /// How large the volume is since it was expanded, if that was seen.
+    pub(super) expanded_bytes: Option<u64>,
     pub(super) route: Option<Route>,
     pub(super) life: Life,
     pub(super) attach_tries: Tries,
@@ -317,6 +345,10 @@ impl Volume {
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
                 self.claims.get(id).map(|claim| &claim.tries)
             }
+            Move::Order(number, _) => {
+                let ordered = self.orders.iter().find(|ordered| ordered.record.number == *number);
+                ordered.map(|ordered| &ordered.tries)
+            }
         }
     }
 
@@ -328,6 +360,10 @@ impl Volume {
             Move::Stage | Move::Unstage | Move::LookAtStage => Some(&mut self.stage_tries),
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
                 self.claims.get_mut(id).map(|claim| &mut claim.tries)
+            }
+            Move::Order(number, _) => {
+                let ordered = self.orders.iter_mut().find(|ordered| ordered.record.number == *number);
+                ordered.map(|ordered| &mut ordered.tries)
             }
         }
     }

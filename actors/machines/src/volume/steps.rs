@@ -4,6 +4,7 @@ use super::outcome::VolumeCall;
 use super::planning::Need;
 use super::record::{AttachArgs, Intent, Proof, PublishArgs, StageArgs, Step, Towards, VolumeChange};
 use super::state::{Claim, Flight, Move, Volume};
+use crate::csi::Service;
 use crate::kernel::{CallKey, Effects};
 use crate::vocabulary::{AllocationId, Generation};
 
@@ -22,6 +23,7 @@ impl Volume {
             Move::Publish(id) => self.begin_publish(id, generation, effects),
             Move::Detach | Move::Unstage => self.begin_undo(&what, generation, effects),
             Move::Unpublish(id) => self.begin_unpublish(id, generation, effects),
+            Move::Order(number, call) => self.begin_order(*number, *call, generation, effects),
             Move::LookAtStage => {
                 let path = self.record.stage.intent().map(|intent| intent.args.staging_path.clone());
                 path.map(|path| (VolumeCall::Look { path }, false))
@@ -46,7 +48,10 @@ impl Volume {
     fn generation(&self, what: &Move) -> Generation {
         let Some(route) = &self.route else { return Generation::default() };
         let half = match what {
-            Move::Create | Move::Delete | Move::Attach | Move::Detach => {
+            Move::Order(_, call) if call.service() == Service::Node => {
+                route.node.as_ref().map(|half| half.generation)
+            }
+            Move::Create | Move::Delete | Move::Attach | Move::Detach | Move::Order(..) => {
                 route.controller.as_ref().map(|half| half.generation)
             }
             Move::Stage

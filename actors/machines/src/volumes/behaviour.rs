@@ -44,6 +44,7 @@ impl Machine for Volumes {
             entries: BTreeMap::new(),
             plugins: BTreeMap::new(),
             asks: BTreeMap::new(),
+            reads: BTreeMap::new(),
             asked: Attempt::default(),
             waiting: BTreeMap::new(),
             batches: BTreeMap::new(),
@@ -81,8 +82,10 @@ impl Machine for Volumes {
             VolumesAsk::RegisterVolume(_)
             | VolumesAsk::ForgetVolume(_)
             | VolumesAsk::CreateVolume(_)
-            | VolumesAsk::DeleteVolume(_) => true,
+            | VolumesAsk::DeleteVolume(_)
+            | VolumesAsk::ExpandVolume(_) => true,
             VolumesAsk::Claim(_)
+            | VolumesAsk::VolumeStats(_)
             | VolumesAsk::Release(_)
             | VolumesAsk::AllocationEnded(_)
             | VolumesAsk::ConfirmClaims(_)
@@ -142,6 +145,8 @@ impl Volumes {
             }
             VolumesAsk::CreateVolume(asked) => self.create(moment, (id, asked_at), asked, effects),
             VolumesAsk::DeleteVolume(asked) => self.delete(moment, (id, asked_at), asked, effects),
+            VolumesAsk::ExpandVolume(asked) => self.expand(moment, (id, asked_at), asked, effects),
+            VolumesAsk::VolumeStats(asked) => self.stats(id, asked, effects),
             VolumesAsk::Claim(asked) => self.claim(moment, (id, asked_at), asked, effects),
             VolumesAsk::Release(asked) => self.release(moment, (id, asked_at), asked, effects),
             VolumesAsk::AllocationEnded(asked) => {
@@ -206,6 +211,7 @@ impl Volumes {
                 }
             }
             (VolumesCall::Ask { .. }, outcome) => self.answered(moment, key.attempt, outcome, effects),
+            (VolumesCall::Read(_), outcome) => self.found(key, outcome, effects),
             (VolumesCall::Start { life, config }, Err(lost)) => {
                 self.not_started(moment, &config.spec.key, *life, lost, effects);
             }

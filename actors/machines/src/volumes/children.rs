@@ -67,6 +67,7 @@ impl Volumes {
                 entry.claimants.extend(status.claims.iter().map(|claim| claim.allocation.clone()));
                 entry.status = Some(status.clone());
                 entry.vacancy.is_reported();
+                self.has_expanded(key, status.expanded_bytes, effects);
                 self.publish(key, effects);
                 self.check_vacancy(moment, key, effects);
             }
@@ -76,6 +77,10 @@ impl Volumes {
             }
             // Its actor logs it.
             VolumeNews::MountLost { .. } => {}
+            VolumeNews::OrderFailed { what, reason } => {
+                let (volume, what, reason) = (key.clone(), what.clone(), reason.clone());
+                effects.publish(VolumesNews::OrderFailed { volume, what, reason });
+            }
             VolumeNews::Forced(forced) => effects.publish(VolumesNews::Forced(forced.clone())),
         }
     }
@@ -193,6 +198,7 @@ impl Volumes {
         }
         self.stop = Some(mode);
         self.refuse_all_unused(moment, effects);
+        self.refuse_reads(effects);
         let entries: Vec<_> =
             self.entries.iter().map(|(key, entry)| (key.clone(), entry.child.state())).collect();
         for (key, child) in entries {

@@ -141,6 +141,7 @@ impl Volumes {
                 self.is_deleted(key, effects);
             }
             VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.still_exists(key, effects),
+            VolumeAnswer::PlaceOrder(Ok(done)) => self.learn_size(key, done, effects),
             VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 => {
                 entry.is_settled = !status.exists.is_changing();
                 // Each life of the actor that may not know of a deletion was asked for it before this.
@@ -162,6 +163,7 @@ impl Volumes {
             }
             VolumeAnswer::CreateVolume(Err(_))
             | VolumeAnswer::DeleteVolume(Err(_))
+            | VolumeAnswer::PlaceOrder(Err(_))
             | VolumeAnswer::DescribeVolume(_)
             | VolumeAnswer::Claim(_)
             | VolumeAnswer::Release(_)
@@ -186,7 +188,10 @@ impl Volumes {
             ..VolumeSpec::clone(&entry.spec)
         });
         entry.spec = spec.clone();
-        let capacity_bytes = Some(volume.capacity_bytes).filter(|bytes| *bytes > 0);
+        let created_bytes = Some(volume.capacity_bytes).filter(|bytes| *bytes > 0);
+        // What it was expanded to since, its plugin did not answer to its creation.
+        let same = self.known.get(key).filter(|known| known.spec == spec);
+        let capacity_bytes = created_bytes.max(same.and_then(|known| known.capacity_bytes));
         let accessible_topology = volume.accessible_topology.clone();
         let known = Arc::new(KnownVolume { spec, capacity_bytes, accessible_topology });
         self.created.insert(key.clone());

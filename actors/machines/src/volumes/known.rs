@@ -24,7 +24,7 @@ impl Volumes {
         }
         volume.check().map_err(|fault| RegisterVolumeError::Invalid { volume: key.clone(), fault })?;
         let registered = match self.known.get(key) {
-            Some(known) if **known == *volume => return Ok(VolumeRegistered::Unchanged),
+            Some(known) if known.has(volume) => return Ok(VolumeRegistered::Unchanged),
             Some(_) => VolumeRegistered::Replaced,
             None if self.known.len() >= self.config.options.volumes_max => {
                 return Err(RegisterVolumeError::TooMany { count: self.known.len() });

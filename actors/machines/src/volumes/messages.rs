@@ -8,13 +8,16 @@ use super::errors::{
     RegisterVolumeError, ReleaseError,
 };
 use super::news::VolumeReport;
+use super::order_errors::OrderError;
+use super::reads::{ReadError, VolumeStatistics, VolumeStats};
 use super::reasons::UnknownVolume;
 use super::state::{KnownVolume, Volumes};
 use crate::conversation;
+use crate::csi::CapacityRange;
 use crate::vocabulary::{AllocationId, Attempt, PluginName};
 use crate::volume::{
-    Claimed, ClaimsConfirmed, Created, Deleted, Forced, NewVolume, ObservedEnd, Released, Usage, VolumeKey,
-    VolumeNews,
+    Claimed, ClaimsConfirmed, Created, Deleted, Expanded, Forced, NewVolume, ObservedEnd, Released, Usage,
+    VolumeKey, VolumeNews,
 };
 
 /// Makes a volume known, so that it can be claimed. Idempotent. Other contents replace the former ones, unless the volume is in use.
@@ -62,6 +65,19 @@ pub struct CreateVolume {
 pub struct DeleteVolume {
     /// The volume.
     pub volume: VolumeKey,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Makes a volume larger: at its storage, and on this node where it is published. Answered when its plugin has confirmed that; it goes on
+/// when the caller stops waiting, and the same message asks for its result. Claims go on meanwhile, unless the plugin expands volumes only
+/// offline (C109 to C113). A volume never becomes smaller.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ExpandVolume {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// How large it is to be.
+    pub capacity: CapacityRange,
     /// How long to wait for the answer.
     pub within: Duration,
 }
@@ -188,6 +204,8 @@ conversation! {
         ForgetVolume => Result<bool, ForgetVolumeError>,
         CreateVolume => Result<Created, CreateError>,
         DeleteVolume => Result<Deleted, DeleteError>,
+        ExpandVolume => Result<Expanded, OrderError>,
+        VolumeStats => Result<VolumeStatistics, ReadError>,
         Claim => Result<Claimed, ClaimError>,
         Release => Result<Released, ReleaseError>,
         AllocationEnded => Vec<VolumeReleased>,

@@ -37,12 +37,17 @@
 //!   again meanwhile, since an earlier one may have deleted it, and forgotten it without a word.
 //! - No two known volumes are the same one at their plugin: what is done to one name would be done to the other. Where an earlier version, or a
 //!   plugin that answers with an id that was there, has made two names of one volume, neither is deleted.
+//! - What only reads goes to the plugin by its present route, leaves nothing in any ledger, and holds the turn of its volume for ten seconds
+//!   at most, so that no claim waits longer for it.
+//! - A volume is known to be larger only after its plugin has answered that, and never to be smaller than it was known to be.
 //! - Late reports of an earlier life of an actor are ignored (REG-08), but no audit is. When this actor's own machine is rebuilt, its
 //!   children are killed and started from the ledger.
 
 mod errors;
 mod messages;
 mod news;
+mod order_errors;
+mod reads;
 mod reasons;
 
 mod state;
@@ -54,6 +59,8 @@ mod admission;
 mod batches;
 mod existing;
 mod forcing;
+mod ordering;
+mod reading;
 mod requests;
 mod unconfirmed;
 mod unused;
@@ -67,6 +74,8 @@ mod scripts;
 pub use errors::*;
 pub use messages::*;
 pub use news::{VolumeActor, VolumeReport, VolumesNews, VolumesView};
+pub use order_errors::OrderError;
+pub use reads::*;
 pub use reasons::{InUse, NoAnswer, SameVolume, TooManyCallers, UnknownVolume};
 pub use state::{
     ChildEnded, InstancesItem, KnownVolume, Volumes, VolumesCall, VolumesChange, VolumesConfig, VolumesImage,

@@ -84,6 +84,15 @@ pub enum VolumesNews {
         /// Why.
         reason: String,
     },
+    /// What was ordered of a volume is not done, and not tried again.
+    OrderFailed {
+        /// The volume.
+        volume: VolumeKey,
+        /// What was ordered.
+        what: String,
+        /// Why.
+        reason: String,
+    },
     /// The audit of a forced release (V9).
     Forced(Forced),
 }

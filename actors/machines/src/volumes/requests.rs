@@ -125,6 +125,10 @@ impl Volumes {
                 entry.last_claim = self.asked;
                 entry.claimants.insert(claim.allocation.clone())
             }
+            VolumeAsk::PlaceOrder(_) => {
+                entry.last_claim = self.asked;
+                false
+            }
             _ => false,
         };
         entry.in_flight += usize::from(request.purpose.is_awaited());
@@ -147,9 +151,12 @@ impl Volumes {
         let answer = match outcome {
             Ok(VolumesOutcome::Answered(Ok(answer))) => Ok(answer),
             Ok(VolumesOutcome::Answered(Err(error))) => Err(NoAnswer::of(&volume, error)),
-            Ok(VolumesOutcome::Followed(_) | VolumesOutcome::Ended(_) | VolumesOutcome::Done) => {
-                Err(NoAnswer::silent(&volume, "it was not asked"))
-            }
+            Ok(
+                VolumesOutcome::Followed(_)
+                | VolumesOutcome::Ended(_)
+                | VolumesOutcome::Found(_)
+                | VolumesOutcome::Done,
+            ) => Err(NoAnswer::silent(&volume, "it was not asked")),
             Err(lost) => Err(NoAnswer::silent(&volume, lost.to_string())),
         };
         if let Some(entry) = self.entries.get_mut(&volume) {
@@ -213,6 +220,9 @@ impl Volumes {
                 let result = reply::<volume::DeleteVolume>(volume, answer).map_err(DeleteError::from);
                 let result = result.and_then(|deleted| deleted.map_err(DeleteError::from));
                 effects.reply(id, VolumesAnswer::DeleteVolume(result));
+            }
+            Purpose::Order(id, kind) => {
+                self.ordered((id, kind), reply::<volume::PlaceOrder>(volume, answer), effects);
             }
             Purpose::Claim(id) => {
                 let result = reply::<volume::Claim>(volume, answer).map_err(ClaimError::NoAnswer);
@@ -280,6 +290,7 @@ impl Purpose {
         match self {
             Self::Create(_)
             | Self::Delete(_)
+            | Self::Order(..)
             | Self::Claim(_)
             | Self::Release(_)
             | Self::Prepare(_)
@@ -341,6 +352,7 @@ fn says_vacant(answer: &VolumeAnswer) -> bool {
         VolumeAnswer::DeleteVolume(Ok(_)) => true,
         VolumeAnswer::Release(Err(_))
         | VolumeAnswer::Claim(_)
+        | VolumeAnswer::PlaceOrder(_)
         | VolumeAnswer::ConfirmClaims(_)
         | VolumeAnswer::PrepareForce(_)
         | VolumeAnswer::ForceRelease(_)
@@ -357,6 +369,9 @@ fn hurried(ask: &VolumeAsk, within: Duration) -> VolumeAsk {
         VolumeAsk::Release(release) => VolumeAsk::Release(volume::Release { within, ..release.clone() }),
         VolumeAsk::CreateVolume(create) => {
             VolumeAsk::CreateVolume(volume::CreateVolume { within, ..create.clone() })
+        }
+        VolumeAsk::PlaceOrder(placed) => {
+            VolumeAsk::PlaceOrder(volume::PlaceOrder { within, ..placed.clone() })
         }
         VolumeAsk::DeleteVolume(_) => VolumeAsk::DeleteVolume(volume::DeleteVolume { within }),
         VolumeAsk::ConfirmClaims(_)

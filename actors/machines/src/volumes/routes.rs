@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::state::{InstancesItem, Plugin, ServedBy, Volumes, VolumesCall, VolumesOutcome, VolumesTimer};
+use super::state::{InstancesItem, Plugin, Volumes, VolumesCall, VolumesOutcome, VolumesTimer};
+use super::unused::ServedBy;
 use crate::FeedItem;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{CallLost, Effects};
@@ -31,6 +32,7 @@ impl Volumes {
                 VolumesOutcome::Followed(Err(_))
                 | VolumesOutcome::Ended(_)
                 | VolumesOutcome::Answered(_)
+                | VolumesOutcome::Found(_)
                 | VolumesOutcome::Done,
             )
             | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {

@@ -11,14 +11,15 @@ use std::time::Duration;
 use goldenscript::ArgumentConsumer;
 
 use super::*;
-use crate::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
+use crate::csi::{self, AccessMode, AccessType, MountVolume, UsageUnit, VolumeCapability, VolumeUsage};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{CallLost, Effect, Ending, Machine as _};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 use crate::volume::{
-    self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Deleted, Exists, Forced, NewVolume, ObservedEnd,
-    Released, Route, Usage, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec, VolumeStatus, Wish,
+    self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Deleted, Done, Exists, Expanded, Forced, NewVolume,
+    ObservedEnd, Released, Route, Usage, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec,
+    VolumeStatus, Wish,
 };
 use crate::{AskError, FeedItem};
 
@@ -110,6 +111,22 @@ fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             };
             stage.give(call, outcome);
         }
+        // The oldest question to a plugin is answered, or not in time.
+        "found" | "not-found" | "found-late" => {
+            let call = stage.take_call(|call| matches!(call, VolumesCall::Read(_)))?;
+            let used = VolumeUsage { available: 7, total: 10, used: 3, unit: UsageUnit::Bytes };
+            let stats = VolumeStatistics { path: Some("/t".into()), usage: vec![used], ..Default::default() };
+            let (plugin, reason) = (PluginName::new("zfs")?, "it is not mounted".to_owned());
+            let outcome = match verb {
+                "found" => Ok(VolumesOutcome::Found(Ok(Found::Stats(stats)))),
+                "not-found" => {
+                    let failed = ReadError::Failed { plugin, reason, is_transient: false };
+                    Ok(VolumesOutcome::Found(Err(failed)))
+                }
+                _ => Err(CallLost::DeadlineExceeded(Duration::from_secs(10))),
+            };
+            stage.give(call, outcome);
+        }
         "steps" => {
             for step in stage.machine.stop_steps() {
                 let left = if step.is_left { " (left)" } else { "" };
@@ -191,6 +208,15 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
             VolumesAsk::CreateVolume(CreateVolume { volume, plugin, new, within })
         }
         "delete" => VolumesAsk::DeleteVolume(DeleteVolume { volume: key(args)?, within: within(args)? }),
+        "expand" => {
+            let (volume, within) = (key(args)?, within(args)?);
+            let bytes = |text: Option<&str>| -> Result<u64, Fault> { Ok(text.unwrap_or("0").parse()?) };
+            let required_bytes = bytes(args.take_key("bytes"))?;
+            let limit_bytes = bytes(args.take_key("limit"))?;
+            let capacity = csi::CapacityRange { required_bytes, limit_bytes };
+            VolumesAsk::ExpandVolume(ExpandVolume { volume, capacity, within })
+        }
+        "stats" => VolumesAsk::VolumeStats(VolumeStats { volume: key(args)?, within: within(args)? }),
         "forget" => VolumesAsk::ForgetVolume(ForgetVolume { volume: key(args)? }),
         "claim" => {
             let (volume, allocation, within) = (key(args)?, allocation(args)?, within(args)?);
@@ -225,12 +251,16 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
             let news = VolumeNews::Changed(read_status(&volume, args)?);
             VolumesAsk::VolumeReported(VolumeReported { volume, life, news })
         }
-        "reports-failed" | "reports-forced" => {
+        "reports-failed" | "reports-forced" | "reports-order-failed" => {
             let (volume, life) = (key(args)?, life(args)?);
             let news = match verb {
                 "reports-failed" => {
                     let reason = "the disk is broken".to_owned();
                     VolumeNews::ClaimFailed { allocation: allocation(args)?, reason }
+                }
+                "reports-order-failed" => {
+                    let (what, reason) = ("expand to 20 bytes".to_owned(), "no room".to_owned());
+                    VolumeNews::OrderFailed { what, reason }
                 }
                 _ => VolumeNews::Forced(forced(volume.clone())),
             };
@@ -258,6 +288,7 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
         Some("being-deleted") => (Exists::BeingDeleted, Some(made)),
         Some(other) => return Err(format!("it cannot be {other}").into()),
     };
+    let expanded_bytes = args.take_key("expanded").map(str::parse).transpose()?;
     let claim = |allocation| ClaimStatus {
         allocation,
         usage: String::new(),
@@ -279,6 +310,8 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
         attach: "down",
         stage,
         claims,
+        orders: Vec::new(),
+        expanded_bytes,
         doing,
         error: None,
     })
@@ -313,6 +346,15 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
             holders: Vec::new(),
             held_by: vec!["stage is up".to_owned()],
             remedy: "delete it when all is undone",
+        })),
+        "expanded" => VolumeAnswer::PlaceOrder(Ok(Done::Expanded(Expanded {
+            capacity_bytes: args.take_key("bytes").map(str::parse).transpose()?,
+            is_node_next: false,
+        }))),
+        "unexpanded" => VolumeAnswer::PlaceOrder(Err(volume::OrderError::Pending {
+            volume: volume()?,
+            what: "expand to 20 bytes".to_owned(),
+            doing: "ControllerExpandVolume is in flight".to_owned(),
         })),
         "claimed" => VolumeAnswer::Claim(Ok(Claimed {
             path: "/t".into(),
@@ -392,9 +434,10 @@ fn report(plugin_type: PluginType, generation: u64, info: NodeInfo) -> Result<In
         identity: Identity { provider: "zfs".into(), version: "1.0".into(), manifest: BTreeMap::new() },
         plugin: vec![PluginCapability::ControllerService],
         expansion: Vec::new(),
-        controller: (!is_node).then(|| vec![ControllerCapability::PublishUnpublishVolume]),
+        controller: (!is_node)
+            .then(|| vec![ControllerCapability::PublishUnpublishVolume, ControllerCapability::GetVolume]),
         group_controller: None,
-        node: is_node.then(|| vec![NodeCapability::StageUnstageVolume]),
+        node: is_node.then(|| vec![NodeCapability::StageUnstageVolume, NodeCapability::GetVolumeStats]),
         node_info: is_node.then_some(info),
     };
     Ok(InstanceReport {
@@ -437,12 +480,17 @@ fn tell(effect: &Effect<Volumes>, now: Timestamp) -> String {
         Effect::Publish(VolumesNews::ClaimFailed { volume, allocation, reason }) => {
             format!("news: the claim of {allocation} to {volume} failed: {reason}")
         }
+        Effect::Publish(VolumesNews::OrderFailed { volume, what, reason }) => {
+            format!("news: {what:?} of {volume} failed: {reason}")
+        }
         Effect::Publish(VolumesNews::Forced(forced)) => {
             format!("news: {} forced by {}, left {:?}", forced.volume, forced.reason, forced.left)
         }
         Effect::Call { call, deadline, .. } => match tell_call(call) {
             told if told.is_empty() => told,
-            told if matches!(call, VolumesCall::Ask { .. }) => format!("call: {told} within {deadline:?}"),
+            told if matches!(call, VolumesCall::Ask { .. } | VolumesCall::Read(_)) => {
+                format!("call: {told} within {deadline:?}")
+            }
             told => format!("call: {told}"),
         },
         Effect::StartTimer(VolumesTimer::Unused(_) | VolumesTimer::Leaving(_), _) => String::new(),
@@ -471,6 +519,11 @@ fn tell_call(call: &VolumesCall) -> String {
         }
         VolumesCall::Stop { life, mode } => format!("{mode:?} life {life}"),
         VolumesCall::Kill { life } => format!("kill life {life}"),
+        VolumesCall::Read(read) => match &**read {
+            Read::Stats { spec, node, controller } => {
+                format!("stats of {} at node {node:?}, controller {controller:?}", spec.key)
+            }
+        },
         VolumesCall::Ask { life, ask } => {
             let ask = match ask {
                 VolumeAsk::Claim(claim) => format!("claim of {} for {:?}", claim.allocation, claim.within),
@@ -488,6 +541,7 @@ fn tell_call(call: &VolumesCall) -> String {
                 VolumeAsk::ForceRelease(force) => format!("force {:?} by {}", force.allocation, force.reason),
                 VolumeAsk::CreateVolume(create) => format!("create for {:?}", create.within),
                 VolumeAsk::DeleteVolume(delete) => format!("delete for {:?}", delete.within),
+                VolumeAsk::PlaceOrder(placed) => format!("{} for {:?}", placed.order, placed.within),
                 VolumeAsk::RouteChanged(_) => "route".to_owned(),
                 VolumeAsk::DescribeVolume(_) => "describe".to_owned(),
             };
@@ -498,6 +552,7 @@ fn tell_call(call: &VolumesCall) -> String {
 
 fn tell_report(report: &VolumeReport) -> String {
     let VolumeReport { volume, is_known, actor, restarts, status } = report;
+    let size = volume.capacity_bytes.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
     let unknown = if *is_known { "" } else { ", only in the ledger" };
     let status = status.as_ref().map(|status| format!(", {status}")).unwrap_or_default();
     let reason = match actor {
@@ -505,7 +560,7 @@ fn tell_report(report: &VolumeReport) -> String {
         VolumeActor::Unneeded | VolumeActor::Running | VolumeActor::Stopping => String::new(),
     };
     let restarts = if *restarts == 0 { String::new() } else { format!(", restarts {restarts}") };
-    format!("{} {}{reason}{restarts}{unknown}{status}", volume.spec.key, actor.as_str())
+    format!("{} {}{reason}{restarts}{size}{unknown}{status}", volume.spec.key, actor.as_str())
 }
 
 fn tell_answer(answer: &VolumesAnswer) -> String {
@@ -516,6 +571,10 @@ fn tell_answer(answer: &VolumesAnswer) -> String {
         VolumesAnswer::CreateVolume(Err(error)) => format!("{error}{}", transient(error.is_transient())),
         VolumesAnswer::DeleteVolume(Ok(deleted)) => format!("{deleted:?}"),
         VolumesAnswer::DeleteVolume(Err(error)) => error.to_string(),
+        VolumesAnswer::ExpandVolume(Ok(expanded)) => format!("{expanded:?}"),
+        VolumesAnswer::ExpandVolume(Err(error)) => format!("{error}{}", transient(error.is_transient())),
+        VolumesAnswer::VolumeStats(Ok(stats)) => format!("{stats:?}"),
+        VolumesAnswer::VolumeStats(Err(error)) => format!("{error}{}", transient(error.is_transient())),
         VolumesAnswer::Claim(Ok(claimed)) => format!("claimed at {}", claimed.path.display()),
         VolumesAnswer::Claim(Err(error)) => format!("{error}{}", transient(error.is_transient())),
         VolumesAnswer::Release(Err(error)) => format!("{error}{}", transient(error.is_transient())),

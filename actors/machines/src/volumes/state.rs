@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::batches::Batch;
+use super::reads::{Found, Read, ReadError};
 use super::reasons::InUse;
+use super::unused::UnusedWaiter;
 use crate::csi::{Fault, rules};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{AskId, Ending, StopMode, StopStep};
 use crate::supervisor::DynamicChild;
 use crate::vocabulary::{
-    AllocationId, Attempt, Backoff, Generation, PluginName, RestartBudget, RunNumber, Timestamp, Topology,
+    AllocationId, Attempt, Backoff, PluginName, RestartBudget, RunNumber, Timestamp, Topology,
 };
 use crate::volume::{
     self, Route, VolumeAnswer, VolumeAsk, VolumeConfig, VolumeKey, VolumeOptions, VolumeSpec, VolumeStatus,
@@ -35,6 +37,12 @@ impl KnownVolume {
     #[must_use]
     pub const fn new(spec: Arc<VolumeSpec>) -> Self {
         Self { spec, capacity_bytes: None, accessible_topology: Vec::new() }
+    }
+
+    /// Whether another description of it says nothing new. It may have been expanded since that one was made.
+    pub(super) fn has(&self, other: &Self) -> bool {
+        let is_same = self.spec == other.spec && self.accessible_topology == other.accessible_topology;
+        is_same && other.capacity_bytes <= self.capacity_bytes
     }
 
     /// Checks sizes and formats (C004, C005, C055).
@@ -194,6 +202,8 @@ pub enum VolumesCall {
         /// The route.
         route: Route,
     },
+    /// Ask a plugin, which has no effect.
+    Read(Box<Read>),
     /// Ask the actor of a volume to stop.
     Stop {
         /// Its life.
@@ -217,6 +227,8 @@ pub enum VolumesOutcome {
     Ended(Vec<ChildEnded>),
     /// The answer of a volume, or why there is none.
     Answered(Result<VolumeAnswer, AskError>),
+    /// What was read, or why not.
+    Found(Result<Found, ReadError>),
     /// It was done.
     Done,
 }
@@ -247,6 +259,12 @@ pub enum VolumesTimer {
     Leaving(PluginName),
 }
 
+/// In which words an order came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum OrderKind {
+    Expand,
+}
+
 /// Whom the answer of a volume is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
@@ -254,6 +272,8 @@ pub(super) enum Purpose {
     Create(AskId),
     /// For the caller of a deletion.
     Delete(AskId),
+    /// For the caller of an order.
+    Order(AskId, OrderKind),
     /// For the caller of a claim.
     Claim(AskId),
     /// For the caller of a release.
@@ -316,7 +336,7 @@ pub(super) struct Entry {
     pub(super) queue: VecDeque<Request>,
     /// How many messages have callers who wait for the answer of an actor of this volume.
     pub(super) in_flight: usize,
-    /// The number of the last claim that was sent. What is asked later and says that the volume is vacant proves it.
+    /// The number of the last claim or order that was sent. What is asked later and says that the volume is vacant proves it.
     pub(super) last_claim: Attempt,
     /// The number of the last creation or deletion that was sent. What was asked before says nothing of its existence.
     pub(super) last_change: Attempt,
@@ -333,18 +353,6 @@ pub(super) struct Plugin {
     pub(super) node: Option<InstanceReport>,
     pub(super) controller: Option<InstanceReport>,
     pub(super) route: Route,
-}
-
-/// The generations of the node and the controller half of a plugin.
-pub(super) type ServedBy = [Option<Generation>; 2];
-
-/// A caller that waits until a plugin is unused.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct UnusedWaiter {
-    pub(super) plugin: PluginName,
-    pub(super) since: Timestamp,
-    /// What served the plugin then; another one that serves it takes new claims.
-    pub(super) served_by: ServedBy,
 }
 
 /// The machine: see the [module](super).
@@ -365,7 +373,9 @@ pub struct Volumes {
     pub(super) plugins: BTreeMap<PluginName, Plugin>,
     /// The messages that volumes have not answered yet, by number.
     pub(super) asks: BTreeMap<Attempt, InFlight>,
-    /// The number of the latest of them.
+    /// The questions that plugins have not answered yet, by number.
+    pub(super) reads: BTreeMap<Attempt, (AskId, Read)>,
+    /// The number of the latest of both.
     pub(super) asked: Attempt,
     /// How many callers wait for volumes of each plugin.
     pub(super) waiting: BTreeMap<PluginName, usize>,

@@ -27,7 +27,8 @@ impl Volumes {
                 self.unconfirmed.remove(&(key.clone(), None));
                 return answer;
             }
-            VolumeAsk::ConfirmClaims(_)
+            VolumeAsk::PlaceOrder(_)
+            | VolumeAsk::ConfirmClaims(_)
             | VolumeAsk::PrepareForce(_)
             | VolumeAsk::ForceRelease(_)
             | VolumeAsk::RouteChanged(_)

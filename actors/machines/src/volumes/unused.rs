@@ -5,15 +5,27 @@ use std::time::Duration;
 use super::errors::AwaitUnusedError;
 use super::messages::{AwaitUnused, VolumesAnswer};
 use super::reasons::{InUse, PluginLeaving, TooManyCallers};
-use super::state::{Entry, Plugin, UnusedWaiter, Volumes, VolumesTimer};
+use super::state::{Entry, Plugin, Volumes, VolumesTimer};
 use crate::kernel::{AskId, Effects};
-use crate::vocabulary::{Moment, PluginName, Timestamp};
+use crate::vocabulary::{Generation, Moment, PluginName, Timestamp};
 use crate::volume::VolumeKey;
 
 /// The limit of callers that wait until plugins are unused.
 const UNUSED_WAITING_MAX: usize = 1_024;
 /// How long a plugin that was told as unused takes no new claims if it does not leave.
 const LEAVING_WITHIN: Duration = Duration::from_secs(5);
+
+/// The generations of the node and the controller half of a plugin.
+pub(super) type ServedBy = [Option<Generation>; 2];
+
+/// A caller that waits until a plugin is unused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct UnusedWaiter {
+    pub(super) plugin: PluginName,
+    pub(super) since: Timestamp,
+    /// What served the plugin then; another one that serves it takes new claims.
+    pub(super) served_by: ServedBy,
+}
 
 impl Volumes {
     pub(super) fn await_unused(

@@ -62,7 +62,11 @@ fn apply(rows: &mut VolumeImage, (had_claims, forced): (&mut bool, &mut u32), ch
         VolumeChange::ForgetVolume => *had_claims = false,
         VolumeChange::KeepClaim(_) => *had_claims = true,
         VolumeChange::Force { .. } => *forced += 1,
-        VolumeChange::KeepVolume(_) | VolumeChange::ForgetClaim(_) | VolumeChange::ForgetAudits(_) => {}
+        VolumeChange::KeepVolume(_)
+        | VolumeChange::ForgetClaim(_)
+        | VolumeChange::KeepOrder(_)
+        | VolumeChange::ForgetOrder(_)
+        | VolumeChange::ForgetAudits(_) => {}
     }
     rows.apply(change);
     // Equal rows are one state.

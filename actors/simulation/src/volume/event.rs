@@ -3,6 +3,7 @@
 use std::fmt;
 
 use callboard_actors::shell::StopMode;
+use callboard_machines::volume::Expands;
 
 use super::super::writes::Outcome;
 
@@ -21,6 +22,10 @@ pub struct VolumeBounds {
     pub creations: u8,
     /// How often it is deleted.
     pub deletions: u8,
+    /// How often it is expanded.
+    pub expansions: u8,
+    /// When the plugin expands volumes.
+    pub expands: Expands,
     /// How many calls are refused or come back unclear.
     pub faults: u8,
     /// How often the plugin says OK and does nothing.
@@ -62,6 +67,8 @@ impl VolumeBounds {
         forces: 0,
         creations: 0,
         deletions: 0,
+        expansions: 0,
+        expands: Expands::Not,
         faults: 0,
         lies: 0,
         losses: 0,
@@ -128,6 +135,8 @@ pub enum VolumeEvent {
     Create,
     /// A caller deletes it.
     Delete,
+    /// A caller expands it.
+    Expand,
     /// The call in flight comes back.
     Answer(Answered),
     /// What is mounted at this place is unmounted from outside.
@@ -165,6 +174,7 @@ impl fmt::Display for VolumeEvent {
             Self::Force => f.write_str("force"),
             Self::Create => f.write_str("create"),
             Self::Delete => f.write_str("delete"),
+            Self::Expand => f.write_str("expand"),
             Self::Answer(how) => write!(f, "answer {how}"),
             Self::PullAway(place) => write!(f, "pull-away mount={place}"),
             Self::Hang(place) => write!(f, "hang mount={place}"),

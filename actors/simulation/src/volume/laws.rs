@@ -2,7 +2,8 @@
 
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::vocabulary::Moment;
-use callboard_machines::volume::{Route, Volume, VolumeCall, VolumeNews};
+use callboard_machines::csi::Service;
+use callboard_machines::volume::{Expands, OrderCall, Route, Volume, VolumeCall, VolumeNews};
 
 use super::super::law::Law;
 use super::super::stand_in::Left;
@@ -20,7 +21,11 @@ impl VolumeLaws {
     fn check_call(&mut self, generation: u64, call: &VolumeCall) {
         let half = match call {
             VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => return,
-            VolumeCall::Create(..)
+            VolumeCall::Order(_, _, call) if call.csi().service() == Service::Node => {
+                self.route.node.as_ref().map(|half| half.generation)
+            }
+            VolumeCall::Order(..)
+            | VolumeCall::Create(..)
             | VolumeCall::Delete(..)
             | VolumeCall::Attach(..)
             | VolumeCall::Detach(..) => self.route.controller.as_ref().map(|half| half.generation),
@@ -28,11 +33,19 @@ impl VolumeLaws {
         };
         let stages = self.route.node.as_ref().is_some_and(|node| node.stages);
         let attaches = self.route.controller.as_ref().is_some_and(|controller| controller.attaches);
+        let expands = self.route.controller.as_ref().is_some_and(|half| half.expands != Expands::Not);
+        let grows = self.route.node.as_ref().is_some_and(|node| node.expands);
         let wrong = match call {
             _ if call.generation().map(|made_for| made_for.get()) != Some(generation) => {
                 Some("the call is made for another one")
             }
             _ if half.map(|half| half.get()) != Some(generation) => Some("another generation serves"),
+            VolumeCall::Order(_, _, OrderCall::Expand { .. }) if !expands => {
+                Some("the plugin does not expand")
+            }
+            VolumeCall::Order(_, _, OrderCall::Grow(_)) if !grows => {
+                Some("the plugin does not expand on a node")
+            }
             VolumeCall::Stage(..) if !stages => Some("the plugin does not stage"),
             VolumeCall::Attach(..) if !attaches => Some("the plugin does not attach"),
             VolumeCall::Publish(_, _, args) if args.staging_path.is_some() != stages => {

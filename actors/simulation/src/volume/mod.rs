@@ -2,6 +2,7 @@
 
 mod disk;
 mod node;
+mod storage;
 
 mod laws;
 

@@ -5,6 +5,7 @@
 mod carrying;
 mod ending;
 mod existing;
+mod expanding;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -46,6 +47,7 @@ pub(super) enum Asked {
     Force,
     Create,
     Delete,
+    Expand,
     Other,
 }
 
@@ -82,6 +84,8 @@ pub(crate) struct VolumeModel {
     tamper: Option<Rc<dyn Tamper<Volume>>>,
     pub(crate) node: Node,
     pub(super) users: BTreeMap<u8, User>,
+    /// How large it was asked to be last.
+    pub(super) wished_bytes: u64,
     unanswered: BTreeMap<u64, Asked>,
     askers: u64,
     /// Claims of an earlier run that are neither confirmed nor released yet.
@@ -110,6 +114,7 @@ impl VolumeModel {
             tamper,
             node,
             users: BTreeMap::new(),
+            wished_bytes: 0,
             unanswered: BTreeMap::new(),
             askers: 0,
             unconfirmed: BTreeSet::new(),

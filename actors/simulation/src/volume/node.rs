@@ -7,10 +7,11 @@ use callboard_actors::vocabulary::Generation;
 use callboard_machines::csi::{self, Context};
 use callboard_machines::mounts::DeviceNumber;
 use callboard_machines::volume::{
-    ControllerRoute, Failure, Known, Mark, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
+    ControllerRoute, Expands, Failure, Known, Mark, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
 };
 
 use super::event::Answered;
+use super::storage::Storage;
 
 /// What an observer of all calls and answers knows of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -56,6 +57,8 @@ pub(crate) struct Node {
     attaches: bool,
     /// Whether it creates volumes.
     pub(crate) creates: bool,
+    /// How large the volume is.
+    pub(super) storage: Storage,
     /// The volumes that it has created and not deleted: the name and the number of each.
     pub(super) made: BTreeMap<String, u32>,
     /// How many it has ever created.
@@ -73,7 +76,11 @@ pub(crate) struct Node {
 /// The step of a call, and whether it is set up by it.
 pub(super) fn step_of(call: &VolumeCall) -> Option<(StepOf, bool)> {
     Some(match call {
-        VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => return None,
+        VolumeCall::ReadRoute
+        | VolumeCall::Look { .. }
+        | VolumeCall::AwaitAudits(_)
+        // It is no step of a claim, and has no inverse.
+        | VolumeCall::Order(..) => return None,
         VolumeCall::Create(..) => (StepOf::Exist, true),
         VolumeCall::Delete(..) => (StepOf::Exist, false),
         VolumeCall::Attach(..) => (StepOf::Attach, true),
@@ -90,6 +97,12 @@ impl Node {
         Self { generation: 1, stages, attaches, creates, ..Self::default() }
     }
 
+    /// With a plugin that expands volumes so.
+    pub(super) fn expanding(mut self, expands: Expands) -> Self {
+        self.storage.expands = expands;
+        self
+    }
+
     /// Where calls go at present.
     pub(super) fn route(&self) -> Route {
         let generation = Generation::new(self.generation);
@@ -99,9 +112,12 @@ impl Node {
             requires_controller: self.attaches,
             stages: self.stages,
             knows_alpha_modes: true,
+            expands: self.storage.expands != Expands::Not,
         };
-        let controller = ControllerRoute { generation, attaches: self.attaches };
-        Route { node: Some(node), controller: (self.attaches || self.creates).then_some(controller) }
+        let expands = self.storage.expands;
+        let controller = ControllerRoute { generation, attaches: self.attaches, expands };
+        let is_there = self.attaches || self.creates || expands != Expands::Not;
+        Route { node: Some(node), controller: is_there.then_some(controller) }
     }
 
     // === What an observer knows ===
@@ -139,10 +155,13 @@ impl Node {
 
     /// A call for a generation that is retired is not made: there is no lease of it any more.
     pub(super) fn refuse_retired(&self, call: &VolumeCall) -> Option<VolumeOutcome> {
-        let (step, is_up) = step_of(call)?;
         let generation = call.generation().filter(|generation| generation.get() != self.generation)?;
         let reason = format!("generation {generation} is retired");
         let failure = Failure { known: Known::NotMade, reason: reason.clone() };
+        if matches!(call, VolumeCall::Order(..)) {
+            return Some(VolumeOutcome::Ordered(Err(failure)));
+        }
+        let (step, is_up) = step_of(call)?;
         Some(match step {
             StepOf::Exist if is_up => VolumeOutcome::Created(Err(failure)),
             StepOf::Exist | StepOf::Attach => VolumeOutcome::Controller(Err(failure)),
@@ -152,9 +171,9 @@ impl Node {
 
     /// A call arrives.
     pub(super) fn called(&mut self, number: u64, call: VolumeCall) {
-        let Some((step, _)) = step_of(&call) else { return };
-        let before = self.sure(&step);
-        self.note(step, Sure::Unsure);
+        let step = step_of(&call).map(|(step, _)| step);
+        let before = step.as_ref().map_or(Sure::Down, |step| self.sure(step));
+        step.into_iter().for_each(|step| self.note(step, Sure::Unsure));
         self.in_flight = Some(InFlight { number, call, before, is_forgotten: false });
     }
 
@@ -176,6 +195,9 @@ impl Node {
     /// The call in flight comes to its end, and its host hears this.
     pub(super) fn answer(&mut self, how: Answered) -> Option<(u64, VolumeOutcome)> {
         let InFlight { number, call, before, is_forgotten } = self.in_flight.take()?;
+        if let VolumeCall::Order(_, _, call) = &call {
+            return Some((number, self.storage.answer(call, how)));
+        }
         let (step, is_up) = step_of(&call)?;
         if matches!(how, Answered::Ok | Answered::UnclearAfter) {
             self.take_effect(&call, &step, is_up);
@@ -212,6 +234,9 @@ impl Node {
     /// The caller of the call in flight is gone. The call takes effect or not.
     pub(super) fn cut(&mut self, takes_effect: bool) {
         let Some(InFlight { call, .. }) = self.in_flight.take() else { return };
+        if let (VolumeCall::Order(_, _, call), true) = (&call, takes_effect) {
+            self.storage.take_effect(call);
+        }
         if let Some((step, is_up)) = step_of(&call).filter(|_| takes_effect) {
             self.take_effect(&call, &step, is_up);
         }

@@ -29,7 +29,7 @@ impl VolumeWorld {
     /// A world in which so much may happen, with a fault in the volume if one is given.
     #[must_use]
     pub fn new(bounds: VolumeBounds, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Self {
-        let node = Node::new(bounds.stages, bounds.attaches, bounds.is_new);
+        let node = Node::new(bounds.stages, bounds.attaches, bounds.is_new).expanding(bounds.expands);
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
         let mut world = Self { model: VolumeModel::new(node, bounds.is_single, tamper), now, left: bounds };
         world.model.load(now);
@@ -105,6 +105,7 @@ impl World for VolumeWorld {
         maybe(left.forces > 0, VolumeEvent::Force);
         maybe(left.creations > 0, VolumeEvent::Create);
         maybe(left.deletions > 0, VolumeEvent::Delete);
+        maybe(left.expansions > 0, VolumeEvent::Expand);
         maybe(left.takeovers > 0, VolumeEvent::TakeOver);
         maybe(self.model.has_unconfirmed(), VolumeEvent::Confirm(true));
         maybe(self.model.has_unconfirmed(), VolumeEvent::Confirm(false));
@@ -146,6 +147,10 @@ impl Play for VolumeWorld {
             VolumeEvent::Delete => {
                 left.deletions -= 1;
                 model.delete(now);
+            }
+            VolumeEvent::Expand => {
+                left.expansions -= 1;
+                model.expand(now);
             }
             VolumeEvent::Answer(how) => {
                 left.lies -= u8::from(how == Answered::Lie);

@@ -65,6 +65,8 @@ impl VolumeModel {
             VolumeAsk::ForceRelease(_) => Some(VolumeAnswer::ForceRelease(self.force(place))),
             VolumeAsk::CreateVolume(_) => self.create(place, call, &child, &status),
             VolumeAsk::DeleteVolume(_) => self.delete(place, call, &child, &status),
+            // Nothing is ordered in this world.
+            VolumeAsk::PlaceOrder(_) => None,
             VolumeAsk::RouteChanged(_) => Some(VolumeAnswer::RouteChanged(())),
             VolumeAsk::DescribeVolume(_) => Some(VolumeAnswer::DescribeVolume(status)),
         };

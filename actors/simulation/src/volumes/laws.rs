@@ -166,6 +166,7 @@ impl VolumesLaws {
             | VolumesCall::Follow { .. }
             | VolumesCall::AwaitEndings
             | VolumesCall::Ask { .. }
+            | VolumesCall::Read(_)
             | VolumesCall::Kill { .. } => {}
         }
     }

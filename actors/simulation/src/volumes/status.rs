@@ -87,6 +87,8 @@ pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> Volu
         attach: "down",
         stage: if volume.is_staged { "up" } else { "down" },
         claims: claims.collect(),
+        orders: Vec::new(),
+        expanded_bytes: None,
         doing: "something".to_owned(),
         error: None,
     }

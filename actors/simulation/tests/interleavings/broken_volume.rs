@@ -9,9 +9,9 @@ use callboard_actors::vocabulary::{Generation, PluginName, RunNumber, VolumeName
 use callboard_machines::csi::AccessMode;
 use callboard_machines::mounts::DeviceNumber;
 use callboard_machines::volume::{
-    Claim, ClaimError, Claimed, ConfirmClaims, CreateArgs, DeleteError, Known, Mark, Origin, RouteChanged,
-    Seen, Step, Volume, VolumeAnswer, VolumeAsk, VolumeCall, VolumeChange, VolumeKey, VolumeNews,
-    VolumeOutcome, VolumeSpec, VolumeTimer,
+    Claim, ClaimError, Claimed, ConfirmClaims, CreateArgs, DeleteError, Expands, Known, Mark, OrderCall,
+    Origin, RouteChanged, Seen, Step, Volume, VolumeAnswer, VolumeAsk, VolumeCall, VolumeChange, VolumeImage,
+    VolumeKey, VolumeNews, VolumeOutcome, VolumeSpec, VolumeTimer,
 };
 use callboard_simulation::{Law, Mishears, Misreads, Spoil, Spoils, VolumeBounds, VolumeWorld};
 
@@ -163,7 +163,7 @@ fn a_volume_that_does_not_heed_the_access_mode_breaks_v12() {
 
 #[test]
 fn a_volume_that_takes_claims_of_an_earlier_run_for_its_own_breaks_v14() {
-    let misreads = Misreads(|mut image: callboard_machines::volume::VolumeImage| {
+    let misreads = Misreads(|mut image: VolumeImage| {
         image.claims.iter_mut().for_each(|claim| claim.run = RunNumber::new(2));
         image
     });
@@ -266,6 +266,48 @@ fn a_volume_that_is_deleted_while_it_is_claimed_breaks_v3() {
             deadline: Duration::from_secs(1),
             call: VolumeCall::Delete(spec, generation),
         }]
+    });
+}
+
+const EXPANDED: VolumeBounds = VolumeBounds { expansions: 1, expands: Expands::Online, ..CLAIMED };
+
+#[test]
+fn a_volume_that_is_told_to_be_larger_before_its_plugin_has_answered_breaks_v4() {
+    spoiled(Law::V4, EXPANDED, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(VolumeNews::Changed(status)) = effect
+                && !status.orders.is_empty()
+            {
+                status.expanded_bytes = Some(10);
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_volume_that_does_not_grow_on_the_node_after_a_restart_breaks_v15() {
+    let misreads = Misreads(|mut image: VolumeImage| {
+        image.orders.retain(|order| !order.at_controller.is_up());
+        image
+    });
+    tampered_is_found_out(Law::V15, VolumeBounds { kills: 1, ..EXPANDED }, VolumeWorld::new, misreads);
+}
+
+#[test]
+fn a_volume_that_forgets_an_expansion_when_its_storage_is_larger_breaks_v5() {
+    spoiled(Law::V5, EXPANDED, |_, effects| {
+        let forgets = |effect| match effect {
+            Effect::Persist(gate, VolumeChange::KeepOrder(row)) if row.at_controller.is_up() => {
+                Effect::Persist(gate, VolumeChange::ForgetOrder(row.number))
+            }
+            other => other,
+        };
+        let effects = effects.into_iter().map(forgets);
+        let is_on_node = |effect: &Effect<Volume>| {
+            matches!(effect, Effect::Call { call: VolumeCall::Order(_, _, OrderCall::Grow(_)), .. })
+        };
+        effects.filter(|effect| !is_on_node(effect)).collect()
     });
 }
 

@@ -2,6 +2,7 @@
 //! failed writes, crashes, killed hosts, boots, force and the order to stop.
 
 use callboard_actors::shell::StopMode;
+use callboard_machines::volume::Expands;
 use callboard_simulation::{VolumeBounds, VolumeWorld};
 
 use crate::{is_full, try_all};
@@ -115,4 +116,23 @@ fn every_order_of_creation_and_deletion_makes_one_volume_and_forgets_it_when_it_
     holds("another instance creates", takeovers, VolumeBounds { takeovers: 2, pauses: 1, ..takeovers });
     let forced = VolumeBounds { forces: 1, faults: 1, ..CREATED };
     holds("a deletion is forced", forced, VolumeBounds { faults: 2, ..forced });
+}
+
+#[test]
+fn every_order_of_expansions_is_done_at_storage_and_node_or_is_in_the_ledger_v4_v5_c109_c111_c149() {
+    let online = VolumeBounds { expansions: 1, expands: Expands::Online, ..CLAIMED };
+    let two = VolumeBounds { expansions: 2, claims: 2, releases: 1, ..online };
+    holds("a volume is expanded twice", two, VolumeBounds { faults: 1, ..two });
+    let faults = VolumeBounds { faults: 2, pauses: 1, ..online };
+    holds("expansions of a volume fail", faults, VolumeBounds { faults: 3, expansions: 2, ..faults });
+    let killed = VolumeBounds { kills: 1, ..online };
+    holds("a host that expands a volume is killed", killed, VolumeBounds { kills: 2, faults: 1, ..killed });
+    let failures = VolumeBounds { failures: 1, crashes: 1, releases: 0, ..online };
+    holds("writes of an expansion fail", failures, VolumeBounds { faults: 1, ..failures });
+    let takeovers = VolumeBounds { takeovers: 1, faults: 1, ..online };
+    holds("another instance expands", takeovers, VolumeBounds { takeovers: 2, pauses: 1, ..takeovers });
+    let offline = VolumeBounds { expands: Expands::Offline, faults: 1, pauses: 1, ..online };
+    holds("a volume is expanded offline", offline, VolumeBounds { claims: 2, kills: 1, ..offline });
+    let forced = VolumeBounds { forces: 1, faults: 1, ..online };
+    holds("an expansion is forced", forced, VolumeBounds { expansions: 2, kills: 1, ..forced });
 }

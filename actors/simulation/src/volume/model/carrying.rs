@@ -64,7 +64,9 @@ impl VolumeModel {
             Left::Call { number, call, .. } => self.called(now, number, call),
             // The shell answers the callers that still wait.
             Left::Ended(_) => self.unanswered.clear(),
-            Left::News(_, VolumeNews::Changed(_) | VolumeNews::MountLost { .. }) | Left::Snapshot(..) => {}
+            Left::News(_, VolumeNews::Changed(status)) => self.told_status(&status),
+            Left::News(_, VolumeNews::OrderFailed { .. } | VolumeNews::MountLost { .. })
+            | Left::Snapshot(..) => {}
         }
     }
 
@@ -97,6 +99,7 @@ impl VolumeModel {
             }
             (Asked::Create, VolumeAnswer::CreateVolume(Ok(created))) => self.told_created(created),
             (Asked::Delete, VolumeAnswer::DeleteVolume(Ok(_))) => self.told_deleted(),
+            (Asked::Expand, VolumeAnswer::PlaceOrder(Ok(done))) => self.told_done(done),
             _ => {}
         }
     }
@@ -171,6 +174,9 @@ impl VolumeModel {
         if self.node.in_flight.is_some() {
             self.violation(Law::V2, || format!("{call:?} is made while another call is in flight"));
         }
+        if let VolumeCall::Order(_, _, order) = call {
+            return self.check_order_call(call, order);
+        }
         let Some((step, is_up)) = step_of(call) else { return };
         self.check_unclaimed(call);
         let rows = self.owner.books.rows();
@@ -224,7 +230,11 @@ impl VolumeModel {
                 .claims
                 .iter()
                 .any(|row| matches!(&row.publish, Step::GoingDown(intent) if intent.args == *args)),
-            VolumeCall::ReadRoute | VolumeCall::Look { .. } | VolumeCall::AwaitAudits(_) => true,
+            // That of an order is checked with the rest of it.
+            VolumeCall::Order(..)
+            | VolumeCall::ReadRoute
+            | VolumeCall::Look { .. }
+            | VolumeCall::AwaitAudits(_) => true,
         }
     }
 

@@ -1,0 +1,201 @@
+//! Expansion: first at the storage, then on this node, where the volume is published (C109 to C113, C149 to C153).
+
+use super::order::{GrowArgs, Order, OrderRecord};
+use super::order_messages::{Done, Expanded, OrderError};
+use super::outcome::Expands;
+use super::planning::{IN_FLIGHT, NO_CONTROLLER, NO_NODE, Need};
+use super::record::{Step, VolumeChange};
+use super::state::{Claim, Move, Ordered, Volume};
+use crate::csi::{Call, CapacityRange, VolumeCapability};
+use crate::kernel::Effects;
+
+const OFFLINE: &str = "it is in use, and its plugin expands volumes only offline";
+const NOT_OFFERED: &str = "the plugin does not expand volumes any more";
+const NOT_PUBLISHED: &str = "it grows on this node when it is published here";
+/// Claims wait for it, so that the volume is offline at the plugin (C109).
+pub(super) const BEING_EXPANDED: &str = "it is being expanded, and its plugin expands volumes only offline";
+
+impl Volume {
+    /// Whether an expansion can be ordered of this volume and its plugin, as far as is known.
+    pub(super) fn admit_expansion(&self, range: CapacityRange, what: String) -> Result<(), OrderError> {
+        let volume = self.record.spec.key.clone();
+        if let Err(fault) = range.check() {
+            return Err(OrderError::Invalid { volume, what, reason: fault.to_string() });
+        }
+        let Some(expands) = self.expands() else { return Ok(()) };
+        let holders = self.holders();
+        match expands {
+            Expands::Not if !self.expands_on_node() => {
+                Err(OrderError::Unsupported { volume, what, needed: "EXPAND_VOLUME" })
+            }
+            Expands::Offline if !holders.is_empty() => Err(OrderError::InUse { volume, what, holders }),
+            Expands::Not | Expands::Offline | Expands::Online => Ok(()),
+        }
+    }
+
+    /// When the controller expands volumes; `None` as long as it is not there to say.
+    fn expands(&self) -> Option<Expands> {
+        let route = self.route.as_ref()?;
+        match (&route.controller, &route.node) {
+            (Some(controller), _) => Some(controller.expands),
+            // A plugin without a controller may do it on the node alone.
+            (None, Some(node)) if !node.requires_controller => Some(Expands::Not),
+            (None, _) => None,
+        }
+    }
+
+    fn expands_on_node(&self) -> bool {
+        self.route.as_ref().and_then(|route| route.node.as_ref()).is_some_and(|node| node.expands)
+    }
+
+    // === What is next ===
+
+    /// Whether the call to the node comes next: the controller has answered, or has no such call.
+    pub(super) fn is_next_on_node(&self, record: &OrderRecord) -> bool {
+        let is_for_node_alone =
+            record.at_controller.is_down() && self.expands() == Some(Expands::Not) && self.expands_on_node();
+        record.at_controller.is_up() || is_for_node_alone
+    }
+
+    /// Whether the controller has answered, and the node half has no such call.
+    pub(super) fn needs_no_node(&self, record: &OrderRecord) -> bool {
+        let node = self.route.as_ref().and_then(|route| route.node.as_ref());
+        record.at_controller.is_up() && record.on_node.is_down() && node.is_some_and(|node| !node.expands)
+    }
+
+    pub(super) fn expansion_need(&self, record: &OrderRecord) -> Need<()> {
+        if self.is_next_on_node(record) {
+            return self.node_need(record);
+        }
+        let begin = Need::Move(Move::Order(record.number, Call::ControllerExpandVolume));
+        match &record.at_controller {
+            Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
+            Step::Up(..) => Need::Met(()),
+            Step::Down | Step::Unknown(..) => match self.expands() {
+                None => Need::Waits(NO_CONTROLLER),
+                Some(Expands::Not) => Need::Waits(NOT_OFFERED),
+                Some(Expands::Online) => begin,
+                Some(Expands::Offline) if self.is_down() => begin,
+                Some(Expands::Offline) => Need::Waits(OFFLINE),
+            },
+        }
+    }
+
+    fn node_need(&self, record: &OrderRecord) -> Need<()> {
+        let node = self.route.as_ref().and_then(|route| route.node.as_ref());
+        match (&record.on_node, node) {
+            (Step::GoingUp(_) | Step::GoingDown(_), _) => Need::Waits(IN_FLIGHT),
+            (Step::Up(..), _) => Need::Met(()),
+            (Step::Down | Step::Unknown(..), None) => Need::Waits(NO_NODE),
+            (Step::Down | Step::Unknown(..), Some(node)) if !node.expands => Need::Waits(NOT_OFFERED),
+            (Step::Down | Step::Unknown(..), Some(_)) => match self.published() {
+                Some(_) => Need::Move(Move::Order(record.number, Call::NodeExpandVolume)),
+                None => Need::Waits(NOT_PUBLISHED),
+            },
+        }
+    }
+
+    /// A claim whose mount is proven; one that writes, if there is one (V7, V14).
+    fn published(&self) -> Option<&Claim> {
+        let is_there = |claim: &&Claim| claim.is_wanted() && claim.is_proven && claim.record.publish.is_up();
+        let claims = self.in_order().into_iter().filter(is_there);
+        claims.min_by_key(|claim| claim.record.usage.read_only)
+    }
+
+    /// Where it grows on this node: as it is published now, after all that has happened.
+    pub(super) fn grow_args(&self, number: u64) -> Option<GrowArgs> {
+        let record = &self.orders.iter().find(|ordered| ordered.record.number == number)?.record;
+        let Order::Expand { range } = record.order;
+        let required_bytes = size_of(record).unwrap_or(range.required_bytes);
+        let published = &self.published()?.record.publish.intent()?.args;
+        Some(GrowArgs {
+            volume_path: published.target_path.clone(),
+            staging_path: published.staging_path.clone(),
+            range: CapacityRange { required_bytes, ..range },
+            capability: published.usage.capability.clone(),
+        })
+    }
+
+    /// Whether claims have to wait for an expansion that may be under way at a plugin that does it only offline (C109).
+    pub(super) fn is_expanded_offline(&self) -> bool {
+        let may_be_under_way = self.orders.iter().any(|ordered| {
+            matches!(ordered.record.order, Order::Expand { .. })
+                && matches!(ordered.record.at_controller, Step::GoingUp(_) | Step::Unknown(..))
+        });
+        may_be_under_way && self.expands() == Some(Expands::Offline) && self.is_down()
+    }
+
+    /// How the volume is used, for the calls that say so (C112).
+    pub(super) fn capability(&self) -> Option<VolumeCapability> {
+        let claimed = || self.in_order().first().map(|claim| claim.record.usage.capability.clone());
+        let args = self.record.existence.as_ref().and_then(|existence| existence.args());
+        claimed().or_else(|| args?.volume.capabilities.first().cloned())
+    }
+
+    // === What has come ===
+
+    /// The controller has answered. From here on the volume is known to be this large, and not before.
+    pub(super) fn is_expanded(
+        &mut self,
+        number: u64,
+        capacity_bytes: u64,
+        is_node_next: bool,
+        effects: &mut Effects<Self>,
+    ) {
+        self.is_now_of(capacity_bytes);
+        let Some(ordered) = self.orders.iter_mut().find(|ordered| ordered.record.number == number) else {
+            return;
+        };
+        let Step::GoingUp(intent) = ordered.record.at_controller.clone() else { return };
+        ordered.record.at_controller = Step::Up(intent, capacity_bytes);
+        ordered.tries = Default::default();
+        self.replace_expansions(number, effects);
+        if is_node_next {
+            self.keep_order(number, effects);
+        } else {
+            let done = self.expanded(number, false);
+            self.finish_order(number, &Ok(done), effects);
+        }
+    }
+
+    /// What waits for the node since an earlier expansion is a part of this one.
+    fn replace_expansions(&mut self, by: u64, effects: &mut Effects<Self>) {
+        let is_earlier =
+            |ordered: &Ordered| ordered.record.number != by && ordered.record.at_controller.is_up();
+        let (earlier, others): (Vec<_>, _) =
+            std::mem::take(&mut self.orders).into_iter().partition(is_earlier);
+        self.orders = others;
+        for earlier in earlier {
+            effects.persist(VolumeChange::ForgetOrder(earlier.record.number));
+            let ordered = self.orders.iter_mut().find(|ordered| ordered.record.number == by);
+            ordered.into_iter().for_each(|ordered| ordered.waiters.extend(&earlier.waiters));
+        }
+    }
+
+    pub(super) fn has_grown(&mut self, number: u64, capacity_bytes: u64, effects: &mut Effects<Self>) {
+        self.is_now_of(capacity_bytes);
+        let done = self.expanded(number, false);
+        self.finish_order(number, &Ok(done), effects);
+    }
+
+    fn is_now_of(&mut self, capacity_bytes: u64) {
+        if capacity_bytes > 0 {
+            self.expanded_bytes = self.expanded_bytes.max(Some(capacity_bytes));
+        }
+    }
+
+    /// The answer to an expansion.
+    pub(super) fn expanded(&self, number: u64, is_node_next: bool) -> Done {
+        let ordered = self.orders.iter().find(|ordered| ordered.record.number == number);
+        let of_storage = ordered.and_then(|ordered| size_of(&ordered.record));
+        Done::Expanded(Expanded { capacity_bytes: of_storage.or(self.expanded_bytes), is_node_next })
+    }
+}
+
+/// The size that an order on disk says.
+pub(super) fn size_of(record: &OrderRecord) -> Option<u64> {
+    match record.at_controller {
+        Step::Up(_, bytes) if bytes > 0 => Some(bytes),
+        _ => None,
+    }
+}

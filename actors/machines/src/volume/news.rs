@@ -1,0 +1,136 @@
+//! The news of a volume, and what it shows of itself.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::force::Forced;
+use super::lifecycle::Exists;
+use super::record::{VolumeKey, Wish};
+use crate::csi;
+use crate::vocabulary::{AllocationId, PluginName};
+
+/// The status of a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ClaimStatus {
+    /// The allocation.
+    pub allocation: AllocationId,
+    /// How it uses the volume, in words; empty if its row was damaged.
+    pub usage: String,
+    /// Whether it is held.
+    pub wish: Wish,
+    /// Whether it comes from an earlier run and was not confirmed (V14).
+    pub is_provisional: bool,
+    /// Whether its mount was proven in this run (V7).
+    pub is_proven: bool,
+    /// The state of its publication, as a word; `lost` if its row was damaged.
+    pub publish: &'static str,
+    /// Its target path; of a lost one, the directory above it.
+    pub path: PathBuf,
+    /// The last error of its publication.
+    pub error: Option<String>,
+}
+
+/// The status of an order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OrderStatus {
+    /// What was ordered, as a sentence begins.
+    pub what: String,
+    /// How far it is, as a word.
+    pub state: &'static str,
+    /// Whether it waits for the next claim, and nothing is to be done before.
+    pub is_resting: bool,
+    /// The last error.
+    pub error: Option<String>,
+}
+
+/// The status of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeStatus {
+    /// The volume.
+    pub key: VolumeKey,
+    /// Its plugin.
+    pub plugin: PluginName,
+    /// Whether it exists.
+    pub exists: Exists,
+    /// What its plugin answered when it was created here; `None` for a volume that was not.
+    pub created: Option<Arc<csi::Volume>>,
+    /// The state of the attachment, as a word.
+    pub attach: &'static str,
+    /// The state of the staging, as a word.
+    pub stage: &'static str,
+    /// Its claims, in the order in which they were made.
+    pub claims: Vec<ClaimStatus>,
+    /// What was ordered of it and is not done, in the order in which it was ordered.
+    pub orders: Vec<OrderStatus>,
+    /// How large it is since it was expanded; `None` if that was not seen by this actor.
+    pub expanded_bytes: Option<u64>,
+    /// What it does or waits for.
+    pub doing: String,
+    /// The last error of its existence, of attachment or staging, or of an order.
+    pub error: Option<String>,
+}
+
+impl VolumeStatus {
+    /// Whether there is no claim, nothing is set up, and nothing is to be done about it before the next claim.
+    #[must_use]
+    pub fn is_vacant(&self) -> bool {
+        let is_down = self.attach == "down" && self.stage == "down";
+        self.is_rested() && !self.exists.is_changing() && self.claims.is_empty() && is_down
+    }
+
+    /// Whether nothing is to be done for an order before the next claim.
+    pub(super) fn is_rested(&self) -> bool {
+        self.orders.iter().all(|order| order.is_resting)
+    }
+}
+
+impl fmt::Display for VolumeStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.exists != Exists::Registered {
+            write!(f, "{}, ", self.exists)?;
+        }
+        write!(f, "attach {}, stage {}", self.attach, self.stage)?;
+        for claim in &self.claims {
+            let marks = [
+                (claim.wish == Wish::Released, " released"),
+                (claim.is_provisional, " provisional"),
+                (claim.is_proven, " proven"),
+            ];
+            write!(f, "; {} {}", claim.allocation, claim.publish)?;
+            marks.iter().filter(|(is, _)| *is).try_for_each(|(_, mark)| f.write_str(mark))?;
+        }
+        self.orders.iter().try_for_each(|order| write!(f, "; {} {}", order.what, order.state))?;
+        write!(f, " ({})", self.doing)
+    }
+}
+
+/// The news of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum VolumeNews {
+    /// It has changed.
+    Changed(VolumeStatus),
+    /// A claim that was held could not be set up again, or for the first time; it is undone.
+    ClaimFailed {
+        /// The allocation.
+        allocation: AllocationId,
+        /// Why.
+        reason: String,
+    },
+    /// What was ordered is not done, and not tried again.
+    OrderFailed {
+        /// What was ordered.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// What was mounted at a path is gone, or another mount is there: it is undone and set up again (V7).
+    MountLost {
+        /// The path.
+        path: PathBuf,
+        /// What was recorded, and what is there now.
+        reason: String,
+    },
+    /// The audit of a forced release (V9).
+    Forced(Forced),
+}

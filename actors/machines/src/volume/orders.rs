@@ -1,0 +1,345 @@
+//! Orders: each is on disk before its first call, and until its outcome is certain. It is called once more after any interruption.
+
+use super::messages::VolumeAnswer;
+use super::news::{OrderStatus, VolumeNews};
+use super::order::{Brought, Order, OrderCall, OrderRecord};
+use super::order_messages::{Done, OrderError, PlaceOrder};
+use super::outcome::{Failure, Known, VolumeCall, VolumeOutcome};
+use super::planning::Need;
+use super::record::{Intent, Step, Towards, VolumeChange};
+use super::state::{Flight, Move, Ordered, Volume, VolumeTimer};
+use super::steps::Begun;
+use crate::csi::Call;
+use crate::kernel::{AskId, CallLost, Effects};
+use crate::vocabulary::{Generation, Moment, Timestamp};
+
+impl Volume {
+    /// Takes an order, or repeats one.
+    pub(super) fn place_order(
+        &mut self,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &PlaceOrder,
+        effects: &mut Effects<Self>,
+    ) {
+        let PlaceOrder { order, within } = asked;
+        if let Err(error) = self.admit_order(order) {
+            effects.reply(id, VolumeAnswer::PlaceOrder(Err(error)));
+            return;
+        }
+        effects.start_timer(VolumeTimer::Waiter(id), asked_at + *within);
+        if let Some(ordered) = self.orders.iter_mut().find(|ordered| ordered.record.order == *order) {
+            ordered.tries.is_held = false;
+            ordered.waiters.push(id);
+            return;
+        }
+        let record = OrderRecord {
+            number: self.orders.last().map_or(1, |last| last.record.number + 1),
+            volume_id: self.record.spec.volume_id.clone(),
+            order: order.clone(),
+            capability: self.capability(),
+            at_controller: Step::Down,
+            on_node: Step::Down,
+        };
+        let mut ordered = Ordered::new(record);
+        ordered.waiters.push(id);
+        // Before any call is made for it, it is on disk (V5).
+        effects.persist(VolumeChange::KeepOrder(ordered.record.clone()));
+        self.orders.push(ordered);
+    }
+
+    fn admit_order(&self, order: &Order) -> Result<(), OrderError> {
+        let (volume, what) = (self.record.spec.key.clone(), order.to_string());
+        if self.stopping.is_some() {
+            return Err(OrderError::Stopping { volume, what });
+        }
+        if let Some(state) = self.exists().why_unclaimed() {
+            let is_transient = self.exists().is_changing();
+            return Err(OrderError::NotThere { volume, what, state, is_transient });
+        }
+        let (orders, waiting) = (self.orders.len(), self.waiting());
+        let is_known = self.orders.iter().any(|ordered| ordered.record.order == *order);
+        let is_full = !is_known && orders >= self.config.options.orders_max;
+        if is_full || waiting >= self.config.options.waiting_max {
+            return Err(OrderError::Full { volume, orders, waiting });
+        }
+        if is_known {
+            return Ok(());
+        }
+        let is_before =
+            |ordered: &&Ordered| ordered.record.order.excludes(order) && !self.is_resting(ordered);
+        let before = self.orders.iter().find(is_before);
+        if let Some(before) = before {
+            let before = before.record.order.to_string();
+            return Err(OrderError::Another { volume, what, before });
+        }
+        match order {
+            Order::Expand { range } => self.admit_expansion(*range, what),
+        }
+    }
+
+    // === What is next ===
+
+    /// What an order still needs.
+    pub(super) fn order_need(&self, ordered: &Ordered) -> Need<()> {
+        match ordered.record.order {
+            Order::Expand { .. } => self.expansion_need(&ordered.record),
+        }
+    }
+
+    /// Whether nothing is to be done about an order before the next claim.
+    pub(super) fn is_resting(&self, ordered: &Ordered) -> bool {
+        match ordered.record.order {
+            Order::Expand { .. } => self.claims.is_empty() && self.is_next_on_node(&ordered.record),
+        }
+    }
+
+    /// Answers callers whose orders are done as far as they can be now.
+    pub(super) fn settle_orders(&mut self, effects: &mut Effects<Self>) {
+        if self.record.existence.is_none() {
+            return self.drop_orders(effects);
+        }
+        let grown: Vec<_> =
+            self.orders.iter().filter(|ordered| self.needs_no_node(&ordered.record)).collect();
+        let grown: Vec<_> = grown.into_iter().map(|ordered| ordered.record.number).collect();
+        for number in grown {
+            let done = self.expanded(number, false);
+            self.finish_order(number, &Ok(done), effects);
+        }
+        let resting: Vec<_> = self.orders.iter().filter(|ordered| self.is_resting(ordered)).collect();
+        let resting: Vec<_> = resting.into_iter().map(|ordered| ordered.record.number).collect();
+        for number in resting {
+            let done = self.expanded(number, true);
+            self.answer_order(number, &Ok(done), effects);
+        }
+    }
+
+    /// The volume does not exist: nothing can be done with it any more.
+    fn drop_orders(&mut self, effects: &mut Effects<Self>) {
+        let numbers: Vec<_> = self.orders.iter().map(|ordered| ordered.record.number).collect();
+        for number in numbers {
+            let what = self.what(number);
+            let (volume, state) = (self.record.spec.key.clone(), "it does not exist any more");
+            let error = OrderError::NotThere { volume, what, state, is_transient: false };
+            self.finish_order(number, &Err(error), effects);
+        }
+    }
+
+    // === Calls ===
+
+    pub(super) fn begin_order(
+        &mut self,
+        number: u64,
+        call: Call,
+        generation: Generation,
+        effects: &mut Effects<Self>,
+    ) -> Option<Begun> {
+        let grow = self.grow_args(number);
+        let ordered = self.orders.iter_mut().find(|ordered| ordered.record.number == number)?;
+        let record = &mut ordered.record;
+        let (call, was_unknown) = if call == Call::NodeExpandVolume {
+            let was_unknown = !record.on_node.is_down();
+            let args = grow?;
+            record.on_node = Step::GoingUp(Intent { args: args.clone(), generation });
+            (OrderCall::Grow(args), was_unknown)
+        } else {
+            let was_unknown = !record.at_controller.is_down();
+            let intent = record.at_controller.intent().cloned().unwrap_or(Intent { args: (), generation });
+            record.at_controller = Step::GoingUp(intent);
+            (call_of(record), was_unknown)
+        };
+        let record = record.clone();
+        effects.persist(VolumeChange::KeepOrder(record));
+        Some((VolumeCall::Order(self.record.spec.clone(), generation, call), was_unknown))
+    }
+
+    pub(super) fn order_returned(
+        &mut self,
+        moment: Moment,
+        flight: &Flight,
+        outcome: &Result<VolumeOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Move::Order(number, call) = flight.what else { return };
+        let is_on_node = call == Call::NodeExpandVolume;
+        let Some(ordered) = self.orders.iter_mut().find(|ordered| ordered.record.number == number) else {
+            // It was forgotten by force while the call was in flight.
+            return;
+        };
+        let record = &mut ordered.record;
+        let is_in_flight = match is_on_node {
+            true => matches!(record.on_node, Step::GoingUp(_)),
+            false => matches!(record.at_controller, Step::GoingUp(_)),
+        };
+        if !is_in_flight {
+            return;
+        }
+        match brought(outcome) {
+            Ok(Brought::Expanded { capacity_bytes, is_node_next }) if !is_on_node => {
+                self.is_expanded(number, capacity_bytes, is_node_next, effects);
+            }
+            Ok(Brought::Grown { capacity_bytes }) if is_on_node => {
+                self.has_grown(number, capacity_bytes, effects);
+            }
+            Ok(Brought::Expanded { .. } | Brought::Grown { .. }) => {
+                self.order_failed(moment, flight, number, &another(), effects);
+            }
+            Err(failure) => self.order_failed(moment, flight, number, &failure, effects),
+        }
+    }
+
+    fn order_failed(
+        &mut self,
+        moment: Moment,
+        flight: &Flight,
+        number: u64,
+        failure: &Failure,
+        effects: &mut Effects<Self>,
+    ) {
+        let is_certain = failure.known != Known::Unclear && !flight.was_unknown;
+        let is_final = matches!(failure.known, Known::Refused | Known::Unsupported);
+        let is_spent = self.try_failed(moment, &flight.what, failure);
+        let (volume, what, reason) =
+            (self.record.spec.key.clone(), self.what(number), failure.reason.clone());
+        let Some(ordered) = self.orders.iter_mut().find(|ordered| ordered.record.number == number) else {
+            return;
+        };
+        let record = &mut ordered.record;
+        if let Step::GoingUp(intent) = record.on_node.clone() {
+            record.on_node = if is_certain { Step::Down } else { Step::Unknown(Towards::Up, intent) };
+            if is_final {
+                // Growing has no inverse, and is never asked for once more by itself (C152).
+                let error = OrderError::NotOnNode { volume, what, reason };
+                self.fail_order(number, &error, effects);
+            } else if is_certain {
+                self.keep_order(number, effects);
+            }
+            return;
+        }
+        let Step::GoingUp(intent) = record.at_controller.clone() else { return };
+        record.at_controller = if is_certain { Step::Down } else { Step::Unknown(Towards::Up, intent) };
+        match is_certain {
+            true if is_final || is_spent => {
+                let error = OrderError::Refused { volume, what, reason };
+                self.fail_order(number, &error, effects);
+            }
+            true => self.keep_order(number, effects),
+            // A refusal after an unclear try proves nothing about that try (C017).
+            false if is_final => {
+                ordered.tries.is_held = true;
+                self.answer_order(number, &Err(OrderError::Unclear { volume, what, reason }), effects);
+            }
+            // Unknown needs no write: an intent on disk means the same after a restart.
+            false => {}
+        }
+    }
+
+    // === The ledger and the callers ===
+
+    pub(super) fn keep_order(&self, number: u64, effects: &mut Effects<Self>) {
+        if let Some(ordered) = self.orders.iter().find(|ordered| ordered.record.number == number) {
+            effects.persist(VolumeChange::KeepOrder(ordered.record.clone()));
+        }
+    }
+
+    fn fail_order(&mut self, number: u64, error: &OrderError, effects: &mut Effects<Self>) {
+        let what = self.what(number);
+        self.finish_order(number, &Err(error.clone()), effects);
+        effects.publish(VolumeNews::OrderFailed { what, reason: error.to_string() });
+    }
+
+    /// The outcome of an order is certain: it is forgotten, before any caller hears of it.
+    pub(super) fn finish_order(
+        &mut self,
+        number: u64,
+        result: &Result<Done, OrderError>,
+        effects: &mut Effects<Self>,
+    ) {
+        effects.persist(VolumeChange::ForgetOrder(number));
+        self.answer_order(number, result, effects);
+        self.orders.retain(|ordered| ordered.record.number != number);
+    }
+
+    fn answer_order(&mut self, number: u64, result: &Result<Done, OrderError>, effects: &mut Effects<Self>) {
+        let ordered = self.orders.iter_mut().find(|ordered| ordered.record.number == number);
+        let waiters = ordered.map(|ordered| std::mem::take(&mut ordered.waiters));
+        for waiter in waiters.into_iter().flatten() {
+            self.answer(waiter, VolumeAnswer::PlaceOrder(result.clone()), effects);
+        }
+    }
+
+    /// What was ordered by this number.
+    fn what(&self, number: u64) -> String {
+        let ordered = self.orders.iter().find(|ordered| ordered.record.number == number);
+        ordered.map_or_else(String::new, |ordered| ordered.record.order.to_string())
+    }
+
+    /// The host stops: what was begun is in the ledger.
+    pub(super) fn stop_orders(&mut self, effects: &mut Effects<Self>) {
+        let numbers: Vec<_> = self.orders.iter().map(|ordered| ordered.record.number).collect();
+        for number in numbers {
+            let (volume, what) = (self.record.spec.key.clone(), self.what(number));
+            self.answer_order(number, &Err(OrderError::Stopping { volume, what }), effects);
+        }
+    }
+
+    /// The time of a caller is over, if it waits for an order.
+    pub(super) fn gave_up_on_order(&mut self, id: AskId) -> Option<VolumeAnswer> {
+        let (volume, doing) = (self.record.spec.key.clone(), self.doing());
+        let ordered = self.orders.iter_mut().find(|ordered| ordered.waiters.contains(&id))?;
+        ordered.waiters.retain(|waiter| *waiter != id);
+        let what = ordered.record.order.to_string();
+        Some(VolumeAnswer::PlaceOrder(Err(OrderError::Pending { volume, what, doing })))
+    }
+
+    /// Forgets by force what is not certain. What it gives are the numbers, and what may be left.
+    pub(super) fn forget_orders(&mut self) -> (Vec<u64>, Vec<String>) {
+        let is_open = |ordered: &&Ordered| !self.is_resting(ordered);
+        let open = self.orders.iter().filter(is_open).map(|ordered| &ordered.record);
+        open.map(|record| (record.number, format!("\"{}\" is {}", record.order, record.as_str()))).unzip()
+    }
+
+    /// These were forgotten by force, and their callers hear what may be left.
+    pub(super) fn answer_forced_orders(
+        &mut self,
+        numbers: &[u64],
+        left: &[String],
+        effects: &mut Effects<Self>,
+    ) {
+        for number in numbers {
+            let (volume, what, left) = (self.record.spec.key.clone(), self.what(*number), left.join("; "));
+            self.answer_order(*number, &Err(OrderError::Forced { volume, what, left }), effects);
+        }
+        self.orders.retain(|ordered| !numbers.contains(&ordered.record.number));
+    }
+
+    pub(super) fn order_statuses(&self) -> Vec<OrderStatus> {
+        let status = |ordered: &Ordered| OrderStatus {
+            what: ordered.record.order.to_string(),
+            state: ordered.record.as_str(),
+            is_resting: self.is_resting(ordered),
+            error: ordered.tries.error.as_deref().map(str::to_owned),
+        };
+        self.orders.iter().map(status).collect()
+    }
+}
+
+/// The call to the controller.
+fn call_of(record: &OrderRecord) -> OrderCall {
+    match &record.order {
+        Order::Expand { range } => OrderCall::Expand { range: *range, capability: record.capability.clone() },
+    }
+}
+
+fn another() -> Failure {
+    Failure { known: Known::Unclear, reason: "another call was answered than was made".to_owned() }
+}
+
+/// What the call of an order has brought.
+fn brought(outcome: &Result<VolumeOutcome, CallLost>) -> Result<Brought, Failure> {
+    match outcome {
+        Ok(VolumeOutcome::Ordered(brought)) => brought.clone(),
+        Ok(_) => Err(another()),
+        Err(lost @ CallLost::Busy(_)) => Err(Failure { known: Known::NotMade, reason: lost.to_string() }),
+        Err(lost) => Err(Failure { known: Known::Unclear, reason: lost.to_string() }),
+    }
+}

@@ -1,0 +1,54 @@
+//! Why the owner of the volumes does not do what is ordered of one.
+
+use super::reasons::{NoAnswer, PluginLeaving, TooManyCallers, UnknownVolume};
+use crate::volume::{self, VolumeKey};
+
+/// Why what was ordered of a volume is not done.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum OrderError {
+    /// It is not known.
+    #[error("{0}; register or create it first")]
+    Unknown(#[from] UnknownVolume),
+    /// It is larger already, and a volume never becomes smaller.
+    #[error(
+        "volume {volume} has {capacity_bytes} bytes, and cannot be made smaller; ask for as many or more"
+    )]
+    Smaller {
+        /// The volume.
+        volume: VolumeKey,
+        /// Its size.
+        capacity_bytes: u64,
+    },
+    /// Too many callers wait. Nothing was begun.
+    #[error(transparent)]
+    TooManyCallers(#[from] TooManyCallers),
+    /// The plugin is being stopped (V13).
+    #[error(transparent)]
+    PluginLeaving(#[from] PluginLeaving),
+    /// The actor of the volume gave no answer. What was begun goes on: ask again.
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
+    /// The host stops.
+    #[error("nothing is ordered of volume {volume} any more, since the host stops")]
+    Stopping {
+        /// The volume.
+        volume: VolumeKey,
+    },
+    /// The volume refuses it, or it failed.
+    #[error(transparent)]
+    Refused(#[from] volume::OrderError),
+}
+
+impl OrderError {
+    /// Whether the same order may succeed later.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::TooManyCallers(_) | Self::PluginLeaving(_) | Self::NoAnswer(_) | Self::Stopping { .. } => {
+                true
+            }
+            Self::Unknown(_) | Self::Smaller { .. } => false,
+            Self::Refused(error) => error.is_transient(),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Questions that only read: whom they go to, and the way back to their callers.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::messages::VolumesAnswer;
+use super::reads::{Found, Read, ReadError, VolumeStats};
+use super::reasons::{TooManyCallers, UnknownVolume};
+use super::state::{Volumes, VolumesCall, VolumesOutcome};
+use crate::instances::InstanceReport;
+use crate::kernel::{AskId, CallKey, CallLost, Effects};
+use crate::vocabulary::{
+    ControllerCapability, CsiFingerprint, Generation, Health, NodeCapability, PluginName,
+};
+use crate::volume::VolumeKey;
+
+/// The limit of questions in flight.
+const READS_MAX: usize = 256;
+/// The longest time of a question about one volume: no call of that volume waits longer for it.
+const READ_WITHIN_MAX: Duration = Duration::from_secs(10);
+
+const NOT_PUBLISHED: &str =
+    "no claim has it published here, and its controller does not offer GET_VOLUME; claim it first";
+const NOT_OFFERED: &str =
+    "its plugin offers neither GET_VOLUME_STATS nor GET_VOLUME here; look for a healthy instance of it";
+
+impl Volumes {
+    pub(super) fn stats(&mut self, id: AskId, asked: &VolumeStats, effects: &mut Effects<Self>) {
+        match self.stats_read(&asked.volume) {
+            Ok(read) => self.read(id, read, asked.within.min(READ_WITHIN_MAX), effects),
+            Err(error) => effects.reply(id, VolumesAnswer::VolumeStats(Err(error))),
+        }
+    }
+
+    /// Where the figures of a volume are: at a proven mount of it on this node, and at its controller.
+    fn stats_read(&self, key: &VolumeKey) -> Result<Read, ReadError> {
+        let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
+        let plugin = self.plugins.get(&known.spec.plugin);
+        let tells = |found: &CsiFingerprint| {
+            found.node.as_ref().is_some_and(|can| can.contains(&NodeCapability::GetVolumeStats))
+        };
+        let describes = |found: &CsiFingerprint| {
+            found.controller.as_ref().is_some_and(|can| can.contains(&ControllerCapability::GetVolume))
+        };
+        let generation = plugin.and_then(|plugin| healthy(plugin.node.as_ref(), tells));
+        let controller = plugin.and_then(|plugin| healthy(plugin.controller.as_ref(), describes));
+        let node = generation.zip(self.published(key));
+        if node.is_none() && controller.is_none() {
+            let reason = if generation.is_some() { NOT_PUBLISHED } else { NOT_OFFERED };
+            return Err(ReadError::Nothing { volume: key.clone(), reason });
+        }
+        Ok(Read::Stats { spec: Arc::clone(&known.spec), node, controller })
+    }
+
+    /// Where a claim has the volume, as its actor has proven last.
+    fn published(&self, key: &VolumeKey) -> Option<PathBuf> {
+        let status = self.entries.get(key)?.status.as_ref()?;
+        let claim = status.claims.iter().find(|claim| claim.is_proven && claim.publish == "up")?;
+        Some(claim.path.clone())
+    }
+
+    // === The way to the plugin, and back ===
+
+    fn read(&mut self, id: AskId, read: Read, within: Duration, effects: &mut Effects<Self>) {
+        let plugin = read.plugin().clone();
+        if self.stop.is_some() {
+            return effects.reply(id, answer(&read, Err(ReadError::Stopping { plugin })));
+        }
+        if self.reads.len() >= READS_MAX {
+            let error = TooManyCallers { plugin, waiting: self.reads.len() };
+            return effects.reply(id, answer(&read, Err(error.into())));
+        }
+        self.asked = self.asked.next();
+        self.reads.insert(self.asked, (id, read.clone()));
+        let key = CallKey { attempt: self.asked, ..CallKey::default() };
+        effects.call(key, within, VolumesCall::Read(Box::new(read)));
+    }
+
+    pub(super) fn found(
+        &mut self,
+        key: CallKey,
+        outcome: &Result<VolumesOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        // One that the stop of the host has answered is not there any more.
+        let Some((id, read)) = self.reads.remove(&key.attempt) else { return };
+        let plugin = read.plugin().clone();
+        let failed = |plugin: PluginName, reason: String| {
+            Err(ReadError::Failed { plugin, reason, is_transient: true })
+        };
+        let found = match outcome {
+            Ok(VolumesOutcome::Found(found)) => found.clone(),
+            Ok(_) => failed(plugin, "another question was answered".to_owned()),
+            Err(CallLost::DeadlineExceeded(_)) => Err(ReadError::Overdue { plugin }),
+            Err(lost) => failed(plugin, lost.to_string()),
+        };
+        effects.reply(id, answer(&read, found));
+    }
+
+    /// The host stops: no caller waits for a plugin any more.
+    pub(super) fn refuse_reads(&mut self, effects: &mut Effects<Self>) {
+        for (id, read) in std::mem::take(&mut self.reads).into_values() {
+            let plugin = read.plugin().clone();
+            effects.reply(id, answer(&read, Err(ReadError::Stopping { plugin })));
+        }
+    }
+}
+
+/// The generation of a half that is healthy and can do this.
+fn healthy(report: Option<&InstanceReport>, can: impl Fn(&CsiFingerprint) -> bool) -> Option<Generation> {
+    let report = report.filter(|report| report.health == Health::Healthy)?;
+    report.fingerprint.as_deref().filter(|found| can(found)).map(|_| report.generation)
+}
+
+/// The answer to a question.
+fn answer(read: &Read, found: Result<Found, ReadError>) -> VolumesAnswer {
+    match read {
+        Read::Stats { .. } => VolumesAnswer::VolumeStats(found.map(|Found::Stats(stats)| stats)),
+    }
+}

@@ -1,0 +1,60 @@
+//! How large the volume is: at its storage, on this node, and as far as any host has heard.
+
+use callboard_machines::volume::{Brought, Expands, Failure, Known, OrderCall, VolumeOutcome};
+
+use super::event::Answered;
+
+/// The size of the volume, which outlives every host.
+#[derive(Debug, Clone, Hash, Default)]
+pub(super) struct Storage {
+    /// When the plugin expands it.
+    pub(super) expands: Expands,
+    /// Its size at the controller.
+    pub(super) at_controller: u64,
+    /// Its size on this node.
+    pub(super) on_node: u64,
+    /// The largest size that a host has heard of.
+    pub(super) told: u64,
+    /// Whether the node has refused for good to let it grow.
+    pub(super) is_refused_on_node: bool,
+}
+
+impl Storage {
+    /// A call takes its effect.
+    pub(super) fn take_effect(&mut self, call: &OrderCall) {
+        match call {
+            OrderCall::Expand { range, .. } => {
+                self.at_controller = self.at_controller.max(range.required_bytes);
+            }
+            OrderCall::Grow(_) => self.on_node = self.at_controller,
+        }
+    }
+
+    /// A call comes to its end, and its host hears this.
+    pub(super) fn answer(&mut self, call: &OrderCall, how: Answered) -> VolumeOutcome {
+        let known = match how {
+            Answered::Ok | Answered::Lie | Answered::UnclearAfter => {
+                self.take_effect(call);
+                (how == Answered::UnclearAfter).then_some(Known::Unclear)
+            }
+            Answered::Refused => Some(Known::Refused),
+            Answered::NotNow => Some(Known::NotNow),
+            Answered::UnclearBefore => Some(Known::Unclear),
+        };
+        VolumeOutcome::Ordered(match (known, call) {
+            (Some(known), call) => {
+                self.is_refused_on_node |= known == Known::Refused && matches!(call, OrderCall::Grow(_));
+                Err(Failure { known, reason: format!("{how}") })
+            }
+            (None, OrderCall::Expand { .. }) => {
+                self.told = self.at_controller;
+                Ok(Brought::Expanded { capacity_bytes: self.at_controller, is_node_next: true })
+            }
+            (None, OrderCall::Grow(_)) => {
+                // It may have been made larger still by a call whose answer was lost.
+                self.told = self.told.max(self.on_node);
+                Ok(Brought::Grown { capacity_bytes: self.on_node })
+            }
+        })
+    }
+}
