@@ -15,8 +15,10 @@ impl AllocationsLaws {
     /// Whether volumes may depend on an allocation: it was registered, and no other one carries on for its plugin.
     fn is_needed(&self, allocation: &AllocationId) -> bool {
         let Some(known) = self.known.get(allocation) else { return false };
+        let types = known.spec.role.plugin_types();
         let carries_on = self.known.iter().any(|(name, other)| {
-            let is_same = (&other.spec.plugin, other.spec.role) == (&known.spec.plugin, known.spec.role);
+            let serves = |plugin_type| other.spec.role.plugin_types().contains(plugin_type);
+            let is_same = other.spec.plugin == known.spec.plugin && types.iter().all(serves);
             let is_there = other.is_registered && other.task != Task::Leaving;
             name != allocation && is_same && is_there && other.health == Health::Healthy
         });
