@@ -117,12 +117,20 @@ pub(crate) fn registry() -> RegistryOptions {
 }
 
 /// Looks again and again until something is so.
-pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
+    assert!(until_in_time(is_so).await, "not within {LONG:?}: {what}");
+}
+
+/// Looks again and again until something is so, and says whether it became so.
+pub(crate) async fn until_in_time(mut is_so: impl AsyncFnMut() -> bool) -> bool {
     let began = Instant::now();
     while !is_so().await {
-        assert!(began.elapsed() < LONG, "not within {LONG:?}: {what}");
+        if began.elapsed() >= LONG {
+            return false;
+        }
         tokio::time::sleep(PAUSE).await;
     }
+    true
 }
 
 pub(crate) async fn describe(host: &Host, plugin: &PluginKey) -> Description {
