@@ -1,5 +1,6 @@
 //! Executes the decisions of the queue: one commit or one job at a time, on a thread beside the mailbox.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use super::errors::WriteError;
 use super::handoff::{Handoff, Handoffs};
 use super::health::{Disk, DiskHealth, WRITE_DEADLINE, patience};
 use super::inbox::Inbox;
-use super::messages::Settled;
+use super::messages::{Settled, UnwrittenRow};
 use super::operations::Operations;
 use super::pacing::Pacing;
 use super::queue::{Batch, Next, Progress};
@@ -222,7 +223,9 @@ impl Committer {
         let dropped = self.settle(&batch.progress, batch.writes, &Err(error.clone()));
         self.inbox.take_back(batch.operations);
         let after = self.inbox.unwritten();
-        let lost = before.into_iter().filter(|row| !after.contains(row)).collect();
+        let after: BTreeMap<_, _> = after.iter().map(|row| ((row.table, &row.key), row)).collect();
+        let still_waits = |row: &UnwrittenRow| after.get(&(row.table, &row.key)) == Some(&row);
+        let lost = before.into_iter().filter(|row| !still_waits(row)).collect();
         self.inbox.lose(batch.writes + dropped, lost);
         self.work = Work::Idle;
         self.gather(context);

@@ -72,9 +72,11 @@ fn keep_the_last(run: &mut Vec<(Due, Vec<Change<'_>>)>) {
     let mut owners = BTreeSet::new();
     for (Due { ledger, epoch, .. }, changes) in run.iter_mut().rev() {
         let is_last = |change: &Change<'_>| !rows.contains(&(*ledger, *epoch, change.table, change.key));
-        let mut last: Vec<bool> = changes.iter().map(is_last).collect();
+        // Two changes of one row in the same write both stay.
+        let last: Vec<bool> = changes.iter().map(is_last).collect();
         rows.extend(changes.iter().map(|change| (*ledger, *epoch, change.table, change.key)));
-        changes.retain(|_| last.remove(0));
+        let mut last = last.into_iter();
+        changes.retain(|_| last.next().unwrap_or(true));
     }
     let mut kept: Vec<bool> = run
         .iter()
