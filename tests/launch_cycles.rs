@@ -59,7 +59,8 @@ impl BaseLine {
 
     /// Whether it is as it was before.
     fn is_as(&self, before: &Self) -> bool {
-        self.threads <= before.threads + THREADS_KEPT_MAX && Self { threads: before.threads, ..*self } == *before
+        self.threads <= before.threads + THREADS_KEPT_MAX
+            && Self { threads: before.threads, ..*self } == *before
     }
 }
 
