@@ -1,6 +1,6 @@
 //! Callboard is the plugin supervisor that a node agent embeds. It manages the lifecycle of CSI plugins and of task drivers: it
-//! registers storage plugins, watches their health and fails over between them; it launches drivers, reattaches to them and
-//! delivers the events of their tasks; and it stops all of them in order. What it acknowledged survives a crash of its host.
+//! registers storage plugins, watches their health, fails over between them, and gives workloads their volumes; it launches drivers,
+//! reattaches to them and delivers the events of their tasks; and it stops all of them in order. What it acknowledged survives a crash of its host.
 //!
 //! A host program that runs a CSI plugin and calls it:
 //!

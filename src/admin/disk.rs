@@ -12,19 +12,21 @@ use crate::host::Unwritten;
 /// Its health, and how many writes wait for it.
 pub(super) fn status(database: &Database) -> wire::DiskStatus {
     let unwritten = u64::try_from(database.unwritten()).unwrap_or(u64::MAX);
-    let Unwritten { names, more } = Unwritten::of(&database.unwritten_rows());
     match database.disk().health() {
         DiskHealth::Sound => {
             wire::DiskStatus { health: "sound".to_owned(), unwritten, ..wire::DiskStatus::default() }
         }
-        DiskHealth::Sick { reason, since } => wire::DiskStatus {
-            health: "sick".to_owned(),
-            reason,
-            since_unix_ms: convert::unix_ms(since),
-            unwritten,
-            unwritten_names: names,
-            unwritten_more: u64::try_from(more).unwrap_or(u64::MAX),
-        },
+        DiskHealth::Sick { reason, since } => {
+            let Unwritten { names, more } = Unwritten::of(&database.unwritten_rows());
+            wire::DiskStatus {
+                health: "sick".to_owned(),
+                reason,
+                since_unix_ms: convert::unix_ms(since),
+                unwritten,
+                unwritten_names: names,
+                unwritten_more: u64::try_from(more).unwrap_or(u64::MAX),
+            }
+        }
     }
 }
 

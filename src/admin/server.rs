@@ -11,7 +11,7 @@ use callboard_actors::logmon::LogsView;
 use callboard_actors::shell::{Address, StopMode};
 use callboard_actors::supervisor::ShutdownReport;
 use callboard_actors::topology::Topology;
-use callboard_actors::vocabulary::{SocketPath, Timestamp};
+use callboard_actors::vocabulary::{AllocationId, SocketPath, Timestamp};
 use callboard_proto::admin::v1::admin_server;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -54,6 +54,8 @@ pub struct Sources {
     pub tasks: Address<Tasks>,
     /// The volumes of the configuration, and how they are made known to their owner.
     pub volumes: Claimer,
+    /// The allocations that an earlier configuration had, and that left something behind.
+    pub departed: Vec<AllocationId>,
     /// The processors that tasks may use.
     pub topology: Arc<Topology>,
     /// Which control groups tasks have: `v2`, `v1`, or `none` with the reason.

@@ -55,7 +55,7 @@ fn long_call<T>(
 /// Lets through whom the kernel knows as our own user, or as root.
 pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
     let ours = rustix::process::geteuid().as_raw();
-    match request.extensions().get::<Peer>().and_then(Peer::user) {
+    match user_of(&request) {
         Some(uid) if uid == ours || uid == 0 => Ok(request),
         Some(uid) => {
             tracing::warn!(uid, "refused a peer on the admin socket");
@@ -69,6 +69,11 @@ pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
 /// Whether a name is of no allocation; then it is of a task, or unknown.
 const fn is_unknown<T>(answer: &Result<T, TaskError>) -> bool {
     matches!(answer, Err(TaskError::Unknown { .. }))
+}
+
+/// Who sends a request, if the kernel says it.
+fn user_of<T>(request: &Request<T>) -> Option<u32> {
+    request.extensions().get::<Peer>().and_then(Peer::user)
 }
 
 fn allocation_id(name: &str) -> Result<AllocationId, Status> {
@@ -201,11 +206,9 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::CreateVolumeRequest>,
     ) -> Result<Response<wire::CreateVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
-        let user = request.extensions().get::<Peer>().and_then(Peer::user);
-        let name = request.get_ref().name.clone();
+        let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_calls::create(&self.sources, request.into_inner()).await;
-        volume_calls::log("create", &name, user, done.as_ref().err());
-        done.map(Response::new)
+        volume_calls::logged("create", &name, user, done)
     }
 
     async fn delete_volume(
@@ -213,11 +216,9 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::DeleteVolumeRequest>,
     ) -> Result<Response<wire::DeleteVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
-        let user = request.extensions().get::<Peer>().and_then(Peer::user);
-        let name = request.get_ref().name.clone();
+        let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_calls::delete(&self.sources, request.into_inner()).await;
-        volume_calls::log("delete", &name, user, done.as_ref().err());
-        done.map(Response::new)
+        volume_calls::logged("delete", &name, user, done)
     }
 
     async fn expand_volume(
@@ -225,7 +226,9 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::ExpandVolumeRequest>,
     ) -> Result<Response<wire::ExpandVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
-        volume_orders::expand(&self.sources, request.into_inner()).await.map(Response::new)
+        let (user, name) = (user_of(&request), request.get_ref().name.clone());
+        let done = volume_orders::expand(&self.sources, request.into_inner()).await;
+        volume_calls::logged("expand", &name, user, done)
     }
 
     async fn get_volume_stats(
@@ -241,11 +244,9 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::ClaimVolumeRequest>,
     ) -> Result<Response<wire::ClaimVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
-        let user = request.extensions().get::<Peer>().and_then(Peer::user);
-        let name = request.get_ref().name.clone();
+        let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_calls::claim(&self.sources, request.into_inner()).await;
-        volume_calls::log("claim", &name, user, done.as_ref().err());
-        done.map(Response::new)
+        volume_calls::logged("claim", &name, user, done)
     }
 
     async fn release_volume(
@@ -253,11 +254,9 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::ReleaseVolumeRequest>,
     ) -> Result<Response<wire::ReleaseVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
-        let user = request.extensions().get::<Peer>().and_then(Peer::user);
-        let name = request.get_ref().name.clone();
+        let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_calls::release(&self.sources, request.into_inner()).await;
-        volume_calls::log("release", &name, user, done.as_ref().err());
-        done.map(Response::new)
+        volume_calls::logged("release", &name, user, done)
     }
 
     async fn force_release_volume(
@@ -265,7 +264,7 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::ForceReleaseVolumeRequest>,
     ) -> Result<Response<wire::ForceReleaseVolumeResponse>, Status> {
         let _place = self.waiter(&request)?;
-        let user = request.extensions().get::<Peer>().and_then(Peer::user);
+        let user = user_of(&request);
         volume_calls::force(&self.sources, user, request.into_inner()).await.map(Response::new)
     }
 

@@ -14,7 +14,7 @@ use callboard_actors::volumes::{
 };
 use callboard_proto::admin::v1 as wire;
 use tokio::time::Instant;
-use tonic::{Code, Status};
+use tonic::{Code, Response, Status};
 
 use super::convert::unanswered;
 use super::server::Sources;
@@ -98,6 +98,12 @@ pub(super) async fn claim(
         );
         return Err(Status::failed_precondition(text));
     }
+    if sources.departed.contains(&allocation) {
+        let text = format!(
+            "volume {name} is not claimed: an earlier configuration of this host had an allocation {allocation}, and a start of the host would release the claim as one that it left; choose another allocation name"
+        );
+        return Err(Status::failed_precondition(text));
+    }
     let known = sources.volumes.make_known(&volume, left(until)).await;
     known.map_err(|error| Status::new(code_of(false, false, error.is_transient), error.reason))?;
     let claim = Claim { volume, allocation, usage, within: left(until) };
@@ -150,15 +156,21 @@ pub(super) async fn force(
     Ok(wire::ForceReleaseVolumeResponse { name, reason: forced.reason, left: forced.left })
 }
 
-/// Logs what an operator did with a volume, or tried.
-pub(super) fn log(action: &str, volume: &str, user: Option<u32>, error: Option<&Status>) {
+/// Logs what an operator did with a volume, or tried, and answers it.
+pub(super) fn logged<T>(
+    action: &str,
+    volume: &str,
+    user: Option<u32>,
+    done: Result<T, Status>,
+) -> Result<Response<T>, Status> {
     let (user, volume) = (user_text(user), volume.escape_debug());
-    match error.map(Status::message) {
-        None => tracing::info!(action, %volume, user, "an operator did this with a volume"),
-        Some(error) => {
+    match done.as_ref().map_err(Status::message) {
+        Ok(_) => tracing::info!(action, %volume, user, "an operator did this with a volume"),
+        Err(error) => {
             tracing::info!(action, %volume, user, error, "an operator wanted this of a volume, and it is not done");
         }
     }
+    done.map(Response::new)
 }
 
 fn user_text(user: Option<u32>) -> String {

@@ -171,6 +171,7 @@ mod tests {
         ClaimStatus {
             allocation: AllocationId::new("web").expect("a good name"),
             usage: "file system, single-node-writer".to_owned(),
+            staged_at: None,
             wish: Wish::Released,
             is_provisional: false,
             is_proven: true,

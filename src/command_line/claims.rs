@@ -26,8 +26,8 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 /// Tells the owner of the volumes, beside everything else, which allocations and tasks of an earlier run may have processes. Without
 /// that it keeps all of their claims. It always keeps those of other users: only an operator knows when their processes have ended.
 /// What is said here of the departed allocations was found before anything of them was removed.
-pub(super) fn confirm(host: &Host, agent: &Address<Agent>, departed: Vec<AllocationId>) {
-    let (host, agent) = (host.clone(), agent.clone());
+pub(super) fn confirm(host: &Host, agent: &Address<Agent>, departed: &[AllocationId]) {
+    let (host, agent, departed) = (host.clone(), agent.clone(), departed.to_vec());
     actix_rt::spawn(async move {
         let users = loop {
             match users(&host, &agent).await {

@@ -3,6 +3,7 @@
 use callboard_proto::admin::v1 as wire;
 
 use super::show::ago;
+use crate::host::Unwritten;
 use crate::output::{Palette, Tone, harmless};
 
 /// Whether the disk is sound; else why, since when, and what it has not taken.
@@ -28,11 +29,8 @@ fn unwritten_line(disk: &wire::DiskStatus) -> String {
 
 /// What the changes concern that are not on disk.
 pub(super) fn unwritten(disk: &wire::DiskStatus) -> String {
-    let names: Vec<String> = disk.unwritten_names.iter().map(|name| harmless(name)).collect();
-    match disk.unwritten_more {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
-    }
+    let names = disk.unwritten_names.iter().map(|name| harmless(name)).collect();
+    Unwritten { names, more: usize::try_from(disk.unwritten_more).unwrap_or(usize::MAX) }.line()
 }
 
 /// Whether the data directory is in its place.

@@ -10,7 +10,7 @@ use crate::output::{Palette, Tone, harmless};
 /// Something that is not as it is meant to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
-    /// `host`, `actor`, `plugin`, `allocation`, `driver` or `task`.
+    /// `host`, `actor`, `plugin`, `allocation`, `driver`, `task` or `volume`.
     pub(super) kind: &'static str,
     pub(super) name: String,
     /// Its state, and why it is so.

@@ -3,7 +3,7 @@
 //! ```text
 //!   run                                            is a host program: config ─► host, agent, admin socket
 //!   status  tree  watch  start  stop  shutdown     ask a running one over its admin socket
-//!   volume                                         does so about volumes: list, create, expand, delete, claim, release
+//!   volume                                         does so about volumes: list, status, create, expand, stats, delete, claim, release
 //!   demo                                           plays the life of a plugin on real processes
 //!   script FILE...                                 plays message scripts
 //!   simulate                                       plays many lives by chance, and checks the laws
@@ -96,17 +96,17 @@ enum Command {
     Stop(StopArgs),
     /// Replace an allocation of a running host with another one, once that has been healthy for a while
     Replace(ReplaceArgs),
-    /// List, create, expand, delete, claim and release volumes of a running host
+    /// List, show, create, expand, delete, claim and release volumes of a running host
     Volume(Box<VolumeArgs>),
     /// Stop a running host in order, and wait for its end
     Shutdown(ShutdownArgs),
-    /// See the life of a storage plugin, a task driver and volumes on real processes, in under a minute
+    /// See the life of a storage plugin, a task driver and volumes on real processes, in about a minute
     Demo(DemoArgs),
     /// Play message scripts, and compare what comes back with what they say
     Script(ScriptArgs),
     /// Simulate many interleaved allocations with random faults, and check every step against the laws
     Simulate(SimulateArgs),
-    /// Run a plugin that comes with callboard: the reference CSI plugin, or the task driver
+    /// Run a plugin that comes with callboard: the reference CSI plugin, the examiner, or the task driver
     Plugin(Box<PluginArgs>),
     /// Become a command that the kernel kills when its host dies; `run` starts plugins through this
     #[command(hide = true)]

@@ -14,7 +14,7 @@ use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
 use callboard_actors::shell::{Address, Clock, Ending, IN_FLIGHT_MAX, StopMode};
 use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
-use callboard_actors::vocabulary::PluginKey;
+use callboard_actors::vocabulary::{AllocationId, PluginKey};
 use clap::Args;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, interval_at};
@@ -212,7 +212,7 @@ impl Program {
             }
         };
         let Outside { topology, ground, logs, socket } = opened.expect("a host that runs has its parts");
-        let volumes = resume(&config, &host, &agent, (runtime_dir, ground.clone())).await;
+        let (volumes, departed) = resume(&config, &host, &agent, (runtime_dir, ground.clone())).await;
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
@@ -226,6 +226,7 @@ impl Program {
             agent,
             tasks,
             volumes,
+            departed,
             topology,
             control_groups: ground.control_groups(),
             logs: logs.view(),
@@ -323,20 +324,21 @@ fn ground_options(config: &Config) -> GroundOptions {
     }
 }
 
-/// Goes on with what earlier runs have left: processes and directories of what the configuration does not have any more, and claims.
+/// Goes on with what earlier runs have left: processes and directories of what the configuration does not have any more, and claims. Gives
+/// the allocations that left it.
 async fn resume(
     config: &Config,
     host: &Host,
     agent: &Address<agent::Agent>,
     (runtime_dir, ground): (PathBuf, Ground),
-) -> Claimer {
+) -> (Claimer, Vec<AllocationId>) {
+    let volumes = Claimer::new(host.volumes().clone(), &config.volumes);
     sweep(config, host, ground);
     let departed = claims::departed(config, &runtime_dir).await;
-    sweep_allocations(config, host, runtime_dir);
-    let volumes = Claimer::new(host.volumes().clone(), &config.volumes);
-    claims::confirm(host, agent, departed);
+    sweep_allocations(config, host, volumes.clone(), runtime_dir);
+    claims::confirm(host, agent, &departed);
     claims::attend(&volumes, host.volumes(), config);
-    volumes
+    (volumes, departed)
 }
 
 /// Looks beside everything else for what tasks left that are not known any more.
@@ -355,9 +357,8 @@ fn sweep(config: &Config, host: &Host, ground: Ground) {
 }
 
 /// Ends and removes beside everything else what allocations of earlier configurations left.
-fn sweep_allocations(config: &Config, host: &Host, runtime_dir: PathBuf) {
+fn sweep_allocations(config: &Config, host: &Host, claimer: Claimer, runtime_dir: PathBuf) {
     let (host, layout) = (host.clone(), claims::layout(config, &runtime_dir));
-    let claimer = Claimer::new(host.volumes().clone(), &config.volumes);
     let configured: Vec<_> = config.allocations.iter().map(|allocation| allocation.name.clone()).collect();
     actix_rt::spawn(async move {
         let ended = agent::end_departed(host.processes(), &configured).await;

@@ -34,7 +34,7 @@ pub(super) struct VolumeArgs {
 
 #[derive(Debug, Subcommand)]
 enum VolumeCommand {
-    /// Show the volumes that a running host knows or uses, what is not well first
+    /// Show the volumes that a running host knows, uses or has in its configuration, what is not well first
     List(PlainArgs),
     /// Show one volume whole, with its claims and its last events
     Status(StatusArgs),
@@ -56,7 +56,7 @@ enum VolumeCommand {
     ///
     /// With --force the host gives up waiting for the confirmation of what is released already, and forgets it. It neither calls the
     /// plugin nor removes a directory: what may be left is printed, and written into the log with your user and the reason. A claim that
-    /// is held cannot be forced; release it first.
+    /// is held cannot be forced; release it first. Without --allocation an expansion that is not done is forgotten, too.
     Release(ReleaseArgs),
 }
 
@@ -95,8 +95,13 @@ struct WaitArgs {
 
 impl WaitArgs {
     fn milliseconds(&self) -> u64 {
-        u64::try_from(self.within.as_millis()).unwrap_or(u64::MAX)
+        milliseconds(self.within)
     }
+}
+
+/// A timeout, as requests have it.
+fn milliseconds(within: Duration) -> u64 {
+    u64::try_from(within.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// How a volume is used.
@@ -128,7 +133,7 @@ struct UsageArgs {
 impl UsageArgs {
     fn usage(&self) -> wire::VolumeUsage {
         wire::VolumeUsage {
-            access_mode: volume_words::word_of(self.access_mode.unwrap_or(AccessMode::SingleNodeWriter)),
+            access_mode: self.access_mode.unwrap_or(AccessMode::SingleNodeWriter).word(),
             block: self.block,
             fs_type: self.fs_type.clone().unwrap_or_default(),
             mount_flags: self.mount_flags.clone(),

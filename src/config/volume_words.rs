@@ -69,19 +69,14 @@ fn digits(text: &str) -> Option<u64> {
     is_number.then(|| text.parse().ok())?
 }
 
-/// The word for an access mode: its name in CSI, in lower case and with dashes, as in `single-node-writer`.
-pub(crate) fn word_of(mode: AccessMode) -> String {
-    mode.as_str().to_ascii_lowercase().replace('_', "-")
-}
-
 /// Reads the word for an access mode.
 ///
 /// # Errors
 /// The words that there are, or the one that was probably meant.
 pub(crate) fn access_mode(text: &str) -> Result<AccessMode, String> {
-    let mode = AccessMode::ALL.into_iter().find(|mode| word_of(*mode) == text);
+    let mode = AccessMode::ALL.into_iter().find(|mode| mode.word() == text);
     mode.ok_or_else(|| {
-        let words = AccessMode::ALL.map(word_of);
+        let words = AccessMode::ALL.map(AccessMode::word);
         suggest::advice(text, &words.each_ref().map(String::as_str))
     })
 }
@@ -124,7 +119,7 @@ mod tests {
     #[test]
     fn every_access_mode_has_a_word_and_a_slip_of_the_fingers_finds_it() {
         for mode in AccessMode::ALL {
-            assert_eq!(access_mode(&word_of(mode)), Ok(mode));
+            assert_eq!(access_mode(&mode.word()), Ok(mode));
         }
         let error = access_mode("single-node-writter").expect_err("a slip");
         assert_eq!(error, "did you mean `single-node-writer`?");

@@ -1,4 +1,4 @@
-//! `callboard demo`: the lifecycle of a storage plugin, of a task driver and of volumes with real processes, in less than a minute.
+//! `callboard demo`: the lifecycle of a storage plugin, of a task driver and of volumes with real processes, in about a minute.
 //!
 //! ```text
 //!   chapters ── start, stop, shut down ──► admin socket of a real `callboard run` ──► plugin processes
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The demo only does what a person at a terminal could do: it starts a host, calls its admin socket, and kills processes.
-//! Each chapter announces its action, shows the timeline, and checks the result. It waits only for notifications, with a
-//! deadline.
+//! Each chapter announces its action, shows the timeline, and checks the result. It waits for notifications, and polls files and mounts,
+//! with a deadline.
 //!
 //! The kernel kills the host when the demo dies, and the storage plugins when the host dies. The driver and its tasks outlive
 //! their host by design; a keeper beside the demo kills them. However the demo ends, no process is left.

@@ -26,10 +26,10 @@ use crate::timeline::Page;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 /// Before a chapter draws conclusions, the timeline is shown until no line has come for this long.
 const QUIET: Duration = Duration::from_millis(80);
-/// The polling interval for files and mounts.
-const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// The limit for that.
 const QUIET_AT_LAST: Duration = Duration::from_millis(600);
+/// The polling interval for files and mounts.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a check can observe.
 #[derive(Debug, Default)]

@@ -54,7 +54,9 @@ fn name(row: &UnwrittenRow) -> String {
         }
         processes::PROCESS_TABLE => ("process", by_key()),
         volumes::KNOWN_TABLE | volume::VOLUME_TABLE | volume::AUDIT_TABLE => ("volume", of_volume()),
+        volumes::DELETION_TABLE => ("deletion of volume", of_volume()),
         volume::CLAIM_TABLE | volume::LOST_CLAIM_TABLE => ("claim to volume", of_volume()),
+        volume::ORDER_TABLE => ("order of volume", of_volume()),
         COURSES | EVENTS => ("task", by_key()),
         DRIVERS => ("driver", by_key()),
         other => (other.0, by_key()),
@@ -84,10 +86,14 @@ mod tests {
             row(EVENTS, b"web", false),
             row(processes::PROCESS_TABLE, b"plugin-red", true),
             row(volume::CLAIM_TABLE, b"\0\x07default\0\x04datared", false),
+            row(volumes::DELETION_TABLE, b"\0\x07default\0\x04data", false),
+            row(volume::ORDER_TABLE, b"\0\x07default\0\x04data\0\0\0\0\0\0\0\x01", false),
             row(Table("own"), b"key", false),
         ];
         let expected = [
             "claim to volume default/data",
+            "deletion of volume default/data",
+            "order of volume default/data",
             "own key",
             "process plugin-red (removed)",
             "registration csi-node/zfs of red (removed)",

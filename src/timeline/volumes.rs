@@ -367,6 +367,7 @@ mod tests {
         ClaimStatus {
             usage: String::new(),
             allocation: AllocationId::new("web").unwrap(),
+            staged_at: None,
             wish: Wish::Held,
             is_provisional: false,
             is_proven: false,

@@ -98,7 +98,7 @@ async fn may_live(doubtful: BTreeSet<(PathBuf, AllocationId)>) -> BTreeSet<Alloc
     let users: BTreeSet<_> =
         doubtful.into_iter().filter(|(path, _)| is_given(path)).map(|(_, user)| user).collect();
     for user in &users {
-        let error = found.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let error = found.as_ref().err().map(tracing::field::display);
         tracing::warn!(
             %user, error,
             "the volumes of an earlier run are kept, since a process may live that was given the path of one; they are released when it has ended"

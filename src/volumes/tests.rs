@@ -183,6 +183,7 @@ pub(super) fn status(spec: &VolumeSpec, claimants: Vec<AllocationId>) -> VolumeS
         path: format!("/d/{allocation}").into(),
         allocation,
         usage: String::new(),
+        staged_at: None,
         wish: Wish::Held,
         is_provisional: true,
         is_proven: false,

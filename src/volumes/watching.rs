@@ -18,14 +18,14 @@ pub async fn watch(volumes: &Address<Volumes>, served: &BTreeSet<PluginName>) {
     let mut pending = Pending::default();
     loop {
         if let Ok(reports) = volumes.ask(ListVolumes).await {
-            for (volume, state) in pending.looked(&reports) {
+            for (volume, state) in pending.looked(&reports, served) {
                 let plugin = &volume.plugin;
                 if served.contains(plugin) {
                     tracing::warn!(volume = %volume.key, %plugin, state, "a volume is pending for a while");
                 } else {
                     tracing::warn!(
                         volume = %volume.key, %plugin, state,
-                        "a volume is pending, and no allocation of the configuration serves its plugin; add one to have it undone"
+                        "a volume is in use or pending, and no allocation of the configuration serves its plugin; add one to have it undone"
                     );
                 }
             }
@@ -41,18 +41,19 @@ struct Named {
     plugin: PluginName,
 }
 
-/// The volumes that were pending at the last look, and whether that is logged.
+/// The volumes that were pending at the last look, or in use without an allocation that serves them, and whether that is logged.
 #[derive(Debug, Default)]
 struct Pending(BTreeMap<VolumeKey, bool>);
 
 impl Pending {
-    /// Those that were pending at the last look as well, each once until it has settled.
-    fn looked(&mut self, reports: &[VolumeReport]) -> Vec<(Named, String)> {
+    /// Those that were so at the last look as well, each once until it is well.
+    fn looked(&mut self, reports: &[VolumeReport], served: &BTreeSet<PluginName>) -> Vec<(Named, String)> {
         let (mut overdue, mut now) = (Vec::new(), BTreeMap::new());
         for VolumeReport { volume, actor, status, .. } in reports {
             let is_settled =
                 status.as_ref().map_or(*actor == VolumeActor::Unneeded, VolumeStatus::is_settled);
-            if is_settled {
+            let is_in_use = status.as_ref().is_some_and(|status| !status.is_vacant());
+            if is_settled && (!is_in_use || served.contains(&volume.spec.plugin)) {
                 continue;
             }
             let key = volume.spec.key.clone();
@@ -87,7 +88,8 @@ mod tests {
         let pending = || report(Some(status(&spec("data"), vec![user("web")])), VolumeActor::Running);
         let settled = || report(Some(status(&spec("data"), vec![])), VolumeActor::Running);
         let mut looks = Pending::default();
-        let mut told = |reports: &[VolumeReport]| looks.looked(reports).len();
+        let served = BTreeSet::from([spec("data").plugin.clone()]);
+        let mut told = |reports: &[VolumeReport]| looks.looked(reports, &served).len();
         assert_eq!([told(&pending()), told(&pending()), told(&pending())], [0, 1, 0]);
         assert_eq!([told(&settled()), told(&pending()), told(&pending())], [0, 0, 1]);
         assert_eq!(told(&report(None, VolumeActor::Unneeded)), 0);
@@ -95,5 +97,25 @@ mod tests {
             [told(&report(None, VolumeActor::Running)), told(&report(None, VolumeActor::Running))],
             [0, 1]
         );
+    }
+    #[test]
+    fn what_is_in_use_and_served_by_nothing_is_told_although_it_is_settled() {
+        let mut used = VolumeStatus { stage: "up", ..status(&spec("data"), vec![user("web")]) };
+        (used.claims[0].is_provisional, used.claims[0].is_proven, used.claims[0].publish) =
+            (false, true, "up");
+        assert!(used.is_settled());
+        let volume = Arc::new(KnownVolume::new(spec("data")));
+        let used = [VolumeReport {
+            volume,
+            is_known: true,
+            actor: VolumeActor::Running,
+            restarts: 0,
+            status: Some(used),
+        }];
+        let served = BTreeSet::from([spec("data").plugin.clone()]);
+        let (mut of_served, mut of_unserved) = (Pending::default(), Pending::default());
+        let told = [(); 3].map(|()| of_unserved.looked(&used, &BTreeSet::new()).len());
+        assert_eq!(told, [0, 1, 0]);
+        assert_eq!([(); 3].map(|()| of_served.looked(&used, &served).len()), [0; 3]);
     }
 }

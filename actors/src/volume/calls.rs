@@ -303,7 +303,7 @@ fn node(came: Result<NodeCame, Failure>) -> VolumeOutcome {
 }
 
 /// A path as a request has it.
-pub(super) fn text(path: &Path) -> Result<String, Failure> {
+pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| {
         not_made(format!("the path {} is not UTF-8, and a request can only carry UTF-8", path.display()))

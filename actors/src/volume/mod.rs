@@ -37,6 +37,7 @@ mod stage;
 pub use callboard_machines::volume::*;
 
 pub use actor::start;
+pub(crate) use calls::text;
 pub(crate) use order_row::volume_of_order;
 pub use order_row::{ORDER_TABLE, OrderRow};
 pub(crate) use parts::{KeyPart, Part, SpecPart};

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Found, Read, ReadError, VolumeStatistics};
+use super::{Found, Published, Read, ReadError, VolumeStatistics};
 use crate::csi::{ControllerGetVolumeRequest, NodeGetVolumeStatsRequest, UnaryRequest};
 use crate::vocabulary::{Generation, PluginKey, PluginName, PluginType};
-use crate::volume::{Failure, Known, Shared, VolumeSpec};
+use crate::volume::{self, Failure, Known, Shared, VolumeSpec};
 
 /// The timeout of one call; the machine may end it before.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -16,8 +16,8 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
         Read::Stats { spec, node, controller } => {
             let _turn = shared.turn(&spec.key).await;
             let mut found = VolumeStatistics::default();
-            if let Some((generation, path)) = node {
-                on_node(&shared, &spec, generation, &path, &mut found).await?;
+            if let Some((generation, published)) = node {
+                on_node(&shared, &spec, generation, published, &mut found).await?;
             }
             if let Some(generation) = controller {
                 at_controller(&shared, &spec, generation, &mut found).await?;
@@ -31,23 +31,27 @@ async fn on_node(
     shared: &Shared,
     spec: &VolumeSpec,
     generation: Generation,
-    path: &Path,
+    published: Published,
     found: &mut VolumeStatistics,
 ) -> Result<(), ReadError> {
-    let volume_path = path.to_str().ok_or_else(|| ReadError::Failed {
-        plugin: spec.plugin.clone(),
-        reason: format!("the path {} is not UTF-8, and a request can only carry UTF-8", path.display()),
-        is_transient: false,
-    })?;
     let request = NodeGetVolumeStatsRequest {
         volume_id: spec.volume_id.clone(),
-        volume_path: volume_path.to_owned(),
-        staging_target_path: None,
+        volume_path: text(&spec.plugin, &published.path)?,
+        staging_target_path: published.staged_at.map(|path| text(&spec.plugin, &path)).transpose()?,
     };
     let answer = ask(shared, (PluginType::CsiNode, &spec.plugin, generation), &request).await?;
-    found.path = Some(path.to_owned());
+    found.path = Some(published.path);
     (found.usage, found.on_node) = (answer.usage, answer.volume_condition);
     Ok(())
+}
+
+/// A path as a request can carry it.
+fn text(plugin: &PluginName, path: &Path) -> Result<String, ReadError> {
+    volume::text(path).map_err(|Failure { reason, .. }| ReadError::Failed {
+        plugin: plugin.clone(),
+        reason,
+        is_transient: false,
+    })
 }
 
 async fn at_controller(

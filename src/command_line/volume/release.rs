@@ -102,7 +102,10 @@ impl ReleaseArgs {
     fn question(&self) -> String {
         let of = match &self.allocation {
             Some(allocation) => format!("the released claim of {allocation} to volume {}", self.name),
-            None => format!("all that is released of volume {}", self.name),
+            None => format!(
+                "all that is released of volume {}, and an expansion of it that is not done,",
+                self.name
+            ),
         };
         format!(
             "{of} is forgotten without a confirmation: mounts, an attachment or the volume itself may be left, and are not looked after \

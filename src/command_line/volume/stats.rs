@@ -28,7 +28,7 @@ pub(super) struct StatsArgs {
 }
 
 pub(super) async fn stats(mut client: AdminClient, args: &StatsArgs) -> Result<(), AskError> {
-    let within_ms = u64::try_from(args.within.as_millis()).unwrap_or(u64::MAX);
+    let within_ms = super::milliseconds(args.within);
     let request = wire::GetVolumeStatsRequest { name: args.name.clone(), within_ms };
     let stats = client.volume_stats(request).await?;
     print(&if args.plain.json { pretty(&json(&stats)) } else { text(&stats) })?;

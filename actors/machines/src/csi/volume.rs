@@ -41,6 +41,12 @@ impl AccessMode {
         Self::SingleNodeMultiWriter,
     ];
 
+    /// Its name in lower case and with dashes, as in `single-node-writer`: what operators type and are shown.
+    #[must_use]
+    pub fn word(self) -> String {
+        self.as_str().to_ascii_lowercase().replace('_', "-")
+    }
+
     /// Its name in the specification.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::existence::Existence;
 use super::expanding::size_of;
 use super::force::PrepareForce;
+use super::lifecycle::Exists;
 use super::messages::{ClaimError, ReleaseError, VolumeAnswer, VolumeAsk};
 use super::news::{VolumeNews, VolumeStatus};
 use super::outcome::{VolumeCall, VolumeOutcome};
@@ -135,11 +136,9 @@ impl Machine for Volume {
         match ask {
             // A claim that is held already needs no write: its mount is only proven anew.
             VolumeAsk::Claim(claim) => !self.is_held_by(&claim.allocation),
-            VolumeAsk::CreateVolume(_)
-            | VolumeAsk::DeleteVolume(_)
-            | VolumeAsk::PlaceOrder(_)
-            | VolumeAsk::PrepareForce(_)
-            | VolumeAsk::ForceRelease(_) => true,
+            VolumeAsk::CreateVolume(_) => self.exists() != Exists::Created,
+            VolumeAsk::DeleteVolume(_) => self.exists() != Exists::BeingDeleted,
+            VolumeAsk::PlaceOrder(_) | VolumeAsk::PrepareForce(_) | VolumeAsk::ForceRelease(_) => true,
             VolumeAsk::Release(_)
             | VolumeAsk::ConfirmClaims(_)
             | VolumeAsk::RouteChanged(_)

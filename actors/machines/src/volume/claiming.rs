@@ -117,8 +117,7 @@ impl Volume {
             return Err(invalid(format!("it was created as {made}, and not as {kind}; claim it as {made}")));
         }
         let mode = usage.capability.access_mode;
-        let node = self.route.as_ref().and_then(|route| route.node.as_ref());
-        match node {
+        match self.node() {
             Some(node) if mode.is_alpha() && !node.knows_alpha_modes => Err(invalid(format!(
                 "its plugin does not report SINGLE_NODE_MULTI_WRITER, which {} needs",
                 mode.as_str()

@@ -79,7 +79,7 @@ impl NewVolume {
 }
 
 fn usage(capability: &VolumeCapability) -> String {
-    let mode = capability.access_mode.as_str();
+    let mode = capability.access_mode.word();
     match &capability.access_type {
         AccessType::Block => format!("the usage was block device, {mode}"),
         AccessType::Mount(MountVolume { fs_type, mount_flags, volume_mount_group }) => {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::existence::Origin;
 use super::lifecycle::{CreateError, Created, DeleteError, Deleted, Exists};
 use super::messages::VolumeAnswer;
+use super::moves::Move;
 use super::record::{Step, Towards, VolumeSpec, Wish};
-use super::state::{DeleteWaiter, Life, Move, Volume};
+use super::state::{DeleteWaiter, Life, Volume};
 use crate::kernel::{AskId, Effects};
 
 impl Volume {
@@ -46,6 +47,7 @@ impl Volume {
         });
         self.life.unfit = None;
         self.life.tries = Default::default();
+        self.expanded_bytes = None;
     }
 
     /// Whether it exists stays unknown until the plugin changes, or somebody asks again.

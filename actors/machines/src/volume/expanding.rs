@@ -1,11 +1,12 @@
 //! Expansion: first at the storage, then on this node, where the volume is published (C109 to C113, C149 to C153).
 
+use super::moves::Move;
 use super::order::{GrowArgs, Order, OrderRecord};
 use super::order_messages::{Done, Expanded, OrderError};
 use super::outcome::Expands;
 use super::planning::{IN_FLIGHT, NO_CONTROLLER, NO_NODE, Need};
 use super::record::{Step, VolumeChange};
-use super::state::{Claim, Move, Ordered, Volume};
+use super::state::{Claim, Ordered, Volume};
 use crate::csi::{Call, CapacityRange, VolumeCapability};
 use crate::kernel::Effects;
 
@@ -45,7 +46,7 @@ impl Volume {
     }
 
     fn expands_on_node(&self) -> bool {
-        self.route.as_ref().and_then(|route| route.node.as_ref()).is_some_and(|node| node.expands)
+        self.node().is_some_and(|node| node.expands)
     }
 
     // === What is next ===
@@ -59,7 +60,7 @@ impl Volume {
 
     /// Whether the controller has answered, and the node half has no such call.
     pub(super) fn needs_no_node(&self, record: &OrderRecord) -> bool {
-        let node = self.route.as_ref().and_then(|route| route.node.as_ref());
+        let node = self.node();
         record.at_controller.is_up() && record.on_node.is_down() && node.is_some_and(|node| !node.expands)
     }
 
@@ -82,7 +83,7 @@ impl Volume {
     }
 
     fn node_need(&self, record: &OrderRecord) -> Need<()> {
-        let node = self.route.as_ref().and_then(|route| route.node.as_ref());
+        let node = self.node();
         match (&record.on_node, node) {
             (Step::GoingUp(_) | Step::GoingDown(_), _) => Need::Waits(IN_FLIGHT),
             (Step::Up(..), _) => Need::Met(()),
@@ -104,7 +105,7 @@ impl Volume {
 
     /// Where it grows on this node: as it is published now, after all that has happened.
     pub(super) fn grow_args(&self, number: u64) -> Option<GrowArgs> {
-        let record = &self.orders.iter().find(|ordered| ordered.record.number == number)?.record;
+        let record = &self.ordered(number)?.record;
         let Order::Expand { range } = record.order;
         let required_bytes = size_of(record).unwrap_or(range.required_bytes);
         let published = &self.published()?.record.publish.intent()?.args;
@@ -143,7 +144,7 @@ impl Volume {
         effects: &mut Effects<Self>,
     ) {
         self.is_now_of(capacity_bytes);
-        let Some(ordered) = self.orders.iter_mut().find(|ordered| ordered.record.number == number) else {
+        let Some(ordered) = self.ordered_mut(number) else {
             return;
         };
         let Step::GoingUp(intent) = ordered.record.at_controller.clone() else { return };
@@ -167,7 +168,7 @@ impl Volume {
         self.orders = others;
         for earlier in earlier {
             effects.persist(VolumeChange::ForgetOrder(earlier.record.number));
-            let ordered = self.orders.iter_mut().find(|ordered| ordered.record.number == by);
+            let ordered = self.ordered_mut(by);
             ordered.into_iter().for_each(|ordered| ordered.waiters.extend(&earlier.waiters));
         }
     }
@@ -186,7 +187,7 @@ impl Volume {
 
     /// The answer to an expansion.
     pub(super) fn expanded(&self, number: u64, is_node_next: bool) -> Done {
-        let ordered = self.orders.iter().find(|ordered| ordered.record.number == number);
+        let ordered = self.ordered(number);
         let of_storage = ordered.and_then(|ordered| size_of(&ordered.record));
         Done::Expanded(Expanded { capacity_bytes: of_storage.or(self.expanded_bytes), is_node_next })
     }

@@ -4,10 +4,10 @@ use super::record::VolumeKey;
 use crate::vocabulary::{AllocationId, Timestamp};
 
 /// Gives up waiting for a confirmation, and forgets what may still be set up (V9). No call is cancelled and no directory removed; the
-/// audit says what may be left. Only what is released can be forced.
+/// audit says what may be left. Only what is released can be forced, and orders that are not done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForceRelease {
-    /// The claim to forget; `None` for all of them, the staging and the attachment.
+    /// The claim to forget; `None` for all of them, the staging, the attachment, a deletion and the orders.
     pub allocation: Option<AllocationId>,
     /// Who wants it and why, for the audit.
     pub reason: String,
@@ -37,7 +37,7 @@ pub struct Forced {
     pub reason: String,
     /// When.
     pub at: Timestamp,
-    /// Each step that was not confirmed down: the step, its state and its path.
+    /// Each step that was not confirmed down: the step, its state and its path. Each order that was not done, and its state.
     pub left: Vec<String>,
 }
 

@@ -77,6 +77,8 @@ mod outcome;
 
 mod paths;
 
+mod moves;
+
 mod state;
 
 mod behaviour;

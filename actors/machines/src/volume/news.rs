@@ -27,8 +27,24 @@ pub struct ClaimStatus {
     pub publish: &'static str,
     /// Its target path; of a lost one, the directory above it.
     pub path: PathBuf,
+    /// Where the volume is staged that is published there; `None` if its plugin does not stage, or nothing is published.
+    pub staged_at: Option<PathBuf>,
     /// The last error of its publication.
     pub error: Option<String>,
+}
+
+impl ClaimStatus {
+    /// Whether it is published, as far as the plugin has said.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.publish == "up"
+    }
+
+    /// Whether it is published, and its mount was proven in this run (V7).
+    #[must_use]
+    pub fn is_mounted(&self) -> bool {
+        self.is_up() && self.is_proven
+    }
 }
 
 /// The status of an order.
@@ -75,8 +91,13 @@ impl VolumeStatus {
     /// Whether there is no claim, nothing is set up, and nothing is to be done about it before the next claim.
     #[must_use]
     pub fn is_vacant(&self) -> bool {
-        let is_down = self.attach == "down" && self.stage == "down";
-        self.is_rested() && !self.exists.is_changing() && self.claims.is_empty() && is_down
+        self.is_rested() && !self.exists.is_changing() && self.claims.is_empty() && self.is_down()
+    }
+
+    /// Whether nothing of it is attached or staged.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.attach == "down" && self.stage == "down"
     }
 
     /// Whether nothing is to be done for an order before the next claim.

@@ -1,13 +1,14 @@
 //! Orders: each is on disk before its first call, and until its outcome is certain. It is called once more after any interruption.
 
 use super::messages::VolumeAnswer;
+use super::moves::Move;
 use super::news::{OrderStatus, VolumeNews};
 use super::order::{Brought, Order, OrderCall, OrderRecord};
 use super::order_messages::{Done, OrderError, PlaceOrder};
 use super::outcome::{Failure, Known, VolumeCall, VolumeOutcome};
 use super::planning::Need;
 use super::record::{Intent, Step, Towards, VolumeChange};
-use super::state::{Flight, Move, Ordered, Volume, VolumeTimer};
+use super::state::{Flight, Ordered, Volume, VolumeTimer};
 use super::steps::Begun;
 use crate::csi::Call;
 use crate::kernel::{AskId, CallLost, Effects};
@@ -98,16 +99,11 @@ impl Volume {
         if self.record.existence.is_none() {
             return self.drop_orders(effects);
         }
-        let grown: Vec<_> =
-            self.orders.iter().filter(|ordered| self.needs_no_node(&ordered.record)).collect();
-        let grown: Vec<_> = grown.into_iter().map(|ordered| ordered.record.number).collect();
-        for number in grown {
+        for number in self.orders_that(|ordered| self.needs_no_node(&ordered.record)) {
             let done = self.expanded(number, false);
             self.finish_order(number, &Ok(done), effects);
         }
-        let resting: Vec<_> = self.orders.iter().filter(|ordered| self.is_resting(ordered)).collect();
-        let resting: Vec<_> = resting.into_iter().map(|ordered| ordered.record.number).collect();
-        for number in resting {
+        for number in self.orders_that(|ordered| self.is_resting(ordered)) {
             let done = self.expanded(number, true);
             self.answer_order(number, &Ok(done), effects);
         }
@@ -115,8 +111,7 @@ impl Volume {
 
     /// The volume does not exist: nothing can be done with it any more.
     fn drop_orders(&mut self, effects: &mut Effects<Self>) {
-        let numbers: Vec<_> = self.orders.iter().map(|ordered| ordered.record.number).collect();
-        for number in numbers {
+        for number in self.orders_that(|_| true) {
             let what = self.what(number);
             let (volume, state) = (self.record.spec.key.clone(), "it does not exist any more");
             let error = OrderError::NotThere { volume, what, state, is_transient: false };
@@ -134,7 +129,7 @@ impl Volume {
         effects: &mut Effects<Self>,
     ) -> Option<Begun> {
         let grow = self.grow_args(number);
-        let ordered = self.orders.iter_mut().find(|ordered| ordered.record.number == number)?;
+        let ordered = self.ordered_mut(number)?;
         let record = &mut ordered.record;
         let (call, was_unknown) = if call == Call::NodeExpandVolume {
             let was_unknown = !record.on_node.is_down();
@@ -161,7 +156,7 @@ impl Volume {
     ) {
         let Move::Order(number, call) = flight.what else { return };
         let is_on_node = call == Call::NodeExpandVolume;
-        let Some(ordered) = self.orders.iter_mut().find(|ordered| ordered.record.number == number) else {
+        let Some(ordered) = self.ordered_mut(number) else {
             // It was forgotten by force while the call was in flight.
             return;
         };
@@ -200,7 +195,7 @@ impl Volume {
         let is_spent = self.try_failed(moment, &flight.what, failure);
         let (volume, what, reason) =
             (self.record.spec.key.clone(), self.what(number), failure.reason.clone());
-        let Some(ordered) = self.orders.iter_mut().find(|ordered| ordered.record.number == number) else {
+        let Some(ordered) = self.ordered_mut(number) else {
             return;
         };
         let record = &mut ordered.record;
@@ -236,7 +231,7 @@ impl Volume {
     // === The ledger and the callers ===
 
     pub(super) fn keep_order(&self, number: u64, effects: &mut Effects<Self>) {
-        if let Some(ordered) = self.orders.iter().find(|ordered| ordered.record.number == number) {
+        if let Some(ordered) = self.ordered(number) {
             effects.persist(VolumeChange::KeepOrder(ordered.record.clone()));
         }
     }
@@ -260,7 +255,7 @@ impl Volume {
     }
 
     fn answer_order(&mut self, number: u64, result: &Result<Done, OrderError>, effects: &mut Effects<Self>) {
-        let ordered = self.orders.iter_mut().find(|ordered| ordered.record.number == number);
+        let ordered = self.ordered_mut(number);
         let waiters = ordered.map(|ordered| std::mem::take(&mut ordered.waiters));
         for waiter in waiters.into_iter().flatten() {
             self.answer(waiter, VolumeAnswer::PlaceOrder(result.clone()), effects);
@@ -269,14 +264,13 @@ impl Volume {
 
     /// What was ordered by this number.
     fn what(&self, number: u64) -> String {
-        let ordered = self.orders.iter().find(|ordered| ordered.record.number == number);
+        let ordered = self.ordered(number);
         ordered.map_or_else(String::new, |ordered| ordered.record.order.to_string())
     }
 
     /// The host stops: what was begun is in the ledger.
     pub(super) fn stop_orders(&mut self, effects: &mut Effects<Self>) {
-        let numbers: Vec<_> = self.orders.iter().map(|ordered| ordered.record.number).collect();
-        for number in numbers {
+        for number in self.orders_that(|_| true) {
             let (volume, what) = (self.record.spec.key.clone(), self.what(number));
             self.answer_order(number, &Err(OrderError::Stopping { volume, what }), effects);
         }

@@ -49,7 +49,7 @@ fn shared(usage: &Usage) -> String {
         AccessType::Block => "block-device",
         AccessType::Mount(_) => "file-system",
     };
-    let mode = usage.capability.access_mode.as_str().to_ascii_lowercase().replace('_', "-");
+    let mode = usage.capability.access_mode.word();
     format!("{access}-{mode}")
 }
 

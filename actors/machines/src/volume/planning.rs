@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use super::expanding::BEING_EXPANDED;
+use super::moves::Move;
 use super::record::{PublishArgs, StageArgs, Step, Usage};
-use super::state::{Claim, Move, Volume};
-use crate::csi::{Context, Service};
+use super::state::{Claim, Volume};
+use crate::csi::Context;
 use crate::kernel::StopMode;
 use crate::vocabulary::Timestamp;
 
@@ -78,14 +79,12 @@ impl Volume {
 
     /// Whether its half of the plugin is there, and it has not to wait for its next try.
     fn may_begin(&self, wanted: &Move, now: Timestamp) -> bool {
-        let has_node = || self.route.as_ref().is_some_and(|route| route.node.is_some());
+        let has_node = || self.node().is_some();
         let has_controller = || self.route.as_ref().is_some_and(|route| route.controller.is_some());
         let is_reachable = match wanted {
-            Move::Order(_, call) if call.service() == Service::Node => has_node(),
-            Move::Order(..) => has_controller(),
-            Move::Create | Move::Delete | Move::Attach | Move::Detach => has_controller(),
-            Move::Stage | Move::Unstage | Move::Publish(_) | Move::Unpublish(_) => has_node(),
             Move::LookAtStage | Move::LookAt(_) => true,
+            other if other.is_at_controller() => has_controller(),
+            _ => has_node(),
         };
         let tries = self.tries_of(wanted);
         is_reachable && !tries.is_some_and(|tries| tries.waits(wanted.towards(), now))

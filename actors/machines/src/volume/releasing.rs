@@ -5,10 +5,12 @@ use super::force::{ForceError, ForceRelease, Forced};
 use super::messages::{
     ClaimError, ClaimsConfirmed, ConfirmClaims, Release, ReleaseError, Released, VolumeAnswer,
 };
+use super::moves::Move;
 use super::news::VolumeNews;
 use super::outcome::VolumeCall;
 use super::record::{Audit, Step, VolumeChange, Wish};
-use super::state::{Move, ReleaseWaiter, Volume, VolumeTimer};
+use super::returning::named;
+use super::state::{ReleaseWaiter, Volume, VolumeTimer};
 use crate::kernel::{AskId, CallKey, Effects};
 use crate::vocabulary::{AllocationId, Moment, Timestamp};
 
@@ -103,7 +105,7 @@ impl Volume {
         let (meant, others) = std::mem::take(&mut self.releases).into_iter().partition(is_meant);
         self.releases = others;
         let meant: Vec<ReleaseWaiter> = meant;
-        let (volume, reason) = (self.record.spec.key.clone(), format!("{}: {reason}", what.name()));
+        let (volume, reason) = (self.record.spec.key.clone(), named(what, reason));
         for ReleaseWaiter { id, .. } in meant {
             let error = ReleaseError::Refused { volume: volume.clone(), reason: reason.clone() };
             self.answer(id, VolumeAnswer::Release(Err(error)), effects);

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::messages::{ClaimError, VolumeAnswer};
+use super::moves::Move;
 use super::news::VolumeNews;
 use super::outcome::{Failure, Known, Seen, VolumeOutcome};
 use super::record::{Mark, Proof, Step, Towards, Wish};
-use super::state::{Flight, Move, Volume};
+use super::state::{Flight, Volume};
 use super::steps::after_failure;
 use crate::csi::Context;
 use crate::kernel::{CallKey, CallLost, Effects};
@@ -337,7 +338,7 @@ impl Volume {
 }
 
 /// Why an operation failed, with its name, which the error of a call begins with already.
-fn named(what: &Move, reason: &str) -> String {
+pub(super) fn named(what: &Move, reason: &str) -> String {
     let name = what.name();
     if reason.starts_with(name) { reason.to_owned() } else { format!("{name}: {reason}") }
 }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use super::moves::Move;
 use super::news::{ClaimStatus, VolumeNews, VolumeStatus};
 use super::planning::Need;
 use super::record::{Usage, Wish};
-use super::state::{Claim, Move, Volume};
+use super::state::{Claim, Volume};
 use crate::csi::AccessType;
 use crate::kernel::Effects;
 use crate::vocabulary::AllocationId;
@@ -15,13 +16,10 @@ const LOST_REMEDY: &str = "release it when its processes have ended, or force it
 /// The state of the publication of a claim whose row was damaged.
 const LOST: &str = "lost";
 
-/// The state of a step that is set up.
-const UP: &str = "up";
-
 /// Mount flags may be secret, and are not told (C025).
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = self.capability.access_mode.as_str().to_lowercase().replace('_', "-");
+        let mode = self.capability.access_mode.word();
         match &self.capability.access_type {
             AccessType::Block => write!(f, "block device, {mode}")?,
             AccessType::Mount(mount) if mount.fs_type.is_empty() => write!(f, "file system, {mode}")?,
@@ -36,7 +34,7 @@ impl VolumeStatus {
     /// is done as far as it can be now. Otherwise something is on its way, or waits.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        let is_up = |claim: &ClaimStatus| claim.wish == Wish::Held && claim.publish == UP && claim.is_proven;
+        let is_up = |claim: &ClaimStatus| claim.wish == Wish::Held && claim.is_mounted();
         let is_used = !self.claims.is_empty() && self.claims.iter().all(is_up);
         self.is_vacant() || self.is_rested() && !self.exists.is_changing() && is_used
     }
@@ -53,7 +51,7 @@ impl VolumeStatus {
     pub fn kept(&self) -> String {
         let claimants: Vec<_> = self.claims.iter().map(|claim| claim.allocation.to_string()).collect();
         let claimants = claimants.join(", ");
-        if self.claims.iter().all(|claim| claim.publish == UP) {
+        if self.claims.iter().all(ClaimStatus::is_up) {
             format!("stays mounted for {claimants}")
         } else {
             format!("stays claimed by {claimants} ({self})")
@@ -93,6 +91,7 @@ impl Volume {
             is_proven: false,
             publish: LOST,
             path: self.config.layout.targets(&self.record.spec.key, allocation),
+            staged_at: None,
             error: Some(format!("its record is damaged: {LOST_REMEDY}")),
         }
     }
@@ -176,6 +175,7 @@ fn claim_status(claim: &Claim) -> ClaimStatus {
         is_proven: claim.is_proven,
         publish: claim.record.publish.as_str(),
         path: claim.record.target_path.clone(),
+        staged_at: claim.record.publish.intent().and_then(|intent| intent.args.staging_path.clone()),
         error: claim.tries.error.as_deref().map(str::to_owned),
     }
 }

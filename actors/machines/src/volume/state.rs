@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::moves::Move;
 use super::news::VolumeStatus;
 use super::order::OrderRecord;
-use super::outcome::Route;
+use super::outcome::{NodeRoute, Route};
 use super::paths::VolumeLayout;
 use super::record::{Audit, ClaimRecord, Towards, VolumeRecord, VolumeSpec, Wish};
-use crate::csi::Call;
 use crate::kernel::{AskId, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
 
@@ -77,59 +77,6 @@ pub enum VolumeTimer {
     Waiter(AskId),
     /// The time for undoing is over, since the host stops.
     Stop,
-}
-
-/// One operation of a volume.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Move {
-    Create,
-    Delete,
-    Attach,
-    Detach,
-    Stage,
-    Unstage,
-    Publish(AllocationId),
-    Unpublish(AllocationId),
-    LookAtStage,
-    LookAt(AllocationId),
-    /// A call of the order of this number.
-    Order(u64, Call),
-}
-
-impl Move {
-    /// Whether it sets something up. A look is part of that.
-    pub(super) const fn is_up(&self) -> bool {
-        match self {
-            Self::Create
-            | Self::Attach
-            | Self::Stage
-            | Self::Publish(_)
-            | Self::LookAtStage
-            | Self::LookAt(_)
-            | Self::Order(..) => true,
-            Self::Delete | Self::Detach | Self::Unstage | Self::Unpublish(_) => false,
-        }
-    }
-
-    pub(super) const fn towards(&self) -> Towards {
-        if self.is_up() { Towards::Up } else { Towards::Down }
-    }
-
-    pub(super) const fn name(&self) -> &'static str {
-        match self {
-            Self::Create => "CreateVolume",
-            Self::Delete => "DeleteVolume",
-            Self::Attach => "ControllerPublishVolume",
-            Self::Detach => "ControllerUnpublishVolume",
-            Self::Stage => "NodeStageVolume",
-            Self::Unstage => "NodeUnstageVolume",
-            Self::Publish(_) => "NodePublishVolume",
-            Self::Unpublish(_) => "NodeUnpublishVolume",
-            Self::LookAtStage => "the look at the staging path",
-            Self::LookAt(_) => "the look at the target path",
-            Self::Order(_, call) => call.as_str(),
-        }
-    }
 }
 
 /// The tries of one step.
@@ -336,6 +283,27 @@ impl Volume {
         claims
     }
 
+    /// The order of this number, unless it is done or was forgotten.
+    pub(super) fn ordered(&self, number: u64) -> Option<&Ordered> {
+        self.orders.iter().find(|ordered| ordered.record.number == number)
+    }
+
+    /// The same, to change it.
+    pub(super) fn ordered_mut(&mut self, number: u64) -> Option<&mut Ordered> {
+        self.orders.iter_mut().find(|ordered| ordered.record.number == number)
+    }
+
+    /// The numbers of the orders of which this holds, in their order.
+    pub(super) fn orders_that(&self, holds: impl Fn(&Ordered) -> bool) -> Vec<u64> {
+        let meant = self.orders.iter().filter(|ordered| holds(ordered));
+        meant.map(|ordered| ordered.record.number).collect()
+    }
+
+    /// The node half of the plugin, while there is a healthy one.
+    pub(super) fn node(&self) -> Option<&NodeRoute> {
+        self.route.as_ref()?.node.as_ref()
+    }
+
     /// The tries of an operation; `None` for a claim that was forgotten.
     pub(super) fn tries_of(&self, of: &Move) -> Option<&Tries> {
         match of {
@@ -346,7 +314,7 @@ impl Volume {
                 self.claims.get(id).map(|claim| &claim.tries)
             }
             Move::Order(number, _) => {
-                let ordered = self.orders.iter().find(|ordered| ordered.record.number == *number);
+                let ordered = self.ordered(*number);
                 ordered.map(|ordered| &ordered.tries)
             }
         }
@@ -362,7 +330,7 @@ impl Volume {
                 self.claims.get_mut(id).map(|claim| &mut claim.tries)
             }
             Move::Order(number, _) => {
-                let ordered = self.orders.iter_mut().find(|ordered| ordered.record.number == *number);
+                let ordered = self.ordered_mut(*number);
                 ordered.map(|ordered| &mut ordered.tries)
             }
         }

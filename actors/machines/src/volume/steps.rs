@@ -1,10 +1,10 @@
 //! How an operation begins: its intent is written down with the exact arguments, and then the call is made (V1, V5).
 
+use super::moves::Move;
 use super::outcome::VolumeCall;
 use super::planning::Need;
 use super::record::{AttachArgs, Intent, Proof, PublishArgs, StageArgs, Step, Towards, VolumeChange};
-use super::state::{Claim, Flight, Move, Volume};
-use crate::csi::Service;
+use super::state::{Claim, Flight, Volume};
 use crate::kernel::{CallKey, Effects};
 use crate::vocabulary::{AllocationId, Generation};
 
@@ -47,19 +47,9 @@ impl Volume {
     /// The present generation of the half that an operation calls.
     fn generation(&self, what: &Move) -> Generation {
         let Some(route) = &self.route else { return Generation::default() };
-        let half = match what {
-            Move::Order(_, call) if call.service() == Service::Node => {
-                route.node.as_ref().map(|half| half.generation)
-            }
-            Move::Create | Move::Delete | Move::Attach | Move::Detach | Move::Order(..) => {
-                route.controller.as_ref().map(|half| half.generation)
-            }
-            Move::Stage
-            | Move::Unstage
-            | Move::Publish(_)
-            | Move::Unpublish(_)
-            | Move::LookAtStage
-            | Move::LookAt(_) => route.node.as_ref().map(|half| half.generation),
+        let half = match what.is_at_controller() {
+            true => route.controller.as_ref().map(|half| half.generation),
+            false => route.node.as_ref().map(|half| half.generation),
         };
         half.unwrap_or_default()
     }

@@ -49,7 +49,7 @@ impl Machine for Volumes {
             waiting: BTreeMap::new(),
             batches: BTreeMap::new(),
             unused: BTreeMap::new(),
-            leaving: BTreeSet::new(),
+            leaving: BTreeMap::new(),
             confirmation: None,
             life: Attempt::new(moment.random >> 16),
             following: Attempt::default(),
@@ -98,7 +98,26 @@ impl Machine for Volumes {
     }
 
     fn is_new_promise(&self, ask: &VolumesAsk) -> bool {
-        matches!(ask, VolumesAsk::RegisterVolume(_) | VolumesAsk::CreateVolume(_))
+        match ask {
+            // What is so already needs no write.
+            VolumesAsk::RegisterVolume(asked) => {
+                !self.known.get(&asked.volume.spec.key).is_some_and(|known| known.has(&asked.volume))
+            }
+            VolumesAsk::CreateVolume(asked) => !self.created.contains(&asked.volume),
+            VolumesAsk::DeleteVolume(asked) => self.is_first_deletion(&asked.volume),
+            VolumesAsk::ForgetVolume(asked) => self.known.contains_key(&asked.volume),
+            VolumesAsk::ExpandVolume(_)
+            | VolumesAsk::Claim(_)
+            | VolumesAsk::VolumeStats(_)
+            | VolumesAsk::Release(_)
+            | VolumesAsk::AllocationEnded(_)
+            | VolumesAsk::ConfirmClaims(_)
+            | VolumesAsk::ForceRelease(_)
+            | VolumesAsk::DescribeVolume(_)
+            | VolumesAsk::ListVolumes(_)
+            | VolumesAsk::AwaitUnused(_)
+            | VolumesAsk::VolumeReported(_) => false,
+        }
     }
 
     /// A deletion rests on the row that says that it was asked for. Volumes write the rest into their own ledgers.
@@ -121,6 +140,7 @@ impl Volumes {
         self.call(VolumesCall::Sweep, effects);
         self.follow(true, effects);
         effects.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
+        self.drop_stale_deletions(effects);
         for spec in std::mem::take(&mut self.in_ledger) {
             self.open(moment, &spec, effects);
         }

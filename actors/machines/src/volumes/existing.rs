@@ -83,7 +83,7 @@ impl Volumes {
             return;
         }
         // Written first: whether it is deleted may be learned by the volume alone, and lost with this host (C059).
-        let is_first = self.known.contains_key(&key) && !self.deleting.contains(&key);
+        let is_first = self.is_first_deletion(&key);
         if is_first {
             effects.persist(VolumesChange::Delete(key.clone()));
         }
@@ -93,6 +93,18 @@ impl Volumes {
         if is_first {
             self.deleting.insert(key);
         }
+    }
+
+    /// Whether a deletion has to be written down before the volume hears of it.
+    pub(super) fn is_first_deletion(&self, key: &VolumeKey) -> bool {
+        self.known.contains_key(key) && !self.deleting.contains(key)
+    }
+
+    /// Forgets the deletions of what is not known any more, since its row was damaged: the name may mean another volume by now (RES-08).
+    pub(super) fn drop_stale_deletions(&mut self, effects: &mut Effects<Self>) {
+        let stale: Vec<_> =
+            self.deleting.iter().filter(|key| !self.known.contains_key(*key)).cloned().collect();
+        stale.iter().for_each(|key| self.still_exists(key, effects));
     }
 
     /// Starts the actors of the volumes that are being deleted, also if nothing of them is left in the ledger.
@@ -134,6 +146,7 @@ impl Volumes {
         match answer {
             VolumeAnswer::CreateVolume(Ok(created)) => {
                 entry.is_settled = true;
+                self.still_exists(key, effects);
                 self.is_created(key, &created.volume, effects);
             }
             VolumeAnswer::DeleteVolume(Ok(_)) => {

@@ -172,10 +172,9 @@ impl Entry {
 
     /// Whether it is claimed or set up on this node, or may be.
     pub(super) fn is_on_node(&self) -> bool {
-        let is_down = |status: &VolumeStatus| status.attach == "down" && status.stage == "down";
         let is_claim = |request: &Request| matches!(request.ask, VolumeAsk::Claim(_));
         let is_claimed = !self.claimants.is_empty() || self.queue.iter().any(is_claim);
-        is_claimed || !self.status.as_ref().is_some_and(is_down)
+        is_claimed || !self.status.as_ref().is_some_and(VolumeStatus::is_down)
     }
 
     fn actor(&self) -> VolumeActor {

@@ -151,12 +151,12 @@ pub struct VolumeConfirmed {
 }
 
 /// Gives up waiting for a confirmation, and forgets what may still be set up (V9). No call is cancelled and no directory removed; the
-/// audit says what may be left. Only what is released can be forced.
+/// audit says what may be left. Only what is released can be forced, and orders that are not done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForceRelease {
     /// The volume.
     pub volume: VolumeKey,
-    /// The claim to forget; `None` for all of them, the staging and the attachment.
+    /// The claim to forget; `None` for all of them, the staging, the attachment, a deletion and the orders.
     pub allocation: Option<AllocationId>,
     /// Who wants it and why, for the audit.
     pub reason: String,

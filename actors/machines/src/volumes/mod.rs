@@ -11,7 +11,8 @@
 //!                                          └─ the next message ───────────────────────────────────────┘
 //! ```
 //!
-//! A volume that is *known* can be claimed; its row is in the owner's store. One that is *in use* has claims, or steps that are not down;
+//! A volume that is *known* can be claimed; its row is in the owner's store. One that is *in use* has claims, steps that are not down, or an order
+//! that is not done;
 //! these are in the ledger of its own actor, which outlives neither a restart of the host nor its own fall without a successor.
 //!
 //! Invariants:

@@ -20,8 +20,8 @@ impl Volumes {
     ) {
         let ExpandVolume { volume, capacity: range, within } = asked.clone();
         let bytes = self.known.get(&volume).and_then(|known| known.capacity_bytes).unwrap_or_default();
-        let is_smaller = range.required_bytes.max(range.limit_bytes) < bytes
-            || range.limit_bytes > 0 && range.limit_bytes < bytes;
+        let most = if range.limit_bytes > 0 { range.limit_bytes } else { range.required_bytes };
+        let is_smaller = most < bytes;
         let admitted = self.admit_order(&volume).and_then(|()| match is_smaller {
             true => Err(OrderError::Smaller { volume: volume.clone(), capacity_bytes: bytes }),
             false => Ok(()),

@@ -1,11 +1,10 @@
 //! Questions that only read: whom they go to, and the way back to their callers.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::messages::VolumesAnswer;
-use super::reads::{Found, Read, ReadError, VolumeStats};
+use super::reads::{Found, Published, Read, ReadError, VolumeStats};
 use super::reasons::{TooManyCallers, UnknownVolume};
 use super::state::{Volumes, VolumesCall, VolumesOutcome};
 use crate::instances::InstanceReport;
@@ -54,10 +53,10 @@ impl Volumes {
     }
 
     /// Where a claim has the volume, as its actor has proven last.
-    fn published(&self, key: &VolumeKey) -> Option<PathBuf> {
+    fn published(&self, key: &VolumeKey) -> Option<Published> {
         let status = self.entries.get(key)?.status.as_ref()?;
-        let claim = status.claims.iter().find(|claim| claim.is_proven && claim.publish == "up")?;
-        Some(claim.path.clone())
+        let claim = status.claims.iter().find(|claim| claim.is_mounted())?;
+        Some(Published { path: claim.path.clone(), staged_at: claim.staged_at.clone() })
     }
 
     // === The way to the plugin, and back ===

@@ -32,6 +32,15 @@ pub struct VolumeStatistics {
     pub at_controller: Option<VolumeCondition>,
 }
 
+/// Where a volume is on this node (C144).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Published {
+    /// The target path of a claim.
+    pub path: PathBuf,
+    /// The staging path; `None` if the plugin does not stage.
+    pub staged_at: Option<PathBuf>,
+}
+
 /// What is read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Read {
@@ -40,7 +49,7 @@ pub enum Read {
         /// The volume.
         spec: Arc<VolumeSpec>,
         /// Where it is published, and the generation of the node half; `None` if nothing is asked there.
-        node: Option<(Generation, PathBuf)>,
+        node: Option<(Generation, Published)>,
         /// The generation of the controller half; `None` if nothing is asked there.
         controller: Option<Generation>,
     },

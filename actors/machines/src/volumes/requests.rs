@@ -168,7 +168,7 @@ impl Volumes {
         if let Ok(answer) = &answer {
             self.settle(&volume, number, answer, effects);
         }
-        let answer = answer.cloned().map(|answer| self.confirmed_late(&volume, &request.ask, answer));
+        let answer = answer.cloned().map(|answer| self.confirmed_late(&volume, &request, answer));
         let is_proof = answer.as_ref().is_ok_and(says_vacant);
         let is_check = request.purpose == Purpose::Check;
         self.deliver(&volume, request.purpose, answer.clone(), effects);

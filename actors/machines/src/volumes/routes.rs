@@ -96,8 +96,13 @@ impl Volumes {
         let is_new = route != plugin.route;
         let is_gone = plugin.node.is_none() && plugin.controller.is_none();
         plugin.route = route;
-        if is_new {
+        // One that fails for a moment, or of which one half has left, is still about to leave.
+        let former = self.leaving.get(name);
+        let has_left = is_gone || former.is_some_and(|former| plugin.is_taken_over_from(*former));
+        if has_left {
             self.stays(name, effects);
+        }
+        if is_new {
             self.send_route(name, effects);
         }
         if is_gone {

@@ -30,7 +30,7 @@ thread_local! {
 
 #[test]
 fn every_story_of_the_owner_of_the_volumes_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volumes/scripts"), 24, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volumes/scripts"), 25, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Volumes>, Fault> {
@@ -49,6 +49,12 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Volumes>, Fault> {
             "known" => {
                 for name in value.split(',') {
                     image.known.push(Arc::new(KnownVolume::new(spec(name, "zfs")?)));
+                }
+            }
+            // Their deletion was asked for.
+            "deleting" => {
+                for name in value.split(',') {
+                    image.deleting.insert(spec(name, "zfs")?.key.clone());
                 }
             }
             unknown => return Err(format!("no such option: {unknown}").into()),
@@ -126,6 +132,13 @@ fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) 
                 _ => Err(CallLost::DeadlineExceeded(Duration::from_secs(10))),
             };
             stage.give(call, outcome);
+        }
+        // Whether a question is refused while the disk is sick, before this machine hears of it.
+        "on-a-sick-disk" => {
+            let verb = word(args, "verb")?;
+            let ask = read_ask(&verb, args)?;
+            let answer = if stage.machine.is_new_promise(&ask) { "refused" } else { "taken" };
+            stage.tell(&format!("{verb}: {answer}\n"));
         }
         "steps" => {
             for step in stage.machine.stop_steps() {
@@ -292,6 +305,7 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
     let claim = |allocation| ClaimStatus {
         allocation,
         usage: String::new(),
+        staged_at: None,
         wish: Wish::Held,
         is_provisional: false,
         is_proven: true,
@@ -521,6 +535,7 @@ fn tell_call(call: &VolumesCall) -> String {
         VolumesCall::Kill { life } => format!("kill life {life}"),
         VolumesCall::Read(read) => match &**read {
             Read::Stats { spec, node, controller } => {
+                let node = node.as_ref().map(|(generation, at)| (generation, &at.path));
                 format!("stats of {} at node {node:?}, controller {controller:?}", spec.key)
             }
         },

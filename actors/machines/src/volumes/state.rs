@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::batches::Batch;
 use super::reads::{Found, Read, ReadError};
 use super::reasons::InUse;
-use super::unused::UnusedWaiter;
+use super::unused::{ServedBy, UnusedWaiter};
 use crate::csi::{Fault, rules};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{AskId, Ending, StopMode, StopStep};
@@ -125,7 +125,8 @@ pub struct VolumesConfig {
 pub struct VolumesImage {
     /// The known volumes.
     pub known: Vec<Arc<KnownVolume>>,
-    /// The volumes that have rows in the ledger: of themselves, of claims, or of audits. Each of these rows says which volume it is.
+    /// The volumes that have rows in the ledger: of themselves, of claims, of audits or of orders. One of which no row says which volume it
+    /// is at its plugin is learned from its own row here, if it is known.
     pub in_ledger: Vec<Arc<VolumeSpec>>,
     /// The volumes whose deletion was asked for, and of which it is not known what became of that.
     pub deleting: BTreeSet<VolumeKey>,
@@ -382,7 +383,7 @@ pub struct Volumes {
     pub(super) batches: BTreeMap<AskId, Batch>,
     pub(super) unused: BTreeMap<AskId, UnusedWaiter>,
     /// The plugins that were told as unused, and are about to leave.
-    pub(super) leaving: BTreeSet<PluginName>,
+    pub(super) leaving: BTreeMap<PluginName, ServedBy>,
     /// What the host has said in this run about the claims of an earlier one (V14).
     pub(super) confirmation: Option<volume::ConfirmClaims>,
     /// The number of the latest life of any child. It starts at random, so that lives known to a former life of this machine have

@@ -1,6 +1,6 @@
 //! Deletions and releases whose callers were told that they go on.
 
-use super::state::Volumes;
+use super::state::{Purpose, Request, Volumes};
 use crate::vocabulary::AllocationId;
 use crate::volume::{self, Deleted, Released, VolumeAnswer, VolumeAsk, VolumeKey};
 
@@ -13,10 +13,10 @@ impl Volumes {
     pub(super) fn confirmed_late(
         &mut self,
         key: &VolumeKey,
-        ask: &VolumeAsk,
+        request: &Request,
         answer: VolumeAnswer,
     ) -> VolumeAnswer {
-        let of = match ask {
+        let of = match &request.ask {
             VolumeAsk::DeleteVolume(_) => (key.clone(), None),
             VolumeAsk::Release(release) => (key.clone(), Some(release.allocation.clone())),
             VolumeAsk::Claim(claim) => {
@@ -35,6 +35,14 @@ impl Volumes {
             | VolumeAsk::DescribeVolume(_) => return answer,
         };
         match answer {
+            // The owner has asked again by itself: who asked first may ask once more (C059).
+            VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist: true }))
+                if request.purpose == Purpose::Note =>
+            {
+                self.is_unconfirmed(of);
+                answer
+            }
+            VolumeAnswer::DeleteVolume(Ok(_)) if request.purpose == Purpose::Note => answer,
             VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist })) => {
                 let did_exist = self.unconfirmed.remove(&of) || did_exist;
                 VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist }))

@@ -80,16 +80,14 @@ impl Volumes {
 
     /// A plugin is told as unused, and is about to leave if it is there.
     fn leaves(&mut self, moment: Moment, plugin: PluginName, effects: &mut Effects<Self>) {
-        if !self.plugins.contains_key(&plugin) {
-            return;
-        }
+        let Some(served_by) = self.plugins.get(&plugin).map(Plugin::served_by) else { return };
         effects.start_timer(VolumesTimer::Leaving(plugin.clone()), moment.now + LEAVING_WITHIN);
-        self.leaving.insert(plugin);
+        self.leaving.insert(plugin, served_by);
     }
 
     /// A plugin has left, or does not leave.
     pub(super) fn stays(&mut self, plugin: &PluginName, effects: &mut Effects<Self>) {
-        if self.leaving.remove(plugin) {
+        if self.leaving.remove(plugin).is_some() {
             effects.cancel_timer(VolumesTimer::Leaving(plugin.clone()));
         }
     }
@@ -102,7 +100,7 @@ impl Volumes {
             waiter.plugin == *plugin && !is_taken_over
         };
         let is_awaited = self.unused.values().any(is_meant);
-        if is_awaited || self.leaving.contains(plugin) {
+        if is_awaited || self.leaving.contains_key(plugin) {
             return Err(PluginLeaving { volume: volume.clone(), plugin: plugin.clone() });
         }
         Ok(())

@@ -95,8 +95,7 @@ impl VolumeModel {
         let claim = self.claims.entry(number).or_insert(Claim { phase: Phase::GoingUp, run: child.run });
         match claim.phase {
             Phase::GoingDown => {
-                let (holder, reason) = (allocation(number), "it holds it already");
-                let error = ClaimError::Held { volume, holder, is_releasing: true, reason };
+                let error = ClaimError::Leaving { volume, allocation: allocation(number) };
                 return Some(VolumeAnswer::Claim(Err(error)));
             }
             Phase::GoingUp | Phase::Up => claim.run = child.run,

@@ -68,6 +68,7 @@ pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> Volu
     let claims = volume.claims.iter().map(|(number, claim)| ClaimStatus {
         allocation: allocation(*number),
         usage: String::new(),
+        staged_at: None,
         wish: if claim.phase == Phase::GoingDown { Wish::Released } else { Wish::Held },
         is_provisional: false,
         is_proven: claim.phase == Phase::Up,

@@ -1,0 +1,72 @@
+//! The operations of a volume: which half of its plugin each one calls, and which way it leads.
+
+use super::record::Towards;
+use crate::csi::{Call, Service};
+use crate::vocabulary::AllocationId;
+
+/// One operation of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Move {
+    Create,
+    Delete,
+    Attach,
+    Detach,
+    Stage,
+    Unstage,
+    Publish(AllocationId),
+    Unpublish(AllocationId),
+    LookAtStage,
+    LookAt(AllocationId),
+    /// A call of the order of this number.
+    Order(u64, Call),
+}
+
+impl Move {
+    /// Whether it sets something up. A look is part of that.
+    pub(super) const fn is_up(&self) -> bool {
+        match self {
+            Self::Create
+            | Self::Attach
+            | Self::Stage
+            | Self::Publish(_)
+            | Self::LookAtStage
+            | Self::LookAt(_)
+            | Self::Order(..) => true,
+            Self::Delete | Self::Detach | Self::Unstage | Self::Unpublish(_) => false,
+        }
+    }
+
+    /// Whether the controller half of the plugin is called. Otherwise the node half is, or the kernel is asked.
+    pub(super) fn is_at_controller(&self) -> bool {
+        match self {
+            Self::Create | Self::Delete | Self::Attach | Self::Detach => true,
+            Self::Stage
+            | Self::Unstage
+            | Self::Publish(_)
+            | Self::Unpublish(_)
+            | Self::LookAtStage
+            | Self::LookAt(_) => false,
+            Self::Order(_, call) => call.service() != Service::Node,
+        }
+    }
+
+    pub(super) const fn towards(&self) -> Towards {
+        if self.is_up() { Towards::Up } else { Towards::Down }
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Create => "CreateVolume",
+            Self::Delete => "DeleteVolume",
+            Self::Attach => "ControllerPublishVolume",
+            Self::Detach => "ControllerUnpublishVolume",
+            Self::Stage => "NodeStageVolume",
+            Self::Unstage => "NodeUnstageVolume",
+            Self::Publish(_) => "NodePublishVolume",
+            Self::Unpublish(_) => "NodeUnpublishVolume",
+            Self::LookAtStage => "the look at the staging path",
+            Self::LookAt(_) => "the look at the target path",
+            Self::Order(_, call) => call.as_str(),
+        }
+    }
+}
