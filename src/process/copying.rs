@@ -151,6 +151,11 @@ impl Reader {
     fn read_on(&mut self, number: u64, chunk: &mut [u8]) -> bool {
         let taken = copies().waiting.remove(&number);
         let Some(mut copy) = taken else { return false };
+        // The pipe of a log that hung is still waited for when the log is free and takes the notice. It is read on after that.
+        if matches!(copy.place, Place::Writing(_)) {
+            self.put_back(number, copy);
+            return false;
+        }
         let length = match copy.pipe.read(chunk) {
             Ok(0) => return self.close(copy),
             Ok(length) => length,
@@ -240,6 +245,8 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
 
+    use rustix::event::{PollFd, PollFlags, poll};
+
     use super::super::log::{LogSpec, open};
     use super::*;
 
@@ -309,6 +316,60 @@ mod tests {
         let mut rest = String::new();
         disk.read_to_string(&mut rest).expect("the log is closed with its pipe");
         assert!(rest.ends_with("it goes on\n"), "{rest}");
+        loud_ended.blocking_recv().expect("its end is told");
+    }
+
+    /// Whether the copy of this pipe waits for its log.
+    fn is_writing(pipe: &PipeReader) -> bool {
+        let number = |pipe: &PipeReader| rustix::fs::fstat(pipe).expect("it is open").st_ino;
+        let sought = number(pipe);
+        let is_so = |copy: &Copy| number(&copy.pipe) == sought && matches!(copy.place, Place::Writing(_));
+        copies().waiting.values().any(is_so)
+    }
+
+    #[test]
+    fn what_a_process_writes_while_its_log_takes_the_notice_is_not_lost() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (mut disk, hanging) = io::pipe().expect("a pipe");
+        let hung = LogFile::over(File::from(OwnedFd::from(hanging)));
+        let (loud, mut writing) = io::pipe().expect("a pipe");
+        let seen = loud.try_clone().expect("a copy");
+        let until = |holds: &dyn Fn() -> bool| {
+            while !holds() {
+                std::thread::yield_now();
+            }
+        };
+        let unread = |pipe: &PipeReader| rustix::io::ioctl_fionread(pipe).expect("a pipe");
+        let loud_ended = copy(loud, hung, Tail::default()).expect("it is copied");
+        // The pipe in the place of a disk takes four chunks; the fifth hangs, and then the sixth is left out.
+        writing.write_all(&vec![b'x'; 6 * CHUNK_BYTES]).expect("it is read");
+        until(&|| unread(&seen) == 0 && !is_writing(&seen));
+        // The fifth is written now, and there is no room for the notice.
+        disk.read_exact(&mut vec![0; CHUNK_BYTES]).expect("it is open");
+        until(&|| is_writing(&seen));
+        writing.write_all(b"it goes on\n").expect("there is room");
+        // All that the reader has heard of before is dealt with when the end of another pipe is told.
+        let (other, closed) = io::pipe().expect("a pipe");
+        let log = open(&LogSpec::at(directory.path().join("other"))).expect("it opens");
+        let other_ended = copy(other, log, Tail::default()).expect("it is copied");
+        drop(closed);
+        other_ended.blocking_recv().expect("its end is told");
+        let (mut read, mut next) = (Vec::new(), vec![0; CHUNK_BYTES]);
+        let told = |read: &[u8]| {
+            let text = String::from_utf8_lossy(read);
+            // A machine without time for it may let the notice hang as well, and then that is said.
+            text.ends_with("s]\nit goes on\n") || text.contains("[11 bytes left out")
+        };
+        while !told(&read) {
+            let mut fds = [PollFd::new(&disk, PollFlags::IN)];
+            let more = poll(&mut fds, Some(&Timespec { tv_sec: 20, tv_nsec: 0 })).expect("it is open");
+            assert!(more > 0, "the line is neither written nor told as left out");
+            let length = disk.read(&mut next).expect("it is open");
+            read.extend_from_slice(&next[..length]);
+            let tail = read.len().saturating_sub(CHUNK_BYTES);
+            read.drain(..tail);
+        }
+        drop(writing);
         loud_ended.blocking_recv().expect("its end is told");
     }
 
