@@ -285,6 +285,97 @@ fn statistics_are_those_of_the_mount_and_a_slow_plugin_keeps_no_claim_waiting_v9
     assert!(printed(&host, &stats).starts_with("default/data\n  in order, says its controller: "));
 }
 
+#[test]
+fn a_snapshot_is_taken_once_listed_in_pages_restored_and_deleted_c050_c057_c091_c093_c100() {
+    if !is_permitted() {
+        return;
+    }
+    let stage = stage(&["--fault", "CreateSnapshot=UNAVAILABLE,after,nth:1"]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    let take = |name: &'static str| ["volume", "snapshot", "create", "data", "--name", name];
+    let (exit, said) = host.refusal(&take("nightly"));
+    assert!(exit == 1 && said.contains("there is no volume default/data"), "{said}");
+    let created = host.json(&CREATE);
+    let path = printed(&host, &CLAIM);
+    let pid = host.json(&["status"])["host"]["pid"].clone();
+    let file = |path: &str| format!("/proc/{pid}/root{}/note", path.trim_end());
+    std::fs::write(file(&path), "kept").expect("it is mounted");
+
+    let taken = host.json(&take("nightly"));
+    assert_eq!(taken["snapshot"]["source_volume_id"], created["volume_id"]);
+    assert_eq!(taken["snapshot"]["ready"], true, "{taken:#}");
+    assert_eq!(host.json(&take("nightly")), taken, "the same once more is the same snapshot");
+    host.json(&take("weekly"));
+    let id = taken["snapshot"]["snapshot_id"].as_str().expect("a text");
+
+    let list = ["volume", "snapshot", "list", "--plugin", "zfs", "--volume", "data", "--max", "1"];
+    let first = host.json(&list);
+    let token = first["next_token"].as_str().expect("there is another one");
+    let second = host.json(&[&list[..], &["--token", token]].concat());
+    assert_eq!(second["next_token"], Value::Null);
+    assert_ne!(first["snapshots"], second["snapshots"]);
+    let (exit, said) = host.refusal(&[&list[..], &["--token", "of-another-list"]].concat());
+    assert!(exit == 1 && said.contains("begin the list again without a token"), "{said}");
+
+    let restore =
+        ["volume", "create", "copy", "--plugin", "zfs", "--capacity", "1MiB", "--from-snapshot", id];
+    host.json(&restore);
+    let copy = printed(&host, &["volume", "claim", "copy", "--allocation", "web"]);
+    assert_eq!(std::fs::read_to_string(file(&copy)).expect("it is restored"), "kept");
+
+    let unsure = ["volume", "snapshot", "delete", "data", "--id", id];
+    let (exit, said) = host.refusal(&unsure);
+    assert!(exit == 2 && said.contains("add --yes"), "{exit} {said}");
+    let delete = [&unsure[..], &["--yes"]].concat();
+    assert_eq!(printed(&host, &delete), format!("snapshot {id} is deleted\n"));
+    assert_eq!(printed(&host, &delete), format!("snapshot {id} is deleted\n"));
+    let left = host.json(&["volume", "snapshot", "list", "--plugin", "zfs"]);
+    assert_eq!(left["snapshots"].as_array().expect("a list").len(), 1, "{left:#}");
+    host.json(&["volume", "release", "copy", "--allocation", "web"]);
+    host.json(&RELEASE);
+}
+
+#[test]
+fn a_plugin_tells_what_it_has_and_changes_parameters_c056_c090_c091_c096_c097() {
+    if !is_permitted() {
+        return;
+    }
+    let stage = stage(&["--capacity", "8388608"]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    let created = host.json(&CREATE);
+    host.json(&["volume", "create", "other", "--plugin", "zfs", "--capacity", "1MiB"]);
+
+    let first = host.json(&["volume", "list-plugin", "zfs", "--max", "1"]);
+    let token = first["next_token"].as_str().expect("there is another one");
+    let second = host.json(&["volume", "list-plugin", "zfs", "--token", token]);
+    let ids = [&first["volumes"][0]["volume_id"], &second["volumes"][0]["volume_id"]];
+    assert!(ids[0] != ids[1] && ids.contains(&&created["volume_id"]), "{first:#} {second:#}");
+    let (exit, said) = host.refusal(&["volume", "list-plugin", "zfs", "--token", "of-another-list"]);
+    assert!(exit == 1 && said.contains("begin the list again without a token"), "{said}");
+
+    let room = host.json(&["volume", "capacity", "zfs"]);
+    assert_eq!(room["available_bytes"], 6 << 20);
+    assert!(printed(&host, &["volume", "capacity", "zfs"]).starts_with("6.0 MiB available"));
+    let (exit, said) = host.refusal(&["volume", "capacity", "nfs"]);
+    assert!(exit == 1 && said.contains("plugin nfs has no healthy controller instance here"), "{said}");
+
+    assert_eq!(printed(&host, &["volume", "validate", "data"]), "default/data can be used so\n");
+    let block = host.json(&["volume", "validate", "data", "--block"]);
+    assert_eq!(block["confirmed"], false, "{block:#}");
+
+    let modify = ["volume", "modify", "data", "--parameter", "label=mine"];
+    assert_eq!(printed(&host, &modify), "default/data is modified\n");
+    let other = ["volume", "modify", "data", "--parameter", "size=9"];
+    let (exit, said) = host.refusal(&other);
+    assert!(exit == 1 && said.contains("is refused") && said.contains("can be changed"), "{said}");
+    let (exit, said) = host.refusal(&["volume", "modify", "data"]);
+    assert!(exit == 1 && said.contains("mutable_parameters"), "{said}");
+    let (exit, said) = host.refusal(&["volume", "modify", "unknown", "--parameter", "note=1"]);
+    assert!(exit == 1 && said.contains("there is no volume default/unknown"), "{said}");
+}
+
 /// A client that writes the timeline into a file, until it is dropped.
 struct Timeline {
     child: Child,

@@ -58,6 +58,8 @@ impl EffectHandler<Volume> for Plugin {
                     generation: Generation::new(1),
                     attaches: false,
                     expands: Expands::Online,
+                    takes_snapshots: false,
+                    modifies: false,
                 };
                 VolumeOutcome::Route(Route { node: Some(node), controller: Some(controller) })
             }
@@ -71,6 +73,9 @@ impl EffectHandler<Volume> for Plugin {
                 OrderCall::Expand { range, .. } => {
                     Brought::Expanded { capacity_bytes: range.required_bytes, is_node_next: true }
                 }
+                OrderCall::TakeSnapshot { .. }
+                | OrderCall::DeleteSnapshot { .. }
+                | OrderCall::Modify { .. } => Brought::Nothing,
                 OrderCall::Grow(args) => Brought::Grown { capacity_bytes: args.range.required_bytes },
             })),
             VolumeCall::Create(..)

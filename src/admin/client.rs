@@ -29,7 +29,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub struct AdminClient {
     socket: SocketPath,
-    client: WireClient<Channel>,
+    pub(super) client: WireClient<Channel>,
     /// Whether a host is known to be there.
     has_answered: bool,
 }
@@ -126,90 +126,6 @@ impl AdminClient {
         self.answered(answer).map(|answer| answer.report)
     }
 
-    /// Creates a volume and waits until it exists, for as long as the request says.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] when it is not created, or not yet.
-    pub async fn create_volume(
-        &mut self,
-        request: wire::CreateVolumeRequest,
-    ) -> Result<wire::CreateVolumeResponse, AdminError> {
-        let answer = as_long_as_it_takes(self.client.create_volume(request)).await;
-        self.answered(answer)
-    }
-
-    /// Deletes a volume and waits until that is confirmed, for as long as the request says.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] when it is not deleted, or not yet.
-    pub async fn delete_volume(
-        &mut self,
-        request: wire::DeleteVolumeRequest,
-    ) -> Result<wire::DeleteVolumeResponse, AdminError> {
-        let answer = as_long_as_it_takes(self.client.delete_volume(request)).await;
-        self.answered(answer)
-    }
-
-    /// Makes a volume larger and waits until that is confirmed, for as long as the request says.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] when it is not larger, or not yet.
-    pub async fn expand_volume(
-        &mut self,
-        request: wire::ExpandVolumeRequest,
-    ) -> Result<wire::ExpandVolumeResponse, AdminError> {
-        let answer = as_long_as_it_takes(self.client.expand_volume(request)).await;
-        self.answered(answer)
-    }
-
-    /// Reads how full a volume is, and its condition.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] when that is not known now.
-    pub async fn volume_stats(
-        &mut self,
-        request: wire::GetVolumeStatsRequest,
-    ) -> Result<wire::GetVolumeStatsResponse, AdminError> {
-        let answer = as_long_as_it_takes(self.client.get_volume_stats(request)).await;
-        self.answered(answer)
-    }
-
-    /// Claims a volume and waits until its mount is proven, for as long as the request says.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] when it is not claimed, or not ready yet.
-    pub async fn claim_volume(
-        &mut self,
-        request: wire::ClaimVolumeRequest,
-    ) -> Result<wire::ClaimVolumeResponse, AdminError> {
-        let answer = as_long_as_it_takes(self.client.claim_volume(request)).await;
-        self.answered(answer)
-    }
-
-    /// Releases a claim of an allocation whose processes have ended, and waits until that is confirmed, for as long as the request says.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] when it is not released, or not yet.
-    pub async fn release_volume(
-        &mut self,
-        request: wire::ReleaseVolumeRequest,
-    ) -> Result<wire::ReleaseVolumeResponse, AdminError> {
-        let answer = as_long_as_it_takes(self.client.release_volume(request)).await;
-        self.answered(answer)
-    }
-
-    /// Forgets what is released and not confirmed down.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] when nothing is forgotten.
-    pub async fn force_release_volume(
-        &mut self,
-        request: wire::ForceReleaseVolumeRequest,
-    ) -> Result<wire::ForceReleaseVolumeResponse, AdminError> {
-        let answer = as_long_as_it_takes(self.client.force_release_volume(request)).await;
-        self.answered(answer)
-    }
-
     /// Stops the whole host in order and waits for its end. With `detach`, drivers that survive a host and their tasks are
     /// left running, and registrations and sockets stay for its next run.
     ///
@@ -241,7 +157,7 @@ impl AdminClient {
         Ok(Told { socket: self.socket.clone(), stream: self.answered(answer)? })
     }
 
-    fn answered<T>(&mut self, answer: Result<Response<T>, Unanswered>) -> Result<T, AdminError> {
+    pub(super) fn answered<T>(&mut self, answer: Result<Response<T>, Unanswered>) -> Result<T, AdminError> {
         let error = match answer {
             Ok(answer) => {
                 self.has_answered = true;
@@ -275,7 +191,7 @@ impl<T> Told<T> {
     }
 }
 
-enum Unanswered {
+pub(super) enum Unanswered {
     TimedOut(Duration),
     Status(Box<Status>),
 }
@@ -289,7 +205,9 @@ async fn within<T>(span: Duration, answer: impl Future<Output = Result<T, Status
 
 /// Waits for an end. It is bounded by the host itself, with the graces of its configuration, and the connection ends with the
 /// host.
-async fn as_long_as_it_takes<T>(answer: impl Future<Output = Result<T, Status>>) -> Result<T, Unanswered> {
+pub(super) async fn as_long_as_it_takes<T>(
+    answer: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Unanswered> {
     answer.await.map_err(|status| Unanswered::Status(Box::new(status)))
 }
 

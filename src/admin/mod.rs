@@ -17,6 +17,7 @@ mod place;
 
 mod client;
 mod error;
+mod volume_client;
 
 mod claim;
 mod connections;

@@ -239,6 +239,68 @@ impl wire::admin_server::Admin for Service {
         volume_reads::stats(&self.sources, request.into_inner()).await.map(Response::new)
     }
 
+    async fn create_snapshot(
+        &self,
+        request: Request<wire::CreateSnapshotRequest>,
+    ) -> Result<Response<wire::CreateSnapshotResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        let (user, name) = (user_of(&request), request.get_ref().name.clone());
+        let done = volume_orders::take_snapshot(&self.sources, request.into_inner()).await;
+        volume_calls::logged("take a snapshot of", &name, user, done)
+    }
+
+    async fn delete_snapshot(
+        &self,
+        request: Request<wire::DeleteSnapshotRequest>,
+    ) -> Result<Response<wire::DeleteSnapshotResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        let (user, name) = (user_of(&request), request.get_ref().name.clone());
+        let done = volume_orders::delete_snapshot(&self.sources, request.into_inner()).await;
+        volume_calls::logged("delete a snapshot of", &name, user, done)
+    }
+
+    async fn list_snapshots(
+        &self,
+        request: Request<wire::ListSnapshotsRequest>,
+    ) -> Result<Response<wire::ListSnapshotsResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_reads::snapshots(&self.sources, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn list_plugin_volumes(
+        &self,
+        request: Request<wire::ListPluginVolumesRequest>,
+    ) -> Result<Response<wire::ListPluginVolumesResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_reads::volumes(&self.sources, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn get_plugin_capacity(
+        &self,
+        request: Request<wire::GetPluginCapacityRequest>,
+    ) -> Result<Response<wire::GetPluginCapacityResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_reads::capacity(&self.sources, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn validate_volume(
+        &self,
+        request: Request<wire::ValidateVolumeRequest>,
+    ) -> Result<Response<wire::ValidateVolumeResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_reads::validate(&self.sources, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn modify_volume(
+        &self,
+        request: Request<wire::ModifyVolumeRequest>,
+    ) -> Result<Response<wire::ModifyVolumeResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        let (user, name) = (user_of(&request), request.get_ref().name.clone());
+        let done = volume_orders::modify(&self.sources, request.into_inner()).await;
+        volume_calls::logged("modify", &name, user, done)
+    }
+
     async fn claim_volume(
         &self,
         request: Request<wire::ClaimVolumeRequest>,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use callboard_actors::csi::{
-    AccessMode, AccessType, CapacityRange, MountFlags, MountVolume, VolumeCapability,
+    AccessMode, AccessType, CapacityRange, MountFlags, MountVolume, VolumeCapability, VolumeContentSource,
 };
 use callboard_actors::vocabulary::{AllocationId, PluginName};
 use callboard_actors::volume::{self, NewVolume, ObservedEnd, Usage, VolumeKey};
@@ -48,6 +48,7 @@ pub(super) async fn create(
             capacity_range: (asked.capacity_bytes > 0).then_some(range),
             capabilities: vec![capability(asked.usage)?],
             parameters: asked.parameters.into_iter().collect(),
+            content_source: content(asked.from_snapshot, asked.from_volume)?,
             ..NewVolume::default()
         },
         within: within(asked.within_ms),
@@ -194,12 +195,23 @@ async fn workloads(sources: &Sources, refused: &str) -> Result<Workloads, Status
 
 // === The words of requests ===
 
-fn invalid(error: impl ToString) -> Status {
+pub(super) fn invalid(error: impl ToString) -> Status {
     Status::invalid_argument(error.to_string())
 }
 
 pub(super) fn key(name: &str) -> Result<VolumeKey, Status> {
     volume_words::volume_key(name).map_err(invalid)
+}
+
+fn content(from_snapshot: String, from_volume: String) -> Result<Option<VolumeContentSource>, Status> {
+    match (from_snapshot.is_empty(), from_volume.is_empty()) {
+        (true, true) => Ok(None),
+        (false, true) => Ok(Some(VolumeContentSource::Snapshot(from_snapshot))),
+        (true, false) => Ok(Some(VolumeContentSource::Volume(from_volume))),
+        (false, false) => {
+            Err(invalid("a volume has the content of a snapshot or of a volume; give one of them"))
+        }
+    }
 }
 
 fn allocation(name: &str) -> Result<AllocationId, Status> {
@@ -233,7 +245,7 @@ fn usage(
     Ok(Usage { read_only: read_only || is_read, capability })
 }
 
-fn capability(usage: Option<wire::VolumeUsage>) -> Result<VolumeCapability, Status> {
+pub(super) fn capability(usage: Option<wire::VolumeUsage>) -> Result<VolumeCapability, Status> {
     let usage = usage.ok_or_else(|| invalid("the request does not say how the volume is used"))?;
     let wire::VolumeUsage { access_mode, block, fs_type, mount_flags, mount_group } = usage;
     let access_mode = volume_words::access_mode(&access_mode)

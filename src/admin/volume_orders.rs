@@ -1,8 +1,9 @@
 //! What is ordered of volumes over the admin socket.
 
-use callboard_actors::csi::CapacityRange;
+use callboard_actors::csi::{CapacityRange, Snapshot};
+use callboard_actors::vocabulary::Timestamp;
 use callboard_actors::volume;
-use callboard_actors::volumes::{ExpandVolume, OrderError};
+use callboard_actors::volumes::{CreateSnapshot, DeleteSnapshot, ExpandVolume, ModifyVolume, OrderError};
 use callboard_proto::admin::v1 as wire;
 use tonic::{Code, Status};
 
@@ -26,6 +27,67 @@ pub(super) async fn expand(
         capacity_bytes: expanded.capacity_bytes.unwrap_or_default(),
         node_next: expanded.is_node_next,
     })
+}
+
+/// Takes a snapshot.
+pub(super) async fn take_snapshot(
+    sources: &Sources,
+    asked: wire::CreateSnapshotRequest,
+) -> Result<wire::CreateSnapshotResponse, Status> {
+    let volume = key(&asked.name)?;
+    let name = volume.to_string();
+    let parameters = asked.parameters.into_iter().collect();
+    let create = CreateSnapshot { volume, name: asked.snapshot, parameters, within: within(asked.within_ms) };
+    let taken = sources.host.volumes().ask(create).await.map_err(|error| unanswered(&error))?;
+    let taken = taken.map_err(|error| Status::new(not_done(&error), error.to_string()))?;
+    Ok(wire::CreateSnapshotResponse { name, snapshot: Some(snapshot(&taken)) })
+}
+
+/// Deletes a snapshot.
+pub(super) async fn delete_snapshot(
+    sources: &Sources,
+    asked: wire::DeleteSnapshotRequest,
+) -> Result<wire::DeleteSnapshotResponse, Status> {
+    let (volume, snapshot_id) = (key(&asked.name)?, asked.snapshot_id);
+    let delete = DeleteSnapshot { volume, snapshot_id: snapshot_id.clone(), within: within(asked.within_ms) };
+    let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
+    deleted.map_err(|error| Status::new(not_done(&error), error.to_string()))?;
+    Ok(wire::DeleteSnapshotResponse { snapshot_id })
+}
+
+/// Changes parameters of a volume.
+pub(super) async fn modify(
+    sources: &Sources,
+    asked: wire::ModifyVolumeRequest,
+) -> Result<wire::ModifyVolumeResponse, Status> {
+    let volume = key(&asked.name)?;
+    let name = volume.to_string();
+    let parameters = asked.parameters.into_iter().collect();
+    let modify = ModifyVolume { volume, parameters, within: within(asked.within_ms) };
+    let modified = sources.host.volumes().ask(modify).await.map_err(|error| unanswered(&error))?;
+    modified.map_err(|error| Status::new(not_done(&error), error.to_string()))?;
+    Ok(wire::ModifyVolumeResponse { name })
+}
+
+/// A snapshot, as its plugin describes it.
+pub(super) fn snapshot(snapshot: &Snapshot) -> wire::VolumeSnapshot {
+    let Snapshot {
+        size_bytes,
+        snapshot_id,
+        source_volume_id,
+        creation_time,
+        ready_to_use,
+        group_snapshot_id,
+    } = snapshot.clone();
+    let milliseconds = |at: Timestamp| u64::try_from(at.since_epoch().as_millis()).unwrap_or(u64::MAX);
+    wire::VolumeSnapshot {
+        snapshot_id,
+        source_volume_id,
+        size_bytes,
+        created_unix_ms: creation_time.map(milliseconds).unwrap_or_default(),
+        ready: ready_to_use,
+        group_snapshot_id,
+    }
 }
 
 const fn not_done(error: &OrderError) -> Code {

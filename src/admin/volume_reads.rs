@@ -1,13 +1,17 @@
 //! What is read of volumes over the admin socket.
 
-use callboard_actors::csi::{UsageUnit, VolumeCondition, VolumeUsage};
-use callboard_actors::volumes::{ReadError, VolumeStats};
+use callboard_actors::csi::{ListVolumesEntry, UsageUnit, VolumeCondition, VolumeUsage};
+use callboard_actors::vocabulary::PluginName;
+use callboard_actors::volumes::{
+    GetCapacity, ListSnapshots, ListVolumesOfPlugin, Page, ReadError, ValidateVolume, VolumeStats,
+};
 use callboard_proto::admin::v1 as wire;
 use tonic::{Code, Status};
 
 use super::convert::unanswered;
 use super::server::Sources;
-use super::volume_calls::{key, within};
+use super::volume_calls::{capability, invalid, key, within};
+use super::volume_orders::snapshot;
 
 /// How full a volume is.
 pub(super) async fn stats(
@@ -26,6 +30,91 @@ pub(super) async fn stats(
         on_node: found.on_node.map(condition),
         at_controller: found.at_controller.map(condition),
     })
+}
+
+/// A page of snapshots.
+pub(super) async fn snapshots(
+    sources: &Sources,
+    asked: wire::ListSnapshotsRequest,
+) -> Result<wire::ListSnapshotsResponse, Status> {
+    let volume = Some(&asked.volume).filter(|name| !name.is_empty());
+    let list = ListSnapshots {
+        plugin: PluginName::new(&asked.plugin).map_err(invalid)?,
+        volume: volume.map(|name| key(name)).transpose()?,
+        snapshot_id: String::new(),
+        page: Page { max_entries: asked.max_entries, token: asked.token },
+        within: within(asked.within_ms),
+    };
+    let page = sources.host.volumes().ask(list).await.map_err(|error| unanswered(&error))?;
+    let page = page.map_err(|error| Status::new(not_read(&error), error.to_string()))?;
+    let snapshots = page.entries.iter().map(snapshot).collect();
+    Ok(wire::ListSnapshotsResponse { snapshots, next_token: page.next_token })
+}
+
+/// A page of the volumes that a plugin has.
+pub(super) async fn volumes(
+    sources: &Sources,
+    asked: wire::ListPluginVolumesRequest,
+) -> Result<wire::ListPluginVolumesResponse, Status> {
+    let list = ListVolumesOfPlugin {
+        plugin: PluginName::new(&asked.plugin).map_err(invalid)?,
+        page: Page { max_entries: asked.max_entries, token: asked.token },
+        within: within(asked.within_ms),
+    };
+    let page = sources.host.volumes().ask(list).await.map_err(|error| unanswered(&error))?;
+    let page = page.map_err(|error| Status::new(not_read(&error), error.to_string()))?;
+    let volumes = page.entries.into_iter().map(volume).collect();
+    Ok(wire::ListPluginVolumesResponse { volumes, next_token: page.next_token })
+}
+
+fn volume(ListVolumesEntry { volume, status }: ListVolumesEntry) -> wire::PluginVolume {
+    let status = status.unwrap_or_default();
+    wire::PluginVolume {
+        volume_id: volume.volume_id,
+        capacity_bytes: volume.capacity_bytes,
+        nodes: status.published_node_ids,
+        condition: status.volume_condition.map(condition),
+    }
+}
+
+/// How much room a plugin has.
+pub(super) async fn capacity(
+    sources: &Sources,
+    asked: wire::GetPluginCapacityRequest,
+) -> Result<wire::GetPluginCapacityResponse, Status> {
+    let capacity = GetCapacity {
+        plugin: PluginName::new(&asked.plugin).map_err(invalid)?,
+        capabilities: Vec::new(),
+        parameters: asked.parameters.into_iter().collect(),
+        topology: None,
+        within: within(asked.within_ms),
+    };
+    let found = sources.host.volumes().ask(capacity).await.map_err(|error| unanswered(&error))?;
+    let found = found.map_err(|error| Status::new(not_read(&error), error.to_string()))?;
+    Ok(wire::GetPluginCapacityResponse {
+        available_bytes: found.available_capacity,
+        largest_bytes: found.maximum_volume_size.unwrap_or_default(),
+        smallest_bytes: found.minimum_volume_size.unwrap_or_default(),
+    })
+}
+
+/// Whether a volume can be used in this way.
+pub(super) async fn validate(
+    sources: &Sources,
+    asked: wire::ValidateVolumeRequest,
+) -> Result<wire::ValidateVolumeResponse, Status> {
+    let volume = key(&asked.name)?;
+    let name = volume.to_string();
+    let validate = ValidateVolume {
+        volume,
+        capabilities: vec![capability(asked.usage)?],
+        parameters: asked.parameters.into_iter().collect(),
+        within: within(asked.within_ms),
+    };
+    let found = sources.host.volumes().ask(validate).await.map_err(|error| unanswered(&error))?;
+    let found = found.map_err(|error| Status::new(not_read(&error), error.to_string()))?;
+    let unconfirmed = found.unconfirmed.into_iter().map(str::to_owned).collect();
+    Ok(wire::ValidateVolumeResponse { name, unconfirmed, message: found.message })
 }
 
 fn figure(usage: &VolumeUsage) -> wire::VolumeFigure {

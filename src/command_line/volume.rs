@@ -2,7 +2,9 @@
 
 mod confirm;
 mod expand;
+mod plugin;
 mod release;
+mod snapshot;
 mod stats;
 
 use std::collections::HashMap;
@@ -16,7 +18,9 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use self::expand::ExpandArgs;
+use self::plugin::{CapacityArgs, ModifyArgs, OfPluginArgs, ValidateArgs};
 use self::release::ReleaseArgs;
+use self::snapshot::SnapshotArgs;
 use self::stats::StatsArgs;
 use super::ask::{AskError, PlainArgs, ask, pretty};
 use super::{json, usage, volumes, whole};
@@ -46,6 +50,16 @@ enum VolumeCommand {
     Expand(ExpandArgs),
     /// Show how full a volume is where it is mounted here, and in what condition its plugin sees it
     Stats(StatsArgs),
+    /// Take snapshots of volumes, delete and list them
+    Snapshot(SnapshotArgs),
+    /// Change parameters of a volume that its plugin lets be changed, and wait until that is confirmed
+    Modify(ModifyArgs),
+    /// Ask the plugin of a volume whether it can be used so
+    Validate(ValidateArgs),
+    /// List the volumes that a plugin has, also those that the host does not know
+    ListPlugin(OfPluginArgs),
+    /// Show how much room a plugin has for new volumes
+    Capacity(CapacityArgs),
     /// Claim a volume for an allocation, wait until it is mounted, and print its path
     Claim(ClaimArgs),
     /// Release the claim of an allocation, of which you have seen the last process end, and wait until the volume is unmounted
@@ -167,9 +181,16 @@ struct CreateArgs {
     #[arg(long, value_name = "SIZE", value_parser = volume_words::volume_size, allow_hyphen_values = true)]
     capacity: Option<u64>,
 
-    /// A parameter for the plugin; may be given several times
-    #[arg(long = "parameter", value_name = "KEY=VALUE", value_parser = parameter)]
-    parameters: Vec<(String, String)>,
+    #[command(flatten)]
+    parameters: ParameterArgs,
+
+    /// The id, with the plugin, of the snapshot whose content it gets
+    #[arg(long, value_name = "ID", conflicts_with = "from_volume")]
+    from_snapshot: Option<String>,
+
+    /// The id, with the plugin, of the volume whose content it gets
+    #[arg(long, value_name = "ID")]
+    from_volume: Option<String>,
 
     #[command(flatten)]
     usage: UsageArgs,
@@ -181,8 +202,16 @@ struct CreateArgs {
     plain: PlainArgs,
 }
 
-impl CreateArgs {
-    fn parameters(&self) -> Result<HashMap<String, String>, AskError> {
+/// Parameters of a plugin.
+#[derive(Debug, Args)]
+struct ParameterArgs {
+    /// A parameter for the plugin; may be given several times
+    #[arg(long = "parameter", value_name = "KEY=VALUE", value_parser = parameter)]
+    parameters: Vec<(String, String)>,
+}
+
+impl ParameterArgs {
+    fn read(&self) -> Result<HashMap<String, String>, AskError> {
         let mut parameters = HashMap::new();
         for (key, value) in &self.parameters {
             if parameters.insert(key.clone(), value.clone()).is_some() {
@@ -244,6 +273,15 @@ pub(super) fn volume(args: &VolumeArgs) -> ExitCode {
         VolumeCommand::Delete(args) => ask(&args.plain, async |client| delete(client, args).await),
         VolumeCommand::Expand(args) => ask(&args.plain, async |client| expand::expand(client, args).await),
         VolumeCommand::Stats(args) => ask(&args.plain, async |client| stats::stats(client, args).await),
+        VolumeCommand::Snapshot(args) => snapshot::snapshot(args),
+        VolumeCommand::Modify(args) => ask(&args.plain, async |client| plugin::modify(client, args).await),
+        VolumeCommand::Validate(args) => {
+            ask(&args.plain, async |client| plugin::validate(client, args).await)
+        }
+        VolumeCommand::ListPlugin(args) => ask(&args.plain, async |client| plugin::list(client, args).await),
+        VolumeCommand::Capacity(args) => {
+            ask(&args.plain, async |client| plugin::capacity(client, args).await)
+        }
         VolumeCommand::Claim(args) => ask(&args.plain, async |client| claim(client, args).await),
         VolumeCommand::Release(args) => release::release(args),
     }
@@ -287,9 +325,11 @@ async fn create(mut client: AdminClient, args: &CreateArgs) -> Result<(), AskErr
         name: args.name.clone(),
         plugin: args.plugin.to_string(),
         capacity_bytes: args.capacity.unwrap_or_default(),
-        parameters: args.parameters()?,
+        parameters: args.parameters.read()?,
         usage: Some(args.usage.usage()),
         within_ms: args.wait.milliseconds(),
+        from_snapshot: args.from_snapshot.clone().unwrap_or_default(),
+        from_volume: args.from_volume.clone().unwrap_or_default(),
     };
     let created = client.create_volume(request).await?;
     let size = match created.capacity_bytes {
@@ -370,7 +410,7 @@ mod tests {
         let line = "create blue/data --plugin zfs --capacity 1GiB --parameter pool=tank --parameter a=b=c --access-mode multi-node-single-writer --fs-type ext4 --mount-flag noatime --mount-group 7 --within 5s";
         let Ok(VolumeCommand::Create(args)) = parsed(line) else { panic!("{line}") };
         assert_eq!((&*args.name, args.plugin.as_str(), args.capacity), ("blue/data", "zfs", Some(1 << 30)));
-        let parameters = args.parameters().expect("they differ");
+        let parameters = args.parameters.read().expect("they differ");
         assert_eq!((&*parameters["pool"], &*parameters["a"]), ("tank", "b=c"));
         let usage = wire::VolumeUsage {
             access_mode: "multi-node-single-writer".to_owned(),
@@ -410,6 +450,10 @@ mod tests {
                 "did you mean `single-node-writer`?",
             ),
             ("create data --plugin zfs --block --fs-type ext4", "cannot be used with"),
+            ("create data --plugin zfs --from-snapshot a --from-volume b", "cannot be used with"),
+            ("snapshot create data", "--name <NAME>"),
+            ("snapshot delete data", "--id <ID>"),
+            ("snapshot list", "--plugin <NAME>"),
             ("expand data", "--capacity <SIZE>"),
             ("expand data --capacity 2GB", "as in \"512MiB\" or \"10GiB\""),
             ("claim data", "--allocation <ID>"),
@@ -425,7 +469,7 @@ mod tests {
         }
         let line = "create data --plugin zfs --parameter a=1 --parameter a=2";
         let Ok(VolumeCommand::Create(args)) = parsed(line) else { panic!("{line}") };
-        let error = args.parameters().expect_err("twice");
+        let error = args.parameters.read().expect_err("twice");
         assert_eq!(
             (error.to_string(), error.exit_code()),
             ("the parameter \"a\" is given twice; give each parameter once".to_owned(), 2)

@@ -295,10 +295,16 @@ pub(crate) fn answer(answer: &VolumesAnswer) -> Option<String> {
             or_no(answer, |deleted| if deleted.did_exist { "deleted" } else { "did not exist" }.to_owned())
         }
         VolumesAnswer::ExpandVolume(answer) => or_no(answer, expanded),
-        VolumesAnswer::VolumeStats(answer) => or_no(answer, |stats| {
-            let units = stats.usage.len();
-            format!("statistics in {units} units")
-        }),
+        VolumesAnswer::CreateSnapshot(answer) => {
+            or_no(answer, |snapshot| format!("snapshot taken: {}", snapshot.snapshot_id))
+        }
+        VolumesAnswer::DeleteSnapshot(answer) => done(answer, "snapshot deleted"),
+        VolumesAnswer::ModifyVolume(answer) => done(answer, "modified"),
+        VolumesAnswer::ListSnapshots(_)
+        | VolumesAnswer::ListVolumesOfPlugin(_)
+        | VolumesAnswer::GetCapacity(_)
+        | VolumesAnswer::ValidateVolume(_)
+        | VolumesAnswer::VolumeStats(_) => return found(answer),
         VolumesAnswer::Claim(answer) => or_no(answer, |claimed| {
             let only = if claimed.read_only { ", read-only" } else { "" };
             format!("here: {}{only}, of generation {}", claimed.path.display(), claimed.generation)
@@ -317,6 +323,31 @@ pub(crate) fn answer(answer: &VolumesAnswer) -> Option<String> {
         VolumesAnswer::ListVolumes(all) => lines(all.iter().map(report), "no volumes"),
         VolumesAnswer::AwaitUnused(answer) => done(answer, "unused"),
         VolumesAnswer::VolumeReported(()) => return None,
+    })
+}
+
+/// What a plugin was asked, and has only told.
+fn found(answer: &VolumesAnswer) -> Option<String> {
+    Some(match answer {
+        VolumesAnswer::ListSnapshots(answer) => {
+            or_no(answer, |page| format!("{} snapshots", page.entries.len()))
+        }
+        VolumesAnswer::ListVolumesOfPlugin(answer) => {
+            or_no(answer, |page| format!("{} volumes", page.entries.len()))
+        }
+        VolumesAnswer::GetCapacity(answer) => {
+            or_no(answer, |found| format!("{} bytes available", found.available_capacity))
+        }
+        VolumesAnswer::ValidateVolume(answer) => or_no(answer, |found| match &found.unconfirmed[..] {
+            [] => "confirmed".to_owned(),
+            fields => format!("not confirmed: {}", joined(fields)),
+        }),
+        VolumesAnswer::VolumeStats(answer) => or_no(answer, |stats| {
+            let units = stats.usage.len();
+            format!("statistics in {units} units")
+        }),
+        // The others are no questions to a plugin.
+        _ => return None,
     })
 }
 

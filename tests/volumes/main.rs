@@ -11,4 +11,5 @@ mod node;
 
 mod killed;
 mod lives;
+mod snapshots;
 mod stops;

@@ -17,7 +17,7 @@ use callboard::host::{Host, HostBuilder};
 use crate::support::{LONG, PAUSE, Stage, Task, id};
 
 /// The name of the plugin.
-const PLUGIN: &str = "example";
+pub(crate) const PLUGIN: &str = "example";
 
 pub(crate) fn builder(stage: &Stage) -> HostBuilder {
     refined(stage.builder())

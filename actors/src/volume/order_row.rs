@@ -2,6 +2,8 @@
 //!
 //! Never add, remove or reorder fields or variants without a new schema.
 
+use std::collections::BTreeMap;
+
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -106,6 +108,9 @@ impl Part for RangePart {
 #[derive(Debug, Serialize, Deserialize)]
 enum OrderPart {
     Expand(RangePart),
+    TakeSnapshot(String, BTreeMap<String, String>),
+    DeleteSnapshot(String),
+    Modify(BTreeMap<String, String>),
 }
 
 impl Part for OrderPart {
@@ -114,12 +119,18 @@ impl Part for OrderPart {
     fn of(it: &Order) -> Self {
         match it {
             Order::Expand { range } => Self::Expand(Part::of(range)),
+            Order::TakeSnapshot { name, parameters } => Self::TakeSnapshot(name.clone(), parameters.clone()),
+            Order::DeleteSnapshot { snapshot_id } => Self::DeleteSnapshot(snapshot_id.clone()),
+            Order::Modify { parameters } => Self::Modify(parameters.clone()),
         }
     }
 
     fn read(self) -> Result<Order, String> {
         Ok(match self {
             Self::Expand(range) => Order::Expand { range: range.read()? },
+            Self::TakeSnapshot(name, parameters) => Order::TakeSnapshot { name, parameters },
+            Self::DeleteSnapshot(snapshot_id) => Order::DeleteSnapshot { snapshot_id },
+            Self::Modify(parameters) => Order::Modify { parameters },
         })
     }
 }
@@ -162,8 +173,16 @@ mod tests {
 
     #[test]
     fn an_order_comes_back_from_its_row_as_it_was_v5_v10() {
-        let row = OrderRow(expansion(7));
-        assert_eq!(decode::<OrderRow>(&encode(&row)).unwrap(), row);
+        let set = || BTreeMap::from([("iops".to_owned(), "9".to_owned())]);
+        for order in [
+            expansion(7).order,
+            Order::TakeSnapshot { name: "nightly".to_owned(), parameters: set() },
+            Order::DeleteSnapshot { snapshot_id: "s1".to_owned() },
+            Order::Modify { parameters: set() },
+        ] {
+            let row = OrderRow(OrderRecord { order, ..expansion(7) });
+            assert_eq!(decode::<OrderRow>(&encode(&row)).unwrap(), row);
+        }
     }
 
     /// The encoding of this version. It must stay readable: a change of these bytes, in our code or in a library, needs a

@@ -4,7 +4,7 @@
 use super::bulkhead::Permit;
 use super::shared::Shared;
 use super::{Failure, VolumeKey};
-use crate::csi::Client;
+use crate::csi::{Call, Client, Secrets};
 use crate::vocabulary::{Generation, PluginKey};
 
 /// A client for calls that only read, until it is dropped.
@@ -22,6 +22,11 @@ impl Shared {
     /// Waits for the turn of a volume.
     pub(crate) async fn turn(&self, volume: &VolumeKey) -> Turn {
         Turn { _permit: self.turns.enter(volume).await }
+    }
+
+    /// The secrets of a volume for a call (V11).
+    pub(crate) async fn secrets_of(&self, volume: &VolumeKey, call: Call) -> Result<Secrets, String> {
+        self.secrets.secrets(volume, call).await
     }
 
     /// A client of exactly this generation of one half of a plugin, when it is its turn (V9, V16).

@@ -1,10 +1,14 @@
 //! Questions that only read: makes their calls. A caller that stops waiting ends them, since they have no effect.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Found, Published, Read, ReadError, VolumeStatistics};
-use crate::csi::{ControllerGetVolumeRequest, NodeGetVolumeStatsRequest, UnaryRequest};
+use super::{Found, Published, Read, ReadError, Validated, VolumeStatistics};
+use crate::csi::{
+    Call, ControllerGetVolumeRequest, GetCapacityRequest, ListSnapshotsRequest, ListVolumesRequest,
+    NodeGetVolumeStatsRequest, Secrets, UnaryRequest, ValidateVolumeCapabilitiesRequest,
+};
 use crate::vocabulary::{Generation, PluginKey, PluginName, PluginType};
 use crate::volume::{self, Failure, Known, Shared, VolumeSpec};
 
@@ -23,6 +27,50 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
                 at_controller(&shared, &spec, generation, &mut found).await?;
             }
             Ok(Found::Stats(found))
+        }
+        Read::Volumes { generation, asked } => {
+            let request =
+                ListVolumesRequest { max_entries: asked.page.max_entries, starting_token: asked.page.token };
+            ask(&shared, (PluginType::CsiController, &asked.plugin, generation), &request)
+                .await
+                .map(Found::Volumes)
+        }
+        Read::Capacity { generation, asked } => {
+            let request = GetCapacityRequest {
+                volume_capabilities: asked.capabilities,
+                parameters: asked.parameters,
+                accessible_topology: asked.topology,
+            };
+            ask(&shared, (PluginType::CsiController, &asked.plugin, generation), &request)
+                .await
+                .map(Found::Capacity)
+        }
+        Read::Validate { spec, generation, asked } => {
+            let _turn = shared.turn(&spec.key).await;
+            let request = ValidateVolumeCapabilitiesRequest {
+                volume_id: spec.volume_id.clone(),
+                volume_context: spec.volume_context.clone(),
+                volume_capabilities: asked.capabilities,
+                parameters: asked.parameters,
+                secrets: secrets(&shared, Some(&*spec), Call::ValidateVolumeCapabilities).await?,
+                mutable_parameters: BTreeMap::new(),
+            };
+            let answer =
+                ask(&shared, (PluginType::CsiController, &spec.plugin, generation), &request).await?;
+            let unconfirmed = answer.unconfirmed(&request);
+            Ok(Found::Validated(Validated { unconfirmed, message: answer.message }))
+        }
+        Read::Snapshots { plugin, generation, of, snapshot_id, page } => {
+            let request = ListSnapshotsRequest {
+                max_entries: page.max_entries,
+                starting_token: page.token,
+                source_volume_id: of.as_ref().map(|spec| spec.volume_id.clone()).unwrap_or_default(),
+                snapshot_id,
+                secrets: secrets(&shared, of.as_deref(), Call::ListSnapshots).await?,
+            };
+            ask(&shared, (PluginType::CsiController, &plugin, generation), &request)
+                .await
+                .map(Found::Snapshots)
         }
     }
 }
@@ -64,6 +112,16 @@ async fn at_controller(
     let answer = ask(shared, (PluginType::CsiController, &spec.plugin, generation), &request).await?;
     found.at_controller = answer.status.and_then(|status| status.volume_condition);
     Ok(())
+}
+
+/// The secrets of a volume for this call; none if it is of no volume that is known here.
+async fn secrets(shared: &Shared, of: Option<&VolumeSpec>, call: Call) -> Result<Secrets, ReadError> {
+    let Some(spec) = of else { return Ok(Secrets::none()) };
+    shared.secrets_of(&spec.key, call).await.map_err(|reason| ReadError::Failed {
+        plugin: spec.plugin.clone(),
+        reason: format!("its secrets cannot be had: {reason}"),
+        is_transient: true,
+    })
 }
 
 async fn ask<R: UnaryRequest>(

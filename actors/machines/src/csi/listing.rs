@@ -20,7 +20,7 @@ pub struct ListVolumesRequest {
 }
 
 /// A volume of a list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ListVolumesEntry {
     /// The volume.
     pub volume: Volume,
@@ -29,7 +29,7 @@ pub struct ListVolumesEntry {
 }
 
 /// The answer to a [`ListVolumesRequest`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ListVolumesResponse {
     /// The volumes of this page.
     pub entries: Vec<ListVolumesEntry>,
@@ -86,7 +86,7 @@ pub struct GetCapacityRequest {
 }
 
 /// The answer to a [`GetCapacityRequest`], in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct GetCapacityResponse {
     /// What is free.
     pub available_capacity: u64,

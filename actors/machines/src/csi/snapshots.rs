@@ -117,7 +117,7 @@ pub struct ListSnapshotsRequest {
 }
 
 /// The answer to a [`ListSnapshotsRequest`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ListSnapshotsResponse {
     /// The snapshots of this page.
     pub entries: Vec<Snapshot>,

@@ -106,7 +106,7 @@ impl Volume {
     /// Where it grows on this node: as it is published now, after all that has happened.
     pub(super) fn grow_args(&self, number: u64) -> Option<GrowArgs> {
         let record = &self.ordered(number)?.record;
-        let Order::Expand { range } = record.order;
+        let Order::Expand { range } = record.order else { return None };
         let required_bytes = size_of(record).unwrap_or(range.required_bytes);
         let published = &self.published()?.record.publish.intent()?.args;
         Some(GrowArgs {

@@ -20,7 +20,8 @@
 //!                             Deleted ◄── volume forgotten ◄── delete
 //! ```
 //!
-//! An order is what a caller wants done with the volume at its plugin beside these steps: to expand it. It has no inverse.
+//! An order is what a caller wants done with the volume at its plugin beside these steps: to expand or modify it, to take or
+//! delete a snapshot. It has no inverse.
 //!
 //! ```text
 //!   PlaceOrder ──► ledger: order ──► expand at the controller ──► ledger: size ──► expand on the node ──► order forgotten ──► Done
@@ -54,6 +55,7 @@
 //! - C062, C065: a volume is deleted only while nothing of it is claimed or set up here. What is refused for certain changes nothing.
 //! - V5, C050: an order has its arguments on disk before its first call, is repeated with the same ones, and is forgotten when its outcome
 //!   is certain, before a caller hears of it. The size of a volume is told only after the plugin has answered it.
+//! - C050, C100: a snapshot has one name from its first try on, which every retry repeats until it is ready.
 //! - C109 to C111, C149: an expansion goes to the controller, online or offline as the plugin can, and then to the node, where a claim has
 //!   the volume published. Without a claim that waits for the next one.
 //! - V12: claims share a volume only with the same capability, and as far as its access mode permits.
@@ -90,6 +92,7 @@ mod existing;
 mod claiming;
 mod releasing;
 
+mod controller_orders;
 mod expanding;
 mod orders;
 

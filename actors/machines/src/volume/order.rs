@@ -1,10 +1,13 @@
 //! What the ledger holds of an order: something to be done with a volume at its plugin that is no step of a claim and has no inverse.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::record::Step;
-use crate::csi::{Call, CapacityRange, VolumeCapability};
+use crate::csi::{Call, CapacityRange, Snapshot, VolumeCapability};
+use crate::vocabulary::text;
 
 /// What is ordered. Repeating it asks for the result.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -14,13 +17,38 @@ pub enum Order {
         /// How large it is to be.
         range: CapacityRange,
     },
+    /// Take a snapshot of it (C100).
+    TakeSnapshot {
+        /// The name that the plugin is given, the same in every try (C050).
+        name: String,
+        /// Parameters of the plugin.
+        parameters: BTreeMap<String, String>,
+    },
+    /// Delete a snapshot, which is usually one of it.
+    DeleteSnapshot {
+        /// The id of the snapshot with the plugin.
+        snapshot_id: String,
+    },
+    /// Change parameters of it (C096).
+    Modify {
+        /// What is to change, and nothing else.
+        parameters: BTreeMap<String, String>,
+    },
 }
 
 impl Order {
     /// Whether one of them waits for the other, or takes its place: they cannot be both under way.
-    pub(super) const fn excludes(&self, other: &Self) -> bool {
+    pub(super) fn excludes(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Expand { .. }, Self::Expand { .. }) => true,
+            (Self::Expand { .. }, Self::Expand { .. }) | (Self::Modify { .. }, Self::Modify { .. }) => true,
+            (Self::TakeSnapshot { name, .. }, Self::TakeSnapshot { name: other, .. }) => name == other,
+            (
+                Self::Expand { .. }
+                | Self::TakeSnapshot { .. }
+                | Self::DeleteSnapshot { .. }
+                | Self::Modify { .. },
+                _,
+            ) => false,
         }
     }
 }
@@ -34,6 +62,15 @@ impl fmt::Display for Order {
             }
             Self::Expand { range: CapacityRange { required_bytes, limit_bytes } } => {
                 write!(f, "expand to {required_bytes} bytes, at most {limit_bytes}")
+            }
+            Self::TakeSnapshot { name, .. } => write!(f, "take snapshot {}", text::escaped(name)),
+            Self::DeleteSnapshot { snapshot_id } => {
+                write!(f, "delete snapshot {}", text::escaped(snapshot_id))
+            }
+            // The values may be what an operator does not want to be shown.
+            Self::Modify { parameters } => {
+                let keys: Vec<_> = parameters.keys().map(|key| text::escaped(key)).collect();
+                write!(f, "modify {}", keys.join(", "))
             }
         }
     }
@@ -99,6 +136,23 @@ pub enum OrderCall {
     },
     /// `NodeExpandVolume`.
     Grow(GrowArgs),
+    /// `CreateSnapshot`.
+    TakeSnapshot {
+        /// The name, the same in every try.
+        name: String,
+        /// Parameters of the plugin.
+        parameters: BTreeMap<String, String>,
+    },
+    /// `DeleteSnapshot`.
+    DeleteSnapshot {
+        /// The id of the snapshot.
+        snapshot_id: String,
+    },
+    /// `ControllerModifyVolume`.
+    Modify {
+        /// What is to change.
+        parameters: BTreeMap<String, String>,
+    },
 }
 
 impl OrderCall {
@@ -108,6 +162,9 @@ impl OrderCall {
         match self {
             Self::Expand { .. } => Call::ControllerExpandVolume,
             Self::Grow(_) => Call::NodeExpandVolume,
+            Self::TakeSnapshot { .. } => Call::CreateSnapshot,
+            Self::DeleteSnapshot { .. } => Call::DeleteSnapshot,
+            Self::Modify { .. } => Call::ControllerModifyVolume,
         }
     }
 }
@@ -122,6 +179,10 @@ pub enum Brought {
         /// Whether `NodeExpandVolume` has to follow (C111).
         is_node_next: bool,
     },
+    /// What the plugin says of the snapshot.
+    Snapshot(Arc<Snapshot>),
+    /// It is done, and there is nothing to say of it.
+    Nothing,
     /// It has grown on this node.
     Grown {
         /// Its size; zero if the plugin did not say.

@@ -1,9 +1,11 @@
 //! The message by which something is ordered of a volume, and its answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::order::Order;
 use super::record::VolumeKey;
+use crate::csi::Snapshot;
 use crate::vocabulary::AllocationId;
 
 /// Orders something of the volume. Answered when the plugin has confirmed it; or with an error, which is never a success in disguise: what
@@ -21,6 +23,12 @@ pub struct PlaceOrder {
 pub enum Done {
     /// It is larger.
     Expanded(Expanded),
+    /// The snapshot is there, and volumes can be made from it.
+    SnapshotTaken(Arc<Snapshot>),
+    /// The snapshot is not there any more.
+    SnapshotDeleted,
+    /// Its parameters are changed.
+    Modified,
 }
 
 /// A volume that is larger.

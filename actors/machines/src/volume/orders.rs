@@ -75,6 +75,9 @@ impl Volume {
         }
         match order {
             Order::Expand { range } => self.admit_expansion(*range, what),
+            Order::TakeSnapshot { .. } | Order::DeleteSnapshot { .. } | Order::Modify { .. } => {
+                self.admit_at_controller(order, what)
+            }
         }
     }
 
@@ -84,6 +87,9 @@ impl Volume {
     pub(super) fn order_need(&self, ordered: &Ordered) -> Need<()> {
         match ordered.record.order {
             Order::Expand { .. } => self.expansion_need(&ordered.record),
+            Order::TakeSnapshot { .. } | Order::DeleteSnapshot { .. } | Order::Modify { .. } => {
+                self.controller_need(&ordered.record)
+            }
         }
     }
 
@@ -91,6 +97,7 @@ impl Volume {
     pub(super) fn is_resting(&self, ordered: &Ordered) -> bool {
         match ordered.record.order {
             Order::Expand { .. } => self.claims.is_empty() && self.is_next_on_node(&ordered.record),
+            Order::TakeSnapshot { .. } | Order::DeleteSnapshot { .. } | Order::Modify { .. } => false,
         }
     }
 
@@ -175,14 +182,29 @@ impl Volume {
             Ok(Brought::Grown { capacity_bytes }) if is_on_node => {
                 self.has_grown(number, capacity_bytes, effects);
             }
-            Ok(Brought::Expanded { .. } | Brought::Grown { .. }) => {
+            Ok(Brought::Snapshot(snapshot)) if call == Call::CreateSnapshot => {
+                self.snapshot_taken(moment, flight, number, snapshot, effects);
+            }
+            Ok(Brought::Nothing) if call == Call::DeleteSnapshot => {
+                self.finish_order(number, &Ok(Done::SnapshotDeleted), effects);
+            }
+            Ok(Brought::Nothing) if call == Call::ControllerModifyVolume => {
+                self.finish_order(number, &Ok(Done::Modified), effects);
+            }
+            // A plugin that does not know it has deleted it (C064).
+            Err(failure) if call == Call::DeleteSnapshot && failure.known == Known::Absent => {
+                self.finish_order(number, &Ok(Done::SnapshotDeleted), effects);
+            }
+            Ok(
+                Brought::Expanded { .. } | Brought::Grown { .. } | Brought::Snapshot(_) | Brought::Nothing,
+            ) => {
                 self.order_failed(moment, flight, number, &another(), effects);
             }
             Err(failure) => self.order_failed(moment, flight, number, &failure, effects),
         }
     }
 
-    fn order_failed(
+    pub(super) fn order_failed(
         &mut self,
         moment: Moment,
         flight: &Flight,
@@ -236,7 +258,7 @@ impl Volume {
         }
     }
 
-    fn fail_order(&mut self, number: u64, error: &OrderError, effects: &mut Effects<Self>) {
+    pub(super) fn fail_order(&mut self, number: u64, error: &OrderError, effects: &mut Effects<Self>) {
         let what = self.what(number);
         self.finish_order(number, &Err(error.clone()), effects);
         effects.publish(VolumeNews::OrderFailed { what, reason: error.to_string() });
@@ -263,7 +285,7 @@ impl Volume {
     }
 
     /// What was ordered by this number.
-    fn what(&self, number: u64) -> String {
+    pub(super) fn what(&self, number: u64) -> String {
         let ordered = self.ordered(number);
         ordered.map_or_else(String::new, |ordered| ordered.record.order.to_string())
     }
@@ -321,6 +343,13 @@ impl Volume {
 fn call_of(record: &OrderRecord) -> OrderCall {
     match &record.order {
         Order::Expand { range } => OrderCall::Expand { range: *range, capability: record.capability.clone() },
+        Order::TakeSnapshot { name, parameters } => {
+            OrderCall::TakeSnapshot { name: name.clone(), parameters: parameters.clone() }
+        }
+        Order::DeleteSnapshot { snapshot_id } => {
+            OrderCall::DeleteSnapshot { snapshot_id: snapshot_id.clone() }
+        }
+        Order::Modify { parameters } => OrderCall::Modify { parameters: parameters.clone() },
     }
 }
 

@@ -226,6 +226,10 @@ pub struct ControllerRoute {
     pub attaches: bool,
     /// When it expands volumes.
     pub expands: Expands,
+    /// Whether it takes and deletes snapshots.
+    pub takes_snapshots: bool,
+    /// Whether it modifies volumes (C056).
+    pub modifies: bool,
 }
 
 /// Where the calls of a volume go at present. Only what is healthy is in it.
@@ -263,7 +267,13 @@ impl ControllerRoute {
             true => Expands::Online,
             false => Expands::Offline,
         };
-        Self { generation, attaches: can(ControllerCapability::PublishUnpublishVolume), expands }
+        Self {
+            generation,
+            attaches: can(ControllerCapability::PublishUnpublishVolume),
+            expands,
+            takes_snapshots: can(ControllerCapability::CreateDeleteSnapshot),
+            modifies: can(ControllerCapability::ModifyVolume),
+        }
     }
 }
 

@@ -162,7 +162,7 @@ impl Volume {
 
     /// Whether the present controller attaches; one that is away may (C070, V16).
     fn may_attach(&self) -> bool {
-        let controller = self.route.as_ref().and_then(|route| route.controller.as_ref());
+        let controller = self.controller();
         controller.is_none_or(|controller| controller.attaches)
     }
 

@@ -128,6 +128,37 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             };
             stage.give(call, Ok(VolumeOutcome::Ordered(Ok(brought))));
         }
+        "snapshot" | "delete-snapshot" | "modify" => {
+            let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
+            let name = word(args, "name")?;
+            let parameters: BTreeMap<_, _> = args
+                .take_key("set")
+                .map(|value| BTreeMap::from([("iops".to_owned(), value.to_owned())]))
+                .unwrap_or_default();
+            let order = match verb {
+                "snapshot" => Order::TakeSnapshot { name, parameters },
+                "delete-snapshot" => Order::DeleteSnapshot { snapshot_id: name },
+                _ => Order::Modify { parameters: BTreeMap::from([(name, "9".to_owned())]) },
+            };
+            stage.ask(VolumeAsk::PlaceOrder(PlaceOrder { order, within }));
+        }
+        // The call of an order in flight is done: of a snapshot with its id, of the others with nothing.
+        "taken" | "done" => {
+            let (of, is_ready) =
+                (args.take_key("of").unwrap_or("pool/data"), args.take_key("ready") != Some("no"));
+            let call = stage.take_call(|call| matches!(call, VolumeCall::Order(..)))?;
+            let brought = match verb {
+                "taken" => Brought::Snapshot(Arc::new(csi::Snapshot {
+                    size_bytes: 10,
+                    snapshot_id: word(args, "id")?,
+                    source_volume_id: of.to_owned(),
+                    ready_to_use: is_ready,
+                    ..csi::Snapshot::default()
+                })),
+                _ => Brought::Nothing,
+            };
+            stage.give(call, Ok(VolumeOutcome::Ordered(Ok(brought))));
+        }
         "claim" => {
             let (allocation, usage) = (allocation(args)?, usage(args)?);
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
@@ -281,6 +312,7 @@ fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
     let generation = |text: &str| -> Result<Generation, Fault> { Ok(Generation::new(text.parse()?)) };
     let stages = args.take_key("stages") != Some("no");
     let has_id = args.take_key("id") != Some("no");
+    let snapshots = args.take_key("snapshots") != Some("no");
     let grows = args.take_key("grows") != Some("no");
     let expands = match args.take_key("expands") {
         None | Some("online") => Expands::Online,
@@ -298,7 +330,13 @@ fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
         knows_alpha_modes: false,
         expands: grows,
     });
-    let controller = controller.map(|generation| ControllerRoute { generation, attaches: true, expands });
+    let controller = controller.map(|generation| ControllerRoute {
+        generation,
+        attaches: true,
+        expands,
+        takes_snapshots: snapshots,
+        modifies: snapshots,
+    });
     Ok(Route { node, controller })
 }
 
@@ -436,6 +474,11 @@ fn tell_call(call: &VolumeCall) -> String {
             let (path, staged) = (volume_path.display(), staged.unwrap_or_default());
             format!("{name} to {} bytes at {path}{staged}", range.required_bytes)
         }
+        VolumeCall::Order(_, _, OrderCall::TakeSnapshot { name: of, parameters }) => {
+            format!("{name} {of} with {parameters:?}")
+        }
+        VolumeCall::Order(_, _, OrderCall::DeleteSnapshot { snapshot_id }) => format!("{name} {snapshot_id}"),
+        VolumeCall::Order(_, _, OrderCall::Modify { parameters }) => format!("{name} {parameters:?}"),
         VolumeCall::Look { path } => format!("look at {}", path.display()),
         VolumeCall::AwaitAudits(number) => format!("await audits up to {number}"),
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::moves::Move;
 use super::news::VolumeStatus;
 use super::order::OrderRecord;
-use super::outcome::{NodeRoute, Route};
+use super::outcome::{ControllerRoute, NodeRoute, Route};
 use super::paths::VolumeLayout;
 use super::record::{Audit, ClaimRecord, Towards, VolumeRecord, VolumeSpec, Wish};
 use crate::kernel::{AskId, StopMode};
@@ -302,6 +302,11 @@ impl Volume {
     /// The node half of the plugin, while there is a healthy one.
     pub(super) fn node(&self) -> Option<&NodeRoute> {
         self.route.as_ref()?.node.as_ref()
+    }
+
+    /// The controller half of the plugin, while there is a healthy one.
+    pub(super) fn controller(&self) -> Option<&ControllerRoute> {
+        self.route.as_ref()?.controller.as_ref()
     }
 
     /// The tries of an operation; `None` for a claim that was forgotten.

@@ -2,7 +2,8 @@
 
 use super::errors::{ConfirmError, ReleaseError};
 use super::messages::{AllocationEnded, ConfirmClaims, VolumeConfirmed, VolumeReleased, VolumesAnswer};
-use super::state::{Purpose, Request, Volumes};
+use super::purposes::{Purpose, Request};
+use super::state::Volumes;
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{Moment, Timestamp};
 use crate::volume::{self, ClaimsConfirmed, Released, VolumeAsk, VolumeKey};

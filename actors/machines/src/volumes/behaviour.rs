@@ -84,8 +84,16 @@ impl Machine for Volumes {
             | VolumesAsk::CreateVolume(_)
             | VolumesAsk::DeleteVolume(_)
             | VolumesAsk::ExpandVolume(_) => true,
+            // What they change is in the ledgers of their volumes.
+            VolumesAsk::CreateSnapshot(_) | VolumesAsk::DeleteSnapshot(_) | VolumesAsk::ModifyVolume(_) => {
+                false
+            }
             VolumesAsk::Claim(_)
             | VolumesAsk::VolumeStats(_)
+            | VolumesAsk::ListSnapshots(_)
+            | VolumesAsk::ListVolumesOfPlugin(_)
+            | VolumesAsk::GetCapacity(_)
+            | VolumesAsk::ValidateVolume(_)
             | VolumesAsk::Release(_)
             | VolumesAsk::AllocationEnded(_)
             | VolumesAsk::ConfirmClaims(_)
@@ -107,8 +115,15 @@ impl Machine for Volumes {
             VolumesAsk::DeleteVolume(asked) => self.is_first_deletion(&asked.volume),
             VolumesAsk::ForgetVolume(asked) => self.known.contains_key(&asked.volume),
             VolumesAsk::ExpandVolume(_)
-            | VolumesAsk::Claim(_)
+            | VolumesAsk::CreateSnapshot(_)
+            | VolumesAsk::DeleteSnapshot(_)
+            | VolumesAsk::ModifyVolume(_)
             | VolumesAsk::VolumeStats(_)
+            | VolumesAsk::ListSnapshots(_)
+            | VolumesAsk::ListVolumesOfPlugin(_)
+            | VolumesAsk::GetCapacity(_)
+            | VolumesAsk::ValidateVolume(_)
+            | VolumesAsk::Claim(_)
             | VolumesAsk::Release(_)
             | VolumesAsk::AllocationEnded(_)
             | VolumesAsk::ConfirmClaims(_)
@@ -166,7 +181,14 @@ impl Volumes {
             VolumesAsk::CreateVolume(asked) => self.create(moment, (id, asked_at), asked, effects),
             VolumesAsk::DeleteVolume(asked) => self.delete(moment, (id, asked_at), asked, effects),
             VolumesAsk::ExpandVolume(asked) => self.expand(moment, (id, asked_at), asked, effects),
-            VolumesAsk::VolumeStats(asked) => self.stats(id, asked, effects),
+            VolumesAsk::CreateSnapshot(_) | VolumesAsk::DeleteSnapshot(_) | VolumesAsk::ModifyVolume(_) => {
+                self.order(moment, (id, asked_at), ask, effects);
+            }
+            VolumesAsk::VolumeStats(_)
+            | VolumesAsk::ListSnapshots(_)
+            | VolumesAsk::ListVolumesOfPlugin(_)
+            | VolumesAsk::GetCapacity(_)
+            | VolumesAsk::ValidateVolume(_) => self.question(id, ask, effects),
             VolumesAsk::Claim(asked) => self.claim(moment, (id, asked_at), asked, effects),
             VolumesAsk::Release(asked) => self.release(moment, (id, asked_at), asked, effects),
             VolumesAsk::AllocationEnded(asked) => {

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::news::VolumesNews;
-use super::state::{ChildEnded, Entry, Purpose, Request, Vacancy, Volumes, VolumesCall, VolumesTimer};
+use super::purposes::{Purpose, Request};
+use super::state::{ChildEnded, Entry, Vacancy, Volumes, VolumesCall, VolumesTimer};
 use crate::kernel::{CallLost, Effects, Ending, StopMode, StopStep};
 use crate::supervisor::{ChildState, DynamicChild, Ended};
 use crate::vocabulary::{AllocationId, Attempt, Moment};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::errors::{CreateError, DeleteError};
 use super::messages::{CreateVolume, DeleteVolume, VolumesAnswer};
-use super::state::{KnownVolume, Purpose, Request, Volumes, VolumesChange};
+use super::purposes::{Purpose, Request};
+use super::state::{KnownVolume, Volumes, VolumesChange};
 use crate::csi::{self, Context};
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{Attempt, Moment, Timestamp};

@@ -2,8 +2,9 @@
 
 use super::errors::ForceError;
 use super::messages::{ForceRelease, VolumesAnswer};
+use super::purposes::{Purpose, Request};
 use super::reasons::UnknownVolume;
-use super::state::{Purpose, Request, Volumes};
+use super::state::Volumes;
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::Moment;
 use crate::volume::{self, VolumeAsk, VolumeKey};

@@ -1,6 +1,7 @@
 //! The messages of the owner of the volumes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::errors::{
@@ -9,11 +10,14 @@ use super::errors::{
 };
 use super::news::VolumeReport;
 use super::order_errors::OrderError;
-use super::reads::{ReadError, VolumeStatistics, VolumeStats};
+use super::reads::{
+    GetCapacity, ListSnapshots, ListVolumesOfPlugin, ReadError, ValidateVolume, Validated, VolumeStatistics,
+    VolumeStats,
+};
 use super::reasons::UnknownVolume;
 use super::state::{KnownVolume, Volumes};
 use crate::conversation;
-use crate::csi::CapacityRange;
+use crate::csi::{CapacityRange, GetCapacityResponse, ListSnapshotsResponse, ListVolumesResponse, Snapshot};
 use crate::vocabulary::{AllocationId, Attempt, PluginName};
 use crate::volume::{
     Claimed, ClaimsConfirmed, Created, Deleted, Expanded, Forced, NewVolume, ObservedEnd, Released, Usage,
@@ -78,6 +82,42 @@ pub struct ExpandVolume {
     pub volume: VolumeKey,
     /// How large it is to be.
     pub capacity: CapacityRange,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Takes a snapshot of a volume. Answered when it is ready, so that volumes can be made from it. Its name is the one that the plugin is
+/// given, in every try: repeating it is harmless, and asks for the same snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CreateSnapshot {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// The name of the snapshot with the plugin.
+    pub name: String,
+    /// Parameters of the plugin.
+    pub parameters: BTreeMap<String, String>,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Deletes a snapshot. Answered when that is confirmed. Repeating it is harmless.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DeleteSnapshot {
+    /// The volume that it is of, or another one of its plugin if that is gone: its ledger keeps the order until it is done.
+    pub volume: VolumeKey,
+    /// The id of the snapshot with the plugin.
+    pub snapshot_id: String,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Changes parameters of a volume. Answered when the plugin has confirmed that.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ModifyVolume {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// What is to change, and nothing else (C096).
+    pub parameters: BTreeMap<String, String>,
     /// How long to wait for the answer.
     pub within: Duration,
 }
@@ -205,6 +245,13 @@ conversation! {
         CreateVolume => Result<Created, CreateError>,
         DeleteVolume => Result<Deleted, DeleteError>,
         ExpandVolume => Result<Expanded, OrderError>,
+        CreateSnapshot => Result<Arc<Snapshot>, OrderError>,
+        DeleteSnapshot => Result<(), OrderError>,
+        ModifyVolume => Result<(), OrderError>,
+        ListVolumesOfPlugin => Result<ListVolumesResponse, ReadError>,
+        GetCapacity => Result<GetCapacityResponse, ReadError>,
+        ValidateVolume => Result<Validated, ReadError>,
+        ListSnapshots => Result<ListSnapshotsResponse, ReadError>,
         VolumeStats => Result<VolumeStatistics, ReadError>,
         Claim => Result<Claimed, ClaimError>,
         Release => Result<Released, ReleaseError>,

@@ -61,6 +61,7 @@ mod batches;
 mod existing;
 mod forcing;
 mod ordering;
+mod purposes;
 mod reading;
 mod requests;
 mod unconfirmed;

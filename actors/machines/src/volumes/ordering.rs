@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use super::messages::{ExpandVolume, VolumesAnswer};
+use super::messages::{
+    CreateSnapshot, DeleteSnapshot, ExpandVolume, ModifyVolume, VolumesAnswer, VolumesAsk,
+};
 use super::order_errors::OrderError;
+use super::purposes::{OrderKind, Purpose, Request};
 use super::reasons::{NoAnswer, UnknownVolume};
-use super::state::{KnownVolume, OrderKind, Purpose, Request, Volumes, VolumesChange};
+use super::state::{KnownVolume, Volumes, VolumesChange};
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{Moment, Timestamp};
 use crate::volume::{self, Done, Expanded, Order, PlaceOrder, VolumeAsk, VolumeKey};
@@ -27,12 +30,54 @@ impl Volumes {
             false => Ok(()),
         });
         if let Err(error) = admitted {
-            effects.reply(id, VolumesAnswer::ExpandVolume(Err(error)));
+            effects.reply(id, OrderKind::Expand.answer(Err(error)));
             return;
         }
         let ask = VolumeAsk::PlaceOrder(PlaceOrder { order: Order::Expand { range }, within });
         let purpose = Purpose::Order(id, OrderKind::Expand);
         self.submit(moment, &volume, Request { purpose, until: asked_at + within, ask }, effects);
+    }
+
+    /// Orders that have nothing to do with the size of their volume.
+    pub(super) fn order(
+        &mut self,
+        moment: Moment,
+        who: (AskId, Timestamp),
+        ask: &VolumesAsk,
+        effects: &mut Effects<Self>,
+    ) {
+        let (volume, kind, order, within) = match ask.clone() {
+            VolumesAsk::CreateSnapshot(CreateSnapshot { volume, name, parameters, within }) => {
+                (volume, OrderKind::TakeSnapshot, Order::TakeSnapshot { name, parameters }, within)
+            }
+            VolumesAsk::DeleteSnapshot(DeleteSnapshot { volume, snapshot_id, within }) => {
+                (volume, OrderKind::DeleteSnapshot, Order::DeleteSnapshot { snapshot_id }, within)
+            }
+            VolumesAsk::ModifyVolume(ModifyVolume { volume, parameters, within }) => {
+                (volume, OrderKind::Modify, Order::Modify { parameters }, within)
+            }
+            // The others are no orders of this kind.
+            _ => return,
+        };
+        self.place_order(moment, who, (&volume, kind), PlaceOrder { order, within }, effects);
+    }
+
+    /// Sends such an order to its volume.
+    fn place_order(
+        &mut self,
+        moment: Moment,
+        (id, asked_at): (AskId, Timestamp),
+        (volume, kind): (&VolumeKey, OrderKind),
+        placed: PlaceOrder,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Err(error) = self.admit_order(volume) {
+            effects.reply(id, kind.answer(Err(error)));
+            return;
+        }
+        let until = asked_at + placed.within;
+        let ask = VolumeAsk::PlaceOrder(placed);
+        self.submit(moment, volume, Request { purpose: Purpose::Order(id, kind), until, ask }, effects);
     }
 
     /// Whether anything may be ordered of a volume. Whether this can be is up to the volume.
@@ -55,14 +100,7 @@ impl Volumes {
         effects: &mut Effects<Self>,
     ) {
         let result = answer.map_err(OrderError::from).and_then(|done| done.map_err(OrderError::from));
-        effects.reply(
-            id,
-            match kind {
-                OrderKind::Expand => {
-                    VolumesAnswer::ExpandVolume(result.map(|Done::Expanded(expanded)| expanded))
-                }
-            },
-        );
+        effects.reply(id, kind.answer(result));
     }
 
     /// A volume is known to be this large, as its plugin has answered. It never becomes smaller.
@@ -84,9 +122,32 @@ impl Volumes {
 
     /// The same, from the answer to its order.
     pub(super) fn learn_size(&mut self, key: &VolumeKey, done: &Done, effects: &mut Effects<Self>) {
-        let Done::Expanded(Expanded { capacity_bytes, .. }) = done;
+        let Done::Expanded(Expanded { capacity_bytes, .. }) = done else { return };
         if self.has_expanded(key, *capacity_bytes, effects) {
             self.publish(key, effects);
         }
     }
+}
+
+impl OrderKind {
+    /// The answer to whom it came from.
+    fn answer(self, result: Result<Done, OrderError>) -> VolumesAnswer {
+        match (self, result) {
+            (Self::Expand, Ok(Done::Expanded(expanded))) => VolumesAnswer::ExpandVolume(Ok(expanded)),
+            (Self::TakeSnapshot, Ok(Done::SnapshotTaken(snapshot))) => {
+                VolumesAnswer::CreateSnapshot(Ok(snapshot))
+            }
+            (Self::DeleteSnapshot, Ok(_)) => VolumesAnswer::DeleteSnapshot(Ok(())),
+            (Self::Modify, Ok(_)) => VolumesAnswer::ModifyVolume(Ok(())),
+            (Self::Expand, result) => VolumesAnswer::ExpandVolume(Err(other(result))),
+            (Self::TakeSnapshot, result) => VolumesAnswer::CreateSnapshot(Err(other(result))),
+            (Self::DeleteSnapshot, Err(error)) => VolumesAnswer::DeleteSnapshot(Err(error)),
+            (Self::Modify, Err(error)) => VolumesAnswer::ModifyVolume(Err(error)),
+        }
+    }
+}
+
+/// The error of an order; a volume answers each with what it is for.
+fn other(result: Result<Done, OrderError>) -> OrderError {
+    result.expect_err("a volume answers an order with what was ordered")
 }

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::messages::VolumesAnswer;
-use super::reads::{Found, Published, Read, ReadError, VolumeStats};
+use super::messages::{VolumesAnswer, VolumesAsk};
+use super::reads::{
+    Found, GetCapacity, ListSnapshots, ListVolumesOfPlugin, Published, Read, ReadError, ValidateVolume,
+    VolumeStats,
+};
 use super::reasons::{TooManyCallers, UnknownVolume};
 use super::state::{Volumes, VolumesCall, VolumesOutcome};
 use crate::instances::InstanceReport;
@@ -25,7 +28,19 @@ const NOT_OFFERED: &str =
     "its plugin offers neither GET_VOLUME_STATS nor GET_VOLUME here; look for a healthy instance of it";
 
 impl Volumes {
-    pub(super) fn stats(&mut self, id: AskId, asked: &VolumeStats, effects: &mut Effects<Self>) {
+    pub(super) fn question(&mut self, id: AskId, ask: &VolumesAsk, effects: &mut Effects<Self>) {
+        match ask {
+            VolumesAsk::VolumeStats(asked) => self.stats(id, asked, effects),
+            VolumesAsk::ListSnapshots(asked) => self.snapshots(id, asked, effects),
+            VolumesAsk::ListVolumesOfPlugin(asked) => self.volumes_of(id, asked, effects),
+            VolumesAsk::GetCapacity(asked) => self.capacity(id, asked, effects),
+            VolumesAsk::ValidateVolume(asked) => self.validate(id, asked, effects),
+            // The others change something, or are answered by what is known here.
+            _ => {}
+        }
+    }
+
+    fn stats(&mut self, id: AskId, asked: &VolumeStats, effects: &mut Effects<Self>) {
         match self.stats_read(&asked.volume) {
             Ok(read) => self.read(id, read, asked.within.min(READ_WITHIN_MAX), effects),
             Err(error) => effects.reply(id, VolumesAnswer::VolumeStats(Err(error))),
@@ -57,6 +72,64 @@ impl Volumes {
         let status = self.entries.get(key)?.status.as_ref()?;
         let claim = status.claims.iter().find(|claim| claim.is_mounted())?;
         Some(Published { path: claim.path.clone(), staged_at: claim.staged_at.clone() })
+    }
+
+    fn snapshots(&mut self, id: AskId, asked: &ListSnapshots, effects: &mut Effects<Self>) {
+        match self.snapshots_read(asked) {
+            Ok(read) => self.read(id, read, asked.within, effects),
+            Err(error) => effects.reply(id, VolumesAnswer::ListSnapshots(Err(error))),
+        }
+    }
+
+    fn snapshots_read(&self, asked: &ListSnapshots) -> Result<Read, ReadError> {
+        let ListSnapshots { plugin, volume, snapshot_id, page, .. } = asked.clone();
+        let of = volume.map(|key| match self.known.get(&key) {
+            None => Err(ReadError::from(UnknownVolume { volume: key })),
+            Some(known) if known.spec.plugin != plugin => {
+                Err(ReadError::OtherPlugin { volume: key, plugin: known.spec.plugin.clone() })
+            }
+            Some(known) => Ok(Arc::clone(&known.spec)),
+        });
+        let of = of.transpose()?;
+        let generation = self.controller_of(&plugin)?;
+        Ok(Read::Snapshots { plugin, generation, of, snapshot_id, page })
+    }
+
+    fn volumes_of(&mut self, id: AskId, asked: &ListVolumesOfPlugin, effects: &mut Effects<Self>) {
+        let (asked, within) = (asked.clone(), asked.within);
+        match self.controller_of(&asked.plugin) {
+            Ok(generation) => self.read(id, Read::Volumes { generation, asked }, within, effects),
+            Err(error) => effects.reply(id, VolumesAnswer::ListVolumesOfPlugin(Err(error))),
+        }
+    }
+
+    fn capacity(&mut self, id: AskId, asked: &GetCapacity, effects: &mut Effects<Self>) {
+        let (asked, within) = (asked.clone(), asked.within);
+        match self.controller_of(&asked.plugin) {
+            Ok(generation) => self.read(id, Read::Capacity { generation, asked }, within, effects),
+            Err(error) => effects.reply(id, VolumesAnswer::GetCapacity(Err(error))),
+        }
+    }
+
+    fn validate(&mut self, id: AskId, asked: &ValidateVolume, effects: &mut Effects<Self>) {
+        let within = asked.within.min(READ_WITHIN_MAX);
+        match self.validate_read(asked) {
+            Ok(read) => self.read(id, read, within, effects),
+            Err(error) => effects.reply(id, VolumesAnswer::ValidateVolume(Err(error))),
+        }
+    }
+
+    fn validate_read(&self, asked: &ValidateVolume) -> Result<Read, ReadError> {
+        let key = &asked.volume;
+        let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
+        let generation = self.controller_of(&known.spec.plugin)?;
+        Ok(Read::Validate { spec: Arc::clone(&known.spec), generation, asked: asked.clone() })
+    }
+
+    /// The healthy controller of a plugin.
+    fn controller_of(&self, plugin: &PluginName) -> Result<Generation, ReadError> {
+        let found = self.plugins.get(plugin).and_then(|plugin| healthy(plugin.controller.as_ref(), |_| true));
+        found.ok_or_else(|| ReadError::NoController { plugin: plugin.clone() })
     }
 
     // === The way to the plugin, and back ===
@@ -114,7 +187,43 @@ fn healthy(report: Option<&InstanceReport>, can: impl Fn(&CsiFingerprint) -> boo
 
 /// The answer to a question.
 fn answer(read: &Read, found: Result<Found, ReadError>) -> VolumesAnswer {
+    let plugin = read.plugin();
     match read {
-        Read::Stats { .. } => VolumesAnswer::VolumeStats(found.map(|Found::Stats(stats)| stats)),
+        Read::Stats { .. } => VolumesAnswer::VolumeStats(only(plugin, found, |found| match found {
+            Found::Stats(stats) => Some(stats),
+            _ => None,
+        })),
+        Read::Snapshots { .. } => VolumesAnswer::ListSnapshots(only(plugin, found, |found| match found {
+            Found::Snapshots(page) => Some(page),
+            _ => None,
+        })),
+        Read::Volumes { .. } => {
+            VolumesAnswer::ListVolumesOfPlugin(only(plugin, found, |found| match found {
+                Found::Volumes(page) => Some(page),
+                _ => None,
+            }))
+        }
+        Read::Capacity { .. } => VolumesAnswer::GetCapacity(only(plugin, found, |found| match found {
+            Found::Capacity(capacity) => Some(capacity),
+            _ => None,
+        })),
+        Read::Validate { .. } => VolumesAnswer::ValidateVolume(only(plugin, found, |found| match found {
+            Found::Validated(validated) => Some(validated),
+            _ => None,
+        })),
     }
+}
+
+/// What was found, if it is what was asked for.
+fn only<T>(
+    plugin: &PluginName,
+    found: Result<Found, ReadError>,
+    is_it: impl Fn(Found) -> Option<T>,
+) -> Result<T, ReadError> {
+    found.and_then(|found| is_it(found).ok_or_else(|| another(plugin)))
+}
+
+fn another(plugin: &PluginName) -> ReadError {
+    let reason = "another question was answered".to_owned();
+    ReadError::Failed { plugin: plugin.clone(), reason, is_transient: true }
 }

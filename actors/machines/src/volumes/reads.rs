@@ -1,12 +1,16 @@
 //! What only reads: it goes to the plugin by its present route, leaves nothing in any ledger, and is bounded in time.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::reasons::{TooManyCallers, UnknownVolume};
-use crate::csi::{FailedCall, Reaction, VolumeCondition, VolumeUsage};
-use crate::vocabulary::{Generation, PluginName};
+use crate::csi::{
+    FailedCall, GetCapacityResponse, ListSnapshotsResponse, ListVolumesResponse, Reaction, VolumeCapability,
+    VolumeCondition, VolumeUsage,
+};
+use crate::vocabulary::{Generation, PluginName, Topology};
 use crate::volume::{VolumeKey, VolumeSpec};
 
 /// Asks how full a volume is where it is published on this node, and in what condition its plugin sees it. It changes nothing. It takes the
@@ -17,6 +21,78 @@ pub struct VolumeStats {
     pub volume: VolumeKey,
     /// How long to wait for the answer.
     pub within: Duration,
+}
+
+/// One page of a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Page {
+    /// The most entries of the page; zero leaves it to the plugin (C091).
+    pub max_entries: u32,
+    /// The token of the page, from the answer before; empty for the first page.
+    pub token: String,
+}
+
+/// Lists the snapshots that a plugin has, page by page. Pages are no consistent view: doubles and gaps are possible (C092).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ListSnapshots {
+    /// The plugin.
+    pub plugin: PluginName,
+    /// Only those of this volume, which has to be known and of this plugin; `None` for all.
+    pub volume: Option<VolumeKey>,
+    /// Only the one with this id with the plugin; empty for all.
+    pub snapshot_id: String,
+    /// Which page.
+    pub page: Page,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Lists the volumes that a plugin has, known here or not, page by page. Pages are no consistent view (C092).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ListVolumesOfPlugin {
+    /// The plugin.
+    pub plugin: PluginName,
+    /// Which page.
+    pub page: Page,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Asks a plugin how much room it has for new volumes (C097, C098).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GetCapacity {
+    /// The plugin.
+    pub plugin: PluginName,
+    /// For volumes that can be used in these ways; empty for any.
+    pub capabilities: Vec<VolumeCapability>,
+    /// For volumes with these parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// For volumes that are accessible from there.
+    pub topology: Option<Topology>,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Asks a plugin whether a known volume can be used in these ways (C090). It takes the turn of the volume for ten seconds at most.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ValidateVolume {
+    /// The volume.
+    pub volume: VolumeKey,
+    /// In which ways; at least one.
+    pub capabilities: Vec<VolumeCapability>,
+    /// The parameters that it was created with; empty if they are not to be checked.
+    pub parameters: BTreeMap<String, String>,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// What a plugin has confirmed of a volume.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Validated {
+    /// The fields of the request that it has not confirmed; if there are none, the volume can be used so.
+    pub unconfirmed: Vec<&'static str>,
+    /// Why not. Text of the plugin.
+    pub message: String,
 }
 
 /// How full a volume is, and its condition. What a plugin does not offer is missing.
@@ -53,6 +129,42 @@ pub enum Read {
         /// The generation of the controller half; `None` if nothing is asked there.
         controller: Option<Generation>,
     },
+    /// The volumes that a plugin has.
+    Volumes {
+        /// The generation of the controller half.
+        generation: Generation,
+        /// What was asked.
+        asked: ListVolumesOfPlugin,
+    },
+    /// How much room a plugin has.
+    Capacity {
+        /// The generation of the controller half.
+        generation: Generation,
+        /// What was asked.
+        asked: GetCapacity,
+    },
+    /// Whether a volume can be used so.
+    Validate {
+        /// The volume.
+        spec: Arc<VolumeSpec>,
+        /// The generation of the controller half.
+        generation: Generation,
+        /// What was asked.
+        asked: ValidateVolume,
+    },
+    /// The snapshots that a plugin has.
+    Snapshots {
+        /// The plugin.
+        plugin: PluginName,
+        /// The generation of its controller half.
+        generation: Generation,
+        /// Only those of this volume.
+        of: Option<Arc<VolumeSpec>>,
+        /// Only this one; empty for all.
+        snapshot_id: String,
+        /// Which page.
+        page: Page,
+    },
 }
 
 impl Read {
@@ -60,7 +172,10 @@ impl Read {
     #[must_use]
     pub fn plugin(&self) -> &PluginName {
         match self {
-            Self::Stats { spec, .. } => &spec.plugin,
+            Self::Stats { spec, .. } | Self::Validate { spec, .. } => &spec.plugin,
+            Self::Volumes { asked, .. } => &asked.plugin,
+            Self::Capacity { asked, .. } => &asked.plugin,
+            Self::Snapshots { plugin, .. } => plugin,
         }
     }
 }
@@ -70,6 +185,14 @@ impl Read {
 pub enum Found {
     /// How full a volume is, and its condition.
     Stats(VolumeStatistics),
+    /// A page of volumes.
+    Volumes(ListVolumesResponse),
+    /// How much room there is.
+    Capacity(GetCapacityResponse),
+    /// What is confirmed of a volume.
+    Validated(Validated),
+    /// A page of snapshots.
+    Snapshots(ListSnapshotsResponse),
 }
 
 /// Why nothing was read.
@@ -85,6 +208,30 @@ pub enum ReadError {
         volume: VolumeKey,
         /// Why, and what to do.
         reason: &'static str,
+    },
+    /// The volume is one of another plugin.
+    #[error("volume {volume} is one of plugin {plugin}; ask that plugin")]
+    OtherPlugin {
+        /// The volume.
+        volume: VolumeKey,
+        /// Its plugin.
+        plugin: PluginName,
+    },
+    /// The plugin has no healthy controller here.
+    #[error("plugin {plugin} has no healthy controller instance here; try again when it has")]
+    NoController {
+        /// The plugin.
+        plugin: PluginName,
+    },
+    /// The plugin does not know the token of the page.
+    #[error(
+        "plugin {plugin} does not know that token in this list; begin the list again without a token: {reason}"
+    )]
+    OtherList {
+        /// The plugin.
+        plugin: PluginName,
+        /// What it said.
+        reason: String,
     },
     /// Too many callers wait.
     #[error(transparent)]
@@ -127,6 +274,7 @@ impl ReadError {
     pub fn of(plugin: &PluginName, failed: &FailedCall) -> Self {
         let (plugin, reason) = (plugin.clone(), failed.to_string());
         match failed.outcome().reaction {
+            Reaction::RestartList => Self::OtherList { plugin, reason },
             Reaction::GiveUp => Self::Unsupported { plugin, reason },
             reaction => Self::Failed { plugin, reason, is_transient: reaction.is_retry() },
         }
@@ -136,9 +284,16 @@ impl ReadError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::TooManyCallers(_) | Self::Overdue { .. } | Self::Stopping { .. } => true,
+            Self::TooManyCallers(_)
+            | Self::Overdue { .. }
+            | Self::Stopping { .. }
+            | Self::NoController { .. } => true,
             Self::Failed { is_transient, .. } => *is_transient,
-            Self::Unknown(_) | Self::Nothing { .. } | Self::Unsupported { .. } => false,
+            Self::Unknown(_)
+            | Self::Nothing { .. }
+            | Self::OtherPlugin { .. }
+            | Self::OtherList { .. }
+            | Self::Unsupported { .. } => false,
         }
     }
 }

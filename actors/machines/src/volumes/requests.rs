@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::errors::{ClaimError, ConfirmError, CreateError, DeleteError, ForceError, ReleaseError};
 use super::messages::{Claim, Release, VolumesAnswer};
+use super::purposes::{InFlight, Purpose, Request};
 use super::reasons::{NoAnswer, UnknownVolume};
-use super::state::{Entry, InFlight, Purpose, Request, Vacancy, Volumes, VolumesCall, VolumesOutcome};
+use super::state::{Entry, Vacancy, Volumes, VolumesCall, VolumesOutcome};
 use crate::Message;
 use crate::kernel::{AskId, CallKey, CallLost, Effects};
 use crate::supervisor::ChildState;

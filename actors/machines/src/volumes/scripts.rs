@@ -118,13 +118,34 @@ fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             stage.give(call, outcome);
         }
         // The oldest question to a plugin is answered, or not in time.
-        "found" | "not-found" | "found-late" => {
+        "found" | "not-found" | "found-late" | "other-list" | "listed" | "found-volumes" | "found-room"
+        | "validated" => {
             let call = stage.take_call(|call| matches!(call, VolumesCall::Read(_)))?;
             let used = VolumeUsage { available: 7, total: 10, used: 3, unit: UsageUnit::Bytes };
             let stats = VolumeStatistics { path: Some("/t".into()), usage: vec![used], ..Default::default() };
             let (plugin, reason) = (PluginName::new("zfs")?, "it is not mounted".to_owned());
             let outcome = match verb {
                 "found" => Ok(VolumesOutcome::Found(Ok(Found::Stats(stats)))),
+                "found-volumes" => {
+                    Ok(VolumesOutcome::Found(Ok(Found::Volumes(csi::ListVolumesResponse::default()))))
+                }
+                "found-room" => {
+                    let capacity = csi::GetCapacityResponse { available_capacity: 5, ..Default::default() };
+                    Ok(VolumesOutcome::Found(Ok(Found::Capacity(capacity))))
+                }
+                "validated" => {
+                    let validated =
+                        Validated { unconfirmed: vec!["parameters"], message: "they differ".to_owned() };
+                    Ok(VolumesOutcome::Found(Ok(Found::Validated(validated))))
+                }
+                "listed" => {
+                    let page = csi::ListSnapshotsResponse { entries: vec![], next_token: "2".to_owned() };
+                    Ok(VolumesOutcome::Found(Ok(Found::Snapshots(page))))
+                }
+                "other-list" => {
+                    let reason = "ABORTED".to_owned();
+                    Ok(VolumesOutcome::Found(Err(ReadError::OtherList { plugin, reason })))
+                }
                 "not-found" => {
                     let failed = ReadError::Failed { plugin, reason, is_transient: false };
                     Ok(VolumesOutcome::Found(Err(failed)))
@@ -229,7 +250,51 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
             let capacity = csi::CapacityRange { required_bytes, limit_bytes };
             VolumesAsk::ExpandVolume(ExpandVolume { volume, capacity, within })
         }
+        "snapshots" => VolumesAsk::ListSnapshots(ListSnapshots {
+            plugin: PluginName::new(word(args, "plugin")?)?,
+            volume: args
+                .take_key("of")
+                .map(|name| spec(name, "zfs").map(|spec| spec.key.clone()))
+                .transpose()?,
+            snapshot_id: String::new(),
+            page: Page { max_entries: 2, token: args.take_key("token").unwrap_or_default().to_owned() },
+            within: within(args)?,
+        }),
+        "volumes-of" => VolumesAsk::ListVolumesOfPlugin(ListVolumesOfPlugin {
+            plugin: PluginName::new(word(args, "plugin")?)?,
+            page: Page { max_entries: 2, token: String::new() },
+            within: within(args)?,
+        }),
+        "capacity" => VolumesAsk::GetCapacity(GetCapacity {
+            plugin: PluginName::new(word(args, "plugin")?)?,
+            capabilities: vec![],
+            parameters: BTreeMap::new(),
+            topology: None,
+            within: within(args)?,
+        }),
+        "validate" => VolumesAsk::ValidateVolume(ValidateVolume {
+            volume: key(args)?,
+            capabilities: vec![usage().capability],
+            parameters: BTreeMap::new(),
+            within: within(args)?,
+        }),
         "stats" => VolumesAsk::VolumeStats(VolumeStats { volume: key(args)?, within: within(args)? }),
+        "snapshot" => VolumesAsk::CreateSnapshot(CreateSnapshot {
+            volume: key(args)?,
+            name: word(args, "name")?,
+            parameters: BTreeMap::new(),
+            within: within(args)?,
+        }),
+        "delete-snapshot" => VolumesAsk::DeleteSnapshot(DeleteSnapshot {
+            volume: key(args)?,
+            snapshot_id: word(args, "id")?,
+            within: within(args)?,
+        }),
+        "modify" => VolumesAsk::ModifyVolume(ModifyVolume {
+            volume: key(args)?,
+            parameters: BTreeMap::from([("iops".to_owned(), "9".to_owned())]),
+            within: within(args)?,
+        }),
         "forget" => VolumesAsk::ForgetVolume(ForgetVolume { volume: key(args)? }),
         "claim" => {
             let (volume, allocation, within) = (key(args)?, allocation(args)?, within(args)?);
@@ -365,6 +430,12 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
             capacity_bytes: args.take_key("bytes").map(str::parse).transpose()?,
             is_node_next: false,
         }))),
+        "taken" => VolumeAnswer::PlaceOrder(Ok(Done::SnapshotTaken(Arc::new(csi::Snapshot {
+            snapshot_id: "s1".to_owned(),
+            ..csi::Snapshot::default()
+        })))),
+        "snapshot-deleted" => VolumeAnswer::PlaceOrder(Ok(Done::SnapshotDeleted)),
+        "modified" => VolumeAnswer::PlaceOrder(Ok(Done::Modified)),
         "unexpanded" => VolumeAnswer::PlaceOrder(Err(volume::OrderError::Pending {
             volume: volume()?,
             what: "expand to 20 bytes".to_owned(),
@@ -538,6 +609,19 @@ fn tell_call(call: &VolumesCall) -> String {
                 let node = node.as_ref().map(|(generation, at)| (generation, &at.path));
                 format!("stats of {} at node {node:?}, controller {controller:?}", spec.key)
             }
+            Read::Volumes { generation, asked } => {
+                format!("volumes of {} at generation {generation}, {:?}", asked.plugin, asked.page)
+            }
+            Read::Capacity { generation, asked } => {
+                format!("capacity of {} at generation {generation}", asked.plugin)
+            }
+            Read::Validate { spec, generation, .. } => {
+                format!("validate {} at generation {generation}", spec.volume_id)
+            }
+            Read::Snapshots { plugin, generation, of, page, .. } => {
+                let of = of.as_ref().map(|spec| &*spec.volume_id);
+                format!("snapshots of {of:?} of {plugin} at generation {generation}, {page:?}")
+            }
         },
         VolumesCall::Ask { life, ask } => {
             let ask = match ask {
@@ -588,6 +672,21 @@ fn tell_answer(answer: &VolumesAnswer) -> String {
         VolumesAnswer::DeleteVolume(Err(error)) => error.to_string(),
         VolumesAnswer::ExpandVolume(Ok(expanded)) => format!("{expanded:?}"),
         VolumesAnswer::ExpandVolume(Err(error)) => format!("{error}{}", transient(error.is_transient())),
+        VolumesAnswer::CreateSnapshot(Ok(snapshot)) => format!("snapshot {}", snapshot.snapshot_id),
+        VolumesAnswer::DeleteSnapshot(Ok(())) | VolumesAnswer::ModifyVolume(Ok(())) => "done".to_owned(),
+        VolumesAnswer::CreateSnapshot(Err(error))
+        | VolumesAnswer::DeleteSnapshot(Err(error))
+        | VolumesAnswer::ModifyVolume(Err(error)) => format!("{error}{}", transient(error.is_transient())),
+        VolumesAnswer::ListSnapshots(Ok(page)) => format!("{page:?}"),
+        VolumesAnswer::ListSnapshots(Err(error)) => format!("{error}{}", transient(error.is_transient())),
+        VolumesAnswer::ListVolumesOfPlugin(Ok(page)) => format!("{page:?}"),
+        VolumesAnswer::GetCapacity(Ok(capacity)) => format!("{capacity:?}"),
+        VolumesAnswer::ValidateVolume(Ok(validated)) => format!("{validated:?}"),
+        VolumesAnswer::ListVolumesOfPlugin(Err(error))
+        | VolumesAnswer::GetCapacity(Err(error))
+        | VolumesAnswer::ValidateVolume(Err(error)) => {
+            format!("{error}{}", transient(error.is_transient()))
+        }
         VolumesAnswer::VolumeStats(Ok(stats)) => format!("{stats:?}"),
         VolumesAnswer::VolumeStats(Err(error)) => format!("{error}{}", transient(error.is_transient())),
         VolumesAnswer::Claim(Ok(claimed)) => format!("claimed at {}", claimed.path.display()),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::batches::Batch;
+use super::purposes::{InFlight, Request};
 use super::reads::{Found, Read, ReadError};
 use super::reasons::InUse;
 use super::unused::{ServedBy, UnusedWaiter};
@@ -258,57 +259,6 @@ pub enum VolumesTimer {
     Unused(AskId),
     /// A plugin that was told as unused has not left in time: it takes new claims again.
     Leaving(PluginName),
-}
-
-/// In which words an order came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum OrderKind {
-    Expand,
-}
-
-/// Whom the answer of a volume is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Purpose {
-    /// For the caller of a creation.
-    Create(AskId),
-    /// For the caller of a deletion.
-    Delete(AskId),
-    /// For the caller of an order.
-    Order(AskId, OrderKind),
-    /// For the caller of a claim.
-    Claim(AskId),
-    /// For the caller of a release.
-    Release(AskId),
-    /// For the caller of a forced release, which comes next.
-    Prepare(AskId),
-    /// For the caller of a forced release.
-    Force(AskId),
-    /// It is a part of the answer to the end of an allocation.
-    Ended(AskId),
-    /// It is a part of the answer to a confirmation of claims.
-    Confirmed(AskId),
-    /// It decides whether the actor of the volume is still needed.
-    Check,
-    /// It is ignored.
-    Note,
-}
-
-/// A message for one volume.
-#[derive(Debug, Clone, Hash)]
-pub(super) struct Request {
-    pub(super) purpose: Purpose,
-    /// The end of the timeout of its caller.
-    pub(super) until: Timestamp,
-    pub(super) ask: VolumeAsk,
-}
-
-/// A message that a volume has not answered yet.
-#[derive(Debug, Clone, Hash)]
-pub(super) struct InFlight {
-    pub(super) volume: VolumeKey,
-    pub(super) request: Request,
-    /// Whether it is a claim of an allocation that was not known to claim the volume.
-    pub(super) is_first_claim: bool,
 }
 
 /// Whether a volume is vacant.

@@ -1,6 +1,7 @@
 //! Deletions and releases whose callers were told that they go on.
 
-use super::state::{Purpose, Request, Volumes};
+use super::purposes::{Purpose, Request};
+use super::state::Volumes;
 use crate::vocabulary::AllocationId;
 use crate::volume::{self, Deleted, Released, VolumeAnswer, VolumeAsk, VolumeKey};
 

@@ -115,7 +115,13 @@ impl Node {
             expands: self.storage.expands != Expands::Not,
         };
         let expands = self.storage.expands;
-        let controller = ControllerRoute { generation, attaches: self.attaches, expands };
+        let controller = ControllerRoute {
+            generation,
+            attaches: self.attaches,
+            expands,
+            takes_snapshots: false,
+            modifies: false,
+        };
         let is_there = self.attaches || self.creates || expands != Expands::Not;
         Route { node: Some(node), controller: is_there.then_some(controller) }
     }

@@ -27,6 +27,8 @@ impl Storage {
                 self.at_controller = self.at_controller.max(range.required_bytes);
             }
             OrderCall::Grow(_) => self.on_node = self.at_controller,
+            // Nothing else is ordered in this world.
+            OrderCall::TakeSnapshot { .. } | OrderCall::DeleteSnapshot { .. } | OrderCall::Modify { .. } => {}
         }
     }
 
@@ -50,6 +52,10 @@ impl Storage {
                 self.told = self.at_controller;
                 Ok(Brought::Expanded { capacity_bytes: self.at_controller, is_node_next: true })
             }
+            (
+                None,
+                OrderCall::TakeSnapshot { .. } | OrderCall::DeleteSnapshot { .. } | OrderCall::Modify { .. },
+            ) => Ok(Brought::Nothing),
             (None, OrderCall::Grow(_)) => {
                 // It may have been made larger still by a call whose answer was lost.
                 self.told = self.told.max(self.on_node);

@@ -34,7 +34,7 @@ impl VolumeModel {
     }
 
     pub(super) fn told_done(&mut self, done: &Done) {
-        let Done::Expanded(Expanded { capacity_bytes, is_node_next }) = done;
+        let Done::Expanded(Expanded { capacity_bytes, is_node_next }) = done else { return };
         self.check_size(*capacity_bytes);
         let storage = &self.node.storage;
         let has_grown = storage.on_node >= capacity_bytes.unwrap_or_default();
@@ -50,12 +50,16 @@ impl VolumeModel {
             OrderCall::Expand { range, .. } => {
                 row.order == Order::Expand { range: *range } && matches!(row.at_controller, Step::GoingUp(_))
             }
+            OrderCall::TakeSnapshot { .. } | OrderCall::DeleteSnapshot { .. } | OrderCall::Modify { .. } => {
+                matches!(row.at_controller, Step::GoingUp(_))
+            }
             OrderCall::Grow(args) => matches!(&row.on_node, Step::GoingUp(intent) if intent.args == *args),
         });
         if !is_written && !self.is_forced {
             self.violation(Law::V5, || format!("{call:?} is made, and its intent is not on disk"));
         }
         match order {
+            OrderCall::TakeSnapshot { .. } | OrderCall::DeleteSnapshot { .. } | OrderCall::Modify { .. } => {}
             OrderCall::Expand { .. } => {
                 let is_offline = self.node.maybe_up().all(|step| *step == StepOf::Exist);
                 if self.node.storage.expands == Expands::Offline && !is_offline && !self.is_forced {

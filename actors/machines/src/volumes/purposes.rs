@@ -1,0 +1,59 @@
+//! What is asked of volumes, and whom the answers are for.
+
+use crate::kernel::AskId;
+use crate::vocabulary::Timestamp;
+use crate::volume::{VolumeAsk, VolumeKey};
+
+/// In which words an order came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum OrderKind {
+    Expand,
+    TakeSnapshot,
+    DeleteSnapshot,
+    Modify,
+}
+
+/// Whom the answer of a volume is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Purpose {
+    /// For the caller of a creation.
+    Create(AskId),
+    /// For the caller of a deletion.
+    Delete(AskId),
+    /// For the caller of an order.
+    Order(AskId, OrderKind),
+    /// For the caller of a claim.
+    Claim(AskId),
+    /// For the caller of a release.
+    Release(AskId),
+    /// For the caller of a forced release, which comes next.
+    Prepare(AskId),
+    /// For the caller of a forced release.
+    Force(AskId),
+    /// It is a part of the answer to the end of an allocation.
+    Ended(AskId),
+    /// It is a part of the answer to a confirmation of claims.
+    Confirmed(AskId),
+    /// It decides whether the actor of the volume is still needed.
+    Check,
+    /// It is ignored.
+    Note,
+}
+
+/// A message for one volume.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Request {
+    pub(super) purpose: Purpose,
+    /// The end of the timeout of its caller.
+    pub(super) until: Timestamp,
+    pub(super) ask: VolumeAsk,
+}
+
+/// A message that a volume has not answered yet.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct InFlight {
+    pub(super) volume: VolumeKey,
+    pub(super) request: Request,
+    /// Whether it is a claim of an allocation that was not known to claim the volume.
+    pub(super) is_first_claim: bool,
+}

@@ -1,0 +1,176 @@
+//! What a client asks of volumes and their plugins.
+
+use callboard_proto::admin::v1 as wire;
+
+use super::client::{AdminClient, as_long_as_it_takes};
+use super::error::AdminError;
+
+impl AdminClient {
+    /// Creates a volume and waits until it exists, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not created, or not yet.
+    pub async fn create_volume(
+        &mut self,
+        request: wire::CreateVolumeRequest,
+    ) -> Result<wire::CreateVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.create_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Deletes a volume and waits until that is confirmed, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not deleted, or not yet.
+    pub async fn delete_volume(
+        &mut self,
+        request: wire::DeleteVolumeRequest,
+    ) -> Result<wire::DeleteVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.delete_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Makes a volume larger and waits until that is confirmed, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not larger, or not yet.
+    pub async fn expand_volume(
+        &mut self,
+        request: wire::ExpandVolumeRequest,
+    ) -> Result<wire::ExpandVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.expand_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Reads how full a volume is, and its condition.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when that is not known now.
+    pub async fn volume_stats(
+        &mut self,
+        request: wire::GetVolumeStatsRequest,
+    ) -> Result<wire::GetVolumeStatsResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.get_volume_stats(request)).await;
+        self.answered(answer)
+    }
+
+    /// Takes a snapshot of a volume and waits until it is ready, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not taken, or not yet.
+    pub async fn create_snapshot(
+        &mut self,
+        request: wire::CreateSnapshotRequest,
+    ) -> Result<wire::CreateSnapshotResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.create_snapshot(request)).await;
+        self.answered(answer)
+    }
+
+    /// Deletes a snapshot and waits until that is confirmed, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not deleted, or not yet.
+    pub async fn delete_snapshot(
+        &mut self,
+        request: wire::DeleteSnapshotRequest,
+    ) -> Result<wire::DeleteSnapshotResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.delete_snapshot(request)).await;
+        self.answered(answer)
+    }
+
+    /// Lists a page of the snapshots that a plugin has.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when the plugin does not list them now.
+    pub async fn list_snapshots(
+        &mut self,
+        request: wire::ListSnapshotsRequest,
+    ) -> Result<wire::ListSnapshotsResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.list_snapshots(request)).await;
+        self.answered(answer)
+    }
+
+    /// Lists a page of the volumes that a plugin has.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when the plugin does not list them now.
+    pub async fn list_plugin_volumes(
+        &mut self,
+        request: wire::ListPluginVolumesRequest,
+    ) -> Result<wire::ListPluginVolumesResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.list_plugin_volumes(request)).await;
+        self.answered(answer)
+    }
+
+    /// Reads how much room a plugin has for new volumes.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when the plugin does not say so now.
+    pub async fn get_plugin_capacity(
+        &mut self,
+        request: wire::GetPluginCapacityRequest,
+    ) -> Result<wire::GetPluginCapacityResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.get_plugin_capacity(request)).await;
+        self.answered(answer)
+    }
+
+    /// Asks whether a volume can be used in this way.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when the plugin does not say so now.
+    pub async fn validate_volume(
+        &mut self,
+        request: wire::ValidateVolumeRequest,
+    ) -> Result<wire::ValidateVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.validate_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Changes parameters of a volume and waits until that is confirmed, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when they are not changed, or not yet.
+    pub async fn modify_volume(
+        &mut self,
+        request: wire::ModifyVolumeRequest,
+    ) -> Result<wire::ModifyVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.modify_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Claims a volume and waits until its mount is proven, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not claimed, or not ready yet.
+    pub async fn claim_volume(
+        &mut self,
+        request: wire::ClaimVolumeRequest,
+    ) -> Result<wire::ClaimVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.claim_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Releases a claim of an allocation whose processes have ended, and waits until that is confirmed, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not released, or not yet.
+    pub async fn release_volume(
+        &mut self,
+        request: wire::ReleaseVolumeRequest,
+    ) -> Result<wire::ReleaseVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.release_volume(request)).await;
+        self.answered(answer)
+    }
+
+    /// Forgets what is released and not confirmed down.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when nothing is forgotten.
+    pub async fn force_release_volume(
+        &mut self,
+        request: wire::ForceReleaseVolumeRequest,
+    ) -> Result<wire::ForceReleaseVolumeResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.force_release_volume(request)).await;
+        self.answered(answer)
+    }
+}

@@ -1,0 +1,207 @@
+//! What `callboard volume` asks of plugins: which volumes they have, how much room, and whether a volume can be used so.
+
+use callboard_actors::vocabulary::PluginName;
+use callboard_proto::admin::v1 as wire;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::super::ask::{AskError, PlainArgs, pretty};
+use super::super::table::{Cell, Table};
+use super::super::usage;
+use super::{ParameterArgs, UsageArgs, WaitArgs, volume_name};
+use crate::admin::AdminClient;
+use crate::output::{Palette, harmless, print};
+
+#[derive(Debug, Args)]
+pub(super) struct OfPluginArgs {
+    /// The plugin
+    plugin: PluginName,
+
+    /// The most volumes of a page [default: as many as the plugin gives]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    max: u32,
+
+    /// The token of the page, as the page before has shown it
+    #[arg(long, value_name = "TOKEN", default_value = "", hide_default_value = true)]
+    token: String,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
+    pub(super) plain: PlainArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CapacityArgs {
+    /// The plugin
+    plugin: PluginName,
+
+    #[command(flatten)]
+    parameters: ParameterArgs,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
+    pub(super) plain: PlainArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ValidateArgs {
+    /// The volume: its name, or its namespace, a slash and its name
+    #[arg(value_parser = volume_name)]
+    name: String,
+
+    #[command(flatten)]
+    parameters: ParameterArgs,
+
+    #[command(flatten)]
+    usage: UsageArgs,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
+    pub(super) plain: PlainArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ModifyArgs {
+    /// The volume: its name, or its namespace, a slash and its name
+    #[arg(value_parser = volume_name)]
+    name: String,
+
+    #[command(flatten)]
+    parameters: ParameterArgs,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
+    pub(super) plain: PlainArgs,
+}
+
+pub(super) async fn list(mut client: AdminClient, args: &OfPluginArgs) -> Result<(), AskError> {
+    let request = wire::ListPluginVolumesRequest {
+        plugin: args.plugin.to_string(),
+        max_entries: args.max,
+        token: args.token.clone(),
+        within_ms: args.wait.milliseconds(),
+    };
+    let wire::ListPluginVolumesResponse { volumes, next_token } = client.list_plugin_volumes(request).await?;
+    let next = Some(&next_token).filter(|token| !token.is_empty());
+    let text = match args.plain.json {
+        true => {
+            pretty(&json!({ "volumes": volumes.iter().map(json).collect::<Vec<_>>(), "next_token": next }))
+        }
+        false => {
+            let more =
+                next.map(|token| format!("more with --token {}\n", harmless(token))).unwrap_or_default();
+            match volumes.is_empty() {
+                true => format!("no volumes\n{more}"),
+                false => format!("{}{more}", table(&volumes).lines(Palette::of_stdout())),
+            }
+        }
+    };
+    print(&text)?;
+    Ok(())
+}
+
+fn json(volume: &wire::PluginVolume) -> Value {
+    let condition = volume.condition.as_ref().map(
+        |wire::VolumeCondition { abnormal, message }| json!({ "abnormal": abnormal, "message": message }),
+    );
+    json!({
+        "volume_id": volume.volume_id,
+        "capacity_bytes": Some(volume.capacity_bytes).filter(|bytes| *bytes > 0),
+        "nodes": volume.nodes,
+        "condition": condition,
+    })
+}
+
+fn table(volumes: &[wire::PluginVolume]) -> Table {
+    let mut table = Table::new(&["VOLUME ID", "SIZE", "NODES", "CONDITION"]);
+    for volume in volumes {
+        let size =
+            Some(volume.capacity_bytes).filter(|bytes| *bytes > 0).map(usage::bytes).unwrap_or_default();
+        let condition = volume.condition.as_ref().map(|condition| condition.message.clone());
+        let cells = vec![
+            Cell::plain(&volume.volume_id),
+            Cell::plain(size),
+            Cell::plain(volume.nodes.join(", ")),
+            Cell::plain(condition.unwrap_or_default()),
+        ];
+        table.row(cells, Vec::new());
+    }
+    table
+}
+
+pub(super) async fn capacity(mut client: AdminClient, args: &CapacityArgs) -> Result<(), AskError> {
+    let request = wire::GetPluginCapacityRequest {
+        plugin: args.plugin.to_string(),
+        parameters: args.parameters.read()?,
+        within_ms: args.wait.milliseconds(),
+    };
+    let found = client.get_plugin_capacity(request).await?;
+    let wire::GetPluginCapacityResponse { available_bytes, largest_bytes, smallest_bytes } = found;
+    let said = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
+    let text = match args.plain.json {
+        true => pretty(&json!({
+            "plugin": args.plugin.as_str(),
+            "available_bytes": available_bytes,
+            "largest_bytes": said(largest_bytes),
+            "smallest_bytes": said(smallest_bytes),
+        })),
+        false => {
+            let bound = |word: &str, bytes| {
+                said(bytes).map(|bytes| format!(", {word} {}", usage::bytes(bytes))).unwrap_or_default()
+            };
+            let (largest, smallest) = (bound("at most", largest_bytes), bound("at least", smallest_bytes));
+            format!("{} available{largest}{smallest} for a volume\n", usage::bytes(available_bytes))
+        }
+    };
+    print(&text)?;
+    Ok(())
+}
+
+pub(super) async fn validate(mut client: AdminClient, args: &ValidateArgs) -> Result<(), AskError> {
+    let request = wire::ValidateVolumeRequest {
+        name: args.name.clone(),
+        usage: Some(args.usage.usage()),
+        parameters: args.parameters.read()?,
+        within_ms: args.wait.milliseconds(),
+    };
+    let wire::ValidateVolumeResponse { name, unconfirmed, message } = client.validate_volume(request).await?;
+    let is_confirmed = unconfirmed.is_empty();
+    let text = match args.plain.json {
+        true => pretty(&json!({
+            "validated": name,
+            "confirmed": is_confirmed,
+            "unconfirmed": unconfirmed,
+            "message": Some(&message).filter(|message| !message.is_empty()),
+        })),
+        false if is_confirmed => format!("{name} can be used so\n"),
+        false => {
+            let why = if message.is_empty() { String::new() } else { format!(": {}", harmless(&message)) };
+            format!("{name} cannot be used so, not confirmed are {}{why}\n", unconfirmed.join(", "))
+        }
+    };
+    print(&text)?;
+    Ok(())
+}
+
+pub(super) async fn modify(mut client: AdminClient, args: &ModifyArgs) -> Result<(), AskError> {
+    let request = wire::ModifyVolumeRequest {
+        name: args.name.clone(),
+        parameters: args.parameters.read()?,
+        within_ms: args.wait.milliseconds(),
+    };
+    let wire::ModifyVolumeResponse { name } = client.modify_volume(request).await?;
+    let text = match args.plain.json {
+        true => pretty(&json!({ "modified": name })),
+        false => format!("{name} is modified\n"),
+    };
+    print(&text)?;
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! `callboard volume snapshot`
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use callboard_actors::vocabulary::PluginName;
+use callboard_proto::admin::v1 as wire;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::super::ask::{AskError, PlainArgs, ask, pretty};
+use super::super::show::ago;
+use super::super::table::{Cell, Table};
+use super::super::usage;
+use super::{ParameterArgs, WaitArgs, confirm, volume_name};
+use crate::admin::AdminClient;
+use crate::output::{Palette, harmless, print};
+
+/// What can be said to `volume snapshot`.
+#[derive(Debug, Args)]
+pub(super) struct SnapshotArgs {
+    #[command(subcommand)]
+    command: SnapshotCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SnapshotCommand {
+    /// Take a snapshot of a volume, and wait until it is ready; the same command again asks for the same snapshot
+    Create(CreateArgs),
+    /// Delete a snapshot, and wait until that is confirmed
+    Delete(DeleteArgs),
+    /// List the snapshots that a plugin has
+    List(ListArgs),
+}
+
+#[derive(Debug, Args)]
+struct CreateArgs {
+    /// The volume: its name, or its namespace, a slash and its name
+    #[arg(value_parser = volume_name)]
+    volume: String,
+
+    /// The name of the snapshot, which no other snapshot of the plugin has
+    #[arg(long)]
+    name: String,
+
+    #[command(flatten)]
+    parameters: ParameterArgs,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+#[derive(Debug, Args)]
+struct DeleteArgs {
+    /// The volume that the snapshot is of; if that is gone, another one of its plugin
+    #[arg(value_parser = volume_name)]
+    volume: String,
+
+    /// The id of the snapshot with the plugin, as `create` and `list` show it
+    #[arg(long)]
+    id: String,
+
+    /// Do not ask before it is deleted
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// The plugin
+    #[arg(long, value_name = "NAME")]
+    plugin: PluginName,
+
+    /// Only those of this volume
+    #[arg(long, value_name = "NAME", value_parser = volume_name)]
+    volume: Option<String>,
+
+    /// The most snapshots of a page [default: as many as the plugin gives]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    max: u32,
+
+    /// The token of the page, as the page before has shown it
+    #[arg(long, value_name = "TOKEN", default_value = "", hide_default_value = true)]
+    token: String,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+/// `callboard volume snapshot`
+pub(super) fn snapshot(args: &SnapshotArgs) -> ExitCode {
+    match &args.command {
+        SnapshotCommand::Create(args) => ask(&args.plain, async |client| create(client, args).await),
+        SnapshotCommand::Delete(args) => ask(&args.plain, async |client| delete(client, args).await),
+        SnapshotCommand::List(args) => ask(&args.plain, async |client| list(client, args).await),
+    }
+}
+
+async fn create(mut client: AdminClient, args: &CreateArgs) -> Result<(), AskError> {
+    let parameters: HashMap<_, _> = args.parameters.read()?;
+    let request = wire::CreateSnapshotRequest {
+        name: args.volume.clone(),
+        snapshot: args.name.clone(),
+        parameters,
+        within_ms: args.wait.milliseconds(),
+    };
+    let wire::CreateSnapshotResponse { name, snapshot } = client.create_snapshot(request).await?;
+    let snapshot = snapshot.unwrap_or_default();
+    let text = match args.plain.json {
+        true => pretty(&json!({ "volume": name, "snapshot": json(&snapshot) })),
+        false => {
+            format!("{} is taken of {name}: id {}\n", harmless(&args.name), harmless(&snapshot.snapshot_id))
+        }
+    };
+    print(&text)?;
+    Ok(())
+}
+
+async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskError> {
+    if !args.yes {
+        let question = format!(
+            "snapshot {} is deleted at the plugin of volume {}. Type \"yes\" to go on:",
+            harmless(&args.id),
+            args.volume
+        );
+        confirm::at_terminal(&question, "a snapshot that is deleted cannot be had back")?;
+    }
+    let request = wire::DeleteSnapshotRequest {
+        name: args.volume.clone(),
+        snapshot_id: args.id.clone(),
+        within_ms: args.wait.milliseconds(),
+    };
+    let wire::DeleteSnapshotResponse { snapshot_id } = client.delete_snapshot(request).await?;
+    let text = match args.plain.json {
+        true => pretty(&json!({ "deleted_snapshot": snapshot_id })),
+        false => format!("snapshot {} is deleted\n", harmless(&snapshot_id)),
+    };
+    print(&text)?;
+    Ok(())
+}
+
+async fn list(mut client: AdminClient, args: &ListArgs) -> Result<(), AskError> {
+    let request = wire::ListSnapshotsRequest {
+        plugin: args.plugin.to_string(),
+        volume: args.volume.clone().unwrap_or_default(),
+        max_entries: args.max,
+        token: args.token.clone(),
+        within_ms: args.wait.milliseconds(),
+    };
+    let wire::ListSnapshotsResponse { snapshots, next_token } = client.list_snapshots(request).await?;
+    let next = Some(&next_token).filter(|token| !token.is_empty());
+    let text = match args.plain.json {
+        true => pretty(&json!({
+            "snapshots": snapshots.iter().map(json).collect::<Vec<_>>(),
+            "next_token": next,
+        })),
+        false => {
+            let more =
+                next.map(|token| format!("more with --token {}\n", harmless(token))).unwrap_or_default();
+            match snapshots.is_empty() {
+                true => format!("no snapshots\n{more}"),
+                false => format!("{}{more}", table(&snapshots).lines(Palette::of_stdout())),
+            }
+        }
+    };
+    print(&text)?;
+    Ok(())
+}
+
+fn json(snapshot: &wire::VolumeSnapshot) -> Value {
+    let wire::VolumeSnapshot {
+        snapshot_id,
+        source_volume_id,
+        size_bytes,
+        created_unix_ms,
+        ready,
+        group_snapshot_id,
+    } = snapshot;
+    json!({
+        "snapshot_id": snapshot_id,
+        "source_volume_id": source_volume_id,
+        "size_bytes": Some(size_bytes).filter(|bytes| **bytes > 0),
+        "created_unix_ms": Some(created_unix_ms).filter(|at| **at > 0),
+        "ready": ready,
+        "group_snapshot_id": Some(group_snapshot_id).filter(|id| !id.is_empty()),
+    })
+}
+
+fn table(snapshots: &[wire::VolumeSnapshot]) -> Table {
+    let mut table = Table::new(&["SNAPSHOT", "VOLUME ID", "SIZE", "AGE", "READY"]);
+    for snapshot in snapshots {
+        let size = Some(snapshot.size_bytes).filter(|bytes| *bytes > 0).map(usage::bytes).unwrap_or_default();
+        let age = Some(snapshot.created_unix_ms).filter(|at| *at > 0).map(ago).unwrap_or_default();
+        let cells = vec![
+            Cell::plain(&snapshot.snapshot_id),
+            Cell::plain(&snapshot.source_volume_id),
+            Cell::plain(size),
+            Cell::plain(age),
+            Cell::plain(if snapshot.ready { "ready" } else { "not yet" }),
+        ];
+        table.row(cells, Vec::new());
+    }
+    table
+}
