@@ -6,8 +6,10 @@ mod fixture;
 mod kernel;
 mod node;
 mod plugin;
+mod storage;
 
 mod isolation;
+mod life_matrix;
 mod lives;
 mod matrix;
 mod uncut;

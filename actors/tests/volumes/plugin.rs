@@ -18,6 +18,7 @@ use wire::identity_server::{Identity, IdentityServer};
 use wire::node_server::{Node, NodeServer};
 
 use crate::kernel::Kernel;
+use crate::storage::Storage;
 
 /// What a plugin does when it is called.
 #[derive(Debug, Clone)]
@@ -45,6 +46,7 @@ struct Role {
     at_once_max: usize,
     together: Vec<String>,
     told: Vec<Told>,
+    storage: Storage,
 }
 
 /// What a call that sets something up was told, and what it found.
@@ -149,6 +151,20 @@ impl Plugin {
         self.role().told.push(Told { directories, ..told });
     }
 
+    /// What it has stored.
+    pub(crate) fn storage(&self) -> Storage {
+        self.role().storage.clone()
+    }
+
+    /// The effect of a call on what is stored.
+    fn storing(
+        &self,
+        effect: impl FnOnce(&mut Storage) + Send + 'static,
+    ) -> impl FnOnce(&Kernel) + Send + 'static {
+        let plugin = self.clone();
+        move |_| effect(&mut plugin.role().storage)
+    }
+
     /// Waits until it is called once more.
     pub(crate) async fn is_called(&self) {
         tokio::time::timeout(crate::fixture::LONG, self.called.notified()).await.expect("a call comes");
@@ -227,9 +243,11 @@ impl Identity for Plugin {
         &self,
         _: Request<wire::GetPluginCapabilitiesRequest>,
     ) -> Result<Response<wire::GetPluginCapabilitiesResponse>, Status> {
-        use wire::plugin_capability::{Service, Type, service};
+        use wire::plugin_capability::{Service, Type, VolumeExpansion, service, volume_expansion};
         let service = Service { r#type: service::Type::ControllerService.into() };
-        let capabilities = vec![wire::PluginCapability { r#type: Some(Type::Service(service)) }];
+        let expansion = VolumeExpansion { r#type: volume_expansion::Type::Online.into() };
+        let capabilities = [Type::Service(service), Type::VolumeExpansion(expansion)];
+        let capabilities = capabilities.map(|claim| wire::PluginCapability { r#type: Some(claim) }).to_vec();
         Ok(Response::new(wire::GetPluginCapabilitiesResponse { capabilities }))
     }
 
@@ -249,7 +267,14 @@ impl Controller for Plugin {
             let rpc = Rpc { r#type: rpc.into() };
             wire::ControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }
         };
-        let capabilities = vec![can(rpc::Type::PublishUnpublishVolume), can(rpc::Type::CreateDeleteVolume)];
+        let claims = [
+            rpc::Type::PublishUnpublishVolume,
+            rpc::Type::CreateDeleteVolume,
+            rpc::Type::ExpandVolume,
+            rpc::Type::CreateDeleteSnapshot,
+            rpc::Type::ModifyVolume,
+        ];
+        let capabilities = claims.map(can).to_vec();
         Ok(Response::new(wire::ControllerGetCapabilitiesResponse { capabilities }))
     }
 
@@ -257,9 +282,13 @@ impl Controller for Plugin {
         &self,
         request: Request<wire::CreateVolumeRequest>,
     ) -> Result<Response<wire::CreateVolumeResponse>, Status> {
-        let wire::CreateVolumeRequest { name, secrets, .. } = request.into_inner();
-        self.play("CreateVolume", name.clone(), secrets, |_| {}).await?;
-        let volume = wire::Volume { volume_id: format!("id of {name}"), ..Default::default() };
+        let wire::CreateVolumeRequest { name, secrets, capacity_range, .. } = request.into_inner();
+        let volume_id = format!("id of {name}");
+        let capacity_bytes = capacity_range.map(|range| range.required_bytes).unwrap_or_default();
+        let id = volume_id.clone();
+        let effect = self.storing(move |storage| storage.create(id, capacity_bytes));
+        self.play("CreateVolume", volume_id.clone(), secrets, effect).await?;
+        let volume = wire::Volume { volume_id, capacity_bytes, ..Default::default() };
         Ok(Response::new(wire::CreateVolumeResponse { volume: Some(volume) }))
     }
 
@@ -268,8 +297,67 @@ impl Controller for Plugin {
         request: Request<wire::DeleteVolumeRequest>,
     ) -> Result<Response<wire::DeleteVolumeResponse>, Status> {
         let wire::DeleteVolumeRequest { volume_id, secrets } = request.into_inner();
-        self.play("DeleteVolume", volume_id, secrets, |_| {}).await?;
+        let id = volume_id.clone();
+        let effect = self.storing(move |storage| storage.delete(&id));
+        self.play("DeleteVolume", volume_id, secrets, effect).await?;
         Ok(Response::new(wire::DeleteVolumeResponse {}))
+    }
+
+    async fn controller_expand_volume(
+        &self,
+        request: Request<wire::ControllerExpandVolumeRequest>,
+    ) -> Result<Response<wire::ControllerExpandVolumeResponse>, Status> {
+        let wire::ControllerExpandVolumeRequest { volume_id, secrets, capacity_range, .. } =
+            request.into_inner();
+        let capacity_bytes = capacity_range.expect("a size is wished for").required_bytes;
+        let id = volume_id.clone();
+        let effect = self.storing(move |storage| storage.volume(&id).bytes = capacity_bytes);
+        self.play("ControllerExpandVolume", volume_id, secrets, effect).await?;
+        let node_expansion_required = true;
+        Ok(Response::new(wire::ControllerExpandVolumeResponse { capacity_bytes, node_expansion_required }))
+    }
+
+    async fn controller_modify_volume(
+        &self,
+        request: Request<wire::ControllerModifyVolumeRequest>,
+    ) -> Result<Response<wire::ControllerModifyVolumeResponse>, Status> {
+        let wire::ControllerModifyVolumeRequest { volume_id, secrets, mutable_parameters } =
+            request.into_inner();
+        let id = volume_id.clone();
+        let effect = self.storing(move |storage| storage.volume(&id).parameters.extend(mutable_parameters));
+        self.play("ControllerModifyVolume", volume_id, secrets, effect).await?;
+        Ok(Response::new(wire::ControllerModifyVolumeResponse {}))
+    }
+
+    async fn create_snapshot(
+        &self,
+        request: Request<wire::CreateSnapshotRequest>,
+    ) -> Result<Response<wire::CreateSnapshotResponse>, Status> {
+        let wire::CreateSnapshotRequest { source_volume_id, name, secrets, .. } = request.into_inner();
+        let snapshot_id = format!("snapshot {name}");
+        let (id, of) = (snapshot_id.clone(), source_volume_id.clone());
+        let effect = self.storing(move |storage| storage.take_snapshot(id, of));
+        self.play("CreateSnapshot", source_volume_id.clone(), secrets, effect).await?;
+        let creation_time = Some(prost_types::Timestamp { seconds: 1, nanos: 0 });
+        let snapshot = wire::Snapshot {
+            snapshot_id,
+            source_volume_id,
+            creation_time,
+            ready_to_use: true,
+            ..Default::default()
+        };
+        Ok(Response::new(wire::CreateSnapshotResponse { snapshot: Some(snapshot) }))
+    }
+
+    async fn delete_snapshot(
+        &self,
+        request: Request<wire::DeleteSnapshotRequest>,
+    ) -> Result<Response<wire::DeleteSnapshotResponse>, Status> {
+        let wire::DeleteSnapshotRequest { snapshot_id, secrets } = request.into_inner();
+        let id = snapshot_id.clone();
+        let effect = self.storing(move |storage| storage.delete_snapshot(&id));
+        self.play("DeleteSnapshot", snapshot_id, secrets, effect).await?;
+        Ok(Response::new(wire::DeleteSnapshotResponse {}))
     }
 
     async fn controller_publish_volume(
@@ -302,8 +390,11 @@ impl Node for Plugin {
         _: Request<wire::NodeGetCapabilitiesRequest>,
     ) -> Result<Response<wire::NodeGetCapabilitiesResponse>, Status> {
         use wire::node_service_capability::{Rpc, Type, rpc};
-        let rpc = Rpc { r#type: rpc::Type::StageUnstageVolume.into() };
-        let capabilities = vec![wire::NodeServiceCapability { r#type: Some(Type::Rpc(rpc)) }];
+        let can = |rpc: rpc::Type| {
+            let rpc = Rpc { r#type: rpc.into() };
+            wire::NodeServiceCapability { r#type: Some(Type::Rpc(rpc)) }
+        };
+        let capabilities = [rpc::Type::StageUnstageVolume, rpc::Type::ExpandVolume].map(can).to_vec();
         Ok(Response::new(wire::NodeGetCapabilitiesResponse { capabilities }))
     }
 
@@ -370,5 +461,17 @@ impl Node for Plugin {
         let unmount = move |kernel: &Kernel| kernel.unmount(&target_path);
         self.play("NodeUnpublishVolume", volume_id, HashMap::new(), unmount).await?;
         Ok(Response::new(wire::NodeUnpublishVolumeResponse {}))
+    }
+
+    async fn node_expand_volume(
+        &self,
+        request: Request<wire::NodeExpandVolumeRequest>,
+    ) -> Result<Response<wire::NodeExpandVolumeResponse>, Status> {
+        let wire::NodeExpandVolumeRequest { volume_id, capacity_range, secrets, .. } = request.into_inner();
+        let capacity_bytes = capacity_range.expect("a size is wished for").required_bytes;
+        let id = volume_id.clone();
+        let effect = self.storing(move |storage| storage.volume(&id).bytes_on_node = capacity_bytes);
+        self.play("NodeExpandVolume", volume_id, secrets, effect).await?;
+        Ok(Response::new(wire::NodeExpandVolumeResponse { capacity_bytes }))
     }
 }
