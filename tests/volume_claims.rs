@@ -355,3 +355,32 @@ fn a_stop_while_a_volume_cannot_be_had_yet_does_not_wait_for_it_v8() {
     // Without being called off the claim would have waited for 15 s.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}: {}", began.elapsed(), host.log());
 }
+
+#[test]
+fn the_claim_of_an_allocation_that_has_no_volumes_any_more_is_released_when_no_process_uses_it_v14() {
+    let Some(namespace) = Namespace::or_say("an allocation without its volume") else { return };
+    for survives in [false, true] {
+        let stage = Stage::new("");
+        configure_allocation(&stage, "", if survives { "survives = true" } else { "" });
+        let (volumes, data_dir) = (stage.directory.path().join("kept-volumes"), stage.data_dir());
+        let host = namespace.run(&stage);
+        until_true("a line in the volume", program::TIMEOUT, || written(&volumes) == 1);
+        let mounted = namespace.mounted(&data_dir, &volumes);
+        host.kill();
+
+        let text = fs::read_to_string(stage.config()).expect("it was written");
+        let text = text
+            .replace("volumes = [\"data\"]\n", "")
+            .replace("echo started >> ${CALLBOARD_VOLUME_DATA}/starts; ", "");
+        fs::write(stage.config(), text).expect("room");
+        let host = namespace.run(&stage);
+        if survives {
+            until_true("the claim is settled", program::TIMEOUT, || {
+                host.log().contains("a claim of an earlier run is kept")
+            });
+            assert_eq!(namespace.mounted(&data_dir, &volumes), mounted, "its process lives: {}", host.log());
+            assert!(host.ask(&["stop", "user-1"]).status.success(), "{}", host.log());
+        }
+        until_true("it is released", program::TIMEOUT, || namespace.mounted(&data_dir, &volumes).is_empty());
+    }
+}

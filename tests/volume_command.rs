@@ -130,6 +130,12 @@ fn what_cannot_be_done_with_a_volume_is_refused_with_the_holder_and_what_to_do_v
         1,
         &["the host has no volume default/data; `callboard volume list`"],
     );
+    let nowhere = ["volume", "create", "data", "--plugin", "zsf"];
+    refused(
+        &nowhere,
+        1,
+        &["no allocation of the configuration serves plugin zsf as controller", "known here: zfs"],
+    );
     host.json(&CREATE);
     let other = [&CREATE[..], &["--parameter", "pool=tank"]].concat();
     refused(&other, 1, &["was to be created with other arguments: parameter \"pool\" was not given"]);

@@ -1,5 +1,6 @@
 //! The serving end of the admin socket.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use callboard_actors::logmon::LogsView;
 use callboard_actors::shell::{Address, StopMode};
 use callboard_actors::supervisor::ShutdownReport;
 use callboard_actors::topology::Topology;
-use callboard_actors::vocabulary::{AllocationId, SocketPath, Timestamp};
+use callboard_actors::vocabulary::{AllocationId, PluginName, SocketPath, Timestamp};
 use callboard_proto::admin::v1::admin_server;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -54,6 +55,8 @@ pub struct Sources {
     pub tasks: Address<Tasks>,
     /// The volumes of the configuration, and how they are made known to their owner.
     pub volumes: Claimer,
+    /// The plugins that an allocation of the configuration serves as controller.
+    pub controllers: BTreeSet<PluginName>,
     /// The allocations that an earlier configuration had, and that left something behind.
     pub departed: Vec<AllocationId>,
     /// The processors that tasks may use.

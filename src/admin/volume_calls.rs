@@ -20,7 +20,7 @@ use super::convert::unanswered;
 use super::server::Sources;
 use super::volumes::topology;
 use super::workloads::Workloads;
-use crate::config::{VolumeConfig, volume_words};
+use crate::config::{VolumeConfig, suggest, volume_words};
 
 /// The longest time that a request may wait for its answer.
 const WITHIN_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -40,10 +40,19 @@ pub(super) async fn create(
         );
         return Err(Status::failed_precondition(text));
     }
+    let plugin = PluginName::new(&asked.plugin).map_err(invalid)?;
+    if !sources.controllers.contains(&plugin) {
+        let known: Vec<_> = sources.controllers.iter().map(PluginName::as_str).collect();
+        let text = format!(
+            "volume {name} is not created: no allocation of the configuration serves plugin {plugin} as controller; {}",
+            suggest::advice(plugin.as_str(), &known)
+        );
+        return Err(Status::failed_precondition(text));
+    }
     let range = CapacityRange { required_bytes: asked.capacity_bytes, limit_bytes: 0 };
     let create = CreateVolume {
         volume,
-        plugin: PluginName::new(&asked.plugin).map_err(invalid)?,
+        plugin,
         new: NewVolume {
             capacity_range: (asked.capacity_bytes > 0).then_some(range),
             capabilities: vec![capability(asked.usage)?],

@@ -437,6 +437,7 @@ mod tests {
                 agent: Address::vacant("agent", 1),
                 tasks: Address::vacant("tasks", 1),
                 volumes: Claimer::new(host.volumes().clone(), &[]),
+                controllers: [].into(),
                 departed: Vec::new(),
                 topology: topology::of_this_machine(),
                 control_groups: "none".to_owned(),

@@ -1,9 +1,10 @@
 //! After the start of `callboard run`: whose claims to volumes of an earlier run are kept, and what is known of the configured volumes.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use callboard_actors::agent::{Agent, ListTasks};
+use callboard_actors::agent::{Agent, ListTasks, TaskReport};
 use callboard_actors::allocation::{self, Layout};
 use callboard_actors::processes::ListProcesses;
 use callboard_actors::shell::Address;
@@ -26,11 +27,13 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(20);
 /// Tells the owner of the volumes, beside everything else, which allocations and tasks of an earlier run may have processes. Without
 /// that it keeps all of their claims. It always keeps those of other users: only an operator knows when their processes have ended.
 /// What is said here of the departed allocations was found before anything of them was removed.
-pub(super) fn confirm(host: &Host, agent: &Address<Agent>, departed: &[AllocationId]) {
+pub(super) fn confirm(host: &Host, agent: &Address<Agent>, config: &Config, departed: &[AllocationId]) {
     let (host, agent, departed) = (host.clone(), agent.clone(), departed.to_vec());
+    let claiming = config.allocations.iter().filter(|allocation| !allocation.volumes.is_empty());
+    let claiming: BTreeSet<_> = claiming.map(|allocation| allocation.name.clone()).collect();
     actix_rt::spawn(async move {
         let users = loop {
-            match users(&host, &agent).await {
+            match users(&host, &agent, &claiming).await {
                 Ok(mut users) => {
                     users.own.extend(departed);
                     break users;
@@ -73,15 +76,21 @@ pub(super) fn attend(claimer: &Claimer, volumes: &Address<Volumes>, config: &Con
 }
 
 /// What the host runs or ran itself, as far as it is known: allocations of the configuration, and tasks on disk. Of these the ones that
-/// may have processes: tasks with a run on disk, allocations that run or are meant to, and what survived an earlier run of the host.
-/// Rather one too many: its claims are then released when it has ended.
-async fn users(host: &Host, agent: &Address<Agent>) -> Result<KnownUsers, String> {
+/// may have processes: tasks with a run on disk, allocations with volumes that run or are meant to, and what survived an earlier run of the
+/// host. Rather one too many: its claims are then released when it has ended. What an allocation without volumes was started with in this
+/// run does not use those of an earlier one.
+async fn users(
+    host: &Host,
+    agent: &Address<Agent>,
+    claiming: &BTreeSet<AllocationId>,
+) -> Result<KnownUsers, String> {
     let mut own = tasks::recorded(host.database()).await?;
     let mut living = tasks::running(host.database()).await?;
     let allocations = agent.ask(ListTasks).await.map_err(|error| error.to_string())?;
     own.extend(allocations.iter().map(|task| task.allocation.clone()));
-    let allocations = allocations.into_iter().filter(|task| task.pid.is_some() || task.is_wanted);
-    living.extend(allocations.map(|task| task.allocation));
+    let is_using =
+        |task: &TaskReport| claiming.contains(&task.allocation) && (task.pid.is_some() || task.is_wanted);
+    living.extend(allocations.into_iter().filter(is_using).map(|task| task.allocation));
     let processes = host.processes().ask(ListProcesses).await.map_err(|error| error.to_string())?;
     let names = processes.iter().filter_map(|process| process.name.as_str().strip_prefix(PROCESS_PREFIX));
     living.extend(names.filter_map(|name| AllocationId::new(name).ok()));

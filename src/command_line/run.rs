@@ -1,6 +1,7 @@
 //! `callboard run`: a host program. It reads a configuration, starts a host, an admin socket and an agent, and ends everything
 //! in order when it is told to.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
 use callboard_actors::shell::{Address, Clock, Ending, IN_FLIGHT_MAX, StopMode};
 use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
-use callboard_actors::vocabulary::{AllocationId, PluginKey};
+use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, Role};
 use clap::Args;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, interval_at};
@@ -226,6 +227,7 @@ impl Program {
             agent,
             tasks,
             volumes,
+            controllers: controllers(&config),
             departed,
             topology,
             control_groups: ground.control_groups(),
@@ -336,7 +338,7 @@ async fn resume(
     sweep(config, host, ground);
     let departed = claims::departed(config, &runtime_dir).await;
     sweep_allocations(config, host, volumes.clone(), runtime_dir);
-    claims::confirm(host, agent, &departed);
+    claims::confirm(host, agent, config, &departed);
     claims::attend(&volumes, host.volumes(), config);
     (volumes, departed)
 }
@@ -386,6 +388,13 @@ fn inventory_options(config: &Config) -> InventoryOptions {
         types.map(|kind| (PluginKey::new(*kind, allocation.plugin.clone()), allocation.name.clone()))
     });
     InventoryOptions { expected: expected.collect(), ..InventoryOptions::default() }
+}
+
+/// The plugins that an allocation of the configuration serves as controller.
+fn controllers(config: &Config) -> BTreeSet<PluginName> {
+    let serves = |role: Role| role.plugin_types().contains(&PluginType::CsiController);
+    let serving = config.allocations.iter().filter(|allocation| serves(allocation.role));
+    serving.map(|allocation| allocation.plugin.clone()).collect()
 }
 
 fn agent_options(config: &Config) -> AgentOptions {

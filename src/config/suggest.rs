@@ -13,6 +13,7 @@ pub(crate) fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
 pub(crate) fn advice(given: &str, known: &[&str]) -> String {
     match nearest(given, known) {
         Some(word) => format!("did you mean `{word}`?"),
+        None if known.is_empty() => "there is none".to_owned(),
         None => format!("known here: {}", known.join(", ")),
     }
 }

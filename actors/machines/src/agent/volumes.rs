@@ -223,12 +223,13 @@ impl Task {
         self.remember(effects);
     }
 
-    /// It is known whether its process lives. If one does, it uses the volumes, which an earlier run may have claimed.
+    /// It is known whether its process lives. If one does, it uses the volumes that an earlier run may have claimed. One that survives its
+    /// host may do so although the present configuration has no volumes for it.
     pub(super) fn surveyed(&mut self, does_live: bool) {
         // One that lives is taken up again, with all that there is to say of it.
         self.memory.unended = Unended::default();
         let claims = &mut self.memory.claims;
-        if does_live && !self.config.volumes.is_empty() {
+        if does_live && (self.config.survives || !self.config.volumes.is_empty()) {
             claims.begin();
         }
         // A process may have been started and have ended since the last thing that is remembered.
