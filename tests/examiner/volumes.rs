@@ -23,7 +23,7 @@ const CALLS: [&str; 8] = [
     "NodeUnpublishVolume",
 ];
 
-/// An examiner in which one of three calls for volumes fails.
+/// An examiner in which about every fifth call for volumes fails.
 fn stage() -> Stage {
     let stage = Stage::new("");
     let file = |name: &str| stage.directory.path().join(name).display().to_string();
@@ -34,7 +34,7 @@ fn stage() -> Stage {
         ["UNAVAILABLE,before", "INTERNAL,after", "ABORTED,before"].map(|fault| (call.to_owned(), fault))
     };
     let faults = CALLS.iter().flat_map(|call| of(call));
-    let faults: Vec<_> = faults.map(|(call, fault)| format!("--fault={call}={fault},chance:12")).collect();
+    let faults: Vec<_> = faults.map(|(call, fault)| format!("--fault={call}={fault},chance:8")).collect();
     exam.extend(faults.iter().map(String::as_str));
     let arguments = json!(exam);
     stage.configure(&format!(
