@@ -422,7 +422,7 @@ const SINGLE: &[(&str, &str)] = &[
     ("data_dir = '/d'\nfailover = { tolerance = 0 }", "2:26: `tolerance` is 0; give a number from 1 to 1000"),
     (
         "data_dir = '/d'\nfailover.plugins = { zfs = 'newest' }",
-        "2:22: no allocation serves a plugin \"zfs\"; known here: ",
+        "2:22: no allocation serves a plugin \"zfs\"; there is none",
     ),
     ("data_dir = '/d'\nrestart = { window = '721h' }", "2:22: `window` is \"721h\"; give at most 720h"),
     (

@@ -8,7 +8,7 @@ use callboard_actors::agent::{Agent, ListTasks, TaskReport};
 use callboard_actors::allocation::{self, Layout};
 use callboard_actors::processes::ListProcesses;
 use callboard_actors::shell::Address;
-use callboard_actors::vocabulary::AllocationId;
+use callboard_actors::vocabulary::{AllocationId, PluginName, PluginType, Role};
 use callboard_actors::volume::ObservedEnd;
 use callboard_actors::volumes::Volumes;
 use futures_util::future::join;
@@ -64,6 +64,13 @@ pub(super) async fn departed(config: &Config, runtime_dir: &Path) -> Vec<Allocat
 pub(super) fn layout(config: &Config, runtime_dir: &Path) -> Option<Layout> {
     let data_dir = std::path::absolute(&config.data_dir).ok()?;
     Layout::new(data_dir, runtime_dir).ok()
+}
+
+/// The plugins that an allocation of the configuration serves as controller.
+pub(super) fn controllers(config: &Config) -> BTreeSet<PluginName> {
+    let serves = |role: Role| role.plugin_types().contains(&PluginType::CsiController);
+    let serving = config.allocations.iter().filter(|allocation| serves(allocation.role));
+    serving.map(|allocation| allocation.plugin.clone()).collect()
 }
 
 /// Makes the volumes of the configuration known, and watches all volumes, beside everything else.

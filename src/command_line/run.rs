@@ -1,7 +1,6 @@
 //! `callboard run`: a host program. It reads a configuration, starts a host, an admin socket and an agent, and ends everything
 //! in order when it is told to.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -15,7 +14,7 @@ use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
 use callboard_actors::shell::{Address, Clock, Ending, IN_FLIGHT_MAX, StopMode};
 use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
-use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, Role};
+use callboard_actors::vocabulary::{AllocationId, PluginKey};
 use clap::Args;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, interval_at};
@@ -182,8 +181,7 @@ impl Outside {
 impl Program {
     async fn start(config: Config) -> Result<Self, RunError> {
         let signals = Signals::listen().map_err(RunError::Signals)?;
-        let outputs = std::path::absolute(&config.data_dir).map_err(RunError::Keeper)?.join("processes");
-        let keeper = Keeper::start_with_outputs(&outputs).map_err(RunError::Keeper)?;
+        let keeper = keeper(&config)?;
         let started_at = Clock::system().now();
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
@@ -227,7 +225,7 @@ impl Program {
             agent,
             tasks,
             volumes,
-            controllers: controllers(&config),
+            controllers: claims::controllers(&config),
             departed,
             topology,
             control_groups: ground.control_groups(),
@@ -390,11 +388,10 @@ fn inventory_options(config: &Config) -> InventoryOptions {
     InventoryOptions { expected: expected.collect(), ..InventoryOptions::default() }
 }
 
-/// The plugins that an allocation of the configuration serves as controller.
-fn controllers(config: &Config) -> BTreeSet<PluginName> {
-    let serves = |role: Role| role.plugin_types().contains(&PluginType::CsiController);
-    let serving = config.allocations.iter().filter(|allocation| serves(allocation.role));
-    serving.map(|allocation| allocation.plugin.clone()).collect()
+/// Starts what keeps the outputs of processes.
+fn keeper(config: &Config) -> Result<Keeper, RunError> {
+    let outputs = std::path::absolute(&config.data_dir).map_err(RunError::Keeper)?.join("processes");
+    Keeper::start_with_outputs(&outputs).map_err(RunError::Keeper)
 }
 
 fn agent_options(config: &Config) -> AgentOptions {
