@@ -335,7 +335,9 @@ mod tests {
         let (loud, mut writing) = io::pipe().expect("a pipe");
         let seen = loud.try_clone().expect("a copy");
         let until = |holds: &dyn Fn() -> bool| {
+            let began = Instant::now();
             while !holds() {
+                assert!(began.elapsed() < Duration::from_secs(30), "the log is in another state");
                 std::thread::yield_now();
             }
         };
