@@ -334,8 +334,14 @@ fn a_snapshot_is_taken_once_listed_in_pages_restored_and_deleted_c050_c057_c091_
     let (exit, said) = host.refusal(&unsure);
     assert!(exit == 2 && said.contains("add --yes"), "{exit} {said}");
     let delete = [&unsure[..], &["--yes"]].concat();
-    assert_eq!(printed(&host, &delete), format!("snapshot {id} is deleted\n"));
-    assert_eq!(printed(&host, &delete), format!("snapshot {id} is deleted\n"));
+    assert_eq!(
+        printed(&host, &delete),
+        format!("the plugin of default/data has no snapshot {id} any more\n")
+    );
+    assert_eq!(
+        printed(&host, &delete),
+        format!("the plugin of default/data has no snapshot {id} any more\n")
+    );
     let left = host.json(&["volume", "snapshot", "list", "--plugin", "zfs"]);
     assert_eq!(left["snapshots"].as_array().expect("a list").len(), 1, "{left:#}");
     host.json(&["volume", "release", "copy", "--allocation", "web"]);
@@ -365,10 +371,12 @@ fn a_plugin_tells_what_it_has_and_changes_parameters_c056_c090_c091_c096_c097() 
     assert_eq!(room["available_bytes"], 6 << 20);
     assert!(printed(&host, &["volume", "capacity", "zfs"]).starts_with("6.0 MiB available"));
     let (exit, said) = host.refusal(&["volume", "capacity", "nfs"]);
-    assert!(exit == 1 && said.contains("plugin nfs has no healthy controller instance here"), "{said}");
+    assert!(exit == 1 && said.contains("no allocation of the configuration serves plugin nfs"), "{said}");
 
     assert_eq!(printed(&host, &["volume", "validate", "data"]), "default/data can be used so\n");
-    let block = host.json(&["volume", "validate", "data", "--block"]);
+    let block = host.ask(&["volume", "validate", "data", "--block", "--json"]);
+    assert_eq!(block.status.code(), Some(1), "it is not confirmed");
+    let block: Value = serde_json::from_slice(&block.stdout).expect("JSON");
     assert_eq!(block["confirmed"], false, "{block:#}");
 
     let modify = ["volume", "modify", "data", "--parameter", "label=mine"];
@@ -380,6 +388,39 @@ fn a_plugin_tells_what_it_has_and_changes_parameters_c056_c090_c091_c096_c097() 
     assert!(exit == 1 && said.contains("mutable_parameters"), "{said}");
     let (exit, said) = host.refusal(&["volume", "modify", "unknown", "--parameter", "note=1"]);
     assert!(exit == 1 && said.contains("there is no volume default/unknown"), "{said}");
+}
+
+#[test]
+fn an_order_that_is_never_confirmed_is_given_up_while_the_volume_is_in_use_v9() {
+    if !is_permitted() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let broken = directory.path().join("broken");
+    File::create(&broken).expect("room");
+    let fault = format!("ControllerModifyVolume=INTERNAL,before,while:{}", broken.display());
+    let stage = stage(&["--fault", &fault]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    host.json(&CREATE);
+    host.json(&CLAIM);
+    let modify = |label: &'static str| ["volume", "modify", "data", "--parameter", label];
+    let (exit, said) = host.refusal(&[&modify("label=old")[..], &["--within", "300ms"]].concat());
+    assert!(exit == 1 && said.contains("it goes on"), "{said}");
+    let (exit, said) = host.refusal(&modify("label=new"));
+    assert!(exit == 1 && said.contains("has to wait"), "{said}");
+
+    let force = ["volume", "release", "data", "--force", "--reason", "the array never answers", "--yes"];
+    let (exit, said) = host.refusal(&force);
+    assert!(exit == 1 && said.contains("web holds volume default/data"), "{said}");
+    let forced = host.json(&[&force[..], &["--orders"]].concat());
+    assert!(forced["left"][0].as_str().is_some_and(|left| left.contains("modify label")), "{forced:#}");
+    let (exit, said) = host.refusal(&[&force[..], &["--orders"]].concat());
+    assert!(exit == 1 && said.contains("there is nothing to force"), "{said}");
+    std::fs::remove_file(&broken).expect("it is there");
+    assert_eq!(printed(&host, &modify("label=new")), "default/data is modified\n");
+    assert_eq!(host.json(&["volume", "status", "data"])["claims"][0]["wish"], "held");
+    host.json(&RELEASE);
 }
 
 /// A client that writes the timeline into a file, until it is dropped.

@@ -19,9 +19,9 @@ use callboard_actors::vocabulary::{
 };
 use callboard_actors::volume::{
     self, Brought, CLAIM_TABLE, Claim, ConfirmClaims, ControllerRoute, DescribeVolume, Expands, ForceRelease,
-    LOST_CLAIM_TABLE, Mark, NodeRoute, ObservedEnd, Order, OrderCall, OrderError, PlaceOrder, Release, Route,
-    Seen, Usage, VOLUME_TABLE, Volume, VolumeCall, VolumeChange, VolumeConfig, VolumeImage, VolumeKey,
-    VolumeLayout, VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
+    ForceScope, LOST_CLAIM_TABLE, Mark, NodeRoute, ObservedEnd, Order, OrderCall, OrderError, PlaceOrder,
+    Release, Route, Seen, Usage, VOLUME_TABLE, Volume, VolumeCall, VolumeChange, VolumeConfig, VolumeImage,
+    VolumeKey, VolumeLayout, VolumeNews, VolumeOptions, VolumeOutcome, VolumeSpec,
 };
 use callboard_actors::volumes::{self, KnownVolume, VolumesChange, VolumesImage};
 use futures_util::future::LocalBoxFuture;
@@ -359,7 +359,7 @@ fn v9_the_audit_of_a_forced_release_is_kept_until_it_is_published() {
         let data = run.live("data", 1, &plugin);
         data.claim("a1").await;
         assert!(data.release("a1", Duration::from_secs(1)).await.is_err(), "unpublishing hangs");
-        let force = ForceRelease { allocation: None, reason: "kim".to_owned() };
+        let force = ForceRelease { scope: ForceScope::Everything, reason: "kim".to_owned() };
         let forced = data.address.ask(force).await.unwrap().expect("it can be forced");
         assert_eq!(*plugin.audits.borrow(), forced.left);
         run.is_empty("data").await;

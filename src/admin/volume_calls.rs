@@ -7,10 +7,10 @@ use callboard_actors::csi::{
     AccessMode, AccessType, CapacityRange, MountFlags, MountVolume, VolumeCapability, VolumeContentSource,
 };
 use callboard_actors::vocabulary::{AllocationId, PluginName};
-use callboard_actors::volume::{self, NewVolume, ObservedEnd, Usage, VolumeKey};
+use callboard_actors::volume::{self, ForceScope, NewVolume, ObservedEnd, Usage, VolumeKey};
 use callboard_actors::volumes::{
-    Claim, ClaimError, CreateError, CreateVolume, DeleteError, DeleteVolume, ForceError, ForceRelease,
-    Release, ReleaseError,
+    Claim, ClaimError, CreateError, CreateVolume, DeleteError, DeleteVolume, DescribeVolume, ForceError,
+    ForceRelease, Release, ReleaseError,
 };
 use callboard_proto::admin::v1 as wire;
 use tokio::time::Instant;
@@ -41,13 +41,10 @@ pub(super) async fn create(
         return Err(Status::failed_precondition(text));
     }
     let plugin = PluginName::new(&asked.plugin).map_err(invalid)?;
-    if !sources.controllers.contains(&plugin) {
-        let known: Vec<_> = sources.controllers.iter().map(PluginName::as_str).collect();
-        let text = format!(
-            "volume {name} is not created: no allocation of the configuration serves plugin {plugin} as controller; {}",
-            suggest::advice(plugin.as_str(), &known)
-        );
-        return Err(Status::failed_precondition(text));
+    if let Err(text) = check_served(sources, &plugin)
+        && is_unknown(sources, &volume).await?
+    {
+        return Err(Status::failed_precondition(format!("volume {name} is not created: {text}")));
     }
     let range = CapacityRange { required_bytes: asked.capacity_bytes, limit_bytes: 0 };
     let create = CreateVolume {
@@ -71,6 +68,22 @@ pub(super) async fn create(
         context: volume.volume_context.clone().into_iter().collect(),
         topology: topology(&volume.accessible_topology),
     })
+}
+
+/// Whether an allocation of the configuration serves this plugin as controller.
+pub(super) fn check_served(sources: &Sources, plugin: &PluginName) -> Result<(), String> {
+    if sources.controllers.contains(plugin) {
+        return Ok(());
+    }
+    let known: Vec<_> = sources.controllers.iter().map(PluginName::as_str).collect();
+    let advice = suggest::advice(plugin.as_str(), &known);
+    Err(format!("no allocation of the configuration serves plugin {plugin} as controller; {advice}"))
+}
+
+/// Whether the host knows nothing of a volume, not even that it is to be created.
+async fn is_unknown(sources: &Sources, volume: &VolumeKey) -> Result<bool, Status> {
+    let described = sources.host.volumes().ask(DescribeVolume { volume: volume.clone() }).await;
+    Ok(described.map_err(|error| unanswered(&error))?.is_err())
 }
 
 /// Deletes a volume.
@@ -157,10 +170,16 @@ pub(super) async fn force(
 ) -> Result<wire::ForceReleaseVolumeResponse, Status> {
     let volume = key(&asked.name)?;
     let name = volume.to_string();
-    let allocation = Some(&asked.allocation).filter(|name| !name.is_empty());
-    let allocation = allocation.map(|name| self::allocation(name)).transpose()?;
+    let scope = match (asked.allocation.as_str(), asked.orders_only) {
+        ("", false) => ForceScope::Everything,
+        ("", true) => ForceScope::Orders,
+        (claimant, false) => ForceScope::Claim(allocation(claimant)?),
+        (_, true) => {
+            return Err(invalid("only an allocation or `orders_only` can be given: a claim has no orders"));
+        }
+    };
     let reason = reason(user, &asked.reason)?;
-    let force = ForceRelease { volume, allocation, reason };
+    let force = ForceRelease { volume, scope, reason };
     let forced = sources.host.volumes().ask(force).await.map_err(|error| unanswered(&error))?;
     let forced = forced.map_err(|error| Status::new(not_forced(&error), error.to_string()))?;
     Ok(wire::ForceReleaseVolumeResponse { name, reason: forced.reason, left: forced.left })

@@ -10,8 +10,16 @@ use tonic::{Code, Status};
 
 use super::convert::unanswered;
 use super::server::Sources;
-use super::volume_calls::{capability, invalid, key, within};
+use super::volume_calls::{capability, check_served, invalid, key, within};
 use super::volume_orders::snapshot;
+
+/// The plugin of this name, if the configuration has an allocation that serves it as controller.
+fn served(sources: &Sources, name: &str) -> Result<PluginName, Status> {
+    let plugin = PluginName::new(name).map_err(invalid)?;
+    let checked = check_served(sources, &plugin);
+    checked.map_err(|text| Status::failed_precondition(format!("plugin {plugin} is not asked: {text}")))?;
+    Ok(plugin)
+}
 
 /// How full a volume is.
 pub(super) async fn stats(
@@ -39,7 +47,7 @@ pub(super) async fn snapshots(
 ) -> Result<wire::ListSnapshotsResponse, Status> {
     let volume = Some(&asked.volume).filter(|name| !name.is_empty());
     let list = ListSnapshots {
-        plugin: PluginName::new(&asked.plugin).map_err(invalid)?,
+        plugin: served(sources, &asked.plugin)?,
         volume: volume.map(|name| key(name)).transpose()?,
         snapshot_id: String::new(),
         page: Page { max_entries: asked.max_entries, token: asked.token },
@@ -57,7 +65,7 @@ pub(super) async fn volumes(
     asked: wire::ListPluginVolumesRequest,
 ) -> Result<wire::ListPluginVolumesResponse, Status> {
     let list = ListVolumesOfPlugin {
-        plugin: PluginName::new(&asked.plugin).map_err(invalid)?,
+        plugin: served(sources, &asked.plugin)?,
         page: Page { max_entries: asked.max_entries, token: asked.token },
         within: within(asked.within_ms),
     };
@@ -83,7 +91,7 @@ pub(super) async fn capacity(
     asked: wire::GetPluginCapacityRequest,
 ) -> Result<wire::GetPluginCapacityResponse, Status> {
     let capacity = GetCapacity {
-        plugin: PluginName::new(&asked.plugin).map_err(invalid)?,
+        plugin: served(sources, &asked.plugin)?,
         capabilities: Vec::new(),
         parameters: asked.parameters.into_iter().collect(),
         topology: None,

@@ -133,6 +133,8 @@ pub(super) enum AskError {
         "{allocation} has no claim to volume {name}; `callboard volume status {name}` shows those that there are"
     )]
     NoClaim { allocation: String, name: String },
+    #[error("the plugin of volume {0} does not confirm that it can be used so")]
+    Unconfirmed(String),
     #[error("the volumes of the host do not answer, so nothing is known of them: {0}; try again later")]
     NoVolumes(String),
     #[error("{0}")]
@@ -158,6 +160,7 @@ impl AskError {
             | Self::Unknown(_)
             | Self::UnknownVolume(_)
             | Self::NoClaim { .. }
+            | Self::Unconfirmed(_)
             | Self::NoVolumes(_)
             | Self::Declined => 1,
         }

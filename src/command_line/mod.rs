@@ -3,7 +3,7 @@
 //! ```text
 //!   run                                            is a host program: config ─► host, agent, admin socket
 //!   status  tree  watch  start  stop  shutdown     ask a running one over its admin socket
-//!   volume                                         does so about volumes: list, status, create, expand, stats, delete, claim, release
+//!   volume                                         does so about volumes, their snapshots, and what plugins have
 //!   demo                                           plays the life of a plugin on real processes
 //!   script FILE...                                 plays message scripts
 //!   simulate                                       plays many lives by chance, and checks the laws
@@ -96,7 +96,7 @@ enum Command {
     Stop(StopArgs),
     /// Replace an allocation of a running host with another one, once that has been healthy for a while
     Replace(ReplaceArgs),
-    /// List, show, create, expand, delete, claim and release volumes of a running host
+    /// List, show, create, change, delete, claim and release volumes of a running host, and take snapshots of them
     Volume(Box<VolumeArgs>),
     /// Stop a running host in order, and wait for its end
     Shutdown(ShutdownArgs),

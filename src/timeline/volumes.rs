@@ -363,7 +363,7 @@ fn expanded(Expanded { capacity_bytes, is_node_next }: &Expanded) -> String {
 }
 
 fn released<E: Display>(answer: &Result<Released, E>) -> String {
-    or_no(answer, |Released { was_held, others }| {
+    or_no(answer, |Released { was_held, others, .. }| {
         let first = if *was_held { "released" } else { "was not held" };
         let others = if others.is_empty() { String::new() } else { format!("; held by {}", joined(others)) };
         format!("{first}{others}")
@@ -580,7 +580,8 @@ mod tests {
 
     #[test]
     fn answers_say_what_was_done_or_why_it_was_not() {
-        let released = Released { was_held: true, others: vec![AllocationId::new("db").unwrap()] };
+        let released =
+            Released { was_held: true, others: vec![AllocationId::new("db").unwrap()], has_orders: false };
         assert_eq!(answer(&VolumesAnswer::Release(Ok(released))).unwrap(), "released; held by db");
         let unknown = callboard_actors::volumes::UnknownVolume { volume: key() };
         let expected = "no: there is no volume default/data";

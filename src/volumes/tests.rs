@@ -71,7 +71,7 @@ impl Fake {
                 (format!("claim {allocation} read-only {read_only}"), VolumeAnswer::Claim(answer))
             }
             VolumeAsk::Release(volume::Release { allocation, observed, .. }) => {
-                let released = Released { was_held: true, others: vec![] };
+                let released = Released { was_held: true, others: vec![], has_orders: false };
                 let answer = script.releases.pop_front().map_or(Ok(released), Err);
                 (format!("release {allocation} {observed:?}"), VolumeAnswer::Release(answer))
             }

@@ -25,16 +25,16 @@ use super::{
     VolumeOutcome, VolumeSpec,
 };
 use crate::csi::{
-    Call, Context, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest, DeleteVolumeRequest,
-    FailedCall, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
-    NodeUnstageVolumeRequest, Secrets, Service, UnaryRequest, UnpublishFrom,
+    Call, Client, Context, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
+    DeleteVolumeRequest, FailedCall, NodePublishVolumeRequest, NodeStageVolumeRequest,
+    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, Secrets, Service, UnaryRequest, UnpublishFrom,
 };
 use crate::pauses;
 use crate::vocabulary::{Generation, PluginKey, PluginType};
 
 /// The time of one call.
 #[derive(Debug, Clone, Copy)]
-struct Clock {
+pub(super) struct Clock {
     began: Instant,
     /// Until its outcome is ignored.
     whole: Duration,
@@ -53,18 +53,18 @@ impl Clock {
     }
 
     /// What is left for the plugin.
-    fn for_the_call(&self) -> Duration {
+    pub(super) fn for_the_call(&self) -> Duration {
         self.whole.saturating_sub(self.look).saturating_sub(self.began.elapsed())
     }
 }
 
 /// A call that may be made now. Others of its volume wait until this is dropped (V2).
 pub(super) struct Admitted {
-    shared: Shared,
+    pub(super) shared: Shared,
     half: PluginKey,
     generation: Generation,
     pub(super) secrets: Secrets,
-    clock: Clock,
+    pub(super) clock: Clock,
     mounting: Mounting,
     _turn: Permit<VolumeKey>,
 }
@@ -194,10 +194,7 @@ impl Admitted {
 
     /// Sends a request when fewer calls than may be are in flight at its half of the plugin, with the time that is left for it.
     pub(super) async fn send<R: UnaryRequest>(&self, request: &R) -> Result<R::Answer, Failure> {
-        let Self { shared, half, generation, clock, .. } = self;
-        let _permit = in_time(*clock, "other calls of its plugin", shared.halves.enter(half)).await?;
-        let client = shared.plugins.client(half.clone(), *generation);
-        let client = in_time(*clock, "a client of its plugin", client).await??;
+        let (client, _permit) = self.client().await?;
         let left = self.clock.for_the_call();
         if left.is_zero() {
             return Err(not_made(format!(
@@ -206,6 +203,14 @@ impl Admitted {
             )));
         }
         client.call(request, left).await.map_err(|failed: FailedCall| Failure::from(&failed))
+    }
+
+    /// A client of its half of the plugin, when fewer calls than may be are in flight there; the permit is for one call.
+    pub(super) async fn client(&self) -> Result<(Client, Permit<PluginKey>), Failure> {
+        let Self { shared, half, generation, clock, .. } = self;
+        let permit = in_time(*clock, "other calls of its plugin", shared.halves.enter(half)).await?;
+        let client = shared.plugins.client(half.clone(), *generation);
+        Ok((in_time(*clock, "a client of its plugin", client).await??, permit))
     }
 
     async fn create(self, args: &CreateArgs) -> Result<crate::csi::Volume, Failure> {

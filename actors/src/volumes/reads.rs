@@ -31,9 +31,8 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
         Read::Volumes { generation, asked } => {
             let request =
                 ListVolumesRequest { max_entries: asked.page.max_entries, starting_token: asked.page.token };
-            ask(&shared, (PluginType::CsiController, &asked.plugin, generation), &request)
-                .await
-                .map(Found::Volumes)
+            let listed = ask(&shared, (PluginType::CsiController, &asked.plugin, generation), &request).await;
+            of_page(&request.starting_token, listed).map(Found::Volumes)
         }
         Read::Capacity { generation, asked } => {
             let request = GetCapacityRequest {
@@ -68,11 +67,15 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
                 snapshot_id,
                 secrets: secrets(&shared, of.as_deref(), Call::ListSnapshots).await?,
             };
-            ask(&shared, (PluginType::CsiController, &plugin, generation), &request)
-                .await
-                .map(Found::Snapshots)
+            let listed = ask(&shared, (PluginType::CsiController, &plugin, generation), &request).await;
+            of_page(&request.starting_token, listed).map(Found::Snapshots)
         }
     }
+}
+
+/// The page with this token, which is empty for the first one.
+fn of_page<T>(token: &str, listed: Result<T, ReadError>) -> Result<T, ReadError> {
+    listed.map_err(|error| if token.is_empty() { error.without_token() } else { error })
 }
 
 async fn on_node(

@@ -120,12 +120,18 @@ fn json(volume: &wire::PluginVolume) -> Value {
     })
 }
 
+/// Whether a volume is in order, and what its plugin says of that.
+fn standing(wire::VolumeCondition { abnormal, message }: &wire::VolumeCondition) -> String {
+    let word = if *abnormal { "not in order" } else { "in order" };
+    if message.is_empty() { word.to_owned() } else { format!("{word}: {message}") }
+}
+
 fn table(volumes: &[wire::PluginVolume]) -> Table {
     let mut table = Table::new(&["VOLUME ID", "SIZE", "NODES", "CONDITION"]);
     for volume in volumes {
         let size =
             Some(volume.capacity_bytes).filter(|bytes| *bytes > 0).map(usage::bytes).unwrap_or_default();
-        let condition = volume.condition.as_ref().map(|condition| condition.message.clone());
+        let condition = volume.condition.as_ref().map(standing);
         let cells = vec![
             Cell::plain(&volume.volume_id),
             Cell::plain(size),
@@ -184,11 +190,11 @@ pub(super) async fn validate(mut client: AdminClient, args: &ValidateArgs) -> Re
         false if is_confirmed => format!("{name} can be used so\n"),
         false => {
             let why = if message.is_empty() { String::new() } else { format!(": {}", harmless(&message)) };
-            format!("{name} cannot be used so, not confirmed are {}{why}\n", unconfirmed.join(", "))
+            format!("not confirmed for {name}: {}{why}\n", unconfirmed.join(", "))
         }
     };
     print(&text)?;
-    Ok(())
+    if is_confirmed { Ok(()) } else { Err(AskError::Unconfirmed(name)) }
 }
 
 pub(super) async fn modify(mut client: AdminClient, args: &ModifyArgs) -> Result<(), AskError> {

@@ -20,12 +20,16 @@ pub(super) struct ReleaseArgs {
     name: String,
 
     /// The allocation that owns the claim; with --force it may be left out, for all that is left of the volume on this node
-    #[arg(long, value_name = "ID", required_unless_present = "force")]
+    #[arg(long, value_name = "ID", required_unless_present = "force", conflicts_with = "orders")]
     allocation: Option<AllocationId>,
 
     /// Do not wait for the confirmation of what is released, and forget it; asks before that
     #[arg(long, requires = "reason", conflicts_with = "within")]
     force: bool,
+
+    /// Forget only what was ordered and is not done: expansions, snapshots, changed parameters; claims stay
+    #[arg(long, requires = "force")]
+    orders: bool,
 
     /// Why it is forced, for the audit
     #[arg(long, value_name = "TEXT", requires = "force")]
@@ -78,6 +82,7 @@ async fn force(mut client: AdminClient, args: &ReleaseArgs) -> Result<(), AskErr
         name: args.name.clone(),
         allocation: args.allocation_name(),
         reason: args.reason.clone().unwrap_or_default(),
+        orders_only: args.orders,
     };
     let wire::ForceReleaseVolumeResponse { name, reason, left } =
         client.force_release_volume(request).await?;
@@ -100,16 +105,23 @@ impl ReleaseArgs {
     }
 
     fn question(&self) -> String {
-        let of = match &self.allocation {
-            Some(allocation) => format!("the released claim of {allocation} to volume {}", self.name),
-            None => format!(
-                "all that is released of volume {}, and an expansion of it that is not done,",
-                self.name
+        const ORDERED: &str =
+            "what was ordered of it and is not done (expansions, snapshots, changed parameters)";
+        let name = &self.name;
+        let (of, left) = match &self.allocation {
+            _ if self.orders => (
+                format!("of volume {name} {ORDERED}"),
+                "the plugin may have done it, wholly or in part, and that is not looked after any more",
+            ),
+            Some(allocation) => (
+                format!("the released claim of {allocation} to volume {name}"),
+                "its mount may be left, and is not looked after any more",
+            ),
+            None => (
+                format!("all that is released of volume {name}, and {ORDERED},"),
+                "mounts, an attachment, the volume itself or what was ordered may be left, and are not looked after any more",
             ),
         };
-        format!(
-            "{of} is forgotten without a confirmation: mounts, an attachment or the volume itself may be left, and are not looked after \
-             any more. Type \"yes\" to go on:"
-        )
+        format!("{of} is forgotten without a confirmation: {left}. Type \"yes\" to go on:")
     }
 }

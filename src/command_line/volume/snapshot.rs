@@ -145,7 +145,9 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
     let wire::DeleteSnapshotResponse { snapshot_id } = client.delete_snapshot(request).await?;
     let text = match args.plain.json {
         true => pretty(&json!({ "deleted_snapshot": snapshot_id })),
-        false => format!("snapshot {} is deleted\n", harmless(&snapshot_id)),
+        false => {
+            format!("the plugin of {} has no snapshot {} any more\n", args.volume, harmless(&snapshot_id))
+        }
     };
     print(&text)?;
     Ok(())
@@ -199,7 +201,7 @@ fn json(snapshot: &wire::VolumeSnapshot) -> Value {
 }
 
 fn table(snapshots: &[wire::VolumeSnapshot]) -> Table {
-    let mut table = Table::new(&["SNAPSHOT", "VOLUME ID", "SIZE", "AGE", "READY"]);
+    let mut table = Table::new(&["SNAPSHOT", "VOLUME ID", "SIZE", "AGE", "READY", "GROUP"]);
     for snapshot in snapshots {
         let size = Some(snapshot.size_bytes).filter(|bytes| *bytes > 0).map(usage::bytes).unwrap_or_default();
         let age = Some(snapshot.created_unix_ms).filter(|at| *at > 0).map(ago).unwrap_or_default();
@@ -209,6 +211,7 @@ fn table(snapshots: &[wire::VolumeSnapshot]) -> Table {
             Cell::plain(size),
             Cell::plain(age),
             Cell::plain(if snapshot.ready { "ready" } else { "not yet" }),
+            Cell::plain(&snapshot.group_snapshot_id),
         ];
         table.row(cells, Vec::new());
     }

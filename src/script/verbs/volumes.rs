@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard_actors::csi::{AccessMode, AccessType, Context, MountVolume, VolumeCapability};
 use callboard_actors::shell::Message;
 use callboard_actors::vocabulary::AllocationId;
-use callboard_actors::volume::{NewVolume, ObservedEnd, Usage, VolumeKey, VolumeSpec};
+use callboard_actors::volume::{ForceScope, NewVolume, ObservedEnd, Usage, VolumeKey, VolumeSpec};
 use callboard_actors::volumes::{
     AllocationEnded, AwaitUnused, Claim, ConfirmClaims, CreateVolume, DeleteVolume, DescribeVolume,
     ForceRelease, ForgetVolume, KnownVolume, ListVolumes, RegisterVolume, Release, Volumes, VolumesAnswer,
@@ -112,9 +112,10 @@ fn confirm(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
 }
 
 fn force(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
-    let (volume, allocation) = (volume(words)?, words.maybe_next().map(allocation).transpose()?);
+    let (volume, claim) = (volume(words)?, words.maybe_next().map(allocation).transpose()?);
+    let scope = claim.map_or(ForceScope::Everything, ForceScope::Claim);
     let reason = words.key("reason").unwrap_or("as the script wants it").to_owned();
-    say(stage, ForceRelease { volume, allocation, reason }, VolumesAnswer::ForceRelease)
+    say(stage, ForceRelease { volume, scope, reason }, VolumesAnswer::ForceRelease)
 }
 
 fn delete(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {

@@ -136,9 +136,10 @@ impl Machine for Volume {
         match ask {
             // A claim that is held already needs no write: its mount is only proven anew.
             VolumeAsk::Claim(claim) => !self.is_held_by(&claim.allocation),
-            VolumeAsk::CreateVolume(_) => self.exists() != Exists::Created,
+            VolumeAsk::CreateVolume(_) => !matches!(self.exists(), Exists::BeingCreated | Exists::Created),
             VolumeAsk::DeleteVolume(_) => self.exists() != Exists::BeingDeleted,
-            VolumeAsk::PlaceOrder(_) | VolumeAsk::PrepareForce(_) | VolumeAsk::ForceRelease(_) => true,
+            VolumeAsk::PlaceOrder(placed) => !self.is_ordered(&placed.order),
+            VolumeAsk::PrepareForce(_) | VolumeAsk::ForceRelease(_) => true,
             VolumeAsk::Release(_)
             | VolumeAsk::ConfirmClaims(_)
             | VolumeAsk::RouteChanged(_)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::moves::Move;
 use super::order::{Order, OrderRecord};
 use super::order_messages::{Done, OrderError};
-use super::outcome::{ControllerRoute, Expands, Failure, Known};
+use super::outcome::{ControllerRoute, Expands};
 use super::planning::{IN_FLIGHT, NO_CONTROLLER, Need};
-use super::record::Step;
-use super::state::{Flight, Volume};
+use super::record::{Step, Towards};
+use super::state::Volume;
 use crate::csi::{
     Call, ControllerModifyVolumeRequest, CreateSnapshotRequest, DeleteSnapshotRequest, Fault, Request,
     Secrets, Snapshot,
@@ -51,7 +51,6 @@ impl Volume {
     pub(super) fn snapshot_taken(
         &mut self,
         moment: Moment,
-        flight: &Flight,
         number: u64,
         snapshot: Arc<Snapshot>,
         effects: &mut Effects<Self>,
@@ -66,8 +65,20 @@ impl Volume {
         if snapshot.ready_to_use {
             return self.finish_order(number, &Ok(Done::SnapshotTaken(snapshot)), effects);
         }
-        let reason = "it is taken, and not ready to use yet".to_owned();
-        self.order_failed(moment, flight, number, &Failure { known: Known::Unclear, reason }, effects);
+        self.await_snapshot(moment, number, &snapshot.snapshot_id);
+    }
+}
+
+impl Volume {
+    /// The plugin has the snapshot and goes on with it: it is asked for again after a pause. That is no failure.
+    fn await_snapshot(&mut self, moment: Moment, number: u64, snapshot_id: &str) {
+        let backoff = self.config.options.backoff;
+        let Some(ordered) = self.ordered_mut(number) else { return };
+        ordered.taken = Some(snapshot_id.into());
+        if let Step::GoingUp(intent) = ordered.record.at_controller.clone() {
+            ordered.record.at_controller = Step::Unknown(Towards::Up, intent);
+        }
+        ordered.tries.pauses(&backoff, moment);
     }
 }
 

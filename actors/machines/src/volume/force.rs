@@ -3,12 +3,23 @@
 use super::record::VolumeKey;
 use crate::vocabulary::{AllocationId, Timestamp};
 
+/// What a forced release forgets.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ForceScope {
+    /// All of it: every claim, the staging, the attachment, a deletion and the orders.
+    Everything,
+    /// The claim of this allocation.
+    Claim(AllocationId),
+    /// What was ordered and is not done. The volume may be in use meanwhile.
+    Orders,
+}
+
 /// Gives up waiting for a confirmation, and forgets what may still be set up (V9). No call is cancelled and no directory removed; the
 /// audit says what may be left. Only what is released can be forced, and orders that are not done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ForceRelease {
-    /// The claim to forget; `None` for all of them, the staging, the attachment, a deletion and the orders.
-    pub allocation: Option<AllocationId>,
+    /// What is to be forgotten.
+    pub scope: ForceScope,
     /// Who wants it and why, for the audit.
     pub reason: String,
 }
@@ -16,7 +27,21 @@ pub struct ForceRelease {
 impl ForceRelease {
     /// Whether the claim of this allocation is to be forgotten.
     pub(super) fn is_for(&self, allocation: &AllocationId) -> bool {
-        self.allocation.as_ref().is_none_or(|meant| meant == allocation)
+        match &self.scope {
+            ForceScope::Everything => true,
+            ForceScope::Claim(meant) => meant == allocation,
+            ForceScope::Orders => false,
+        }
+    }
+
+    /// Whether the orders that are not done are to be forgotten.
+    pub(super) const fn is_for_orders(&self) -> bool {
+        matches!(self.scope, ForceScope::Everything | ForceScope::Orders)
+    }
+
+    /// Whether what the claims share is to be forgotten, and a deletion.
+    pub(super) const fn is_for_shared(&self) -> bool {
+        matches!(self.scope, ForceScope::Everything)
     }
 }
 
@@ -52,8 +77,8 @@ pub enum ForceError {
         /// The holder.
         holder: AllocationId,
     },
-    /// Nothing waits to be undone.
-    #[error("nothing of volume {volume} waits to be undone; there is nothing to force")]
+    /// Nothing of what was meant waits to be undone, or to be done.
+    #[error("nothing of volume {volume} waits to be undone, or to be done; there is nothing to force")]
     Nothing {
         /// The volume.
         volume: VolumeKey,

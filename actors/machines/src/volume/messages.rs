@@ -198,6 +198,8 @@ pub struct Released {
     pub was_held: bool,
     /// Who still has claims. If none, nothing of the volume is left on this node, and it may be used elsewhere (SHD-05).
     pub others: Vec<AllocationId>,
+    /// Whether something was ordered of the volume that is not done and goes on, as a snapshot.
+    pub has_orders: bool,
 }
 
 /// Why a release is not confirmed. It goes on.

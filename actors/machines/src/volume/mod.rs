@@ -107,7 +107,7 @@ mod shown;
 mod scripts;
 
 pub use existence::{CreateArgs, Existence, NewVolume, Origin};
-pub use force::{ForceError, ForceRelease, Forced, PrepareForce};
+pub use force::{ForceError, ForceRelease, ForceScope, Forced, PrepareForce};
 pub use lifecycle::*;
 pub use messages::*;
 pub use news::*;

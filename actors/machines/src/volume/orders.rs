@@ -12,6 +12,7 @@ use super::state::{Flight, Ordered, Volume, VolumeTimer};
 use super::steps::Begun;
 use crate::csi::Call;
 use crate::kernel::{AskId, CallLost, Effects};
+use crate::vocabulary::text::escaped;
 use crate::vocabulary::{Generation, Moment, Timestamp};
 
 impl Volume {
@@ -48,6 +49,16 @@ impl Volume {
         self.orders.push(ordered);
     }
 
+    /// Whether this was ordered, and is not done.
+    pub(super) fn is_ordered(&self, order: &Order) -> bool {
+        self.orders.iter().any(|ordered| ordered.record.order == *order)
+    }
+
+    /// Whether something was ordered that is not done, and does not wait for the next claim.
+    pub(super) fn has_open_orders(&self) -> bool {
+        self.orders.iter().any(|ordered| !self.is_resting(ordered))
+    }
+
     fn admit_order(&self, order: &Order) -> Result<(), OrderError> {
         let (volume, what) = (self.record.spec.key.clone(), order.to_string());
         if self.stopping.is_some() {
@@ -58,7 +69,7 @@ impl Volume {
             return Err(OrderError::NotThere { volume, what, state, is_transient });
         }
         let (orders, waiting) = (self.orders.len(), self.waiting());
-        let is_known = self.orders.iter().any(|ordered| ordered.record.order == *order);
+        let is_known = self.is_ordered(order);
         let is_full = !is_known && orders >= self.config.options.orders_max;
         if is_full || waiting >= self.config.options.waiting_max {
             return Err(OrderError::Full { volume, orders, waiting });
@@ -66,8 +77,7 @@ impl Volume {
         if is_known {
             return Ok(());
         }
-        let is_before =
-            |ordered: &&Ordered| ordered.record.order.excludes(order) && !self.is_resting(ordered);
+        let is_before = |ordered: &&Ordered| ordered.stands_before(order) && !self.is_resting(ordered);
         let before = self.orders.iter().find(is_before);
         if let Some(before) = before {
             let before = before.record.order.to_string();
@@ -183,7 +193,7 @@ impl Volume {
                 self.has_grown(number, capacity_bytes, effects);
             }
             Ok(Brought::Snapshot(snapshot)) if call == Call::CreateSnapshot => {
-                self.snapshot_taken(moment, flight, number, snapshot, effects);
+                self.snapshot_taken(moment, number, snapshot, effects);
             }
             Ok(Brought::Nothing) if call == Call::DeleteSnapshot => {
                 self.finish_order(number, &Ok(Done::SnapshotDeleted), effects);
@@ -310,8 +320,12 @@ impl Volume {
     /// Forgets by force what is not certain. What it gives are the numbers, and what may be left.
     pub(super) fn forget_orders(&mut self) -> (Vec<u64>, Vec<String>) {
         let is_open = |ordered: &&Ordered| !self.is_resting(ordered);
-        let open = self.orders.iter().filter(is_open).map(|ordered| &ordered.record);
-        open.map(|record| (record.number, format!("\"{}\" is {}", record.order, record.as_str()))).unzip()
+        let left = |ordered: &Ordered| {
+            let id = ordered.taken.as_deref().map(|id| format!(", with the id {}", escaped(id)));
+            format!("\"{}\" is {}{}", ordered.record.order, ordered.state(), id.unwrap_or_default())
+        };
+        let open = self.orders.iter().filter(is_open);
+        open.map(|ordered| (ordered.record.number, left(ordered))).unzip()
     }
 
     /// These were forgotten by force, and their callers hear what may be left.
@@ -331,7 +345,7 @@ impl Volume {
     pub(super) fn order_statuses(&self) -> Vec<OrderStatus> {
         let status = |ordered: &Ordered| OrderStatus {
             what: ordered.record.order.to_string(),
-            state: ordered.record.as_str(),
+            state: ordered.state(),
             is_resting: self.is_resting(ordered),
             error: ordered.tries.error.as_deref().map(str::to_owned),
         };

@@ -89,8 +89,9 @@ impl Volume {
         let (over, waiting) = std::mem::take(&mut self.releases).into_iter().partition(is_over);
         self.releases = waiting;
         let over: Vec<ReleaseWaiter> = over;
+        let has_orders = self.has_open_orders();
         for ReleaseWaiter { id, was_held, .. } in over {
-            let released = Released { was_held, others: others.clone() };
+            let released = Released { was_held, others: others.clone(), has_orders };
             self.answer(id, VolumeAnswer::Release(Ok(released)), effects);
         }
     }
@@ -158,10 +159,11 @@ impl Volume {
             !self.record.stage.is_down()
                 || !self.record.attach.is_down()
                 || self.record.existence.as_ref().is_some_and(is_deleted)
-                || self.orders.iter().any(|ordered| !self.is_resting(ordered))
         };
         let is_left = meant.next().is_some() || self.lost.iter().any(|lost| asked.is_for(lost));
-        if is_left || asked.allocation.is_none() && is_shared_left() {
+        let is_rest_left =
+            asked.is_for_shared() && is_shared_left() || asked.is_for_orders() && self.has_open_orders();
+        if is_left || is_rest_left {
             return Ok(());
         }
         Err(ForceError::Nothing { volume })
@@ -187,9 +189,9 @@ impl Volume {
             left.push(self.left_of_lost(lost));
             forgotten.push(lost.clone());
         }
-        let is_whole = asked.allocation.is_none();
-        let (orders, of_orders) = if is_whole { self.forget_orders() } else { Default::default() };
-        let shared = if is_whole { self.forget_shared() } else { Vec::new() };
+        let (orders, of_orders) =
+            if asked.is_for_orders() { self.forget_orders() } else { Default::default() };
+        let shared = if asked.is_for_shared() { self.forget_shared() } else { Vec::new() };
         let is_shared = !shared.is_empty();
         left.extend(shared.into_iter().chain(of_orders));
         forgotten.iter().for_each(|id| {

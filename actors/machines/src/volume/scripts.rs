@@ -39,7 +39,7 @@ thread_local! {
 
 #[test]
 fn every_story_of_a_volume_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volume/scripts"), 20, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/volume/scripts"), 21, || Player::new(begin, say));
 }
 
 /// Without a word the volume exists; `begin absent`: it is to be created.
@@ -182,13 +182,12 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
             stage.ask(VolumeAsk::ConfirmClaims(asked));
         }
         "force" => {
-            let allocation = args.next_pos().map(AllocationId::new).transpose()?;
+            let scope = force_scope(args)?;
             let reason = "operator kim, the server is gone".to_owned();
-            stage.ask(VolumeAsk::ForceRelease(ForceRelease { allocation, reason }));
+            stage.ask(VolumeAsk::ForceRelease(ForceRelease { scope, reason }));
         }
         "prepare-force" => {
-            let allocation = args.next_pos().map(AllocationId::new).transpose()?;
-            let force = ForceRelease { allocation, reason: "operator kim".to_owned() };
+            let force = ForceRelease { scope: force_scope(args)?, reason: "operator kim".to_owned() };
             stage.ask(VolumeAsk::PrepareForce(PrepareForce { force }));
         }
         "describe" => stage.ask(VolumeAsk::DescribeVolume(DescribeVolume)),
@@ -289,6 +288,15 @@ fn new_volume(args: &mut ArgumentConsumer<'_>) -> Result<NewVolume, Fault> {
 }
 
 /// Without more words: a file system for several writers.
+/// Everything without a word, what is ordered with `orders`, or the claim of an allocation.
+fn force_scope(args: &mut ArgumentConsumer<'_>) -> Result<ForceScope, Fault> {
+    Ok(match args.next_pos() {
+        None => ForceScope::Everything,
+        Some("orders") => ForceScope::Orders,
+        Some(claimant) => ForceScope::Claim(AllocationId::new(claimant)?),
+    })
+}
+
 fn usage(args: &mut ArgumentConsumer<'_>) -> Result<Usage, Fault> {
     let access_mode = match args.take_key("mode") {
         None | Some("multi") => AccessMode::MultiNodeMultiWriter,
@@ -512,7 +520,7 @@ fn tell_answer(answer: &VolumeAnswer) -> String {
         VolumeAnswer::Claim(Err(error)) => {
             format!("{error}{}", if error.is_transient() { " (transient)" } else { "" })
         }
-        VolumeAnswer::Release(Ok(Released { was_held, others })) => {
+        VolumeAnswer::Release(Ok(Released { was_held, others, .. })) => {
             format!("released, was held: {was_held}, others: {others:?}")
         }
         VolumeAnswer::Release(Err(error)) => error.to_string(),

@@ -6,7 +6,7 @@ use super::moves::Move;
 use super::news::{ClaimStatus, VolumeNews, VolumeStatus};
 use super::planning::Need;
 use super::record::{Usage, Wish};
-use super::state::{Claim, Volume};
+use super::state::{Claim, Tries, Volume};
 use crate::csi::AccessType;
 use crate::kernel::Effects;
 use crate::vocabulary::AllocationId;
@@ -142,12 +142,13 @@ impl Volume {
     fn why_not(&self, next: &Move) -> String {
         let tries = self.tries_of(next);
         let what = describe(next);
-        match tries.and_then(|tries| Some((tries, tries.error.as_deref()?))) {
-            Some((tries, error)) if tries.is_held => {
+        match tries.map(|tries| (tries, tries.error.as_deref())) {
+            Some((tries, Some(error))) if tries.is_held => {
                 format!("{what} is held until the plugin changes or a caller asks again; {error}")
             }
-            Some((_, error)) => format!("{what} is tried again; {error}"),
-            None => format!("{what} waits for a healthy instance of the plugin"),
+            Some((_, Some(error))) => format!("{what} is tried again; {error}"),
+            Some((Tries { until: Some(_), .. }, None)) => format!("{what} is repeated after a pause"),
+            Some((_, None)) | None => format!("{what} waits for a healthy instance of the plugin"),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::moves::Move;
 use super::news::VolumeStatus;
-use super::order::OrderRecord;
+use super::order::{Order, OrderRecord};
 use super::outcome::{ControllerRoute, NodeRoute, Route};
 use super::paths::VolumeLayout;
 use super::record::{Audit, ClaimRecord, Towards, VolumeRecord, VolumeSpec, Wish};
@@ -116,6 +116,12 @@ impl Tries {
         self.error = Some(reason.into());
     }
 
+    /// What was asked for goes on at the plugin: it is asked for again after a pause, without an error.
+    pub(super) fn pauses(&mut self, policy: &Backoff, moment: Moment) {
+        self.until = Some(moment.now + self.backoff.failed(policy, moment));
+        self.error = None;
+    }
+
     /// It is not tried again of itself.
     pub(super) fn hold(&mut self, reason: &str) {
         self.is_held = true;
@@ -207,11 +213,25 @@ pub(super) struct Ordered {
     pub(super) tries: Tries,
     /// The callers that wait for it.
     pub(super) waiters: Vec<AskId>,
+    /// The id of the snapshot that it has taken, and that is not ready yet.
+    pub(super) taken: Option<Arc<str>>,
 }
 
 impl Ordered {
     pub(super) fn new(record: OrderRecord) -> Self {
-        Self { record, tries: Tries::default(), waiters: Vec::new() }
+        Self { record, tries: Tries::default(), waiters: Vec::new(), taken: None }
+    }
+
+    /// How far it is, as a word.
+    pub(super) fn state(&self) -> &'static str {
+        if self.taken.is_some() { "taken and not ready yet" } else { self.record.as_str() }
+    }
+
+    /// Whether another order has to wait until this one is done. A snapshot that is asked for again would be taken anew after its deletion.
+    pub(super) fn stands_before(&self, other: &Order) -> bool {
+        let is_deleted =
+            |taken: &str| matches!(other, Order::DeleteSnapshot { snapshot_id } if snapshot_id == taken);
+        self.record.order.excludes(other) || self.taken.as_deref().is_some_and(is_deleted)
     }
 }
 

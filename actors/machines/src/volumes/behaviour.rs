@@ -111,7 +111,7 @@ impl Machine for Volumes {
             VolumesAsk::RegisterVolume(asked) => {
                 !self.known.get(&asked.volume.spec.key).is_some_and(|known| known.has(&asked.volume))
             }
-            VolumesAsk::CreateVolume(asked) => !self.created.contains(&asked.volume),
+            VolumesAsk::CreateVolume(asked) => !self.is_being_created(&asked.volume),
             VolumesAsk::DeleteVolume(asked) => self.is_first_deletion(&asked.volume),
             VolumesAsk::ForgetVolume(asked) => self.known.contains_key(&asked.volume),
             VolumesAsk::ExpandVolume(_)

@@ -290,7 +290,7 @@ impl Entry {
             claimants: BTreeSet::new(),
             queue: VecDeque::new(),
             in_flight: 0,
-            last_claim: Attempt::default(),
+            last_begun: Attempt::default(),
             last_change: Attempt::default(),
             is_settled: false,
             vacancy: Vacancy::Unproven,

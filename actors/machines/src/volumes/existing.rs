@@ -10,7 +10,7 @@ use super::state::{KnownVolume, Volumes, VolumesChange};
 use crate::csi::{self, Context};
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
-use crate::volume::{self, Deleted, VolumeAnswer, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
+use crate::volume::{self, Deleted, Exists, VolumeAnswer, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
 
 impl Volumes {
     pub(super) fn create(
@@ -96,6 +96,12 @@ impl Volumes {
         }
     }
 
+    /// Whether a volume was created here, or is being created: the same message asks for the result.
+    pub(super) fn is_being_created(&self, key: &VolumeKey) -> bool {
+        let status = self.entries.get(key).and_then(|entry| entry.status.as_ref());
+        self.created.contains(key) || status.is_some_and(|status| status.exists == Exists::BeingCreated)
+    }
+
     /// Whether a deletion has to be written down before the volume hears of it.
     pub(super) fn is_first_deletion(&self, key: &VolumeKey) -> bool {
         self.known.contains_key(key) && !self.deleting.contains(key)
@@ -164,14 +170,14 @@ impl Volumes {
                 }
                 match (&status.created, status.exists) {
                     (Some(created), _) => self.is_created(key, created, effects),
-                    (None, volume::Exists::Absent) => self.is_deleted(key, effects),
+                    (None, Exists::Absent) => self.is_deleted(key, effects),
                     (
                         None,
-                        volume::Exists::Registered
-                        | volume::Exists::BeingCreated
-                        | volume::Exists::Created
-                        | volume::Exists::Unfit
-                        | volume::Exists::BeingDeleted,
+                        Exists::Registered
+                        | Exists::BeingCreated
+                        | Exists::Created
+                        | Exists::Unfit
+                        | Exists::BeingDeleted,
                     ) => {}
                 }
             }

@@ -17,7 +17,7 @@ impl Volumes {
         asked: &ForceRelease,
         effects: &mut Effects<Self>,
     ) {
-        let ForceRelease { volume, allocation, reason } = asked.clone();
+        let ForceRelease { volume, scope, reason } = asked.clone();
         let refused = match (self.used(&volume), self.known.contains_key(&volume)) {
             _ if self.stop.is_some() => Some(ForceError::Stopping { volume: volume.clone() }),
             (Some(entry), _) => {
@@ -31,7 +31,7 @@ impl Volumes {
             effects.reply(id, VolumesAnswer::ForceRelease(Err(error)));
             return;
         }
-        let force = volume::ForceRelease { allocation, reason };
+        let force = volume::ForceRelease { scope, reason };
         let ask = VolumeAsk::PrepareForce(volume::PrepareForce { force });
         let request = Request { purpose: Purpose::Prepare(id), until: moment.now, ask };
         self.submit(moment, &volume, request, effects);

@@ -20,8 +20,8 @@ use crate::conversation;
 use crate::csi::{CapacityRange, GetCapacityResponse, ListSnapshotsResponse, ListVolumesResponse, Snapshot};
 use crate::vocabulary::{AllocationId, Attempt, PluginName};
 use crate::volume::{
-    Claimed, ClaimsConfirmed, Created, Deleted, Expanded, Forced, NewVolume, ObservedEnd, Released, Usage,
-    VolumeKey, VolumeNews,
+    Claimed, ClaimsConfirmed, Created, Deleted, Expanded, ForceScope, Forced, NewVolume, ObservedEnd,
+    Released, Usage, VolumeKey, VolumeNews,
 };
 
 /// Makes a volume known, so that it can be claimed. Idempotent. Other contents replace the former ones, unless the volume is in use.
@@ -196,8 +196,8 @@ pub struct VolumeConfirmed {
 pub struct ForceRelease {
     /// The volume.
     pub volume: VolumeKey,
-    /// The claim to forget; `None` for all of them, the staging, the attachment, a deletion and the orders.
-    pub allocation: Option<AllocationId>,
+    /// What is to be forgotten.
+    pub scope: ForceScope,
     /// Who wants it and why, for the audit.
     pub reason: String,
 }

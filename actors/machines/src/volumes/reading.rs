@@ -17,8 +17,10 @@ use crate::vocabulary::{
 };
 use crate::volume::VolumeKey;
 
-/// The limit of questions in flight.
-const READS_MAX: usize = 256;
+/// The limit of questions in flight to one plugin: one that hangs takes none from another.
+const READS_MAX: usize = 64;
+/// The longest time of a question that is about no single volume.
+const LIST_WITHIN_MAX: Duration = Duration::from_secs(60);
 /// The longest time of a question about one volume: no call of that volume waits longer for it.
 const READ_WITHIN_MAX: Duration = Duration::from_secs(10);
 
@@ -139,14 +141,15 @@ impl Volumes {
         if self.stop.is_some() {
             return effects.reply(id, answer(&read, Err(ReadError::Stopping { plugin })));
         }
-        if self.reads.len() >= READS_MAX {
-            let error = TooManyCallers { plugin, waiting: self.reads.len() };
+        let waiting = self.reads.values().filter(|(_, read)| *read.plugin() == plugin).count();
+        if waiting >= READS_MAX {
+            let error = TooManyCallers { plugin, waiting };
             return effects.reply(id, answer(&read, Err(error.into())));
         }
         self.asked = self.asked.next();
         self.reads.insert(self.asked, (id, read.clone()));
         let key = CallKey { attempt: self.asked, ..CallKey::default() };
-        effects.call(key, within, VolumesCall::Read(Box::new(read)));
+        effects.call(key, within.min(LIST_WITHIN_MAX), VolumesCall::Read(Box::new(read)));
     }
 
     pub(super) fn found(

@@ -280,6 +280,15 @@ impl ReadError {
         }
     }
 
+    /// What it means if no token was sent: another call is pending at the plugin.
+    #[must_use]
+    pub fn without_token(self) -> Self {
+        match self {
+            Self::OtherList { plugin, reason } => Self::Failed { plugin, reason, is_transient: true },
+            other => other,
+        }
+    }
+
     /// Whether the same question may be answered later.
     #[must_use]
     pub const fn is_transient(&self) -> bool {

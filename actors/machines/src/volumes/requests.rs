@@ -45,7 +45,7 @@ impl Volumes {
             let of = (asked.volume.clone(), Some(asked.allocation.clone()));
             let result = match result {
                 Ok(_) | Err(ReleaseError::Unknown(_)) if self.unconfirmed.remove(&of) => {
-                    Ok(Released { was_held: true, others: Vec::new() })
+                    Ok(Released { was_held: true, others: Vec::new(), has_orders: false })
                 }
                 other => other,
             };
@@ -68,7 +68,7 @@ impl Volumes {
                 let room = self.room_for(&entry.spec.plugin, self.config.options.waiting_max);
                 room.err().map(|error| Err(error.into()))
             }
-            (None, true) => Some(Ok(Released { was_held: false, others: Vec::new() })),
+            (None, true) => Some(Ok(Released { was_held: false, others: Vec::new(), has_orders: false })),
             (None, false) => Some(Err(UnknownVolume { volume: key.clone() }.into())),
         }
     }
@@ -123,11 +123,11 @@ impl Volumes {
         }
         let is_first_claim = match &ask {
             VolumeAsk::Claim(claim) => {
-                entry.last_claim = self.asked;
+                entry.last_begun = self.asked;
                 entry.claimants.insert(claim.allocation.clone())
             }
             VolumeAsk::PlaceOrder(_) => {
-                entry.last_claim = self.asked;
+                entry.last_begun = self.asked;
                 false
             }
             _ => false,
@@ -179,7 +179,7 @@ impl Volumes {
             self.is_prepared(moment, &volume, (request.purpose, asked.force.clone()), effects);
         }
         match self.entries.get_mut(&volume) {
-            Some(entry) if is_proof && entry.is_idle() && entry.is_settled && number > entry.last_claim => {
+            Some(entry) if is_proof && entry.is_idle() && entry.is_settled && number > entry.last_begun => {
                 self.retire(moment, &volume, effects);
             }
             // What the actor reports next decides.
@@ -320,7 +320,7 @@ impl Entry {
             (VolumeAsk::Claim(claim), _) => {
                 self.claimants.insert(claim.allocation.clone());
             }
-            (VolumeAsk::Release(release), VolumeAnswer::Release(Ok(_))) if number > self.last_claim => {
+            (VolumeAsk::Release(release), VolumeAnswer::Release(Ok(_))) if number > self.last_begun => {
                 self.claimants.remove(&release.allocation);
             }
             _ => {}
@@ -349,8 +349,8 @@ const fn is_refusal(error: &volume::ClaimError) -> bool {
 fn says_vacant(answer: &VolumeAnswer) -> bool {
     match answer {
         VolumeAnswer::DescribeVolume(status) => status.is_vacant(),
-        VolumeAnswer::Release(Ok(released)) => released.others.is_empty(),
         VolumeAnswer::DeleteVolume(Ok(_)) => true,
+        VolumeAnswer::Release(Ok(released)) => released.others.is_empty() && !released.has_orders,
         VolumeAnswer::Release(Err(_))
         | VolumeAnswer::Claim(_)
         | VolumeAnswer::PlaceOrder(_)

@@ -17,9 +17,9 @@ use crate::kernel::{CallLost, Effect, Ending, Machine as _};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 use crate::volume::{
-    self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Deleted, Done, Exists, Expanded, Forced, NewVolume,
-    ObservedEnd, Released, Route, Usage, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec,
-    VolumeStatus, Wish,
+    self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Deleted, Done, Exists, Expanded, ForceScope,
+    Forced, NewVolume, ObservedEnd, OrderStatus, Released, Route, Usage, VolumeAnswer, VolumeAsk, VolumeKey,
+    VolumeNews, VolumeSpec, VolumeStatus, Wish,
 };
 use crate::{AskError, FeedItem};
 
@@ -314,9 +314,11 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
             VolumesAsk::ConfirmClaims(ConfirmClaims { living: living.into_iter().collect(), unclear })
         }
         "force" => {
-            let (volume, allocation) = (key(args)?, args.next_pos().map(AllocationId::new).transpose()?);
-            let reason = "operator kim".to_owned();
-            VolumesAsk::ForceRelease(ForceRelease { volume, allocation, reason })
+            let volume = key(args)?;
+            let claim = args.next_pos().map(AllocationId::new).transpose()?;
+            let (scope, reason) =
+                (claim.map_or(ForceScope::Everything, ForceScope::Claim), "operator kim".to_owned());
+            VolumesAsk::ForceRelease(ForceRelease { volume, scope, reason })
         }
         "describe" => VolumesAsk::DescribeVolume(DescribeVolume { volume: key(args)? }),
         "list" => VolumesAsk::ListVolumes(ListVolumes),
@@ -367,6 +369,13 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
         Some(other) => return Err(format!("it cannot be {other}").into()),
     };
     let expanded_bytes = args.take_key("expanded").map(str::parse).transpose()?;
+    let open = |what: &str| OrderStatus {
+        what: what.to_owned(),
+        state: "in flight",
+        is_resting: false,
+        error: None,
+    };
+    let orders = args.take_key("order").map(open).into_iter().collect();
     let claim = |allocation| ClaimStatus {
         allocation,
         usage: String::new(),
@@ -389,7 +398,7 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
         attach: "down",
         stage,
         claims,
-        orders: Vec::new(),
+        orders,
         expanded_bytes,
         doing,
         error: None,
@@ -460,7 +469,8 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
         })),
         "released" => {
             let was_held = args.take_key("held") != Some("no");
-            VolumeAnswer::Release(Ok(Released { was_held, others: allocations(args)? }))
+            let has_orders = args.take_key("ordered") == Some("yes");
+            VolumeAnswer::Release(Ok(Released { was_held, others: allocations(args)?, has_orders }))
         }
         "unundone" => VolumeAnswer::Release(Err(volume::ReleaseError::Refused {
             volume: volume()?,
@@ -636,8 +646,8 @@ fn tell_call(call: &VolumesCall) -> String {
                     };
                     format!("living are {:?}{unclear}", confirm.living)
                 }
-                VolumeAsk::PrepareForce(prepare) => format!("prepare force {:?}", prepare.force.allocation),
-                VolumeAsk::ForceRelease(force) => format!("force {:?} by {}", force.allocation, force.reason),
+                VolumeAsk::PrepareForce(prepare) => format!("prepare force of {:?}", prepare.force.scope),
+                VolumeAsk::ForceRelease(force) => format!("force of {:?} by {}", force.scope, force.reason),
                 VolumeAsk::CreateVolume(create) => format!("create for {:?}", create.within),
                 VolumeAsk::DeleteVolume(delete) => format!("delete for {:?}", delete.within),
                 VolumeAsk::PlaceOrder(placed) => format!("{} for {:?}", placed.order, placed.within),

@@ -288,7 +288,7 @@ pub(super) struct Entry {
     /// How many messages have callers who wait for the answer of an actor of this volume.
     pub(super) in_flight: usize,
     /// The number of the last claim or order that was sent. What is asked later and says that the volume is vacant proves it.
-    pub(super) last_claim: Attempt,
+    pub(super) last_begun: Attempt,
     /// The number of the last creation or deletion that was sent. What was asked before says nothing of its existence.
     pub(super) last_change: Attempt,
     /// Whether its existence is known and does not change.

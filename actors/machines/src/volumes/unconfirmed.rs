@@ -48,9 +48,9 @@ impl Volumes {
                 let did_exist = self.unconfirmed.remove(&of) || did_exist;
                 VolumeAnswer::DeleteVolume(Ok(Deleted { did_exist }))
             }
-            VolumeAnswer::Release(Ok(Released { was_held, others })) => {
-                let was_held = self.unconfirmed.remove(&of) || was_held;
-                VolumeAnswer::Release(Ok(Released { was_held, others }))
+            VolumeAnswer::Release(Ok(released)) => {
+                let was_held = self.unconfirmed.remove(&of) || released.was_held;
+                VolumeAnswer::Release(Ok(Released { was_held, ..released }))
             }
             VolumeAnswer::DeleteVolume(Err(volume::DeleteError::Pending { .. })) => {
                 self.is_unconfirmed(of);

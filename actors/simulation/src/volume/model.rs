@@ -19,8 +19,8 @@ use callboard_actors::vocabulary::{
 };
 use callboard_machines::csi::{AccessMode, AccessType, Context, VolumeCapability};
 use callboard_machines::volume::{
-    Claim, ConfirmClaims, ForceRelease, ObservedEnd, Release, RouteChanged, Usage, Volume, VolumeConfig,
-    VolumeKey, VolumeLayout, VolumeOptions, VolumeSpec, Wish,
+    Claim, ConfirmClaims, ForceRelease, ForceScope, ObservedEnd, Release, RouteChanged, Usage, Volume,
+    VolumeConfig, VolumeKey, VolumeLayout, VolumeOptions, VolumeSpec, Wish,
 };
 
 use super::super::law::Law;
@@ -195,7 +195,7 @@ impl VolumeModel {
     pub(crate) fn force(&mut self, now: Timestamp) {
         self.is_forced = true;
         let reason = "an operator".to_owned();
-        self.ask(now, Asked::Force, ForceRelease { allocation: None, reason });
+        self.ask(now, Asked::Force, ForceRelease { scope: ForceScope::Everything, reason });
     }
 
     /// Whether claims of an earlier run wait for a word.

@@ -1,15 +1,15 @@
 //! The callers of the owner: what they ask, and what is found of the answers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use callboard_actors::shell::Message;
 use callboard_actors::vocabulary::AllocationId;
 use callboard_machines::csi::{AccessMode, AccessType, VolumeCapability};
-use callboard_machines::volume::{NewVolume, ObservedEnd, Usage};
+use callboard_machines::volume::{ForceScope, NewVolume, ObservedEnd, Usage};
 use callboard_machines::volumes::{
     AllocationEnded, AwaitUnused, Claim, ConfirmClaims, CreateVolume, DeleteVolume, ForceRelease,
-    ForgetVolume, KnownVolume, RegisterVolume, Release, VolumesAnswer, VolumesAsk,
+    ForgetVolume, KnownVolume, ModifyVolume, RegisterVolume, Release, VolumesAnswer, VolumesAsk,
 };
 
 use super::super::law::Law;
@@ -38,6 +38,7 @@ impl VolumesScene {
             VolumesRequest::Ended(number) => self.lets_go(asker, |(_, of)| *of == number),
             VolumesRequest::Confirm(false) => self.lets_go(asker, |_| true),
             VolumesRequest::Delete(_)
+            | VolumesRequest::Order(_)
             | VolumesRequest::Confirm(true)
             | VolumesRequest::Force(_)
             | VolumesRequest::Create(_)
@@ -76,13 +77,16 @@ impl VolumesScene {
             }
             VolumesRequest::Force(place) => {
                 let reason = "an operator".to_owned();
-                ForceRelease { volume: key(place), allocation: None, reason }.into_ask()
+                ForceRelease { volume: key(place), scope: ForceScope::Everything, reason }.into_ask()
             }
             VolumesRequest::Create(place) => {
                 let new = NewVolume { capabilities: vec![usage().capability], ..NewVolume::default() };
                 CreateVolume { volume: key(place), plugin: plugin(), new, within }.into_ask()
             }
             VolumesRequest::Delete(place) => DeleteVolume { volume: key(place), within }.into_ask(),
+            VolumesRequest::Order(place) => {
+                ModifyVolume { volume: key(place), parameters: BTreeMap::new(), within }.into_ask()
+            }
             VolumesRequest::Register(place) => {
                 let volume =
                     KnownVolume { capacity_bytes: Some(1), ..KnownVolume::new(spec(place, Some(0))) };
@@ -141,7 +145,7 @@ impl VolumesScene {
                 self.confirmed_in = Some(self.builds);
             }
             (VolumesRequest::AwaitUnused, VolumesAnswer::AwaitUnused(Ok(()))) => {
-                let used = self.volumes.iter().find(|volume| volume.is_on_node() || volume.is_changing());
+                let used = self.volumes.iter().find(|volume| volume.is_used());
                 if let Some(used) = used {
                     return violation(
                         Law::V13,

@@ -4,7 +4,7 @@ use callboard_actors::shell::CallLost;
 use callboard_actors::vocabulary::{Attempt, Generation, Timestamp};
 use callboard_machines::volume::{
     ClaimError, Claimed, ClaimsConfirmed, CreateError, Created, DeleteError, Deleted, Exists, ForceError,
-    Forced, ReleaseError, Released, VolumeAnswer, VolumeAsk, VolumeNews, VolumeStatus,
+    Forced, OrderError, ReleaseError, Released, VolumeAnswer, VolumeAsk, VolumeNews, VolumeStatus,
 };
 
 use super::status::{allocation, key, number_of, status};
@@ -17,6 +17,7 @@ pub(super) enum Waits {
     Release(u8, bool),
     Create,
     Delete(bool),
+    Order,
 }
 
 /// The actor of a volume, while it lives.
@@ -65,8 +66,7 @@ impl VolumeModel {
             VolumeAsk::ForceRelease(_) => Some(VolumeAnswer::ForceRelease(self.force(place))),
             VolumeAsk::CreateVolume(_) => self.create(place, call, &child, &status),
             VolumeAsk::DeleteVolume(_) => self.delete(place, call, &child, &status),
-            // Nothing is ordered in this world.
-            VolumeAsk::PlaceOrder(_) => None,
+            VolumeAsk::PlaceOrder(_) => self.order(call, &child, &status),
             VolumeAsk::RouteChanged(_) => Some(VolumeAnswer::RouteChanged(())),
             VolumeAsk::DescribeVolume(_) => Some(VolumeAnswer::DescribeVolume(status)),
         };
@@ -136,7 +136,7 @@ impl VolumeModel {
             return Err(ForceError::Held { volume, holder: allocation(*number) });
         }
         let is_being_deleted = matches!(self.existence, Some(Existence::BeingDeleted(_)));
-        if !self.is_on_node() && !is_being_deleted {
+        if !self.is_on_node() && !is_being_deleted && !self.is_ordered {
             return Err(ForceError::Nothing { volume });
         }
         Ok(())
@@ -147,7 +147,10 @@ impl VolumeModel {
         let volume = key(place);
         let is_being_deleted = matches!(self.existence, Some(Existence::BeingDeleted(_)));
         self.claims.clear();
-        (self.is_staged, self.is_forced) = (false, true);
+        (self.is_staged, self.is_forced, self.is_ordered) = (false, true, false);
+        let (of, what, left) = (volume.clone(), "modify it".to_owned(), "it".to_owned());
+        let error = OrderError::Forced { volume: of, what, left };
+        self.answer(|waits| waits == Waits::Order, |_| VolumeAnswer::PlaceOrder(Err(error.clone())));
         if is_being_deleted {
             self.gone();
         }
@@ -200,7 +203,7 @@ impl VolumeModel {
         if child.is_stopping {
             return Some(VolumeAnswer::DeleteVolume(Err(DeleteError::Stopping { volume })));
         }
-        if self.is_on_node() {
+        if self.is_on_node() || self.is_ordered {
             let holders = self.claims.keys().map(|number| allocation(*number)).collect();
             let error = DeleteError::InUse { volume, holders, held_by: Vec::new(), remedy: "release it" };
             return Some(VolumeAnswer::DeleteVolume(Err(error)));
@@ -216,11 +219,25 @@ impl VolumeModel {
         self.wait(call, Waits::Delete(true))
     }
 
+    fn order(&mut self, call: u64, child: &Child, status: &VolumeStatus) -> Option<VolumeAnswer> {
+        let (volume, what) = (status.key.clone(), "modify it".to_owned());
+        if child.is_stopping {
+            return Some(VolumeAnswer::PlaceOrder(Err(OrderError::Stopping { volume, what })));
+        }
+        if !matches!(status.exists, Exists::Registered | Exists::Created) {
+            let (state, is_transient) = ("it is not there", status.exists.is_changing());
+            let error = OrderError::NotThere { volume, what, state, is_transient };
+            return Some(VolumeAnswer::PlaceOrder(Err(error)));
+        }
+        self.is_ordered = true;
+        self.wait(call, Waits::Order)
+    }
+
     // === Existence ===
 
     /// It does not exist any more: what its id was means nothing.
     pub(super) fn gone(&mut self) {
-        self.existence = None;
+        (self.existence, self.is_ordered) = (None, false);
         self.know(None);
     }
 
@@ -252,10 +269,11 @@ impl VolumeModel {
         let is_down = !self.is_staged || !claims.is_empty();
         let is_over =
             |waits| matches!(waits, Waits::Release(number, _) if is_down && !claims.contains(&number));
+        let has_orders = self.is_ordered;
         let released = |waits| {
             let was_held = matches!(waits, Waits::Release(_, true));
             let others = claims.iter().map(|number| allocation(*number)).collect();
-            VolumeAnswer::Release(Ok(Released { was_held, others }))
+            VolumeAnswer::Release(Ok(Released { was_held, others, has_orders }))
         };
         self.answer(is_over, released);
     }
@@ -272,6 +290,10 @@ impl VolumeModel {
             Waits::Release(..) => VolumeAnswer::Release(Err(ReleaseError::Pending { volume, doing })),
             Waits::Create => VolumeAnswer::CreateVolume(Err(CreateError::Pending { volume, doing })),
             Waits::Delete(_) => VolumeAnswer::DeleteVolume(Err(DeleteError::Pending { volume, doing })),
+            Waits::Order => {
+                let what = "modify it".to_owned();
+                VolumeAnswer::PlaceOrder(Err(OrderError::Pending { volume, what, doing }))
+            }
         };
         self.answers.push_back((call, Ok(answer)));
     }

@@ -2,7 +2,8 @@
 
 use callboard_actors::shell::Ending;
 use callboard_machines::volume::{
-    ClaimError, CreateError, Created, DeleteError, Deleted, ReleaseError, VolumeAnswer, VolumeNews,
+    ClaimError, CreateError, Created, DeleteError, Deleted, Done, OrderError, ReleaseError, VolumeAnswer,
+    VolumeNews,
 };
 use callboard_machines::volumes::ChildEnded;
 
@@ -19,6 +20,7 @@ pub(super) enum ChildStep {
     SetUp(u8),
     Undo(u8),
     Unstage,
+    Order,
 }
 
 impl ChildStep {
@@ -49,7 +51,10 @@ impl VolumeModel {
         if let Some((number, _)) = claim(Phase::GoingDown) {
             return Some(ChildStep::Undo(*number));
         }
-        (self.is_staged && self.claims.is_empty()).then_some(ChildStep::Unstage)
+        if self.is_staged && self.claims.is_empty() {
+            return Some(ChildStep::Unstage);
+        }
+        (self.is_ordered && sets_up).then_some(ChildStep::Order)
     }
 
     /// It does something. Gives its ending, if it has ended over it.
@@ -110,6 +115,10 @@ impl VolumeModel {
                 self.claims.remove(&number);
             }
             ChildStep::Unstage => self.is_staged = false,
+            ChildStep::Order => {
+                self.is_ordered = false;
+                self.answer(|waits| waits == Waits::Order, |_| VolumeAnswer::PlaceOrder(Ok(Done::Modified)));
+            }
         }
     }
 
@@ -145,7 +154,7 @@ impl VolumeModel {
                     |_| VolumeAnswer::Claim(Err(error.clone())),
                 );
             }
-            ChildStep::Undo(_) | ChildStep::Unstage => {}
+            ChildStep::Undo(_) | ChildStep::Unstage | ChildStep::Order => {}
         }
     }
 
@@ -164,6 +173,10 @@ impl VolumeModel {
             }
             Waits::Delete(_) => {
                 VolumeAnswer::DeleteVolume(Err(DeleteError::Stopping { volume: volume.clone() }))
+            }
+            Waits::Order => {
+                let what = "modify it".to_owned();
+                VolumeAnswer::PlaceOrder(Err(OrderError::Stopping { volume: volume.clone(), what }))
             }
         };
         self.answer(|waits| !matches!(waits, Waits::Release(..)), refused);

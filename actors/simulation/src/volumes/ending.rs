@@ -54,7 +54,7 @@ impl VolumesScene {
         report: Option<&VolumeReport>,
     ) -> Result<(), Violation> {
         let actor = report.map_or(&VolumeActor::Unneeded, |report| &report.actor);
-        let is_used = volume.is_on_node() || volume.is_changing();
+        let is_used = volume.is_used();
         match (actor, &volume.child) {
             (VolumeActor::Running, Some(_)) if is_used => Ok(()),
             (VolumeActor::GivenUp { .. }, None) => Ok(()),

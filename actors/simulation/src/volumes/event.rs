@@ -25,6 +25,8 @@ pub struct VolumesBounds {
     pub creations: u8,
     /// How often one is deleted.
     pub deletions: u8,
+    /// How often something is ordered of one.
+    pub orders: u8,
     /// How often one is registered with other contents, or forgotten.
     pub changes: u8,
     /// How often a caller waits until the plugin is unused.
@@ -68,6 +70,7 @@ impl VolumesBounds {
         forces: 0,
         creations: 0,
         deletions: 0,
+        orders: 0,
         changes: 0,
         waits: 0,
         words: 0,
@@ -103,6 +106,8 @@ pub enum VolumesRequest {
     Create(usize),
     /// It is to be deleted.
     Delete(usize),
+    /// Its parameters are to be changed.
+    Order(usize),
     /// It is registered with other contents.
     Register(usize),
     /// It is to be forgotten.
@@ -245,6 +250,7 @@ impl fmt::Display for VolumesRequest {
             Self::Force(place) => write!(f, "force v{place}"),
             Self::Create(place) => write!(f, "create v{place}"),
             Self::Delete(place) => write!(f, "delete v{place}"),
+            Self::Order(place) => write!(f, "modify v{place}"),
             Self::Register(place) => write!(f, "register v{place} with other contents"),
             Self::Forget(place) => write!(f, "forget v{place}"),
             Self::AwaitUnused => f.write_str("await-unused"),

@@ -16,6 +16,7 @@ impl VolumesScene {
                 VolumesRequest::Force(place),
                 VolumesRequest::Create(place),
                 VolumesRequest::Delete(place),
+                VolumesRequest::Order(place),
                 VolumesRequest::Register(place),
                 VolumesRequest::Forget(place),
             ];
@@ -59,6 +60,7 @@ impl VolumesBounds {
                 VolumesRequest::Force(_) => &mut self.forces,
                 VolumesRequest::Create(_) => &mut self.creations,
                 VolumesRequest::Delete(_) => &mut self.deletions,
+                VolumesRequest::Order(_) => &mut self.orders,
                 VolumesRequest::Register(_) | VolumesRequest::Forget(_) => &mut self.changes,
                 VolumesRequest::AwaitUnused => &mut self.waits,
             }),

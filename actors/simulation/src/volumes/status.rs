@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use callboard_actors::vocabulary::{AllocationId, VolumeName, VolumeNamespace};
 use callboard_machines::csi;
-use callboard_machines::volume::{ClaimStatus, Exists, VolumeKey, VolumeSpec, VolumeStatus, Wish};
+use callboard_machines::volume::{
+    ClaimStatus, Exists, OrderStatus, VolumeKey, VolumeSpec, VolumeStatus, Wish,
+};
 
 use super::plugin::plugin;
 use super::volume::{Existence, Phase, VolumeModel};
@@ -54,6 +56,10 @@ fn volume_id(place: usize, id: u8) -> String {
     format!("v{place}-{id}")
 }
 
+fn open_order() -> OrderStatus {
+    OrderStatus { what: "modify it".to_owned(), state: "down", is_resting: false, error: None }
+}
+
 /// The status of a volume whose actor knows this id.
 pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> VolumeStatus {
     let (exists, created) = match volume.existence {
@@ -88,7 +94,7 @@ pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> Volu
         attach: "down",
         stage: if volume.is_staged { "up" } else { "down" },
         claims: claims.collect(),
-        orders: Vec::new(),
+        orders: volume.is_ordered.then(open_order).into_iter().collect(),
         expanded_bytes: None,
         doing: "something".to_owned(),
         error: None,

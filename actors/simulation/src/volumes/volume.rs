@@ -47,6 +47,8 @@ pub(super) struct VolumeModel {
     pub(super) claims: BTreeMap<u8, Claim>,
     pub(super) is_staged: bool,
     pub(super) existence: Option<Existence>,
+    /// Whether something is ordered of it that is not done.
+    pub(super) is_ordered: bool,
     /// The id under which it is claimed.
     claimed_as: Option<u8>,
     // === At the plugin ===
@@ -70,6 +72,7 @@ impl VolumeModel {
             claims: BTreeMap::new(),
             is_staged: false,
             existence: None,
+            is_ordered: false,
             claimed_as: None,
             there: exists.then_some(0),
             ids: 0,
@@ -96,6 +99,11 @@ impl VolumeModel {
         matches!(self.existence, Some(Existence::BeingCreated | Existence::BeingDeleted(_)))
     }
 
+    /// Whether something of it is to be done, or undone later.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_on_node() || self.is_changing() || self.is_ordered
+    }
+
     /// Whether it has claims that are neither confirmed nor released in this run.
     pub(super) fn has_unconfirmed(&self, run: u64) -> bool {
         self.claims.values().any(|claim| claim.run != run && claim.phase != Phase::GoingDown)
@@ -109,7 +117,7 @@ impl VolumeModel {
             Some(Existence::BeingCreated) => None,
             None => self.claimed_as,
         };
-        (self.is_on_node() || self.existence.is_some()).then(|| spec(self.place, id))
+        (self.is_used() || self.existence.is_some()).then(|| spec(self.place, id))
     }
 
     // === Its actors ===
@@ -169,7 +177,7 @@ impl VolumeModel {
 
     /// Keeps under which id it is claimed, as long as it is.
     pub(super) fn keep_id(&mut self, id: Option<u8>) {
-        self.claimed_as = if self.is_on_node() { self.claimed_as.or(id) } else { None };
+        self.claimed_as = if self.is_on_node() || self.is_ordered { self.claimed_as.or(id) } else { None };
     }
 
     /// Reports the status if it has changed.

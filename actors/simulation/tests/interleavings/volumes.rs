@@ -50,6 +50,18 @@ fn every_order_of_waiting_for_an_unused_plugin_answers_when_it_is_v13() {
 }
 
 #[test]
+fn every_order_of_what_is_ordered_of_a_volume_keeps_its_actor_until_it_is_done_v5_v13_v15() {
+    let ordered = VolumesBounds { orders: 1, faults: 1, ..NONE };
+    holds("something is ordered of a volume", ordered, VolumesBounds { waits: 1, ..ordered });
+    let released = VolumesBounds { orders: 1, releases: 1, faults: 1, ..NONE };
+    holds("a release while something is ordered", released, VolumesBounds { claims: 1, ..released });
+    let falls = VolumesBounds { orders: 1, falls: 1, ..NONE };
+    holds("an actor falls that has an order", falls, VolumesBounds { faults: 1, kills: 1, ..falls });
+    let forced = VolumesBounds { orders: 1, forces: 1, waits: 1, ..NONE };
+    holds("an order is given up", forced, VolumesBounds { claims: 1, ..forced });
+}
+
+#[test]
 fn every_order_of_a_restart_confirms_each_claim_of_an_earlier_run_v14() {
     let left = VolumesBounds { is_claimed: true, confirmations: 1, falls: 1, ..NONE };
     holds("claims of an earlier run", left, VolumesBounds { crashes: 1, pauses: 1, ..left });
