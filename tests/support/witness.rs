@@ -1,0 +1,333 @@
+//! A witness of what a running host says of its plugins: it asks for the status all the time, and looks before and behind each answer
+//! which plugin processes there really are. A claim that neither look bears out is untrue when it is still made after its bound.
+
+#![allow(dead_code, reason = "each test program uses another part of this")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::program::{CALLBOARD, left};
+
+/// How long a host may go on to claim what has just ceased to be so: that a process lives which was killed, that one serves whose place
+/// another one took, or two things of one allocation that contradict each other.
+pub(crate) const SOON: Duration = Duration::from_secs(1);
+/// A machine that hardly runs makes few answers in a long time, and the time alone then says nothing about the host.
+const ANSWERS: u32 = 5;
+/// Between two answers.
+const PAUSE: Duration = Duration::from_millis(30);
+/// The name that the reference plugin has unless it is told another one.
+const PROVIDER: &str = "hostpath.callboard.example";
+
+/// How long a plugin that hangs may be claimed to be well.
+#[derive(Clone, Copy)]
+pub(crate) struct HangBounds {
+    /// As healthy: a round, and one look that fails.
+    pub(crate) healthy: Duration,
+    /// As fit to take over: until its failures are tolerated no longer.
+    pub(crate) ready: Duration,
+}
+
+/// A process of the reference plugin, and what it was told to be.
+#[derive(Debug)]
+pub(crate) struct PluginProcess {
+    pub(crate) pid: u64,
+    is_stopped: bool,
+    name: String,
+    version: Option<String>,
+    node_id: Option<String>,
+}
+
+impl PluginProcess {
+    /// The allocation whose socket it was told to serve, below this data directory, and what it is. Something else is none.
+    fn read(pid: u64, state: char, data_dir: &Path) -> Option<(String, Self)> {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let arguments: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        let has = |place: usize, word: &str| arguments.get(place).is_some_and(|argument| *argument == *word);
+        if !(has(1, "plugin") && has(2, "hostpath")) {
+            return None;
+        }
+        let value = |option: &str| {
+            let place = arguments.iter().position(|argument| argument == option)?;
+            Some(arguments.get(place + 1)?.clone().into_owned())
+        };
+        let endpoint = value("--endpoint")?;
+        let below = data_dir.join("csi/plugins").display().to_string() + "/";
+        let allocation = endpoint.split_once(&below)?.1.split('/').next()?.to_owned();
+        let name = value("--name").unwrap_or_else(|| PROVIDER.to_owned());
+        let (version, node_id) = (value("--plugin-version"), value("--node-id"));
+        Some((allocation, Self { pid, is_stopped: state == 'T', name, version, node_id }))
+    }
+}
+
+/// Which processes there were in one look.
+pub(crate) struct Ground {
+    living: BTreeSet<u64>,
+    /// By allocation.
+    plugins: BTreeMap<String, PluginProcess>,
+}
+
+impl Ground {
+    pub(crate) fn look(data_dir: &Path) -> Self {
+        let mut ground = Self { living: BTreeSet::new(), plugins: BTreeMap::new() };
+        for pid in left::processes(|_| true) {
+            let Some(state) = state(pid).filter(|state| !"ZX".contains(*state)) else { continue };
+            ground.living.insert(pid);
+            ground.plugins.extend(PluginProcess::read(pid, state, data_dir));
+        }
+        ground
+    }
+
+    pub(crate) fn plugin(&self, allocation: &str) -> Option<&PluginProcess> {
+        self.plugins.get(allocation)
+    }
+
+    fn of<'g>(&'g self, names: &'g BTreeSet<&str>) -> impl Iterator<Item = &'g PluginProcess> {
+        names.iter().filter_map(|name| self.plugin(name))
+    }
+}
+
+/// The state of a process, as a letter.
+fn state(pid: u64) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.trim_start().chars().next()
+}
+
+/// Claims that the processes do not bear out, each with how long it may still be made.
+type Untrue = BTreeMap<String, Duration>;
+
+/// Compares one status with one look.
+struct Comparison<'c> {
+    status: &'c Value,
+    ground: &'c Ground,
+    bounds: HangBounds,
+    untrue: Untrue,
+}
+
+impl<'c> Comparison<'c> {
+    fn of(status: &'c Value, ground: &'c Ground, bounds: HangBounds) -> Untrue {
+        let mut comparison = Self { status, ground, bounds, untrue: Untrue::new() };
+        for row in list(status, "plugins") {
+            comparison.plugin(row);
+        }
+        for row in list(status, "allocations") {
+            comparison.allocation(row);
+        }
+        comparison.untrue
+    }
+
+    fn claim(&mut self, what: String, bound: Duration) {
+        self.untrue.insert(what, bound);
+    }
+
+    fn plugin(&mut self, row: &Value) {
+        let (health, active) = (&row["health"], row["active"].as_str());
+        let what = format!("{} is {health} by {active:?}", row["name"]);
+        if *health == "healthy" {
+            match active {
+                Some(allocation) => self.serves(&what, row, allocation),
+                None => self.claim(what.clone(), SOON),
+            }
+        }
+        if let Some(allocation) = active {
+            let own = list(self.status, "allocations").find(|one| one["name"] == allocation);
+            let own = own.map_or(&Value::Null, |one| &one["health"]);
+            if (*own == "healthy") != (*health == "healthy") {
+                self.claim(format!("{what}, and that allocation is {own}"), SOON);
+            }
+        }
+        self.count(row);
+        for registration in list(row, "registrations") {
+            self.registration(row, registration);
+        }
+    }
+
+    /// Something is claimed to be healthy: there has to be a process that runs.
+    fn runs(&mut self, what: &str, allocation: &str, hang: Duration) -> Option<&'c PluginProcess> {
+        let process = self.ground.plugin(allocation);
+        match process {
+            None => self.claim(format!("{what}, which has no process"), SOON),
+            Some(process) if process.is_stopped => self.claim(format!("{what}, which hangs"), hang),
+            Some(_) => {}
+        }
+        process
+    }
+
+    /// The process of the active allocation has to be as the row says.
+    fn serves(&mut self, what: &str, row: &Value, allocation: &str) {
+        let Some(process) = self.runs(what, allocation, self.bounds.healthy) else { return };
+        let told = (&row["provider"], &row["version"], &row["node_id"]);
+        let (name, version, node_id) = (&process.name, &process.version, &process.node_id);
+        if told != (&json!(name), &json!(version), &json!(node_id)) || name != PROVIDER {
+            let told = format!("{what} as {told:?}, and its process is {name} {version:?} {node_id:?}");
+            self.claim(told, SOON);
+        }
+    }
+
+    /// No more can be healthy than there are.
+    fn count(&mut self, row: &Value) {
+        let of_it = list(self.status, "allocations").filter(|one| one["plugin"] == row["name"]);
+        let names: BTreeSet<_> = of_it.filter_map(|one| one["name"].as_str()).collect();
+        let healthy = row["healthy"].as_u64().expect("a number");
+        let count = |is_it: fn(&PluginProcess) -> bool| {
+            let count = self.ground.of(&names).filter(|process| is_it(process)).count();
+            u64::try_from(count).expect("few")
+        };
+        let (living, running) = (count(|_| true), count(|process| !process.is_stopped));
+        if healthy > living {
+            self.claim(format!("{healthy} are healthy, and {living} live"), SOON);
+        }
+        if healthy > running {
+            self.claim(format!("{healthy} are healthy, and {running} do not hang"), self.bounds.healthy);
+        }
+    }
+
+    /// A standby that lacks nothing has to be there, and the active one is the one of the row.
+    fn registration(&mut self, row: &Value, registration: &Value) {
+        let name = registration["allocation"].as_str().expect("a name");
+        let (standing, version) = (&registration["standing"], &registration["version"]);
+        if *standing == "active" && row["active"] != name {
+            self.claim(format!("{name} is registered as active, and {} is active", row["active"]), SOON);
+        }
+        if *standing == "standby" && registration["ready"] == true {
+            let what = format!("standby {name} lacks nothing as {version}");
+            let process = self.runs(&what, name, self.bounds.ready);
+            if let Some(process) = process.filter(|process| json!(process.version) != *version) {
+                self.claim(format!("{what}, and its process is {:?}", process.version), SOON);
+            }
+        }
+    }
+
+    fn allocation(&mut self, row: &Value) {
+        let name = row["name"].as_str().expect("a name");
+        let what = format!("allocation {name} is {} and {}", row["task"], row["health"]);
+        if row["health"] == "healthy" {
+            self.runs(&what, name, self.bounds.healthy);
+        }
+        if row["pid"].as_u64().is_some_and(|pid| !self.ground.living.contains(&pid)) {
+            self.claim(format!("{what}, and its process is dead"), SOON);
+        }
+        let is_down = ["stopped", "waiting", "failed"].iter().any(|down| row["task"] == *down);
+        if is_down && self.ground.plugin(name).is_some() {
+            self.claim(format!("{what}, and its process lives"), SOON);
+        }
+    }
+}
+
+fn list<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
+    value[key].as_array().expect("a list").iter()
+}
+
+/// A claim that no look has borne out since then.
+struct Standing {
+    since: Instant,
+    answers: u32,
+}
+
+/// What a witness has seen.
+pub(crate) struct Judge {
+    bounds: HangBounds,
+    /// What is untrue now, and not yet beyond its bound.
+    standing: BTreeMap<String, Standing>,
+    /// What was claimed beyond its bound, with the answer that did.
+    pub(crate) found: BTreeMap<String, Value>,
+    answers: u32,
+}
+
+impl Judge {
+    pub(crate) fn new(bounds: HangBounds) -> Self {
+        Self { bounds, standing: BTreeMap::new(), found: BTreeMap::new(), answers: 0 }
+    }
+
+    /// Judges an answer that was asked for at this moment, after one look and before another one.
+    pub(crate) fn judge(&mut self, status: &Value, asked: Instant, looks: [&Ground; 2]) {
+        self.answers += 1;
+        let [before, after] = looks.map(|ground| Comparison::of(status, ground, self.bounds));
+        self.standing.retain(|claim, _| before.contains_key(claim) && after.contains_key(claim));
+        for (claim, bound) in before.into_iter().filter(|(claim, _)| after.contains_key(claim)) {
+            let first = Standing { since: asked, answers: 0 };
+            let standing = self.standing.entry(claim.clone()).or_insert(first);
+            standing.answers += 1;
+            if asked.duration_since(standing.since) > bound && standing.answers > ANSWERS {
+                self.found.entry(claim).or_insert_with_key(|claim| {
+                    eprintln!("UNTRUE for more than {bound:?}: {claim}");
+                    status.clone()
+                });
+            }
+        }
+    }
+
+    /// Whether it has seen enough, and nothing is left that may yet turn out to be untrue.
+    fn is_done(&self) -> bool {
+        !self.found.is_empty() || (self.standing.is_empty() && self.answers > ANSWERS)
+    }
+
+    /// A host that does not run claims nothing.
+    fn silence(&mut self) {
+        self.standing.clear();
+    }
+}
+
+/// A thread that asks all the time until it is ended.
+pub(crate) struct Witness {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Judge>>,
+}
+
+impl Witness {
+    /// Watches every host that runs on this data directory.
+    pub(crate) fn of(data_dir: PathBuf, bounds: HangBounds) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            let mut judge = Judge::new(bounds);
+            loop {
+                let answers = look(&data_dir, &mut judge);
+                if ends.load(Ordering::SeqCst) && (judge.is_done() || !answers) {
+                    return judge;
+                }
+                std::thread::sleep(PAUSE);
+            }
+        });
+        Self { is_over, thread: Some(thread) }
+    }
+
+    /// Ends it, while the host still answers.
+    ///
+    /// # Panics
+    /// When it has seen an untrue claim, or too little.
+    pub(crate) fn end(mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        let judge = self.thread.take().expect("it runs").join().expect("it only looks");
+        assert!(judge.answers > ANSWERS, "it has seen too little: {} answers", judge.answers);
+        assert!(judge.found.is_empty(), "untrue: {:#?}", judge.found);
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+}
+
+/// One answer between two looks. Says whether there was one.
+fn look(data_dir: &Path, judge: &mut Judge) -> bool {
+    let before = Ground::look(data_dir);
+    let asked = Instant::now();
+    let mut command = Command::new(CALLBOARD);
+    command.args(["status", "--json", "--data-dir"]).arg(data_dir).stdin(Stdio::null());
+    let answer = command.output().expect("it runs");
+    let status = serde_json::from_slice(&answer.stdout);
+    match &status {
+        Ok(status) => judge.judge(status, asked, [&before, &Ground::look(data_dir)]),
+        Err(_) => judge.silence(),
+    }
+    status.is_ok()
+}

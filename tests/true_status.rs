@@ -1,0 +1,476 @@
+//! What `callboard status` says of a plugin is so, at every moment of every accident of `docs/failover.md`: a real `callboard run`, real
+//! plugin processes, and a witness that asks all the time and looks at the processes.
+
+#[path = "support/preloaded.rs"]
+mod preloaded;
+mod program;
+#[path = "support/witness.rs"]
+mod witness;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use preloaded::Preloaded;
+use program::{CALLBOARD, Program, Stage, allocation, pid_of, plugin, task};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use witness::{Ground, HangBounds, Judge, SOON, Witness};
+
+/// How each allocation is probed.
+const ROUND: Duration = Duration::from_millis(100);
+const DEADLINE: Duration = Duration::from_millis(300);
+/// How many looks must fail before a standby takes over, and the longest pause between two of them.
+const TOLERANCE: u32 = 2;
+const PAUSE_BETWEEN: Duration = Duration::from_secs(1);
+/// A standby that is healthy serves within a millisecond of a kill; this is what a busy machine gets for that, and for one answer.
+const TAKEOVER: Duration = Duration::from_secs(2);
+/// For how long a wrapper leaves its plugin dead: longer than a claim that it lives would be forgiven.
+const WRAPPER_PAUSE: &str = "1.5";
+
+/// How long a plugin that hangs may be shown as healthy, and as fit.
+fn hang() -> HangBounds {
+    HangBounds {
+        healthy: ROUND + DEADLINE + SOON,
+        ready: ROUND + TOLERANCE * DEADLINE + (TOLERANCE - 1) * PAUSE_BETWEEN + SOON,
+    }
+}
+
+/// The settings of the host, and its allocations.
+fn stage(failover: &str, allocations: &[String]) -> Stage {
+    let restart = "[restart]\nattempts = \"forever\"\ndelay = \"200ms\"\n";
+    Stage::new(&format!("{restart}[failover]\ntolerance = {TOLERANCE}\n{failover}\n{}", allocations.concat()))
+}
+
+/// How an allocation is probed.
+fn probed(more: &str) -> String {
+    let [round, deadline] = [ROUND, DEADLINE].map(|time| time.as_millis());
+    format!("probe_interval = \"{round}ms\"\ncall_deadline = \"{deadline}ms\"\n{more}\n")
+}
+
+/// An allocation whose node id and version are its name, so that each answer tells who gave it.
+fn named(name: &str, arguments: &[&str], more: &str) -> String {
+    let arguments = [&["--node-id", name, "--plugin-version", name], arguments].concat();
+    allocation(name, "zfs", "node", &arguments, &probed(more))
+}
+
+fn old(more: &str) -> String {
+    named("old", &[], more)
+}
+
+/// A later allocation, which is started by hand.
+fn new(arguments: &[&str]) -> String {
+    named("new", arguments, "start = false")
+}
+
+/// An allocation that runs this script, in which `$PLUGIN` is the command of its plugin, and `$LIVES` a file of its own.
+fn script(name: &str, script: &str, more: &str) -> String {
+    let plugin = format!("{CALLBOARD} plugin hostpath --role node --node-id {name} --endpoint");
+    let more = probed(more);
+    format!(
+        "[[allocation]]\nname = {name:?}\nplugin = \"zfs\"\ntype = \"node\"\ncommand = [\"/bin/sh\", \"-c\", {script:?}]\n\
+         env = {{ PLUGIN = {plugin:?} }}\n{more}"
+    )
+}
+
+/// A wrapper that starts its plugin again whenever that ends, after a pause and as another version.
+fn wrapper(name: &str, more: &str) -> String {
+    let again = format!(
+        "n=0; while :; do n=$((n+1)); $PLUGIN $CSI_ENDPOINT --plugin-version $n; sleep {WRAPPER_PAUSE}; done"
+    );
+    script(name, &again, more)
+}
+
+fn witness(stage: &Stage) -> Witness {
+    Witness::of(stage.data_dir(), hang())
+}
+
+/// The process of the plugin of an allocation, which is not that of its wrapper.
+fn plugin_pid(stage: &Stage, allocation: &str) -> Pid {
+    let ground = Ground::look(&stage.data_dir());
+    let pid = ground.plugin(allocation).unwrap_or_else(|| panic!("{allocation} has no plugin")).pid;
+    Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid")
+}
+
+fn signal(stage: &Stage, allocation: &str, signal: Signal) {
+    kill_process(plugin_pid(stage, allocation), signal).expect("it lives");
+}
+
+fn zfs(status: &Value) -> &Value {
+    plugin(status, "csi-node", "zfs")
+}
+
+/// A host on which `old` serves, and `new` after it.
+fn two(stage: &Stage) -> Program<'_> {
+    begun(stage, stage.run())
+}
+
+fn begun<'s>(stage: &'s Stage, host: Program<'s>) -> Program<'s> {
+    if task(&host.json(&["status"]), "new")["task"] == "stopped" {
+        host.until_active("csi-node", "zfs", "old");
+        assert!(host.ask(&["start", "new"]).status.success(), "{}", host.log());
+    }
+    host.until_active("csi-node", "zfs", "new");
+    until_all(&host, 2);
+    let pid = plugin_pid(stage, "new").as_raw_nonzero().get();
+    assert_eq!(pid_of(&host.json(&["status"]), "new"), u64::try_from(pid).expect("a pid"));
+    host
+}
+
+/// Waits until so many are healthy.
+fn until_all(host: &Program<'_>, count: u64) {
+    host.until("all healthy", |status| zfs(status)["healthy"] == count);
+}
+
+/// Waits no longer than this until an allocation serves; gives its row.
+fn serves_within(host: &Program<'_>, within: Duration, allocation: &str) -> Value {
+    let what = format!("{allocation} as the one that serves, within {within:?}");
+    let status = host.until_within(within, &what, |status| {
+        zfs(status)["active"] == allocation && zfs(status)["health"] == "healthy"
+    });
+    zfs(&status).clone()
+}
+
+/// The cell of a row of a table, below the head of this name.
+fn cell<'t>(head: &str, row: &'t str, name: &str) -> &'t str {
+    let place = head.find(name).unwrap_or_else(|| panic!("no {name} in {head}"));
+    row[place..].split("  ").next().expect("a first one").trim()
+}
+
+/// The cells under these heads of each row of a table, which begins with the first of them; sorted, since a table has what is not well
+/// first.
+fn cells(text: &str, heads: &[&str]) -> BTreeSet<Vec<String>> {
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(heads[0]));
+    let head = lines.next().unwrap_or_else(|| panic!("no {} in {text}", heads[0]));
+    let rows = lines.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("  "));
+    rows.map(|row| heads.iter().map(|name| cell(head, row, name).to_owned()).collect()).collect()
+}
+
+/// The same of the JSON, under these keys.
+fn values(status: &Value, list: &str, keys: &[&str]) -> BTreeSet<Vec<String>> {
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or("-").to_owned();
+    let rows = status[list].as_array().expect("a list").iter();
+    rows.map(|row| keys.iter().map(|key| text(row, key)).collect()).collect()
+}
+
+/// Text and JSON say the same: of two equal JSONs the text between them.
+fn assert_text_says_the_same(host: &Program<'_>) {
+    let tables = [
+        ("plugins", ["PLUGIN", "HEALTH", "ACTIVE"], ["name", "health", "active"]),
+        ("allocations", ["ALLOCATION", "TASK", "HEALTH"], ["name", "task", "health"]),
+    ];
+    let said = || {
+        let status = host.json(&["status"]);
+        tables.map(|(list, _, keys)| values(&status, list, &keys))
+    };
+    let asked = || (said(), String::from_utf8(host.ask(&["status"]).stdout).expect("text"), said());
+    let began = Instant::now();
+    let (before, text) = loop {
+        match asked() {
+            (before, text, after) if before == after => break (before, text),
+            (before, ..) => assert!(began.elapsed() < program::TIMEOUT, "it is never quiet: {before:?}"),
+        }
+    };
+    assert_eq!(tables.map(|(_, heads, _)| cells(&text, &heads)), before, "{text}");
+}
+
+/// After the accident: this allocation serves as what it was told to be, text and JSON say the same, and nothing untrue was said
+/// meanwhile.
+fn at_rest(host: &Program<'_>, witness: Witness, allocation: &str) {
+    let row = serves_within(host, program::TIMEOUT, allocation);
+    assert_eq!(row["node_id"], allocation, "{row:#}");
+    assert_text_says_the_same(host);
+    witness.end();
+}
+
+/// What keeps an allocation from being active, when that contains these words.
+fn until_lacks(host: &Program<'_>, allocation: &str, words: &str) {
+    let lacks = |status: &Value| {
+        let registrations = zfs(status)["registrations"].as_array().cloned().unwrap_or_default();
+        let of_it = registrations.iter().find(|one| one["allocation"] == allocation).cloned();
+        of_it.and_then(|one| Some(one["lacks"].as_str()?.contains(words))).unwrap_or_default()
+    };
+    host.until(&format!("{allocation} lacks {words:?}"), lacks);
+}
+
+/// What a witness finds when this is said, again and again until its bound is over, of what is there now.
+fn found(status: &Value, stage: &Stage) -> Vec<String> {
+    let mut judge = Judge::new(hang());
+    let (ground, began) = (Ground::look(&stage.data_dir()), Instant::now());
+    for step in 0..10 {
+        judge.judge(status, began + step * (hang().ready + SOON) / 9, [&ground, &ground]);
+    }
+    judge.found.into_keys().collect()
+}
+
+/// The same of a status in which one value is another one.
+fn found_with(status: &Value, stage: &Stage, place: &str, value: Value) -> Vec<String> {
+    let mut status = status.clone();
+    *status.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;
+    found(&status, stage)
+}
+
+#[test]
+fn the_witness_finds_each_claim_that_is_not_so_and_no_other() {
+    let stage = stage("", &[old(""), new(&[])]);
+    let host = two(&stage);
+    let status = host.json(&["status"]);
+    assert_eq!(found(&status, &stage), [""; 0]);
+    for (place, value) in [
+        ("/plugins/0/active", json!("old")),
+        ("/plugins/0/active", Value::Null),
+        ("/plugins/0/version", json!("old")),
+        ("/plugins/0/node_id", json!("old")),
+        ("/plugins/0/provider", json!("impostor.example")),
+        ("/plugins/0/health", json!("unhealthy")),
+        ("/plugins/0/healthy", json!(3)),
+        ("/plugins/0/registrations/1/version", json!("new")),
+        ("/allocations/1/health", json!("unhealthy")),
+        ("/allocations/1/task", json!("waiting")),
+    ] {
+        assert_ne!(found_with(&status, &stage, place, value.clone()), [""; 0], "{place} {value}");
+    }
+    // What was true of them is said of those that hang, and of those that are dead.
+    for (accident, why) in [(Signal::STOP, "which hangs"), (Signal::KILL, "which has no process")] {
+        let pids = ["old", "new"].map(|name| plugin_pid(&stage, name));
+        host.signal(Signal::STOP);
+        for pid in pids {
+            kill_process(pid, accident).expect("it lives");
+        }
+        let is_so = || {
+            let found = found(&status, &stage).join("; ");
+            let claims =
+                ["is \"healthy\" by", "standby old lacks nothing", "allocation new", "allocation old"];
+            claims.iter().all(|claim| found.split("; ").any(|one| one.contains(claim) && one.contains(why)))
+        };
+        program::until_true(why, program::TIMEOUT, is_so);
+        host.signal(Signal::CONT);
+    }
+}
+
+#[test]
+fn what_is_shown_is_so_when_the_active_one_is_killed_hlt_08_r1b() {
+    let stage = stage("", &[old(""), new(&[])]);
+    let host = two(&stage);
+    let witness = witness(&stage);
+    signal(&stage, "new", Signal::KILL);
+    let generation = serves_within(&host, TAKEOVER, "old")["generation"].clone();
+    // It is started again, and takes nothing back before it was calm.
+    until_all(&host, 2);
+    until_lacks(&host, "new", "");
+    assert_eq!(zfs(&host.json(&["status"]))["generation"], generation);
+    at_rest(&host, witness, "old");
+}
+
+#[test]
+fn what_is_shown_is_so_when_the_active_one_hangs_hlt_03_r1b() {
+    let stage = stage("calm = \"1s\"", &[old(""), new(&[])]);
+    let host = two(&stage);
+    let witness = witness(&stage);
+    signal(&stage, "new", Signal::STOP);
+    serves_within(&host, hang().ready, "old");
+    until_all(&host, 1);
+    signal(&stage, "new", Signal::CONT);
+    until_all(&host, 2);
+    at_rest(&host, witness, "new");
+}
+
+#[test]
+fn what_is_shown_is_so_when_the_only_one_hangs_hlt_03() {
+    let stage = stage("", &[named("only", &[], "")]);
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "only");
+    let witness = witness(&stage);
+    signal(&stage, "only", Signal::STOP);
+    host.until_within(hang().healthy, "that it hangs", |status| {
+        zfs(status)["health"] == "unhealthy" && task(status, "only")["health"] == "unhealthy"
+    });
+    signal(&stage, "only", Signal::CONT);
+    at_rest(&host, witness, "only");
+}
+
+#[test]
+fn what_is_shown_is_so_when_the_newest_crashes_in_a_loop_r1c_u35() {
+    let stage = stage("", &[old(""), new(&["--exit-after", "1s"])]);
+    let host = stage.run();
+    let before = host.until_active("csi-node", "zfs", "old");
+    let witness = witness(&stage);
+    assert!(host.ask(&["start", "new"]).status.success());
+    host.until_active("csi-node", "zfs", "new");
+    let after = serves_within(&host, TAKEOVER + Duration::from_secs(1), "old");
+    assert!(after["generation"].as_u64() > before["generation"].as_u64());
+    host.until("three more crashes", |status| {
+        let row = zfs(status);
+        let shown = (&row["active"], &row["generation"], &row["health"]);
+        assert_eq!(
+            shown,
+            (&json!("old"), &after["generation"], &json!("healthy")),
+            "{row:#}\n{}",
+            host.log()
+        );
+        task(status, "new")["restarts"].as_u64() >= Some(4)
+    });
+    assert!(host.ask(&["stop", "new"]).status.success());
+    at_rest(&host, witness, "old");
+}
+
+/// A newer allocation with these arguments is started beside a healthy one, which stays as it is.
+fn beside_a_healthy_one(arguments: &[&str], lacks: &str) {
+    let more = probed("start = false");
+    let stage = stage("", &[old(""), allocation("new", "zfs", "node", arguments, &more)]);
+    let host = stage.run();
+    let before = host.until_active("csi-node", "zfs", "old");
+    let witness = witness(&stage);
+    assert!(host.ask(&["start", "new"]).status.success());
+    until_lacks(&host, "new", lacks);
+    // It is probed a few times more.
+    let began = Instant::now();
+    host.until("some more rounds", |status| {
+        assert_eq!(zfs(status)["generation"], before["generation"], "{status:#}");
+        began.elapsed() > 10 * ROUND
+    });
+    at_rest(&host, witness, "old");
+}
+
+#[test]
+fn what_is_shown_is_so_when_a_bad_rollout_starts_beside_a_healthy_one_f4_r1a() {
+    beside_a_healthy_one(&["--node-id", "", "--plugin-version", "new"], "node_id is empty");
+}
+
+#[test]
+fn what_is_shown_is_so_when_an_impostor_starts_beside_a_healthy_one_c031() {
+    let arguments = ["--name", "impostor.example", "--node-id", "new", "--plugin-version", "new"];
+    beside_a_healthy_one(&arguments, "impostor.example");
+}
+
+/// Adds allocations that need to know where the stage is.
+fn configure_more(stage: &Stage, allocations: &[String]) {
+    let text = std::fs::read_to_string(stage.config()).expect("it is written");
+    std::fs::write(stage.config(), text + &allocations.concat()).expect("it can be written");
+}
+
+/// Another plugin from its second start on.
+fn one_that_comes_back_as_an_impostor(stage: &Stage, name: &str, more: &str) -> String {
+    let lives = stage.directory.path().join("lives").display().to_string();
+    let run = format!(
+        "if mkdir {lives}; then NAME=hostpath.callboard.example; else NAME=impostor.example; fi; \
+         exec $PLUGIN $CSI_ENDPOINT --plugin-version {name} --name $NAME"
+    );
+    script(name, &run, more)
+}
+
+#[test]
+fn what_is_shown_is_so_when_an_impostor_comes_after_a_kill_c031() {
+    let stage = stage("calm = \"100ms\"", &[old("")]);
+    configure_more(&stage, &[one_that_comes_back_as_an_impostor(&stage, "new", "start = false")]);
+    let host = two(&stage);
+    let witness = witness(&stage);
+    signal(&stage, "new", Signal::KILL);
+    serves_within(&host, TAKEOVER, "old");
+    host.until("the impostor is seen", |status| {
+        task(status, "new")["task"] == "running" && task(status, "new")["health"] == "unhealthy"
+    });
+    at_rest(&host, witness, "old");
+}
+
+#[test]
+fn what_is_shown_is_so_when_a_wrapper_starts_an_impostor_c031() {
+    let again = "while :; do $PLUGIN $CSI_ENDPOINT --plugin-version only --name ${NAME:-hostpath.callboard.example}; \
+                 NAME=impostor.example; done";
+    let stage = stage("", &[script("only", again, "")]);
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "only");
+    let witness = witness(&stage);
+    signal(&stage, "only", Signal::KILL);
+    host.until("the impostor is seen", |status| {
+        let reason = zfs(status)["reason"].as_str().unwrap_or_default();
+        zfs(status)["health"] == "unhealthy" && reason.contains("is now \"impostor.example\"")
+    });
+    let status = host.json(&["status"]);
+    assert_eq!((&zfs(&status)["health"], &zfs(&status)["healthy"]), (&json!("unhealthy"), &json!(0)));
+    assert_text_says_the_same(&host);
+    witness.end();
+}
+
+#[test]
+fn what_is_shown_is_so_when_a_wrapper_starts_the_only_one_again_hlt_08() {
+    let stage = stage("", &[wrapper("only", "")]);
+    let host = stage.run();
+    let before = host.until_active("csi-node", "zfs", "only");
+    let witness = witness(&stage);
+    signal(&stage, "only", Signal::KILL);
+    host.until_within(SOON, "that it does not serve", |status| zfs(status)["health"] != "healthy");
+    let after = serves_within(&host, program::TIMEOUT, "only");
+    assert!(after["generation"].as_u64() > before["generation"].as_u64());
+    assert_eq!((&before["version"], &after["version"]), (&json!("1"), &json!("2")));
+    at_rest(&host, witness, "only");
+}
+
+#[test]
+fn what_is_shown_is_so_when_a_wrapper_starts_its_plugin_again_beside_a_standby_hlt_08_r1b() {
+    let stage = stage("calm = \"1s\"", &[old(""), wrapper("new", "start = false")]);
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "old");
+    assert!(host.ask(&["start", "new"]).status.success());
+    host.until_active("csi-node", "zfs", "new");
+    until_all(&host, 2);
+    let witness = witness(&stage);
+    signal(&stage, "new", Signal::KILL);
+    serves_within(&host, TAKEOVER, "old");
+    let after = serves_within(&host, program::TIMEOUT, "new");
+    assert_eq!(after["version"], "2");
+    until_all(&host, 2);
+    at_rest(&host, witness, "new");
+}
+
+/// Two plugins that survive their host; `new` comes later.
+fn two_that_survive() -> Stage {
+    let survives = "survives = true";
+    stage("", &[old(survives), named("new", &["--listen-after", "500ms"], survives)])
+}
+
+#[test]
+fn what_is_shown_is_so_when_a_killed_host_is_started_again_over_plugins_that_survived_r2_r8() {
+    let stage = two_that_survive();
+    let host = two(&stage);
+    let witness = witness(&stage);
+    host.kill();
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "new");
+    until_all(&host, 2);
+    at_rest(&host, witness, "new");
+}
+
+#[test]
+fn what_is_shown_is_so_when_the_active_one_died_or_hung_while_no_host_ran_r2_r8() {
+    for accident in [Signal::KILL, Signal::STOP] {
+        let stage = two_that_survive();
+        let host = two(&stage);
+        let witness = witness(&stage);
+        host.kill();
+        signal(&stage, "new", accident);
+        let host = stage.run();
+        host.until_active("csi-node", "zfs", "old");
+        if accident == Signal::STOP {
+            until_all(&host, 1);
+            signal(&stage, "new", Signal::CONT);
+        }
+        until_all(&host, 2);
+        at_rest(&host, witness, "new");
+    }
+}
+
+#[test]
+fn what_is_shown_is_so_when_the_active_one_is_killed_on_a_full_disk_shell_1a_r1b() {
+    let stage = stage("", &[old(""), new(&[])]);
+    let preloaded = Preloaded::below(stage.directory.path());
+    let host = begun(&stage, stage.run_as(&[], &preloaded.environment()));
+    let witness = witness(&stage);
+    preloaded.disk("full");
+    signal(&stage, "new", Signal::KILL);
+    serves_within(&host, TAKEOVER, "old");
+    host.until("the sick disk", |status| status["host"]["disk"]["health"] == "sick");
+    preloaded.disk("ok");
+    host.until("the sound disk", |status| status["host"]["disk"]["health"] == "sound");
+    until_all(&host, 2);
+    at_rest(&host, witness, "old");
+}
