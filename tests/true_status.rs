@@ -16,9 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use witness::{Ground, HangBounds, Judge, SOON, Witness};
 
-/// How each allocation is probed.
+/// How each allocation is probed: often, and with a deadline that a plugin on a busy machine does not miss.
 const ROUND: Duration = Duration::from_millis(100);
-const DEADLINE: Duration = Duration::from_millis(300);
+const DEADLINE: Duration = Duration::from_secs(1);
 /// How many looks must fail before a standby takes over, and the longest pause between two of them.
 const TOLERANCE: u32 = 2;
 const PAUSE_BETWEEN: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ fn new(arguments: &[&str]) -> String {
     named("new", arguments, "start = false")
 }
 
-/// An allocation that runs this script, in which `$PLUGIN` is the command of its plugin, and `$LIVES` a file of its own.
+/// An allocation that runs this script, in which `$PLUGIN` is the command of its plugin.
 fn script(name: &str, script: &str, more: &str) -> String {
     let plugin = format!("{CALLBOARD} plugin hostpath --role node --node-id {name} --endpoint");
     let more = probed(more);
@@ -104,6 +104,7 @@ fn two(stage: &Stage) -> Program<'_> {
     begun(stage, stage.run())
 }
 
+/// The same of a host that runs.
 fn begun<'s>(stage: &'s Stage, host: Program<'s>) -> Program<'s> {
     if task(&host.json(&["status"]), "new")["task"] == "stopped" {
         host.until_active("csi-node", "zfs", "old");
@@ -256,7 +257,7 @@ fn what_is_shown_is_so_when_the_active_one_is_killed_hlt_08_r1b() {
     let generation = serves_within(&host, TAKEOVER, "old")["generation"].clone();
     // It is started again, and takes nothing back before it was calm.
     until_all(&host, 2);
-    until_lacks(&host, "new", "");
+    until_lacks(&host, "new", "must be healthy for a while");
     assert_eq!(zfs(&host.json(&["status"]))["generation"], generation);
     at_rest(&host, witness, "old");
 }
@@ -290,26 +291,24 @@ fn what_is_shown_is_so_when_the_only_one_hangs_hlt_03() {
 
 #[test]
 fn what_is_shown_is_so_when_the_newest_crashes_in_a_loop_r1c_u35() {
-    let stage = stage("", &[old(""), new(&["--exit-after", "1s"])]);
-    let host = stage.run();
-    let before = host.until_active("csi-node", "zfs", "old");
+    let stage = stage("", &[old(""), new(&[])]);
+    let host = two(&stage);
     let witness = witness(&stage);
-    assert!(host.ask(&["start", "new"]).status.success());
-    host.until_active("csi-node", "zfs", "new");
-    let after = serves_within(&host, TAKEOVER + Duration::from_secs(1), "old");
-    assert!(after["generation"].as_u64() > before["generation"].as_u64());
-    host.until("three more crashes", |status| {
-        let row = zfs(status);
-        let shown = (&row["active"], &row["generation"], &row["health"]);
-        assert_eq!(
-            shown,
-            (&json!("old"), &after["generation"], &json!("healthy")),
-            "{row:#}\n{}",
-            host.log()
-        );
-        task(status, "new")["restarts"].as_u64() >= Some(4)
-    });
-    assert!(host.ask(&["stop", "new"]).status.success());
+    signal(&stage, "new", Signal::KILL);
+    let taken_over = serves_within(&host, TAKEOVER, "old")["generation"].clone();
+    for crashes in 1..=4 {
+        host.until("another life of the newest", |status| {
+            let row = zfs(status);
+            let shown = (&row["active"], &row["generation"], &row["health"]);
+            assert_eq!(shown, (&json!("old"), &taken_over, &json!("healthy")), "{row:#}\n{}", host.log());
+            let new = task(status, "new");
+            new["restarts"] == crashes && new["health"] == "healthy"
+        });
+        until_lacks(&host, "new", "must be healthy for a while");
+        if crashes < 4 {
+            signal(&stage, "new", Signal::KILL);
+        }
+    }
     at_rest(&host, witness, "old");
 }
 
@@ -459,13 +458,13 @@ fn what_is_shown_is_so_when_the_active_one_died_or_hung_while_no_host_ran_r2_r8(
     }
 }
 
-#[test]
-fn what_is_shown_is_so_when_the_active_one_is_killed_on_a_full_disk_shell_1a_r1b() {
+/// The active one is killed while the disk of the host is so.
+fn killed_on_a_disk_that_is(state: &str) {
     let stage = stage("", &[old(""), new(&[])]);
     let preloaded = Preloaded::below(stage.directory.path());
     let host = begun(&stage, stage.run_as(&[], &preloaded.environment()));
     let witness = witness(&stage);
-    preloaded.disk("full");
+    preloaded.disk(state);
     signal(&stage, "new", Signal::KILL);
     serves_within(&host, TAKEOVER, "old");
     host.until("the sick disk", |status| status["host"]["disk"]["health"] == "sick");
@@ -473,4 +472,14 @@ fn what_is_shown_is_so_when_the_active_one_is_killed_on_a_full_disk_shell_1a_r1b
     host.until("the sound disk", |status| status["host"]["disk"]["health"] == "sound");
     until_all(&host, 2);
     at_rest(&host, witness, "old");
+}
+
+#[test]
+fn what_is_shown_is_so_when_the_active_one_is_killed_on_a_full_disk_shell_1a_r1b() {
+    killed_on_a_disk_that_is("full");
+}
+
+#[test]
+fn what_is_shown_is_so_when_the_active_one_is_killed_on_a_disk_that_hangs_shell_1a_r1b() {
+    killed_on_a_disk_that_is("hang");
 }
