@@ -24,8 +24,9 @@ const TOLERANCE: u32 = 2;
 const PAUSE_BETWEEN: Duration = Duration::from_secs(1);
 /// A standby that is healthy serves within a millisecond of a kill; this is what a busy machine gets for that, and for one answer.
 const TAKEOVER: Duration = Duration::from_secs(2);
-/// For how long a wrapper leaves its plugin dead: longer than a claim that it lives would be forgiven.
+/// For how long a wrapper and a host leave a plugin dead: longer than a claim that it lives would be forgiven.
 const WRAPPER_PAUSE: &str = "1.5";
+const HOST_PAUSE: &str = "1500ms";
 
 /// How long a plugin that hangs may be shown as healthy, and as fit.
 fn hang() -> HangBounds {
@@ -37,7 +38,12 @@ fn hang() -> HangBounds {
 
 /// The settings of the host, and its allocations.
 fn stage(failover: &str, allocations: &[String]) -> Stage {
-    let restart = "[restart]\nattempts = \"forever\"\ndelay = \"200ms\"\n";
+    stage_with("200ms", failover, allocations)
+}
+
+/// The same, with this pause before what has ended is started again.
+fn stage_with(delay: &str, failover: &str, allocations: &[String]) -> Stage {
+    let restart = format!("[restart]\nattempts = \"forever\"\ndelay = {delay:?}\n");
     Stage::new(&format!("{restart}[failover]\ntolerance = {TOLERANCE}\n{failover}\n{}", allocations.concat()))
 }
 
@@ -250,7 +256,7 @@ fn the_witness_finds_each_claim_that_is_not_so_and_no_other() {
 
 #[test]
 fn what_is_shown_is_so_when_the_active_one_is_killed_hlt_08_r1b() {
-    let stage = stage("", &[old(""), new(&[])]);
+    let stage = stage_with(HOST_PAUSE, "", &[old(""), new(&[])]);
     let host = two(&stage);
     let witness = witness(&stage);
     signal(&stage, "new", Signal::KILL);
@@ -270,6 +276,7 @@ fn what_is_shown_is_so_when_the_active_one_hangs_hlt_03_r1b() {
     signal(&stage, "new", Signal::STOP);
     serves_within(&host, hang().ready, "old");
     until_all(&host, 1);
+    witness.settle();
     signal(&stage, "new", Signal::CONT);
     until_all(&host, 2);
     at_rest(&host, witness, "new");
@@ -285,6 +292,7 @@ fn what_is_shown_is_so_when_the_only_one_hangs_hlt_03() {
     host.until_within(hang().healthy, "that it hangs", |status| {
         zfs(status)["health"] == "unhealthy" && task(status, "only")["health"] == "unhealthy"
     });
+    witness.settle();
     signal(&stage, "only", Signal::CONT);
     at_rest(&host, witness, "only");
 }
@@ -424,7 +432,7 @@ fn what_is_shown_is_so_when_a_wrapper_starts_its_plugin_again_beside_a_standby_h
 /// Two plugins that survive their host; `new` comes later.
 fn two_that_survive() -> Stage {
     let survives = "survives = true";
-    stage("", &[old(survives), named("new", &["--listen-after", "500ms"], survives)])
+    stage_with(HOST_PAUSE, "", &[old(survives), named("new", &["--listen-after", "500ms"], survives)])
 }
 
 #[test]
@@ -451,6 +459,7 @@ fn what_is_shown_is_so_when_the_active_one_died_or_hung_while_no_host_ran_r2_r8(
         host.until_active("csi-node", "zfs", "old");
         if accident == Signal::STOP {
             until_all(&host, 1);
+            witness.settle();
             signal(&stage, "new", Signal::CONT);
         }
         until_all(&host, 2);
@@ -460,7 +469,7 @@ fn what_is_shown_is_so_when_the_active_one_died_or_hung_while_no_host_ran_r2_r8(
 
 /// The active one is killed while the disk of the host is so.
 fn killed_on_a_disk_that_is(state: &str) {
-    let stage = stage("", &[old(""), new(&[])]);
+    let stage = stage_with(HOST_PAUSE, "", &[old(""), new(&[])]);
     let preloaded = Preloaded::below(stage.directory.path());
     let host = begun(&stage, stage.run_as(&[], &preloaded.environment()));
     let witness = witness(&stage);

@@ -8,13 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::{CALLBOARD, left};
+use crate::program::{CALLBOARD, TIMEOUT, left, until_true};
 
 /// How long a host may go on to claim what has just ceased to be so: that a process lives which was killed, that one serves whose place
 /// another one took, or two things of one allocation that contradict each other.
@@ -46,6 +46,11 @@ pub(crate) struct PluginProcess {
 }
 
 impl PluginProcess {
+    /// An impostor and one that does not know its node cannot.
+    fn can_serve(&self) -> bool {
+        self.name == PROVIDER && self.node_id.as_deref() != Some("")
+    }
+
     /// The allocation whose socket it was told to serve, below this data directory, and what it is. Something else is none.
     fn read(pid: u64, state: char, data_dir: &Path) -> Option<(String, Self)> {
         let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -155,6 +160,9 @@ impl<'c> Comparison<'c> {
         match process {
             None => self.claim(format!("{what}, which has no process"), SOON),
             Some(process) if process.is_stopped => self.claim(format!("{what}, which hangs"), hang),
+            Some(process) if !process.can_serve() => {
+                self.claim(format!("{what}, which is no such plugin"), SOON);
+            }
             Some(_) => {}
         }
         process
@@ -165,7 +173,7 @@ impl<'c> Comparison<'c> {
         let Some(process) = self.runs(what, allocation, self.bounds.healthy) else { return };
         let told = (&row["provider"], &row["version"], &row["node_id"]);
         let (name, version, node_id) = (&process.name, &process.version, &process.node_id);
-        if told != (&json!(name), &json!(version), &json!(node_id)) || name != PROVIDER {
+        if told != (&json!(name), &json!(version), &json!(node_id)) {
             let told = format!("{what} as {told:?}, and its process is {name} {version:?} {node_id:?}");
             self.claim(told, SOON);
         }
@@ -278,6 +286,8 @@ impl Judge {
 /// A thread that asks all the time until it is ended.
 pub(crate) struct Witness {
     is_over: Arc<AtomicBool>,
+    /// How many answers left nothing open.
+    settled: Arc<AtomicU64>,
     thread: Option<JoinHandle<Judge>>,
 }
 
@@ -285,18 +295,32 @@ impl Witness {
     /// Watches every host that runs on this data directory.
     pub(crate) fn of(data_dir: PathBuf, bounds: HangBounds) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
-        let ends = Arc::clone(&is_over);
+        let settled = Arc::new(AtomicU64::new(0));
+        let (ends, settles) = (Arc::clone(&is_over), Arc::clone(&settled));
         let thread = std::thread::spawn(move || {
             let mut judge = Judge::new(bounds);
             loop {
                 let answers = look(&data_dir, &mut judge);
-                if ends.load(Ordering::SeqCst) && (judge.is_done() || !answers) {
+                let is_done = judge.is_done() || !answers;
+                if is_done {
+                    settles.fetch_add(1, Ordering::SeqCst);
+                }
+                if is_done && ends.load(Ordering::SeqCst) {
                     return judge;
                 }
                 std::thread::sleep(PAUSE);
             }
         });
-        Self { is_over, thread: Some(thread) }
+        Self { is_over, settled, thread: Some(thread) }
+    }
+
+    /// Waits until nothing is left that may yet turn out to be untrue: an accident that ends sooner would hide it.
+    pub(crate) fn settle(&self) {
+        // One answer may have been asked for already.
+        let enough = self.settled.load(Ordering::SeqCst) + 2;
+        until_true("all that is said is so, or found out", TIMEOUT, || {
+            self.settled.load(Ordering::SeqCst) >= enough
+        });
     }
 
     /// Ends it, while the host still answers.
