@@ -56,7 +56,7 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("ownership", &["vocabulary", "machine", "process"]),
     ("processes", &["vocabulary", "persister", "shell", "goplugin", "process"]),
     ("leftovers", &["vocabulary", "goplugin", "process"]),
-    ("logmon", &[]),
+    ("logmon", &["machine"]),
     ("catalog", &["vocabulary", "shell", "goplugin", "process", "processes", "hclspec"]),
     ("topology", &[]),
     (

@@ -12,19 +12,19 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, setsid};
 
 use self::serve::Writer;
+use crate::machine::Locked;
 
 /// The lock file: one log writer per directory.
 pub(super) const LOCK_FILE: &str = "lock";
 pub(super) const SOCKET_FILE: &str = "control.sock";
 /// The timeout for the lock: a log writer that is ending releases it soon.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Why a log writer cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -77,25 +77,15 @@ fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
-fn lock(directory: &Path) -> Result<File, WriterError> {
+fn lock(directory: &Path) -> Result<Locked, WriterError> {
     let failed =
         |source| WriterError::System { doing: "take the lock", directory: directory.to_owned(), source };
     let mut options = OpenOptions::new();
     let lock = options.create(true).truncate(false).write(true).mode(0o600).open(directory.join(LOCK_FILE));
     let lock = lock.map_err(failed)?;
-    let began = Instant::now();
-    loop {
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(lock),
-            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_TIMEOUT => {
-                std::thread::sleep(LOCK_PAUSE);
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(WriterError::Taken { directory: directory.to_owned() });
-            }
-            Err(error) => return Err(failed(error.into())),
-        }
-    }
+    Locked::within(lock, LOCK_TIMEOUT)
+        .map_err(failed)?
+        .ok_or_else(|| WriterError::Taken { directory: directory.to_owned() })
 }
 
 /// Listens at a short path, independent of the length of the directory's path (SEC-01).

@@ -8,17 +8,20 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use callboard_actors::machine::Locked;
 use callboard_actors::process::boot_id;
 use callboard_proto::drivers::DriverTaskEvent;
 use prost_types::Timestamp;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::journal::Journal;
 
 /// The longest file that is read, in bytes; files written by this module stay far below it.
 const FILE_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
+/// The timeout for the lock. A plugin that was killed while it started a child leaves the lock to that child until its exec.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,7 +52,7 @@ pub(super) struct JournalFile {
     file: File,
     boot_id: String,
     /// Holds the lock while the journal is open. A file of its own, since the journal's is replaced when it is too long.
-    _lock: File,
+    lock: Locked,
     lines: usize,
 }
 
@@ -58,13 +61,9 @@ impl JournalFile {
     /// truncated is dropped: its event was never sent.
     pub(super) fn open(path: &Path, kept_max: usize) -> io::Result<(Self, Journal)> {
         let lock = open(&path.with_extension("lock"))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+        let lock = Locked::within(lock, LOCK_TIMEOUT)?.ok_or_else(|| {
             let taken = format!("another process keeps its events in {}", path.display());
-            if error == rustix::io::Errno::WOULDBLOCK {
-                io::Error::new(io::ErrorKind::WouldBlock, taken)
-            } else {
-                error.into()
-            }
+            io::Error::new(io::ErrorKind::WouldBlock, taken)
         })?;
         let boot_id = boot_id()?;
         let journal = match read(path, &boot_id, kept_max)? {
@@ -73,7 +72,7 @@ impl JournalFile {
         };
         let file = write_whole(path, &boot_id, &journal)?;
         let lines = journal.kept().len();
-        Ok((Self { path: path.to_owned(), file, boot_id, _lock: lock, lines }, journal))
+        Ok((Self { path: path.to_owned(), file, boot_id, lock, lines }, journal))
     }
 
     /// Writes the next event, which is not in `journal` yet.
@@ -175,5 +174,22 @@ fn event(line: Line) -> DriverTaskEvent {
         timestamp: Some(Timestamp { seconds: line.seconds, nanos: line.nanos }),
         message: line.message,
         annotations: line.annotations.into_iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_has_not_called_exec_yet_does_not_keep_a_closed_file_locked_evt_02() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("events");
+        let (first, _) = JournalFile::open(&path, 3).expect("a new file");
+        // What a child has between fork and exec: a copy of the descriptor.
+        let copy = first.lock.file().try_clone().expect("a descriptor");
+        drop(first);
+        JournalFile::open(&path, 3).expect("its stream goes on");
+        drop(copy);
     }
 }

@@ -24,6 +24,7 @@ use crate::logmon::protocol::{OpenLogs, Request, Said, VERSION};
 use crate::logmon::sink::Sink;
 use crate::logmon::spec::{Collection, LogStream};
 use crate::logmon::stream::Stream;
+use crate::machine::Locked;
 
 /// Event numbers other than those of streams and hosts, which begin after these.
 const LISTENER: u64 = 0;
@@ -51,7 +52,7 @@ struct Task {
 pub(super) struct Writer {
     began: Instant,
     directory: PathBuf,
-    lock: File,
+    lock: Locked,
     /// Wakes the loop when the lock file is unlinked.
     removal: Option<OwnedFd>,
     listener: UnixListener,
@@ -70,7 +71,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(directory: &Path, lock: File, listener: UnixListener) -> io::Result<Self> {
+    pub(super) fn new(directory: &Path, lock: Locked, listener: UnixListener) -> io::Result<Self> {
         let events = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         listen(&events, &listener, LISTENER, EventFlags::IN)?;
@@ -125,7 +126,7 @@ impl Writer {
     fn is_over(&self) -> bool {
         let is_idle = self.idle_since.is_some_and(|since| self.now() - since >= IDLE_TIMEOUT);
         let is_busy = self.streams.values().any(|(_, stream)| stream.is_hindered());
-        is_idle || is_removed(&self.lock) || (self.is_retiring && !is_busy)
+        is_idle || is_removed(self.lock.file()) || (self.is_retiring && !is_busy)
     }
 
     fn timeout(&self) -> Option<Duration> {
