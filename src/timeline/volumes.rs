@@ -187,6 +187,9 @@ impl Told<'_> {
                 "unknown-up" | "unknown-on-node" => {
                     Some(to_everyone(format!("{key}: whether \"{what}\" is done is unknown")))
                 }
+                "taken and not ready yet" => {
+                    Some(self.answered(format!("{key}: \"{what}\" is taken, and not ready yet")))
+                }
                 _ => None,
             });
         }

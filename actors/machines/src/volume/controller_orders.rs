@@ -9,10 +9,7 @@ use super::outcome::{ControllerRoute, Expands};
 use super::planning::{IN_FLIGHT, NO_CONTROLLER, Need};
 use super::record::{Step, Towards};
 use super::state::Volume;
-use crate::csi::{
-    Call, ControllerModifyVolumeRequest, CreateSnapshotRequest, DeleteSnapshotRequest, Fault, Request,
-    Secrets, Snapshot,
-};
+use crate::csi::Snapshot;
 use crate::kernel::Effects;
 use crate::vocabulary::Moment;
 
@@ -21,13 +18,11 @@ const NOT_OFFERED: &str = "the plugin does not offer that any more";
 impl Volume {
     /// Whether such an order can be placed with the plugin, as far as is known.
     pub(super) fn admit_at_controller(&self, order: &Order, what: String) -> Result<(), OrderError> {
-        let volume = self.record.spec.key.clone();
-        if let Err(fault) = check(&self.record.spec.volume_id, order) {
-            return Err(OrderError::Invalid { volume, what, reason: fault.to_string() });
-        }
-        let controller = self.controller();
-        match controller.filter(|controller| !offers(controller, order)) {
-            Some(_) => Err(OrderError::Unsupported { volume, what, needed: needed(order) }),
+        match self.controller().filter(|controller| !offers(controller, order)) {
+            Some(_) => {
+                let volume = self.record.spec.key.clone();
+                Err(OrderError::Unsupported { volume, what, needed: order.needed() })
+            }
             None => Ok(()),
         }
     }
@@ -42,7 +37,7 @@ impl Volume {
                 Need::Waits(NOT_OFFERED)
             }
             (Step::Down | Step::Unknown(..), Some(_)) => {
-                Need::Move(Move::Order(record.number, call_for(&record.order)))
+                Need::Move(Move::Order(record.number, record.order.call()))
             }
         }
     }
@@ -67,9 +62,7 @@ impl Volume {
         }
         self.await_snapshot(moment, number, &snapshot.snapshot_id);
     }
-}
 
-impl Volume {
     /// The plugin has the snapshot and goes on with it: it is asked for again after a pause. That is no failure.
     fn await_snapshot(&mut self, moment: Moment, number: u64, snapshot_id: &str) {
         let backoff = self.config.options.backoff;
@@ -82,48 +75,10 @@ impl Volume {
     }
 }
 
-/// The call to the controller.
-const fn call_for(order: &Order) -> Call {
-    match order {
-        Order::Expand { .. } => Call::ControllerExpandVolume,
-        Order::TakeSnapshot { .. } => Call::CreateSnapshot,
-        Order::DeleteSnapshot { .. } => Call::DeleteSnapshot,
-        Order::Modify { .. } => Call::ControllerModifyVolume,
-    }
-}
-
-/// The capability that it needs, by its name in the specification.
-const fn needed(order: &Order) -> &'static str {
-    match order {
-        Order::Expand { .. } => "EXPAND_VOLUME",
-        Order::TakeSnapshot { .. } | Order::DeleteSnapshot { .. } => "CREATE_DELETE_SNAPSHOT",
-        Order::Modify { .. } => "MODIFY_VOLUME",
-    }
-}
-
 fn offers(controller: &ControllerRoute, order: &Order) -> bool {
     match order {
         Order::Expand { .. } => controller.expands != Expands::Not,
         Order::TakeSnapshot { .. } | Order::DeleteSnapshot { .. } => controller.takes_snapshots,
         Order::Modify { .. } => controller.modifies,
-    }
-}
-
-/// Checks the request by itself.
-fn check(volume_id: &str, order: &Order) -> Result<(), Fault> {
-    let secrets = Secrets::none;
-    match order.clone() {
-        Order::Expand { range } => range.check(),
-        Order::TakeSnapshot { name, parameters } => {
-            let source_volume_id = volume_id.to_owned();
-            CreateSnapshotRequest { source_volume_id, name, secrets: secrets(), parameters }.check()
-        }
-        Order::DeleteSnapshot { snapshot_id } => {
-            DeleteSnapshotRequest { snapshot_id, secrets: secrets() }.check()
-        }
-        Order::Modify { parameters: mutable_parameters } => {
-            let volume_id = volume_id.to_owned();
-            ControllerModifyVolumeRequest { volume_id, secrets: secrets(), mutable_parameters }.check()
-        }
     }
 }

@@ -18,16 +18,13 @@ pub(super) const BEING_EXPANDED: &str = "it is being expanded, and its plugin ex
 
 impl Volume {
     /// Whether an expansion can be ordered of this volume and its plugin, as far as is known.
-    pub(super) fn admit_expansion(&self, range: CapacityRange, what: String) -> Result<(), OrderError> {
+    pub(super) fn admit_expansion(&self, order: &Order, what: String) -> Result<(), OrderError> {
         let volume = self.record.spec.key.clone();
-        if let Err(fault) = range.check() {
-            return Err(OrderError::Invalid { volume, what, reason: fault.to_string() });
-        }
         let Some(expands) = self.expands() else { return Ok(()) };
         let holders = self.holders();
         match expands {
             Expands::Not if !self.expands_on_node() => {
-                Err(OrderError::Unsupported { volume, what, needed: "EXPAND_VOLUME" })
+                Err(OrderError::Unsupported { volume, what, needed: order.needed() })
             }
             Expands::Offline if !holders.is_empty() => Err(OrderError::InUse { volume, what, holders }),
             Expands::Not | Expands::Offline | Expands::Online => Ok(()),
@@ -68,7 +65,7 @@ impl Volume {
         if self.is_next_on_node(record) {
             return self.node_need(record);
         }
-        let begin = Need::Move(Move::Order(record.number, Call::ControllerExpandVolume));
+        let begin = Need::Move(Move::Order(record.number, record.order.call()));
         match &record.at_controller {
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
             Step::Up(..) => Need::Met(()),

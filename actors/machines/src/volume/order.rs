@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::record::Step;
-use crate::csi::{Call, CapacityRange, Snapshot, VolumeCapability};
+use crate::csi::{
+    Call, CapacityRange, ControllerModifyVolumeRequest, CreateSnapshotRequest, DeleteSnapshotRequest, Fault,
+    Request, Secrets, Snapshot, VolumeCapability,
+};
 use crate::vocabulary::text;
 
 /// What is ordered. Repeating it asks for the result.
@@ -37,6 +40,44 @@ pub enum Order {
 }
 
 impl Order {
+    /// The call to the controller.
+    pub(super) const fn call(&self) -> Call {
+        match self {
+            Self::Expand { .. } => Call::ControllerExpandVolume,
+            Self::TakeSnapshot { .. } => Call::CreateSnapshot,
+            Self::DeleteSnapshot { .. } => Call::DeleteSnapshot,
+            Self::Modify { .. } => Call::ControllerModifyVolume,
+        }
+    }
+
+    /// The capability that it needs, by its name in the specification.
+    pub(super) const fn needed(&self) -> &'static str {
+        match self {
+            Self::Expand { .. } => "EXPAND_VOLUME",
+            Self::TakeSnapshot { .. } | Self::DeleteSnapshot { .. } => "CREATE_DELETE_SNAPSHOT",
+            Self::Modify { .. } => "MODIFY_VOLUME",
+        }
+    }
+
+    /// Checks the request to the plugin by itself.
+    pub(super) fn check(&self, volume_id: &str) -> Result<(), Fault> {
+        let secrets = Secrets::none;
+        match self.clone() {
+            Self::Expand { range } => range.check(),
+            Self::TakeSnapshot { name, parameters } => {
+                let source_volume_id = volume_id.to_owned();
+                CreateSnapshotRequest { source_volume_id, name, secrets: secrets(), parameters }.check()
+            }
+            Self::DeleteSnapshot { snapshot_id } => {
+                DeleteSnapshotRequest { snapshot_id, secrets: secrets() }.check()
+            }
+            Self::Modify { parameters: mutable_parameters } => {
+                let volume_id = volume_id.to_owned();
+                ControllerModifyVolumeRequest { volume_id, secrets: secrets(), mutable_parameters }.check()
+            }
+        }
+    }
+
     /// Whether one of them waits for the other, or takes its place: they cannot be both under way.
     pub(super) fn excludes(&self, other: &Self) -> bool {
         match (self, other) {

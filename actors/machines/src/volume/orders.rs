@@ -83,8 +83,11 @@ impl Volume {
             let before = before.record.order.to_string();
             return Err(OrderError::Another { volume, what, before });
         }
+        if let Err(fault) = order.check(&self.record.spec.volume_id) {
+            return Err(OrderError::Invalid { volume, what, reason: fault.to_string() });
+        }
         match order {
-            Order::Expand { range } => self.admit_expansion(*range, what),
+            Order::Expand { .. } => self.admit_expansion(order, what),
             Order::TakeSnapshot { .. } | Order::DeleteSnapshot { .. } | Order::Modify { .. } => {
                 self.admit_at_controller(order, what)
             }

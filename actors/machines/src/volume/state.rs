@@ -9,7 +9,7 @@ use super::news::VolumeStatus;
 use super::order::{Order, OrderRecord};
 use super::outcome::{ControllerRoute, NodeRoute, Route};
 use super::paths::VolumeLayout;
-use super::record::{Audit, ClaimRecord, Towards, VolumeRecord, VolumeSpec, Wish};
+use super::record::{Audit, ClaimRecord, Step, Towards, VolumeRecord, VolumeSpec, Wish};
 use crate::kernel::{AskId, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
 
@@ -224,7 +224,10 @@ impl Ordered {
 
     /// How far it is, as a word.
     pub(super) fn state(&self) -> &'static str {
-        if self.taken.is_some() { "taken and not ready yet" } else { self.record.as_str() }
+        match (&self.taken, &self.record.at_controller) {
+            (Some(_), Step::Unknown(..)) => "taken and not ready yet",
+            _ => self.record.as_str(),
+        }
     }
 
     /// Whether another order has to wait until this one is done. A snapshot that is asked for again would be taken anew after its deletion.
