@@ -1,7 +1,7 @@
 //! What is asked of volumes, and whom the answers are for.
 
 use crate::kernel::AskId;
-use crate::vocabulary::Timestamp;
+use crate::vocabulary::{PluginName, Timestamp};
 use crate::volume::{VolumeAsk, VolumeKey};
 
 /// In which words an order came.
@@ -11,6 +11,24 @@ pub(super) enum OrderKind {
     TakeSnapshot,
     DeleteSnapshot,
     Modify,
+}
+
+/// In which words a question came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum ReadKind {
+    Stats,
+    Snapshots,
+    Volumes,
+    Capacity,
+    Validate,
+}
+
+/// A question that its plugin has not answered yet.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Reading {
+    pub(super) id: AskId,
+    pub(super) kind: ReadKind,
+    pub(super) plugin: PluginName,
 }
 
 /// Whom the answer of a volume is for.

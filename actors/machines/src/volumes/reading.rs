@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::messages::{VolumesAnswer, VolumesAsk};
+use super::purposes::{ReadKind, Reading};
 use super::reads::{
     Found, GetCapacity, ListSnapshots, ListVolumesOfPlugin, Published, Read, ReadError, ValidateVolume,
     VolumeStats,
@@ -31,26 +32,33 @@ const NOT_OFFERED: &str =
 
 impl Volumes {
     pub(super) fn question(&mut self, id: AskId, ask: &VolumesAsk, effects: &mut Effects<Self>) {
-        match ask {
-            VolumesAsk::VolumeStats(asked) => self.stats(id, asked, effects),
-            VolumesAsk::ListSnapshots(asked) => self.snapshots(id, asked, effects),
-            VolumesAsk::ListVolumesOfPlugin(asked) => self.volumes_of(id, asked, effects),
-            VolumesAsk::GetCapacity(asked) => self.capacity(id, asked, effects),
-            VolumesAsk::ValidateVolume(asked) => self.validate(id, asked, effects),
+        let (kind, read, within_max) = match ask {
+            VolumesAsk::VolumeStats(asked) => (ReadKind::Stats, self.stats_read(asked), READ_WITHIN_MAX),
+            VolumesAsk::ValidateVolume(asked) => {
+                (ReadKind::Validate, self.validate_read(asked), READ_WITHIN_MAX)
+            }
+            VolumesAsk::ListSnapshots(asked) => {
+                (ReadKind::Snapshots, self.snapshots_read(asked), LIST_WITHIN_MAX)
+            }
+            VolumesAsk::ListVolumesOfPlugin(asked) => {
+                (ReadKind::Volumes, self.volumes_read(asked), LIST_WITHIN_MAX)
+            }
+            VolumesAsk::GetCapacity(asked) => {
+                (ReadKind::Capacity, self.capacity_read(asked), LIST_WITHIN_MAX)
+            }
             // The others change something, or are answered by what is known here.
-            _ => {}
-        }
-    }
-
-    fn stats(&mut self, id: AskId, asked: &VolumeStats, effects: &mut Effects<Self>) {
-        match self.stats_read(&asked.volume) {
-            Ok(read) => self.read(id, read, asked.within.min(READ_WITHIN_MAX), effects),
-            Err(error) => effects.reply(id, VolumesAnswer::VolumeStats(Err(error))),
+            _ => return,
+        };
+        let admitted = read.and_then(|(read, within)| Ok((self.admit_read(read)?, within)));
+        match admitted {
+            Ok((read, within)) => self.read((id, kind), read, within.min(within_max), effects),
+            Err(error) => effects.reply(id, kind.refusal(error)),
         }
     }
 
     /// Where the figures of a volume are: at a proven mount of it on this node, and at its controller.
-    fn stats_read(&self, key: &VolumeKey) -> Result<Read, ReadError> {
+    fn stats_read(&self, asked: &VolumeStats) -> Result<(Read, Duration), ReadError> {
+        let VolumeStats { volume: key, within } = asked;
         let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
         let plugin = self.plugins.get(&known.spec.plugin);
         let tells = |found: &CsiFingerprint| {
@@ -66,7 +74,7 @@ impl Volumes {
             let reason = if generation.is_some() { NOT_PUBLISHED } else { NOT_OFFERED };
             return Err(ReadError::Nothing { volume: key.clone(), reason });
         }
-        Ok(Read::Stats { spec: Arc::clone(&known.spec), node, controller })
+        Ok((Read::Stats { spec: Arc::clone(&known.spec), node, controller }, *within))
     }
 
     /// Where a claim has the volume, as its actor has proven last.
@@ -76,15 +84,8 @@ impl Volumes {
         Some(Published { path: claim.path.clone(), staged_at: claim.staged_at.clone() })
     }
 
-    fn snapshots(&mut self, id: AskId, asked: &ListSnapshots, effects: &mut Effects<Self>) {
-        match self.snapshots_read(asked) {
-            Ok(read) => self.read(id, read, asked.within, effects),
-            Err(error) => effects.reply(id, VolumesAnswer::ListSnapshots(Err(error))),
-        }
-    }
-
-    fn snapshots_read(&self, asked: &ListSnapshots) -> Result<Read, ReadError> {
-        let ListSnapshots { plugin, volume, snapshot_id, page, .. } = asked.clone();
+    fn snapshots_read(&self, asked: &ListSnapshots) -> Result<(Read, Duration), ReadError> {
+        let ListSnapshots { plugin, volume, snapshot_id, page, within } = asked.clone();
         let of = volume.map(|key| match self.known.get(&key) {
             None => Err(ReadError::from(UnknownVolume { volume: key })),
             Some(known) if known.spec.plugin != plugin => {
@@ -94,38 +95,24 @@ impl Volumes {
         });
         let of = of.transpose()?;
         let generation = self.controller_of(&plugin)?;
-        Ok(Read::Snapshots { plugin, generation, of, snapshot_id, page })
+        Ok((Read::Snapshots { plugin, generation, of, snapshot_id, page }, within))
     }
 
-    fn volumes_of(&mut self, id: AskId, asked: &ListVolumesOfPlugin, effects: &mut Effects<Self>) {
-        let (asked, within) = (asked.clone(), asked.within);
-        match self.controller_of(&asked.plugin) {
-            Ok(generation) => self.read(id, Read::Volumes { generation, asked }, within, effects),
-            Err(error) => effects.reply(id, VolumesAnswer::ListVolumesOfPlugin(Err(error))),
-        }
+    fn volumes_read(&self, asked: &ListVolumesOfPlugin) -> Result<(Read, Duration), ReadError> {
+        let generation = self.controller_of(&asked.plugin)?;
+        Ok((Read::Volumes { generation, asked: asked.clone() }, asked.within))
     }
 
-    fn capacity(&mut self, id: AskId, asked: &GetCapacity, effects: &mut Effects<Self>) {
-        let (asked, within) = (asked.clone(), asked.within);
-        match self.controller_of(&asked.plugin) {
-            Ok(generation) => self.read(id, Read::Capacity { generation, asked }, within, effects),
-            Err(error) => effects.reply(id, VolumesAnswer::GetCapacity(Err(error))),
-        }
+    fn capacity_read(&self, asked: &GetCapacity) -> Result<(Read, Duration), ReadError> {
+        let generation = self.controller_of(&asked.plugin)?;
+        Ok((Read::Capacity { generation, asked: asked.clone() }, asked.within))
     }
 
-    fn validate(&mut self, id: AskId, asked: &ValidateVolume, effects: &mut Effects<Self>) {
-        let within = asked.within.min(READ_WITHIN_MAX);
-        match self.validate_read(asked) {
-            Ok(read) => self.read(id, read, within, effects),
-            Err(error) => effects.reply(id, VolumesAnswer::ValidateVolume(Err(error))),
-        }
-    }
-
-    fn validate_read(&self, asked: &ValidateVolume) -> Result<Read, ReadError> {
+    fn validate_read(&self, asked: &ValidateVolume) -> Result<(Read, Duration), ReadError> {
         let key = &asked.volume;
         let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
         let generation = self.controller_of(&known.spec.plugin)?;
-        Ok(Read::Validate { spec: Arc::clone(&known.spec), generation, asked: asked.clone() })
+        Ok((Read::Validate { spec: Arc::clone(&known.spec), generation, asked: asked.clone() }, asked.within))
     }
 
     /// The healthy controller of a plugin.
@@ -136,20 +123,30 @@ impl Volumes {
 
     // === The way to the plugin, and back ===
 
-    fn read(&mut self, id: AskId, read: Read, within: Duration, effects: &mut Effects<Self>) {
+    /// Whether one more question may go to its plugin.
+    fn admit_read(&self, read: Read) -> Result<Read, ReadError> {
         let plugin = read.plugin().clone();
         if self.stop.is_some() {
-            return effects.reply(id, answer(&read, Err(ReadError::Stopping { plugin })));
+            return Err(ReadError::Stopping { plugin });
         }
-        let waiting = self.reads.values().filter(|(_, read)| *read.plugin() == plugin).count();
-        if waiting >= READS_MAX {
-            let error = TooManyCallers { plugin, waiting };
-            return effects.reply(id, answer(&read, Err(error.into())));
+        let waiting = self.reads.values().filter(|reading| reading.plugin == plugin).count();
+        match waiting >= READS_MAX {
+            true => Err(TooManyCallers { plugin, waiting }.into()),
+            false => Ok(read),
         }
+    }
+
+    fn read(
+        &mut self,
+        (id, kind): (AskId, ReadKind),
+        read: Read,
+        within: Duration,
+        effects: &mut Effects<Self>,
+    ) {
         self.asked = self.asked.next();
-        self.reads.insert(self.asked, (id, read.clone()));
+        self.reads.insert(self.asked, Reading { id, kind, plugin: read.plugin().clone() });
         let key = CallKey { attempt: self.asked, ..CallKey::default() };
-        effects.call(key, within.min(LIST_WITHIN_MAX), VolumesCall::Read(Box::new(read)));
+        effects.call(key, within, VolumesCall::Read(Box::new(read)));
     }
 
     pub(super) fn found(
@@ -159,25 +156,26 @@ impl Volumes {
         effects: &mut Effects<Self>,
     ) {
         // One that the stop of the host has answered is not there any more.
-        let Some((id, read)) = self.reads.remove(&key.attempt) else { return };
-        let plugin = read.plugin().clone();
-        let failed = |plugin: PluginName, reason: String| {
-            Err(ReadError::Failed { plugin, reason, is_transient: true })
+        let Some(Reading { id, kind, plugin }) = self.reads.remove(&key.attempt) else { return };
+        let failed =
+            |reason: String| ReadError::Failed { plugin: plugin.clone(), reason, is_transient: true };
+        let answer = match outcome {
+            Ok(VolumesOutcome::Found(Ok(found))) => kind.answer(found),
+            Ok(VolumesOutcome::Found(Err(error))) => Some(kind.refusal(error.clone())),
+            Ok(_) => None,
+            Err(CallLost::DeadlineExceeded(_)) => {
+                Some(kind.refusal(ReadError::Overdue { plugin: plugin.clone() }))
+            }
+            Err(lost) => Some(kind.refusal(failed(lost.to_string()))),
         };
-        let found = match outcome {
-            Ok(VolumesOutcome::Found(found)) => found.clone(),
-            Ok(_) => failed(plugin, "another question was answered".to_owned()),
-            Err(CallLost::DeadlineExceeded(_)) => Err(ReadError::Overdue { plugin }),
-            Err(lost) => failed(plugin, lost.to_string()),
-        };
-        effects.reply(id, answer(&read, found));
+        let another = || kind.refusal(failed("another question was answered".to_owned()));
+        effects.reply(id, answer.unwrap_or_else(another));
     }
 
     /// The host stops: no caller waits for a plugin any more.
     pub(super) fn refuse_reads(&mut self, effects: &mut Effects<Self>) {
-        for (id, read) in std::mem::take(&mut self.reads).into_values() {
-            let plugin = read.plugin().clone();
-            effects.reply(id, answer(&read, Err(ReadError::Stopping { plugin })));
+        for Reading { id, kind, plugin } in std::mem::take(&mut self.reads).into_values() {
+            effects.reply(id, kind.refusal(ReadError::Stopping { plugin }));
         }
     }
 }
@@ -188,45 +186,26 @@ fn healthy(report: Option<&InstanceReport>, can: impl Fn(&CsiFingerprint) -> boo
     report.fingerprint.as_deref().filter(|found| can(found)).map(|_| report.generation)
 }
 
-/// The answer to a question.
-fn answer(read: &Read, found: Result<Found, ReadError>) -> VolumesAnswer {
-    let plugin = read.plugin();
-    match read {
-        Read::Stats { .. } => VolumesAnswer::VolumeStats(only(plugin, found, |found| match found {
-            Found::Stats(stats) => Some(stats),
-            _ => None,
-        })),
-        Read::Snapshots { .. } => VolumesAnswer::ListSnapshots(only(plugin, found, |found| match found {
-            Found::Snapshots(page) => Some(page),
-            _ => None,
-        })),
-        Read::Volumes { .. } => {
-            VolumesAnswer::ListVolumesOfPlugin(only(plugin, found, |found| match found {
-                Found::Volumes(page) => Some(page),
-                _ => None,
-            }))
-        }
-        Read::Capacity { .. } => VolumesAnswer::GetCapacity(only(plugin, found, |found| match found {
-            Found::Capacity(capacity) => Some(capacity),
-            _ => None,
-        })),
-        Read::Validate { .. } => VolumesAnswer::ValidateVolume(only(plugin, found, |found| match found {
-            Found::Validated(validated) => Some(validated),
-            _ => None,
-        })),
+impl ReadKind {
+    /// What was found, if it is what was asked for.
+    fn answer(self, found: &Found) -> Option<VolumesAnswer> {
+        Some(match (self, found.clone()) {
+            (Self::Stats, Found::Stats(stats)) => VolumesAnswer::VolumeStats(Ok(stats)),
+            (Self::Snapshots, Found::Snapshots(page)) => VolumesAnswer::ListSnapshots(Ok(page)),
+            (Self::Volumes, Found::Volumes(page)) => VolumesAnswer::ListVolumesOfPlugin(Ok(page)),
+            (Self::Capacity, Found::Capacity(capacity)) => VolumesAnswer::GetCapacity(Ok(capacity)),
+            (Self::Validate, Found::Validated(validated)) => VolumesAnswer::ValidateVolume(Ok(validated)),
+            _ => return None,
+        })
     }
-}
 
-/// What was found, if it is what was asked for.
-fn only<T>(
-    plugin: &PluginName,
-    found: Result<Found, ReadError>,
-    is_it: impl Fn(Found) -> Option<T>,
-) -> Result<T, ReadError> {
-    found.and_then(|found| is_it(found).ok_or_else(|| another(plugin)))
-}
-
-fn another(plugin: &PluginName) -> ReadError {
-    let reason = "another question was answered".to_owned();
-    ReadError::Failed { plugin: plugin.clone(), reason, is_transient: true }
+    fn refusal(self, error: ReadError) -> VolumesAnswer {
+        match self {
+            Self::Stats => VolumesAnswer::VolumeStats(Err(error)),
+            Self::Snapshots => VolumesAnswer::ListSnapshots(Err(error)),
+            Self::Volumes => VolumesAnswer::ListVolumesOfPlugin(Err(error)),
+            Self::Capacity => VolumesAnswer::GetCapacity(Err(error)),
+            Self::Validate => VolumesAnswer::ValidateVolume(Err(error)),
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::batches::Batch;
-use super::purposes::{InFlight, Request};
+use super::purposes::{InFlight, Reading, Request};
 use super::reads::{Found, Read, ReadError};
 use super::reasons::InUse;
 use super::unused::{ServedBy, UnusedWaiter};
@@ -325,7 +325,7 @@ pub struct Volumes {
     /// The messages that volumes have not answered yet, by number.
     pub(super) asks: BTreeMap<Attempt, InFlight>,
     /// The questions that plugins have not answered yet, by number.
-    pub(super) reads: BTreeMap<Attempt, (AskId, Read)>,
+    pub(super) reads: BTreeMap<Attempt, Reading>,
     /// The number of the latest of both.
     pub(super) asked: Attempt,
     /// How many callers wait for volumes of each plugin.
