@@ -2,6 +2,7 @@
 
 mod confirm;
 mod expand;
+mod page;
 mod plugin;
 mod release;
 mod snapshot;

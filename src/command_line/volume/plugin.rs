@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::super::ask::{AskError, PlainArgs, pretty};
 use super::super::table::{Cell, Table};
 use super::super::usage;
+use super::page::{Page, condition, standing};
 use super::{ParameterArgs, UsageArgs, WaitArgs, volume_name};
 use crate::admin::AdminClient;
-use crate::output::{Palette, harmless, print};
+use crate::output::{harmless, print};
 
 #[derive(Debug, Args)]
 pub(super) struct OfPluginArgs {
@@ -90,40 +91,31 @@ pub(super) async fn list(mut client: AdminClient, args: &OfPluginArgs) -> Result
         within_ms: args.wait.milliseconds(),
     };
     let wire::ListPluginVolumesResponse { volumes, next_token } = client.list_plugin_volumes(request).await?;
-    let next = Some(&next_token).filter(|token| !token.is_empty());
-    let text = match args.plain.json {
-        true => {
-            pretty(&json!({ "volumes": volumes.iter().map(json).collect::<Vec<_>>(), "next_token": next }))
-        }
-        false => {
-            let more =
-                next.map(|token| format!("more with --token {}\n", harmless(token))).unwrap_or_default();
-            match volumes.is_empty() {
-                true => format!("no volumes\n{more}"),
-                false => format!("{}{more}", table(&volumes).lines(Palette::of_stdout())),
-            }
-        }
+    let page = Page {
+        of: "volumes",
+        entries: volumes.iter().map(json).collect(),
+        table: table(&volumes),
+        next_token: &next_token,
     };
-    print(&text)?;
+    print(&page.shown(args.plain.json))?;
     Ok(())
 }
 
 fn json(volume: &wire::PluginVolume) -> Value {
-    let condition = volume.condition.as_ref().map(
-        |wire::VolumeCondition { abnormal, message }| json!({ "abnormal": abnormal, "message": message }),
-    );
     json!({
         "volume_id": volume.volume_id,
         "capacity_bytes": Some(volume.capacity_bytes).filter(|bytes| *bytes > 0),
         "nodes": volume.nodes,
-        "condition": condition,
+        "condition": volume.condition.as_ref().map(condition),
     })
 }
 
 /// Whether a volume is in order, and what its plugin says of that.
-fn standing(wire::VolumeCondition { abnormal, message }: &wire::VolumeCondition) -> String {
-    let word = if *abnormal { "not in order" } else { "in order" };
-    if message.is_empty() { word.to_owned() } else { format!("{word}: {message}") }
+fn described(condition: &wire::VolumeCondition) -> String {
+    match condition.message.as_str() {
+        "" => standing(condition).to_owned(),
+        message => format!("{}: {message}", standing(condition)),
+    }
 }
 
 fn table(volumes: &[wire::PluginVolume]) -> Table {
@@ -131,7 +123,7 @@ fn table(volumes: &[wire::PluginVolume]) -> Table {
     for volume in volumes {
         let size =
             Some(volume.capacity_bytes).filter(|bytes| *bytes > 0).map(usage::bytes).unwrap_or_default();
-        let condition = volume.condition.as_ref().map(standing);
+        let condition = volume.condition.as_ref().map(described);
         let cells = vec![
             Cell::plain(&volume.volume_id),
             Cell::plain(size),

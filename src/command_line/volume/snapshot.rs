@@ -12,9 +12,10 @@ use super::super::ask::{AskError, PlainArgs, ask, pretty};
 use super::super::show::ago;
 use super::super::table::{Cell, Table};
 use super::super::usage;
+use super::page::Page;
 use super::{ParameterArgs, WaitArgs, confirm, volume_name};
 use crate::admin::AdminClient;
-use crate::output::{Palette, harmless, print};
+use crate::output::{harmless, print};
 
 /// What can be said to `volume snapshot`.
 #[derive(Debug, Args)]
@@ -162,22 +163,13 @@ async fn list(mut client: AdminClient, args: &ListArgs) -> Result<(), AskError> 
         within_ms: args.wait.milliseconds(),
     };
     let wire::ListSnapshotsResponse { snapshots, next_token } = client.list_snapshots(request).await?;
-    let next = Some(&next_token).filter(|token| !token.is_empty());
-    let text = match args.plain.json {
-        true => pretty(&json!({
-            "snapshots": snapshots.iter().map(json).collect::<Vec<_>>(),
-            "next_token": next,
-        })),
-        false => {
-            let more =
-                next.map(|token| format!("more with --token {}\n", harmless(token))).unwrap_or_default();
-            match snapshots.is_empty() {
-                true => format!("no snapshots\n{more}"),
-                false => format!("{}{more}", table(&snapshots).lines(Palette::of_stdout())),
-            }
-        }
+    let page = Page {
+        of: "snapshots",
+        entries: snapshots.iter().map(json).collect(),
+        table: table(&snapshots),
+        next_token: &next_token,
     };
-    print(&text)?;
+    print(&page.shown(args.plain.json))?;
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::ask::{AskError, PlainArgs, pretty};
 use super::super::usage;
+use super::page::{condition, standing};
 use super::volume_name;
 use crate::admin::AdminClient;
 use crate::duration::parse_duration;
@@ -36,10 +37,6 @@ pub(super) async fn stats(mut client: AdminClient, args: &StatsArgs) -> Result<(
 }
 
 fn json(stats: &wire::GetVolumeStatsResponse) -> Value {
-    let condition = |condition: &wire::VolumeCondition| {
-        let wire::VolumeCondition { abnormal, message } = condition;
-        json!({ "abnormal": abnormal, "message": message })
-    };
     let figures = stats.figures.iter().map(|figure| {
         let wire::VolumeFigure { unit, available, total, used } = figure;
         json!({ "unit": unit, "available": available, "total": total, "used": used })
@@ -64,9 +61,9 @@ fn text(stats: &wire::GetVolumeStatsResponse) -> String {
         text.push_str(&format!("  {}  {used} of {total} used, {available} available\n", harmless(unit)));
     }
     for (place, condition) in [("this node", &stats.on_node), ("its controller", &stats.at_controller)] {
-        if let Some(wire::VolumeCondition { abnormal, message }) = condition {
-            let word = if *abnormal { "not in order" } else { "in order" };
-            text.push_str(&format!("  {word}, says {place}: {}\n", harmless(message)));
+        if let Some(condition) = condition {
+            let (word, message) = (standing(condition), harmless(&condition.message));
+            text.push_str(&format!("  {word}, says {place}: {message}\n"));
         }
     }
     text

@@ -1,0 +1,40 @@
+//! A page of a list of a plugin, and the condition of a volume: as text and as JSON.
+
+use callboard_proto::admin::v1 as wire;
+use serde_json::{Value, json};
+
+use crate::command_line::ask::pretty;
+use crate::command_line::table::Table;
+use crate::output::{Palette, harmless};
+
+/// One page: what it is of, its entries as JSON and as a table, and the token of the next page, which is empty after the last.
+pub(super) struct Page<'p> {
+    pub(super) of: &'static str,
+    pub(super) entries: Vec<Value>,
+    pub(super) table: Table,
+    pub(super) next_token: &'p str,
+}
+
+impl Page<'_> {
+    pub(super) fn shown(self, is_json: bool) -> String {
+        let Self { of, entries, table, next_token } = self;
+        let next = Some(next_token).filter(|token| !token.is_empty());
+        if is_json {
+            return pretty(&json!({ (of): entries, "next_token": next }));
+        }
+        let more = next.map(|token| format!("more with --token {}\n", harmless(token))).unwrap_or_default();
+        match entries.is_empty() {
+            true => format!("no {of}\n{more}"),
+            false => format!("{}{more}", table.lines(Palette::of_stdout())),
+        }
+    }
+}
+
+/// Whether a volume is in order, in words.
+pub(super) const fn standing(condition: &wire::VolumeCondition) -> &'static str {
+    if condition.abnormal { "not in order" } else { "in order" }
+}
+
+pub(super) fn condition(wire::VolumeCondition { abnormal, message }: &wire::VolumeCondition) -> Value {
+    json!({ "abnormal": abnormal, "message": message })
+}
