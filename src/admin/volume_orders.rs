@@ -1,15 +1,27 @@
 //! What is ordered of volumes over the admin socket.
 
 use callboard_actors::csi::{CapacityRange, Snapshot};
+use callboard_actors::shell::Message;
 use callboard_actors::vocabulary::Timestamp;
 use callboard_actors::volume;
-use callboard_actors::volumes::{CreateSnapshot, DeleteSnapshot, ExpandVolume, ModifyVolume, OrderError};
+use callboard_actors::volumes::{
+    CreateSnapshot, DeleteSnapshot, ExpandVolume, ModifyVolume, OrderError, Volumes,
+};
 use callboard_proto::admin::v1 as wire;
 use tonic::{Code, Status};
 
 use super::convert::unanswered;
 use super::server::Sources;
 use super::volume_calls::{code_of, key, within};
+
+/// Places an order and waits for its answer.
+async fn place<T>(
+    sources: &Sources,
+    order: impl Message<Volumes, Reply = Result<T, OrderError>>,
+) -> Result<T, Status> {
+    let done = sources.host.volumes().ask(order).await.map_err(|error| unanswered(&error))?;
+    done.map_err(|error| Status::new(not_done(&error), error.to_string()))
+}
 
 /// Makes a volume larger.
 pub(super) async fn expand(
@@ -20,8 +32,7 @@ pub(super) async fn expand(
     let name = volume.to_string();
     let capacity = CapacityRange { required_bytes: asked.capacity_bytes, limit_bytes: asked.limit_bytes };
     let expand = ExpandVolume { volume, capacity, within: within(asked.within_ms) };
-    let expanded = sources.host.volumes().ask(expand).await.map_err(|error| unanswered(&error))?;
-    let expanded = expanded.map_err(|error| Status::new(not_done(&error), error.to_string()))?;
+    let expanded = place(sources, expand).await?;
     Ok(wire::ExpandVolumeResponse {
         name,
         capacity_bytes: expanded.capacity_bytes.unwrap_or_default(),
@@ -38,8 +49,7 @@ pub(super) async fn take_snapshot(
     let name = volume.to_string();
     let parameters = asked.parameters.into_iter().collect();
     let create = CreateSnapshot { volume, name: asked.snapshot, parameters, within: within(asked.within_ms) };
-    let taken = sources.host.volumes().ask(create).await.map_err(|error| unanswered(&error))?;
-    let taken = taken.map_err(|error| Status::new(not_done(&error), error.to_string()))?;
+    let taken = place(sources, create).await?;
     Ok(wire::CreateSnapshotResponse { name, snapshot: Some(snapshot(&taken)) })
 }
 
@@ -50,8 +60,7 @@ pub(super) async fn delete_snapshot(
 ) -> Result<wire::DeleteSnapshotResponse, Status> {
     let (volume, snapshot_id) = (key(&asked.name)?, asked.snapshot_id);
     let delete = DeleteSnapshot { volume, snapshot_id: snapshot_id.clone(), within: within(asked.within_ms) };
-    let deleted = sources.host.volumes().ask(delete).await.map_err(|error| unanswered(&error))?;
-    deleted.map_err(|error| Status::new(not_done(&error), error.to_string()))?;
+    place(sources, delete).await?;
     Ok(wire::DeleteSnapshotResponse { snapshot_id })
 }
 
@@ -64,8 +73,7 @@ pub(super) async fn modify(
     let name = volume.to_string();
     let parameters = asked.parameters.into_iter().collect();
     let modify = ModifyVolume { volume, parameters, within: within(asked.within_ms) };
-    let modified = sources.host.volumes().ask(modify).await.map_err(|error| unanswered(&error))?;
-    modified.map_err(|error| Status::new(not_done(&error), error.to_string()))?;
+    place(sources, modify).await?;
     Ok(wire::ModifyVolumeResponse { name })
 }
 

@@ -1,9 +1,10 @@
 //! What is read of volumes over the admin socket.
 
 use callboard_actors::csi::{ListVolumesEntry, UsageUnit, VolumeCondition, VolumeUsage};
+use callboard_actors::shell::Message;
 use callboard_actors::vocabulary::PluginName;
 use callboard_actors::volumes::{
-    GetCapacity, ListSnapshots, ListVolumesOfPlugin, Page, ReadError, ValidateVolume, VolumeStats,
+    GetCapacity, ListSnapshots, ListVolumesOfPlugin, Page, ReadError, ValidateVolume, VolumeStats, Volumes,
 };
 use callboard_proto::admin::v1 as wire;
 use tonic::{Code, Status};
@@ -12,6 +13,15 @@ use super::convert::unanswered;
 use super::server::Sources;
 use super::volume_calls::{capability, check_served, invalid, key, within};
 use super::volume_orders::snapshot;
+
+/// Asks what only reads, and waits for the answer.
+async fn read<T>(
+    sources: &Sources,
+    question: impl Message<Volumes, Reply = Result<T, ReadError>>,
+) -> Result<T, Status> {
+    let found = sources.host.volumes().ask(question).await.map_err(|error| unanswered(&error))?;
+    found.map_err(|error| Status::new(not_read(&error), error.to_string()))
+}
 
 /// The plugin of this name, if the configuration has an allocation that serves it as controller.
 fn served(sources: &Sources, name: &str) -> Result<PluginName, Status> {
@@ -29,8 +39,7 @@ pub(super) async fn stats(
     let volume = key(&asked.name)?;
     let name = volume.to_string();
     let stats = VolumeStats { volume, within: within(asked.within_ms) };
-    let found = sources.host.volumes().ask(stats).await.map_err(|error| unanswered(&error))?;
-    let found = found.map_err(|error| Status::new(not_read(&error), error.to_string()))?;
+    let found = read(sources, stats).await?;
     Ok(wire::GetVolumeStatsResponse {
         name,
         path: found.path.map(|path| path.display().to_string()).unwrap_or_default(),
@@ -53,8 +62,7 @@ pub(super) async fn snapshots(
         page: Page { max_entries: asked.max_entries, token: asked.token },
         within: within(asked.within_ms),
     };
-    let page = sources.host.volumes().ask(list).await.map_err(|error| unanswered(&error))?;
-    let page = page.map_err(|error| Status::new(not_read(&error), error.to_string()))?;
+    let page = read(sources, list).await?;
     let snapshots = page.entries.iter().map(snapshot).collect();
     Ok(wire::ListSnapshotsResponse { snapshots, next_token: page.next_token })
 }
@@ -69,8 +77,7 @@ pub(super) async fn volumes(
         page: Page { max_entries: asked.max_entries, token: asked.token },
         within: within(asked.within_ms),
     };
-    let page = sources.host.volumes().ask(list).await.map_err(|error| unanswered(&error))?;
-    let page = page.map_err(|error| Status::new(not_read(&error), error.to_string()))?;
+    let page = read(sources, list).await?;
     let volumes = page.entries.into_iter().map(volume).collect();
     Ok(wire::ListPluginVolumesResponse { volumes, next_token: page.next_token })
 }
@@ -97,8 +104,7 @@ pub(super) async fn capacity(
         topology: None,
         within: within(asked.within_ms),
     };
-    let found = sources.host.volumes().ask(capacity).await.map_err(|error| unanswered(&error))?;
-    let found = found.map_err(|error| Status::new(not_read(&error), error.to_string()))?;
+    let found = read(sources, capacity).await?;
     Ok(wire::GetPluginCapacityResponse {
         available_bytes: found.available_capacity,
         largest_bytes: found.maximum_volume_size.unwrap_or_default(),
@@ -119,8 +125,7 @@ pub(super) async fn validate(
         parameters: asked.parameters.into_iter().collect(),
         within: within(asked.within_ms),
     };
-    let found = sources.host.volumes().ask(validate).await.map_err(|error| unanswered(&error))?;
-    let found = found.map_err(|error| Status::new(not_read(&error), error.to_string()))?;
+    let found = read(sources, validate).await?;
     let unconfirmed = found.unconfirmed.into_iter().map(str::to_owned).collect();
     Ok(wire::ValidateVolumeResponse { name, unconfirmed, message: found.message })
 }
