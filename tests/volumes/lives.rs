@@ -9,7 +9,7 @@ use callboard::actors::volumes::{DeleteError, DeleteVolume};
 use crate::namespace::in_namespace;
 use crate::node::{
     builder, claim, claim_when_served, contents, create, delete, key, mounted, nothing_is_left, plugin, read,
-    release, until_shown, write,
+    release, serve, until_shown, write,
 };
 use crate::support::{LONG, Stage};
 
@@ -18,9 +18,7 @@ fn what_one_allocation_writes_another_reads_and_nothing_is_left_c050_v3_v6_v7() 
     let name = "lives::what_one_allocation_writes_another_reads_and_nothing_is_left_c050_v3_v6_v7";
     in_namespace(name, async |_| {
         let stage = Stage::new();
-        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
-        let mut served = plugin(&stage, "plugin");
-        served.start(&host).await;
+        let (host, mut served) = serve(&stage).await;
         let data = create(&host, "data").await;
         let first = claim(&host, &data, "a", false).await.expect("it is set up");
         write(&first.path, "from a");

@@ -12,7 +12,7 @@ use callboard::actors::volume::{Claimed, NewVolume, ObservedEnd, Usage, VolumeKe
 use callboard::actors::volumes::{
     Claim, ClaimError, CreateVolume, DeleteVolume, DescribeVolume, Release, VolumesOptions,
 };
-use callboard::host::{Host, HostBuilder};
+use callboard::host::{Host, HostBuilder, HostThread};
 
 use crate::support::{LONG, PAUSE, Stage, Task, id};
 
@@ -36,6 +36,14 @@ pub(crate) fn plugin(stage: &Stage, allocation: &str) -> Task {
     let volumes = stage.path("volumes");
     let arguments = ["--node-id", "node-1", "--volumes", volumes.to_str().expect("a readable path")];
     Task::new(stage, allocation, PLUGIN, Role::Monolith).with(&arguments)
+}
+
+/// A host, and one allocation of the plugin that is healthy there.
+pub(crate) async fn serve(stage: &Stage) -> (HostThread, Task) {
+    let host = builder(stage).start_on_own_thread().await.expect("it starts");
+    let mut served = plugin(stage, "plugin");
+    served.start(&host).await;
+    (host, served)
 }
 
 pub(crate) fn key(name: &str) -> VolumeKey {

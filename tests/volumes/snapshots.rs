@@ -5,7 +5,7 @@ use callboard::actors::vocabulary::{PluginKey, PluginName, PluginType};
 use callboard::actors::volumes::{CreateSnapshot, DeleteSnapshot, DescribeVolume, OrderError};
 
 use crate::namespace::in_namespace;
-use crate::node::{PLUGIN, builder, create, delete, nothing_is_left, plugin};
+use crate::node::{PLUGIN, create, delete, nothing_is_left, serve};
 use crate::support::{LONG, Stage};
 
 #[test]
@@ -13,9 +13,7 @@ fn a_snapshot_of_a_group_is_not_deleted_alone_c103_c104() {
     let name = "snapshots::a_snapshot_of_a_group_is_not_deleted_alone_c103_c104";
     in_namespace(name, async |_| {
         let stage = Stage::new();
-        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
-        let mut served = plugin(&stage, "plugin");
-        served.start(&host).await;
+        let (host, mut served) = serve(&stage).await;
         let data = create(&host, "data").await;
         let take = CreateSnapshot {
             volume: data.clone(),

@@ -8,8 +8,8 @@ use rustix::process::Signal;
 
 use crate::namespace::in_namespace;
 use crate::node::{
-    builder, claim, contents, create, delete, mounted, nothing_is_left, plugin, read, release, until_shown,
-    write,
+    builder, claim, contents, create, delete, mounted, nothing_is_left, plugin, read, release, serve,
+    until_shown, write,
 };
 use crate::support::{LONG, PAUSE, Stage, id};
 
@@ -42,9 +42,7 @@ fn a_plugin_stops_behind_the_release_of_its_last_volume_and_takes_no_new_claims_
     let name = "stops::a_plugin_stops_behind_the_release_of_its_last_volume_and_takes_no_new_claims_meanwhile_v13_shd_01";
     in_namespace(name, async |_| {
         let stage = Stage::new();
-        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
-        let mut served = plugin(&stage, "plugin");
-        served.start(&host).await;
+        let (host, mut served) = serve(&stage).await;
         let data = create(&host, "data").await;
         let first = claim(&host, &data, "a", false).await.expect("it is set up");
         write(&first.path, "from a");
