@@ -52,7 +52,7 @@ pub(super) struct JournalFile {
     file: File,
     boot_id: String,
     /// Holds the lock while the journal is open. A file of its own, since the journal's is replaced when it is too long.
-    lock: Locked,
+    _lock: Locked,
     lines: usize,
 }
 
@@ -72,7 +72,7 @@ impl JournalFile {
         };
         let file = write_whole(path, &boot_id, &journal)?;
         let lines = journal.kept().len();
-        Ok((Self { path: path.to_owned(), file, boot_id, lock, lines }, journal))
+        Ok((Self { path: path.to_owned(), file, boot_id, _lock: lock, lines }, journal))
     }
 
     /// Writes the next event, which is not in `journal` yet.
@@ -187,7 +187,7 @@ mod tests {
         let path = directory.path().join("events");
         let (first, _) = JournalFile::open(&path, 3).expect("a new file");
         // What a child has between fork and exec: a copy of the descriptor.
-        let copy = first.lock.file().try_clone().expect("a descriptor");
+        let copy = first._lock.file().try_clone().expect("a descriptor");
         drop(first);
         JournalFile::open(&path, 3).expect("its stream goes on");
         drop(copy);
