@@ -1,5 +1,5 @@
-//! A disk that can be made sick: a library that is loaded into a program and stands before its system calls. It is compiled here by `cc`;
-//! where there is none, the tests that need it say so and fail.
+//! Libraries that are loaded into a program and stand before its system calls: a disk that can be made sick, and others. They are compiled
+//! here by `cc`; where there is none, the tests that need it say so and fail.
 
 #![allow(dead_code, reason = "each test program uses another part of this")]
 
@@ -15,18 +15,7 @@ pub(crate) struct Preloaded {
 impl Preloaded {
     /// Compiles it into this directory. The disk is sound.
     pub(crate) fn below(directory: &Path) -> Self {
-        let (library, wish) = (directory.join("sick_disk.so"), directory.join("disk"));
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/sick_disk.c");
-        let compiled = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
-            .arg(&library)
-            .args([source, "-ldl"])
-            .output();
-        match compiled {
-            Ok(output) if output.status.success() => {}
-            Ok(output) => panic!("cc fails: {}", String::from_utf8_lossy(&output.stderr)),
-            Err(error) => panic!("a C compiler is needed, as the README says, and cc cannot be run: {error}"),
-        }
+        let (library, wish) = (compiled("sick_disk", directory), directory.join("disk"));
         let preloaded = Self { library, wish };
         preloaded.disk("ok");
         preloaded
@@ -48,9 +37,23 @@ impl Preloaded {
     }
 }
 
+/// Compiles the library of this name into a directory.
+pub(crate) fn compiled(name: &str, directory: &Path) -> PathBuf {
+    let library = directory.join(name).with_extension("so");
+    let sources = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support"));
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library);
+    match cc.arg(sources.join(name).with_extension("c")).arg("-ldl").output() {
+        Ok(output) if output.status.success() => library,
+        Ok(output) => panic!("cc fails: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => panic!("a C compiler is needed, as the README says, and cc cannot be run: {error}"),
+    }
+}
+
 const WISH: &str = "SICK_DISK";
 
-fn text(path: &Path) -> &str {
+/// A path for an environment.
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("it is text")
 }
 

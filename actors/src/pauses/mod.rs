@@ -85,16 +85,22 @@ pub fn latest() -> Option<Pause> {
     let before = state.noted?;
     let now = Noted::now();
     state.noted = Some(now);
-    if now.since_boot.saturating_sub(before.since_boot) > NOTED_EVERY + TOLERANCE {
-        let suspended = (now.since_boot - before.since_boot).saturating_sub(now.at - before.at);
-        // The two clocks are not read at the same instant.
-        let suspended = if suspended > NOTED_EVERY { suspended } else { Duration::ZERO };
+    if let Some(suspended) = suspended_between(before, now) {
         let nanoseconds = u64::try_from(suspended.as_nanos()).unwrap_or(u64::MAX);
         SUSPENDED.fetch_add(nanoseconds, Ordering::Relaxed);
         let number = state.latest.map_or(1, |pause| pause.number + 1);
         state.latest = Some(Pause { number, from: before.at, until: now.at, suspended });
     }
     state.latest
+}
+
+/// For how long the machine was suspended between two notes, if there was a pause.
+fn suspended_between(before: Noted, now: Noted) -> Option<Duration> {
+    let passed = now.since_boot.saturating_sub(before.since_boot);
+    let suspended = passed.saturating_sub(now.at - before.at);
+    // The two clocks are not read at the same instant.
+    let suspended = if suspended > NOTED_EVERY { suspended } else { Duration::ZERO };
+    (passed > NOTED_EVERY + TOLERANCE).then_some(suspended)
 }
 
 /// For how long the machine has been suspended in all, as far as it was watched.
@@ -180,6 +186,20 @@ mod tests {
         assert_eq!(left_of(Some(pause), at(0)), Some(LOOK), "what was answered meanwhile is read");
         assert_eq!(left_of(Some(pause), at(61)), None, "it has passed since");
         assert_eq!(left_of(None, at(7)), None);
+    }
+
+    #[test]
+    fn a_gap_is_a_pause_whether_the_monotonic_clock_counts_it_or_not() {
+        let noted = Noted { at: Instant::now(), since_boot: Duration::from_secs(100) };
+        let after = |counted: u64, of: u64| {
+            let [counted, of] = [counted, of].map(Duration::from_millis);
+            suspended_between(noted, Noted { at: noted.at + counted, since_boot: noted.since_boot + of })
+        };
+        assert_eq!(after(500, 500), None);
+        assert_eq!(after(60_000, 60_000), Some(Duration::ZERO), "it was stopped");
+        assert_eq!(after(500, 60_500), Some(Duration::from_secs(60)), "the machine was suspended");
+        assert_eq!(after(20_000, 60_000), Some(Duration::from_secs(40)), "both");
+        assert_eq!(after(59_900, 60_000), Some(Duration::ZERO), "the clocks are read one after the other");
     }
 
     #[tokio::test(start_paused = true)]
