@@ -1,0 +1,60 @@
+//! How many threads `callboard run` has does not depend on how many plugins it runs (SCL-02).
+
+mod program;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use callboard::host::BLOCKING_THREADS_MAX;
+use program::{Program, Stage, allocation, until_true};
+
+/// The fewer plugins, and the more: if each had a thread, the difference would be many times what is allowed.
+const NUMBERS: [usize; 2] = [10, 40];
+/// The threads of the pool for work that blocks, by their names.
+const POOL: &str = "tokio-rt-worker";
+/// How many of them may be left at rest. Their number follows the most work at one time, which depends on how the system schedules, and one
+/// that is given work now and then does not end.
+const POOL_AT_REST_MAX: usize = 16;
+/// More time than a start of all plugins takes, and than the pool keeps a thread without work.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The threads of a host by name, those of the pool and the others.
+fn threads(host: u64) -> (usize, BTreeMap<String, usize>) {
+    let mut names = BTreeMap::new();
+    for thread in std::fs::read_dir(format!("/proc/{host}/task")).expect("it runs").flatten() {
+        // It may have ended.
+        let Ok(name) = std::fs::read_to_string(Path::new(&thread.path()).join("comm")) else { continue };
+        *names.entry(name.trim().to_owned()).or_default() += 1;
+    }
+    (names.remove(POOL).unwrap_or_default(), names)
+}
+
+/// Waits until this many plugins are healthy. Meanwhile the pool stays within its bound, and a status is always answered.
+fn until_healthy(host: &Program<'_>, pid: u64, number: usize) {
+    host.until_within(TIMEOUT, "all plugins as healthy", |status| {
+        let pool = threads(pid).0;
+        assert!(pool <= BLOCKING_THREADS_MAX, "{pool} threads of the pool");
+        let plugins = status["plugins"].as_array().expect("a list");
+        plugins.len() == number && plugins.iter().all(|plugin| plugin["health"] == "healthy")
+    });
+}
+
+#[test]
+fn four_times_as_many_plugins_need_no_more_threads_scl_02() {
+    let [few, many] = NUMBERS.map(|number| {
+        let allocations = (0..number).map(|one| {
+            // Every other one is run as those are that outlive the host.
+            let more = format!("health_timeout = \"2m\"\nsurvives = {}", one % 2 == 1);
+            allocation(&format!("a{one}"), &format!("p{one}"), "node", &[], &more)
+        });
+        let stage = Stage::new(&allocations.collect::<String>());
+        let host = stage.run();
+        let pid = host.json(&["status"])["host"]["pid"].as_u64().expect("it runs");
+        until_healthy(&host, pid, number);
+        until_true("a pool at rest", TIMEOUT, || threads(pid).0 <= POOL_AT_REST_MAX);
+        threads(pid)
+    });
+    println!("threads of the pool and others: {few:?} and {many:?}");
+    assert_eq!(few.1, many.1, "the threads beside the pool");
+}
