@@ -7,10 +7,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use callboard::actors::vocabulary::SocketPath;
 use callboard::admin::AdminClient;
 use program::{CALLBOARD, Stage, TIMEOUT, refusal, until_true};
+use rustix::net::RecvFlags;
 use rustix::process::Signal;
 
 /// A user that is neither root nor us.
@@ -237,12 +239,166 @@ fn so_many_watch_and_no_more_and_room_for_others_remains() {
         watching.pop();
         let mut another = AdminClient::connect(&socket).await.expect("there is room");
         while another.watch().await.is_err() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         for (_, told) in &mut watching {
             // Its stream is open: there is news or nothing yet, and no end.
-            let news = tokio::time::timeout(std::time::Duration::from_millis(1), told.next()).await;
+            let news = tokio::time::timeout(Duration::from_millis(1), told.next()).await;
             assert!(!matches!(news, Ok(Ok(None) | Err(_))), "{news:?}");
         }
     });
+}
+
+/// A client that speaks HTTP/2 by hand. It sends as much as the host takes, and may read nothing.
+struct RawClient {
+    stream: UnixStream,
+    /// How many bytes of questions the host takes on this connection now.
+    window: usize,
+    /// What has come and is no whole frame yet.
+    received: Vec<u8>,
+}
+
+impl RawClient {
+    /// Connects, and lets the host send as much as the protocol allows at all.
+    fn connect(stage: &Stage) -> Self {
+        let stream = UnixStream::connect(stage.data_dir().join("admin.sock")).expect("there is room");
+        stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a socket");
+        let mut client = Self { stream, window: 65_535, received: Vec::new() };
+        client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        // SETTINGS_INITIAL_WINDOW_SIZE, and the same for the connection.
+        client.frame(4, 0, 0, &[&[0, 4][..], &i32::MAX.to_be_bytes()].concat());
+        client.frame(8, 0, 0, &(i32::MAX - 65_535).to_be_bytes());
+        client
+    }
+
+    /// The host may have closed the connection in favour of another one.
+    fn send(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
+    fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
+        let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
+        self.send(&[&head, payload].concat());
+    }
+
+    /// Begins a request of this method.
+    fn ask(&mut self, stream: u32, method: &str) {
+        let path = format!("/callboard.admin.v1.Admin/{method}");
+        let header = |(name, value): (&str, &str)| {
+            // A literal that is not indexed, with a new name (RFC 7541, section 6.2.2).
+            let [name, value] = [name, value].map(|text| {
+                let length = u8::try_from(text.len()).expect("a short text");
+                [&[length], text.as_bytes()].concat()
+            });
+            [&[0][..], &name, &value].concat()
+        };
+        let headers = [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", &*path),
+            (":authority", "host"),
+            ("content-type", "application/grpc"),
+            ("te", "trailers"),
+        ];
+        // As many more as a host takes of any question.
+        let padding = "x".repeat(120);
+        let more = [("x-more", &*padding)].repeat(20);
+        self.frame(1, 4, stream, &headers.into_iter().chain(more).flat_map(header).collect::<Vec<_>>());
+    }
+
+    /// Sends a message that claims to have so many bytes, and this many of them, if the host takes so many now.
+    fn say(&mut self, stream: u32, claimed: u32, bytes: usize) -> bool {
+        self.read_windows();
+        if self.window < 5 + bytes {
+            return false;
+        }
+        self.window -= 5 + bytes;
+        self.frame(0, 0, stream, &[&[0][..], &claimed.to_be_bytes()].concat());
+        for piece in vec![b'x'; bytes].chunks(16_384) {
+            self.frame(0, 0, stream, piece);
+        }
+        true
+    }
+
+    /// Reads what has come, and by how much the host enlarges the window of the connection.
+    fn read_windows(&mut self) {
+        let mut piece = [0; 4_096];
+        while let Ok((_, read @ 1..)) = rustix::net::recv(&self.stream, &mut piece, RecvFlags::DONTWAIT) {
+            self.received.extend_from_slice(&piece[..read]);
+        }
+        while let [high, middle, low, kind, _, stream @ ..] = &self.received[..] {
+            let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+            let Some((stream, payload)) = stream.split_first_chunk() else { return };
+            let Some(payload) = payload.get(..length) else { return };
+            if (*kind, *stream) == (8, [0; 4]) {
+                let more = payload.try_into().map(u32::from_be_bytes).expect("four bytes");
+                self.window += more as usize;
+            }
+            self.received.drain(..9 + length);
+        }
+    }
+}
+
+/// How much memory a process holds, in MiB.
+fn resident_mib(pid: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is there");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1_024
+}
+
+/// How much more memory a host may hold for clients that do their worst, in MiB: as many connections as there may be, each with as many
+/// questions, each as large as it may be, and what the allocator keeps of that.
+const GROWTH_MAX_MIB: u64 = 100;
+
+#[test]
+fn clients_that_send_as_much_as_they_can_and_read_nothing_take_bounded_memory_and_keep_no_other_out() {
+    let idle = program::allocation("a", "zfs", "node", &[], "start = false");
+    let stage = Stage::new(&idle);
+    let host = stage.run();
+    let pid = host.json(&["status"])["host"]["pid"].to_string();
+    let before = resident_mib(&pid);
+    let mut most = before;
+    let mut look = |what: &str| {
+        assert!(host.ask(&["status"]).status.success(), "{what}: there is room for one more");
+        most = most.max(resident_mib(&pid));
+        println!("{what}: {} MiB, {before} at first", resident_mib(&pid));
+        assert!(most <= before + GROWTH_MAX_MIB, "{what}: {before} MiB became {most}");
+    };
+    // As large as a question may be, and larger.
+    for (round, bytes) in [(1, 16_000), (2, 60_000), (3, 16_000)] {
+        // More connections than there may be, each with as many questions as it may have, each half sent.
+        let mut clients: Vec<_> = (0..80).map(|_| RawClient::connect(&stage)).collect();
+        let mut sent = 0;
+        for stream in (1..=63).step_by(2) {
+            clients.iter_mut().for_each(|client| client.ask(stream, "GetStatus"));
+            let mut waiting: Vec<_> = clients.iter_mut().collect();
+            let began = Instant::now();
+            while !waiting.is_empty() && began.elapsed() < Duration::from_millis(50) {
+                let before = waiting.len();
+                waiting.retain_mut(|client| !client.say(stream, bytes, bytes as usize - 1_000));
+                sent += before - waiting.len();
+            }
+        }
+        look(&format!("{sent} questions of {bytes} bytes that are half sent, round {round}"));
+        // One that claims a size beyond all limits, and sends it for as long as it is taken.
+        let mut large = RawClient::connect(&stage);
+        large.ask(1, "GetStatus");
+        let taken = (0..10_000).filter(|_| large.say(1, u32::MAX, 16_384)).count();
+        look(&format!("a question without end, of which {taken} pieces were taken, round {round}"));
+    }
+    // Those that watch and never read, while there is news all the time.
+    let mut watching: Vec<_> = (0..24).map(|_| RawClient::connect(&stage)).collect();
+    for client in &mut watching {
+        client.ask(1, "Watch");
+        client.frame(0, 1, 1, &[0; 5]);
+    }
+    for round in 1..=10 {
+        for words in [["start", "a"], ["stop", "a"]] {
+            assert!(host.ask(&words).status.success(), "{words:?}");
+        }
+        look(&format!("watchers that read nothing, round {round}"));
+    }
+    drop(watching);
+    look("none of them");
 }

@@ -35,12 +35,13 @@ use crate::volumes::Claimer;
 
 /// Questions of one connection that are worked on at once.
 const QUESTIONS_MAX: usize = 32;
-/// The largest question: it names an allocation or two.
-const QUESTION_BYTES_MAX: usize = 64 * 1024;
+/// The largest question: it names an allocation or two, or has the parameters and the mount flags of a volume, 4 KiB of each. All
+/// connections together may have as many of them half sent as there are connections and places for questions, so it is small.
+const QUESTION_BYTES_MAX: usize = 16 * 1024;
 /// How many bytes of unread questions one connection may take of our memory.
-const WINDOW_BYTES: u32 = 128 * 1024;
+const WINDOW_BYTES: u32 = 64 * 1024;
 /// The largest headers of a question.
-const HEADERS_BYTES_MAX: u32 = 16 * 1024;
+const HEADERS_BYTES_MAX: u32 = 4 * 1024;
 /// How long clients may take to go when the server ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
