@@ -112,3 +112,52 @@ fn a_driver_that_floods_its_output_never_fills_the_disk_and_costs_its_neighbour_
     kill(pid);
     drop(program);
 }
+
+/// The frames of the floods: names of drivers, and of the frames in the reason.
+const FLOODS: [(&str, &str); 3] =
+    [("ping", "PING"), ("window-update", "WINDOW_UPDATE"), ("unknown", "unknown")];
+
+#[test]
+fn a_driver_that_floods_its_connection_is_cut_off_with_the_reason_and_disturbs_no_other_f17() {
+    let stage = Stage::new("");
+    let place = stage.directory.path().display().to_string();
+    let flooding: String = FLOODS
+        .map(|(name, _)| {
+            let command = [CALLBOARD, "plugin", "exec", "--name", name, "--flood-connection", name];
+            format!("[[driver]]\nname = {name:?}\ncommand = {command:?}\nsurvives = false\n")
+        })
+        .concat();
+    stage.configure(&format!("[[driver]]\nname = \"exec\"\n{flooding}{}", task(&place, "web", "")));
+    let program = stage.run();
+    let calm = |status: &serde_json::Value| {
+        let exec = find(status, "drivers", "exec");
+        [
+            exec["pid"].clone(),
+            exec["generation"].clone(),
+            find(status, "tasks", "web")["since_unix_ms"].clone(),
+        ]
+    };
+    let before = calm(&until_running(&program, "web"));
+    for (name, frame) in FLOODS {
+        let floods = "the plugin floods the connection with unsolicited HTTP/2 frames";
+        let last = format!("the last one {frame}:");
+        let is_told = |text: &serde_json::Value| {
+            text.as_str().is_some_and(|text| text.contains(floods) && text.contains(&last))
+        };
+        let status = program.until(&format!("{name} as cut off"), |status| {
+            let driver = find(status, "drivers", name);
+            driver["health"] == "unhealthy" && is_told(&driver["reason"])
+        });
+        assert_eq!(calm(&status), before, "the other driver and its task are as they were");
+        let whole = program.json(&["status", name]);
+        let events = find(&whole, "drivers", name)["events"].as_array().expect("a list");
+        assert!(events.iter().any(|event| is_told(&event["text"])), "{events:?}");
+    }
+    // It is tried again, and cut off again, with pauses between.
+    let ping = find(&program.json(&["status"]), "drivers", "ping")["generation"].as_u64();
+    let status = program.until("another connection to a driver", |status| {
+        find(status, "drivers", "ping")["generation"].as_u64() > ping
+    });
+    assert_eq!(calm(&status), before);
+    assert_eq!(find(&status, "drivers", "exec")["health"], "healthy");
+}

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tonic::Status;
 
 use super::error::ExecError;
+use super::flooding::ConnectionFlood;
 use super::odd_texts::OddTexts;
 use crate::duration::parse_duration;
 use crate::plugin::{Conduct, HandshakeLine, Refusal, RefusalKind, print};
@@ -141,6 +142,10 @@ pub struct FaultArgs {
     /// Panic after this much time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub panic_after: Option<Duration>,
+
+    /// The flood of the connection.
+    #[command(flatten)]
+    pub connection: ConnectionFlood,
 
     /// The texts to send.
     #[command(flatten)]
@@ -283,6 +288,7 @@ impl Faults {
             hears_shutdown: !self.args.ignore_shutdown,
             answers_health: !self.args.hang_health,
             keeps_output: !self.args.close_output,
+            on_connection: self.args.connection.begin(),
         }
     }
 

@@ -57,6 +57,7 @@
 //!     out_of_memory whether the task was killed for lack of memory
 //!   supervisor  the process beside each task
 //!   faults      misbehaviour on request, for tests and demonstrations
+//!   flooding    a flood of the connection on request
 //! ```
 
 mod arguments;
@@ -93,6 +94,7 @@ mod usage;
 mod supervisor;
 
 mod faults;
+mod flooding;
 mod odd_texts;
 
 mod error;
@@ -105,6 +107,7 @@ pub(crate) use board::KILL_TIMEOUT;
 pub use enter::{EnterArgs, EnterError, enter};
 pub use error::ExecError;
 pub use faults::{FaultArgs, StreamEnd, SupervisorHang};
+pub use flooding::{ConnectionFlood, FloodFrame};
 pub use odd_texts::OddTexts;
 pub use serve::serve;
 pub(crate) use signals::named as signal_named;

@@ -153,7 +153,7 @@ async fn serve_until(
         // The receiver is gone only if serving has ended already.
         let _ = stopping.send(());
     };
-    let serving = services.serve_with_incoming_shutdown(accepted(listener), told_to_stop);
+    let serving = services.serve_with_incoming_shutdown(accepted(listener, None), told_to_stop);
     let grace_is_over = async {
         if stops.await.is_err() {
             std::future::pending::<()>().await;

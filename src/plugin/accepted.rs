@@ -19,8 +19,17 @@ pub(crate) struct Accepted {
     mender: AuthorityMender,
 }
 
-pub(crate) fn accepted(listener: UnixListener) -> impl Stream<Item = io::Result<Accepted>> {
-    let begin = |stream| Accepted { stream, mender: AuthorityMender::default() };
+/// Connections as they come; `on_connection` sees each of them first.
+pub(crate) fn accepted(
+    listener: UnixListener,
+    on_connection: Option<fn(&UnixStream)>,
+) -> impl Stream<Item = io::Result<Accepted>> {
+    let begin = move |stream| {
+        if let Some(see) = on_connection {
+            see(&stream);
+        }
+        Accepted { stream, mender: AuthorityMender::default() }
+    };
     UnixListenerStream::new(listener).map(move |stream| stream.map(begin))
 }
 

@@ -10,13 +10,14 @@ use callboard_proto::base::base_plugin_server::BasePluginServer;
 use callboard_proto::drivers::driver_server::DriverServer;
 use callboard_proto::goplugin::grpc_controller_server::GrpcControllerServer;
 use callboard_proto::goplugin::grpc_stdio_server::GrpcStdioServer;
-use tokio::net::UnixListener;
+use futures_util::Stream;
+use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 use tonic_health::ServingStatus;
 
-use super::accepted::accepted;
+use super::accepted::{Accepted, accepted};
 use super::driver::Driver;
 use super::environment::{Cookie, Environment};
 use super::error::ServeError;
@@ -83,11 +84,19 @@ pub(crate) struct Conduct {
     pub(crate) answers_health: bool,
     /// Whether it redirects its standard output, away from the host.
     pub(crate) keeps_output: bool,
+    /// What it does with each connection beside serving it.
+    pub(crate) on_connection: Option<fn(&UnixStream)>,
 }
 
 impl Default for Conduct {
     fn default() -> Self {
-        Self { hears_sigterm: true, hears_shutdown: true, answers_health: true, keeps_output: true }
+        Self {
+            hears_sigterm: true,
+            hears_shutdown: true,
+            answers_health: true,
+            keeps_output: true,
+            on_connection: None,
+        }
     }
 }
 
@@ -149,7 +158,7 @@ impl Listening {
         let served = Served { driver: Arc::new(driver), stopping: stopping.clone() };
         let router = services(served, printed, conduct).await;
         tracing::info!(socket = %socket.path().display(), "serving");
-        serve_until(router, listener, &stopping).await?;
+        serve_until(router, accepted(listener, conduct.on_connection), &stopping).await?;
         drop((socket, output));
         tracing::info!("stopped");
         Ok(())
@@ -175,11 +184,11 @@ async fn services<D: Driver>(served: Served<D>, printed: Printed, conduct: Condu
 
 async fn serve_until(
     services: Router,
-    listener: UnixListener,
+    connections: impl Stream<Item = io::Result<Accepted>>,
     stopping: &Stopping,
 ) -> Result<(), ServeError> {
     let told = stopping.clone();
-    let serving = services.serve_with_incoming_shutdown(accepted(listener), async move { told.told().await });
+    let serving = services.serve_with_incoming_shutdown(connections, async move { told.told().await });
     let grace_is_over = async {
         stopping.told().await;
         tokio::time::sleep(STOP_GRACE).await;
