@@ -1,5 +1,5 @@
 //! The two examples about drivers, with each other: a host program of some eighty lines runs a task in a driver of sixty. And those
-//! of host programs that adopt their plugin, call it, give a workload a volume of it, and set limits.
+//! of host programs that adopt their plugin, replace it, call it, give a workload a volume of it, and set limits.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -82,6 +82,26 @@ fn the_example_of_a_host_that_is_started_again_adopts_its_plugin_and_stops_it() 
     assert_eq!(run(&[]), first);
     assert_eq!(run(&["stop"]), first);
     assert!(!directory.path().join("data/plugin.pid").exists());
+}
+
+#[test]
+fn the_example_of_a_host_that_replaces_its_plugin_keeps_the_old_one_unless_the_new_one_is_healthy_f16() {
+    let Some(host) = example("replace") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let plugin = [env!("CARGO_BIN_EXE_callboard"), "plugin", "hostpath", "--role", "node"];
+    for (new, stays, version) in [
+        (["--plugin-version", "2"], "new stays and old leaves", "csi-node/example of new has version 2"),
+        (["--node-id", ""], "old stays and new leaves", "csi-node/example of old has version"),
+    ] {
+        let mut command = Command::new(&host);
+        command.arg(directory.path().join("data")).args(plugin).arg("--").args(plugin).args(new);
+        let output = command.output().unwrap();
+        let said = said(&output);
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains(stays) && said.contains(version), "{said}");
+        let reason = "node_id is empty";
+        assert_eq!(said.contains(reason), stays.starts_with("old"), "{said}");
+    }
 }
 
 #[test]
