@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use callboard_actors::driver::{DriverReport, ProcessOwner};
 use callboard_actors::drivers::{self, Drivers, DriversMemory, ListDrivers};
+use callboard_actors::lease::LeasedCalls;
 use callboard_actors::supervisor::TreeNode;
 
 use super::options::Options;
@@ -16,6 +17,11 @@ const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
 pub(super) fn part(host: &Host, options: &Options) -> Part<Drivers> {
     let (options, owners) = (options.drivers.clone(), options.process_owners.clone());
+    let connections = host.driver_connections().clone();
+    let node = move |report: DriverReport| {
+        let calls = connections.calls_of(&report.name);
+        driver_node(report, calls)
+    };
     Part::remembering(host.drivers(), move |address, context| {
         let (address, options, settings) = (address.clone(), options.clone(), context.settings());
         let owner: Rc<dyn ProcessOwner> = match &owners {
@@ -38,17 +44,19 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Drivers> {
         }
     })
     .after("processes")
-    .described_by(|| ListDrivers, |drivers| drivers.into_iter().map(driver_node).collect())
+    .described_by(|| ListDrivers, move |drivers| drivers.into_iter().map(&node).collect())
     .stops_within(STOP_DEADLINE)
 }
 
-fn driver_node(report: DriverReport) -> TreeNode {
+fn driver_node(report: DriverReport, calls: LeasedCalls) -> TreeNode {
     let pid = report.pid.map_or("no process".to_owned(), |pid| format!("pid {pid}"));
-    let message = if report.reason.is_empty() {
-        format!("{pid}, generation {}", report.generation)
-    } else {
-        format!("{pid}, generation {}: {}", report.generation, report.reason)
-    };
+    let mut message = format!("{pid}, generation {}", report.generation);
+    if calls != LeasedCalls::default() {
+        message.push_str(&format!(", {calls}"));
+    }
+    if !report.reason.is_empty() {
+        message.push_str(&format!(": {}", report.reason));
+    }
     TreeNode {
         name: report.name.to_string(),
         kind: "driver".to_owned(),

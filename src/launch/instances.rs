@@ -41,8 +41,7 @@ fn instance_node(status: InstanceStatus) -> TreeNode {
         message.push_str(", stands by");
     }
     if calls != LeasedCalls::default() {
-        let LeasedCalls { leases, in_flight } = calls;
-        message.push_str(&format!(", leases: {leases}, calls in flight: {in_flight}"));
+        message.push_str(&format!(", {calls}"));
     }
     TreeNode {
         name: report.plugin.to_string(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use callboard_actors::driver::TaskKey;
 use callboard_actors::driver::client::{ExecInput, NetworkIsolation, TaskHandle};
+use callboard_actors::lease::Lease;
 use callboard_actors::persister::{MemoryDisk, OpenError};
 use callboard_actors::registry::Register;
 use callboard_actors::shell::{AskError, Clock, Drills, FeedItem, Notice, Notices, Subscription};
@@ -70,6 +71,8 @@ pub struct Stage {
     pub(super) handles: Rc<RefCell<BTreeMap<TaskKey, TaskHandle>>>,
     /// What each network is known by, as a host program keeps it.
     pub(super) networks: Rc<RefCell<BTreeMap<(DriverName, AllocationId), NetworkIsolation>>>,
+    /// The leases that the script holds, by the names that it gave them.
+    pub(super) leases: Rc<RefCell<BTreeMap<String, Lease>>>,
     /// The commands whose input and output are streamed, by the names that the script gave them.
     pub(super) sessions: BTreeMap<String, UnboundedSender<ExecInput>>,
     pub(super) drills: Drills,
@@ -133,6 +136,7 @@ impl Stage {
             registered: BTreeMap::new(),
             handles: Rc::default(),
             networks: Rc::default(),
+            leases: Rc::default(),
             sessions: BTreeMap::new(),
             drills,
             record,

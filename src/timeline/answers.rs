@@ -11,7 +11,6 @@ use callboard_actors::driver::{DriverReport, Folded};
 use callboard_actors::drivers::{Added, DriverStatus, DriversAnswer, Removed};
 use callboard_actors::instances::{Dispensed, InstanceReport, InstanceStatus, InstancesAnswer};
 use callboard_actors::inventory::{InventoryAnswer, InventoryView};
-use callboard_actors::lease::LeasedCalls;
 use callboard_actors::process::{Launched, ProcessEnding};
 use callboard_actors::processes::{ProcessesAnswer, Recalled};
 use callboard_actors::registry::{
@@ -172,7 +171,9 @@ pub(crate) fn retired<E: Display>(answer: &Result<(), E>) -> String {
 
 pub(crate) fn instance_list(all: &[InstanceStatus]) -> String {
     let told = |status: &InstanceStatus| {
-        format!("{}, {}, {} restarts", report(&status.report), status.state.as_str(), status.restarts)
+        let InstanceStatus { report: reported, state, restarts, calls, .. } = status;
+        let calls = if calls.leases > 0 { format!(", {calls}") } else { String::new() };
+        format!("{}, {}, {restarts} restarts{calls}", report(reported), state.as_str())
     };
     lines(all.iter().map(told), "no instances")
 }
@@ -289,9 +290,8 @@ pub(crate) fn driver_status<E: Display>(answer: &Result<DriverStatus, E>) -> Str
             driver(report),
             report.launches
         );
-        let LeasedCalls { leases, in_flight } = calls;
-        if *leases > 0 {
-            first.push_str(&format!(", leases: {leases}, calls in flight: {in_flight}"));
+        if calls.leases > 0 {
+            first.push_str(&format!(", {calls}"));
         }
         lines(std::iter::once(first).chain(troubles.iter().map(|folded| format!("trouble: {folded}"))), "")
     })

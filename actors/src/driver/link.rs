@@ -52,7 +52,7 @@ impl Link {
         let dialling = Limits { dial_deadline: limits.step_deadline, ..Limits::default() };
         let connection = Connection::dial_proven(endpoint, dialling, prove).await;
         let connection = connection.map_err(|error| trouble(&error))?;
-        let line = Line::new(spec.name.clone(), generation, process, connection.channel(), limits);
+        let line = Line::new(spec.name.clone(), generation, process, &connection, limits);
         let line = Rc::new(connections.open(line));
         let printed = actix_rt::spawn(stdio::log(spec.name.clone(), connection.stdio()));
         let watching = Rc::new(Mutex::new(Watching::Shut));

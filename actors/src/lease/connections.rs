@@ -20,6 +20,11 @@ pub(super) struct Leased {
     pub(super) gate: Arc<Gate<ConnectionEnd>>,
 }
 
+/// The leases and calls in flight of a connection.
+pub(crate) fn counts<E: Clone>(gate: &Gate<E>) -> LeasedCalls {
+    LeasedCalls { leases: gate.leases(), in_flight: gate.calls() }
+}
+
 /// A connection serves one generation of a plugin, and no other connection does.
 type Served = (PluginKey, Generation);
 
@@ -65,10 +70,15 @@ impl Connections {
     #[must_use]
     pub fn calls_of(&self, plugin: &PluginKey, generation: Generation) -> LeasedCalls {
         let leased = self.open_ones().get(&(plugin.clone(), generation)).cloned();
-        leased.map_or_else(LeasedCalls::default, |leased| LeasedCalls {
-            leases: leased.gate.leases(),
-            in_flight: leased.gate.calls(),
-        })
+        leased.map_or_else(LeasedCalls::default, |leased| counts(&leased.gate))
+    }
+
+    /// The same of all connections to an allocation, also of those that are about to end.
+    #[must_use]
+    pub fn calls_to(&self, allocation: &AllocationId) -> LeasedCalls {
+        let all: Vec<_> = self.open_ones().values().map(Arc::clone).collect();
+        let of_it = all.iter().filter(|leased| leased.allocation == *allocation);
+        of_it.map(|leased| counts(&leased.gate)).sum()
     }
 }
 

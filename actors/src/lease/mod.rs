@@ -33,7 +33,7 @@ pub use callboard_machines::lease::LeasedCalls;
 pub use channel::{LeasedBody, LeasedChannel};
 pub use clients::Lease;
 pub use connections::Connections;
-pub(crate) use connections::OpenConnection;
+pub(crate) use connections::{OpenConnection, counts};
 pub use error::LeaseError;
 pub use gate::ConnectionEnd;
 pub(crate) use gate::{Gate, NotAdmitted, Pass};

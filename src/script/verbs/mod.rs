@@ -4,6 +4,7 @@ mod allocations;
 mod drivers;
 mod host;
 mod instances;
+mod leases;
 mod networks;
 mod plugins;
 mod registry;
@@ -32,6 +33,7 @@ pub(super) fn all() -> BTreeMap<String, Verb> {
     let tables = [
         registry::VERBS,
         instances::VERBS,
+        leases::VERBS,
         allocations::VERBS,
         drivers::VERBS,
         tasks::VERBS,

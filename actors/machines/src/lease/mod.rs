@@ -1,5 +1,8 @@
 //! Leases of plugins: what is counted of them.
 
+use std::fmt;
+use std::iter::Sum;
+
 /// The calls and leases of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct LeasedCalls {
@@ -7,4 +10,20 @@ pub struct LeasedCalls {
     pub leases: usize,
     /// The number of calls in flight, those of the instance itself included.
     pub in_flight: usize,
+}
+
+impl Sum for LeasedCalls {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        counts.fold(Self::default(), |sum, one| Self {
+            leases: sum.leases + one.leases,
+            in_flight: sum.in_flight + one.in_flight,
+        })
+    }
+}
+
+impl fmt::Display for LeasedCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { leases, in_flight } = self;
+        write!(f, "leases: {leases}, calls in flight: {in_flight}")
+    }
 }

@@ -11,7 +11,8 @@ use super::event_stream::EventStream;
 use super::line::{Line, LineEnd};
 use super::questions::DriverClient;
 use crate::driver::EventPosition;
-use crate::lease::LeasedCalls;
+use crate::goplugin::PluginEndpoint;
+use crate::lease::{LeasedCalls, counts};
 use crate::vocabulary::{DriverName, Generation};
 
 /// The open connections of all drivers: at most one of each. Clones share them; it can be used from any thread.
@@ -47,10 +48,13 @@ impl DriverConnections {
     /// The leases of a driver and its calls in flight. Nothing if it has no connection.
     #[must_use]
     pub fn calls_of(&self, driver: &DriverName) -> LeasedCalls {
-        self.line(driver).map_or_else(LeasedCalls::default, |line| LeasedCalls {
-            leases: line.gate.leases(),
-            in_flight: line.gate.calls(),
-        })
+        self.line(driver).map_or_else(LeasedCalls::default, |line| counts(&line.gate))
+    }
+
+    /// Where a driver listens. `None` if it has no connection.
+    #[must_use]
+    pub fn endpoint_of(&self, driver: &DriverName) -> Option<PluginEndpoint> {
+        self.line(driver).map(|line| line.endpoint.clone())
     }
 
     /// Opens the stream of task events of this generation of a driver, after a position or from the beginning. The eventor does;

@@ -15,6 +15,7 @@ use super::from_wire::Fault;
 use super::status::Failure;
 use super::{Asked, DriverError, DriverRpc};
 use crate::driver::DriverLimits;
+use crate::goplugin::{Connection, PluginEndpoint};
 use crate::lease::{Gate, NotAdmitted, Pass};
 use crate::pauses;
 use crate::rpc::Channel;
@@ -38,6 +39,7 @@ pub(in crate::driver) struct Line {
     pub(super) generation: Generation,
     pub(super) process: ServingProcess,
     pub(super) gate: Arc<Gate<LineEnd>>,
+    pub(super) endpoint: PluginEndpoint,
     channel: Channel,
     places: Arc<Semaphore>,
     end_wait: Duration,
@@ -66,13 +68,14 @@ impl Line {
         driver: DriverName,
         generation: Generation,
         process: ServingProcess,
-        channel: Channel,
+        connection: &Connection,
         limits: &DriverLimits,
     ) -> Self {
         let places = Arc::new(Semaphore::new(limits.calls_max.min(Semaphore::MAX_PERMITS)));
         // The places limit its calls, since those above the limit wait.
         let gate = Arc::new(Gate::new(usize::MAX));
-        Self { driver, generation, process, gate, channel, places, end_wait: limits.end_wait }
+        let (endpoint, channel) = (connection.endpoint().clone(), connection.channel());
+        Self { driver, generation, process, gate, endpoint, channel, places, end_wait: limits.end_wait }
     }
 
     pub(super) fn asked(&self, rpc: DriverRpc) -> Asked {
