@@ -402,11 +402,11 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     );
     let plugin_keys = "type name health reason since_unix_ms generation provider version manifest capabilities node_id \
         max_volumes topology requires_controller requires_topology active standby provisional restarting expected \
-        registered healthy volumes_in_use remarks policy active_reason registrations events";
+        registered healthy volumes_in_use leases calls_in_flight remarks policy active_reason registrations events";
     assert_eq!(keys(&node), set(plugin_keys));
     assert_eq!(keys(&node["capabilities"]), set("plugin controller group_controller node expansion"));
     let allocation_keys = "name plugin type task pid restarts state health reason since_unix_ms exit \
-        last_event socket watching survives events";
+        last_event socket watching survives leases calls_in_flight events";
     assert_eq!(keys(task(&status, "a")), set(allocation_keys));
     assert_eq!(
         keys(&task(&status, "a")["watching"]),

@@ -4,7 +4,7 @@ mod program;
 
 use std::collections::BTreeSet;
 use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use program::driven::{driver_pid, find, kill, starts, task, until_running};
 use program::{CALLBOARD, Stage, TIMEOUT, exists, lives, until_true};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A stage with the reference driver and one task that runs.
 fn stage() -> Stage {
@@ -161,9 +161,13 @@ fn the_keys_of_drivers_and_tasks_are_those_that_are_promised(status: &Value) {
     let keys =
         |value: &Value| -> BTreeSet<String> { value.as_object().expect("a map").keys().cloned().collect() };
     let set = |text: &str| -> BTreeSet<String> { text.split_whitespace().map(str::to_owned).collect() };
-    let driver = "name health reason since_unix_ms stage generation pid adopted version attributes launches \
-                  lines_dropped bytes_dropped events";
-    assert_eq!(keys(find(status, "drivers", "exec")), set(driver));
+    let driver = "name health reason since_unix_ms stage generation pid adopted version attributes capabilities socket \
+                  leases calls_in_flight launches lines_dropped bytes_dropped events";
+    let exec = find(status, "drivers", "exec");
+    assert_eq!(keys(exec), set(driver));
+    let capabilities = "send_signals exec fs_isolation network_modes must_create_network mounts \
+                        disable_log_collection dynamic_workload_users";
+    assert_eq!(keys(&exec["capabilities"]), set(capabilities));
     let job = find(status, "tasks", "job");
     let task = "name driver state since_unix_ms id exit restarts last_event events events_told events_missed removed logs \
                 usage";
@@ -173,9 +177,84 @@ fn the_keys_of_drivers_and_tasks_are_those_that_are_promised(status: &Value) {
     let event = "text first_unix_ms last_unix_ms count";
     assert_eq!(keys(&job["events"][0]), set(event));
     let documented = include_str!("../docs/command-line.md");
-    for key in set(&format!("{driver} {task} {exit} {event}")) {
+    for key in set(&format!("{driver} {capabilities} {task} {exit} {event}")) {
         assert!(documented.contains(&format!("`{key}`")), "docs/command-line.md does not describe {key}");
     }
+}
+
+#[test]
+fn a_driver_and_a_task_are_shown_whole_with_their_last_events_and_the_ends_of_their_logs_log_05() {
+    let stage = Stage::new("");
+    let script = "echo a word; echo a complaint >&2; exec sleep 1000";
+    stage.configure(&format!(
+        "[[driver]]\nname = \"exec\"\n\
+         [[task]]\nname = \"web\"\ndriver = \"exec\"\nconfig = {{ command = \"/bin/sh\", args = [\"-c\", {script:?}] }}\n"
+    ));
+    let program = stage.run();
+    let status = until_running(&program, "web");
+    let first = driver_pid(&status);
+    assert_eq!(find(&status, "drivers", "exec")["events"], json!([]), "only when it is asked for");
+    kill(first);
+    program.until("another process of the driver, with its task", |status| {
+        let exec = find(status, "drivers", "exec");
+        exec["pid"] != first
+            && exec["health"] == "healthy"
+            && find(status, "tasks", "web")["state"] == "running"
+    });
+
+    let of_driver = || program.json(&["status", "exec"]);
+    let has_event = |whole: &Value, words: &str| {
+        let events = find(whole, "drivers", "exec")["events"].as_array().expect("a list").clone();
+        assert!(events.iter().all(|event| event["last_unix_ms"].as_u64() > Some(0)), "{events:?}");
+        events.iter().any(|event| event["text"].as_str().expect("a text").contains(words))
+    };
+    // What was told last may still be on its way to the list, as may a lease of the task to be given out again.
+    until_true("the events and the leases of the driver", TIMEOUT, || {
+        let whole = of_driver();
+        let exec = find(&whole, "drivers", "exec");
+        has_event(&whole, "signal 9")
+            && has_event(&whole, "watching, healthy")
+            && exec["leases"].as_u64() >= Some(1)
+            && exec["calls_in_flight"].as_u64() >= Some(1)
+    });
+    let whole = of_driver();
+    let exec = find(&whole, "drivers", "exec");
+    let capabilities = &exec["capabilities"];
+    assert_eq!(
+        [&capabilities["send_signals"], &capabilities["exec"], &capabilities["fs_isolation"]],
+        [&json!(true), &json!(true), &json!("none")]
+    );
+    let socket = std::fs::metadata(exec["socket"].as_str().expect("it listens")).expect("it is there");
+    assert!(socket.file_type().is_socket());
+    let log = exec["log"].as_array().expect("lines");
+    assert!(log.iter().any(|line| line.as_str().is_some_and(|line| line.contains("serving"))), "{log:?}");
+    assert_eq!((&whole["plugins"], &whole["tasks"][0]["name"]), (&json!([]), &json!("web")));
+
+    until_true("both logs of the task", TIMEOUT, || {
+        let web = find(&program.json(&["status", "web"]), "tasks", "web").clone();
+        (&web["log"], &web["log_stderr"]) == (&json!(["a word"]), &json!(["a complaint"]))
+    });
+    let web = program.json(&["status", "web"]);
+    assert_eq!(web["drivers"], json!([]), "only what was asked for");
+    let shown = |name: &str| String::from_utf8(program.ask(&["status", name]).stdout).expect("it is text");
+    let (driver, task) = (shown("exec"), shown("web"));
+    let socket = format!("  socket  {}\n", exec["socket"].as_str().expect("it was there"));
+    for line in ["driver exec\n", "    exec  true\n", "  health  healthy\n", "  stage  watching\n", &*socket]
+    {
+        assert!(driver.contains(line), "{line:?} is not in {driver}");
+    }
+    assert!(
+        driver.contains(" ago  watching, healthy") && driver.contains("callboard logs driver/exec"),
+        "{driver}"
+    );
+    for line in ["task web\n", "  state  running\n", "  log\n    a word\n", "  log stderr\n    a complaint\n"]
+    {
+        assert!(task.contains(line), "{line:?} is not in {task}");
+    }
+    assert!(task.contains("  events\n    ") && task.contains(" ago  "), "{task}");
+    let tree = String::from_utf8(program.ask(&["tree"]).stdout).expect("it is text");
+    let node = tree.lines().find(|line| line.contains("driver exec")).expect("it is there");
+    assert!(node.contains("leases: ") && node.contains("calls in flight: "), "{node}");
 }
 
 #[test]

@@ -256,3 +256,110 @@ fn a_task_whose_driver_cannot_be_had_keeps_one_state_and_holds_up_no_stop() {
     assert_eq!(host.ended().0.code(), Some(0));
     assert!(asked.elapsed() < std::time::Duration::from_secs(2), "it waited for the driver");
 }
+
+#[test]
+fn failures_come_first_in_each_table_below_a_line_that_sums_up_log_05() {
+    let good = allocation("a", "aaa", "node", &[], "");
+    let bad = "[[allocation]]\nname = \"z\"\nplugin = \"zzz\"\ntype = \"node\"\ncommand = [\"/bin/sh\", \"-c\", \"exit 3\"]\n";
+    let drivers = "[[driver]]\nname = \"exec\"\n[[driver]]\nname = \"raw\"\ncommand = \"/bin/false\"\n";
+    let task = |name: &str, key: &str| {
+        format!(
+            "[[task]]\nname = {name:?}\ndriver = \"exec\"\nconfig = {{ {key} = \"/bin/sleep\", args = [\"1000\"] }}\n"
+        )
+    };
+    let tasks = task("fine", "command") + &task("lost", "comand");
+    let stage = Stage::new(&format!("[restart]\nattempts = 0\n{good}{bad}{drivers}{tasks}"));
+    let host = stage.run();
+    host.until("what is well and what is not", |status| {
+        shown(status, "aaa")["health"] == "healthy"
+            && task_is(status, "fine", "running")
+            && task_is(status, "lost", "failed")
+            && program::task(status, "z")["task"] == "failed"
+            && driven::find(status, "drivers", "raw")["health"] == "unhealthy"
+    });
+    let text = String::from_utf8(host.ask(&["status"]).stdout).expect("text");
+    let lines: Vec<&str> = text.lines().collect();
+    let at = |start: &str| {
+        let found = lines.iter().position(|line| line.starts_with(start));
+        found.unwrap_or_else(|| panic!("{start:?} in {text}"))
+    };
+    let summary = at("4 not well: plugin csi-node/zzz, allocation z, driver raw, task lost");
+    for (head, bad, good) in [
+        ("PLUGIN ", "zzz ", "aaa "),
+        ("ALLOCATION ", "z ", "a "),
+        ("DRIVER ", "raw ", "exec "),
+        ("TASK ", "lost ", "fine "),
+    ] {
+        assert!(summary < at(head) && at(head) + 1 == at(bad) && at(bad) < at(good), "{head}: {text}");
+    }
+}
+
+fn task_is(status: &Value, name: &str, state: &str) -> bool {
+    driven::find(status, "tasks", name)["state"] == state
+}
+
+/// A call that is never answered, made by another client of the host.
+struct Hanging(std::process::Child);
+
+impl Drop for Hanging {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn leases_and_calls_in_flight_are_shown_and_a_stop_waits_for_them_within_its_bound_and_says_what_it_cut_a4_shd_04()
+ {
+    let stage = Stage::new("");
+    let volumes = stage.directory.path().join("volumes");
+    let arguments = ["--volumes", volumes.to_str().expect("text"), "--fault", "GetCapacity=hang"];
+    stage.configure(&allocation("a", "zfs", "controller", &arguments, ""));
+    let host = stage.run();
+    host.until_active("csi-controller", "zfs", "a");
+    let ask = |words: &[&str]| {
+        let mut command = std::process::Command::new(CALLBOARD);
+        command.args(words).arg("--data-dir").arg(stage.data_dir());
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        Hanging(command.spawn().expect("it runs"))
+    };
+    let counts = |of: &Value| json!([of["leases"], of["calls_in_flight"]]);
+    let of_plugin = |status: &Value| counts(plugin(status, "csi-controller", "zfs"));
+    let mut asking = ask(&["volume", "capacity", "zfs"]);
+    let status = host.until("its call in flight", |status| of_plugin(status) == json!([1, 1]));
+    assert_eq!(counts(task(&status, "a")), json!([1, 1]));
+    let text = |words: &[&str]| String::from_utf8(host.ask(words).stdout).expect("text");
+    let whole = text(&["status", "zfs"]);
+    assert_eq!(whole.matches("  leases  1\n").count(), 2, "of the plugin and its allocation: {whole}");
+    assert_eq!(whole.matches("  calls in flight  1\n").count(), 2, "{whole}");
+    let tree = text(&["tree"]);
+    let node = tree.lines().find(|line| line.contains("instance csi-controller/zfs")).expect("it is there");
+    assert!(node.contains("leases: 1, calls in flight: 1"), "{node}");
+
+    let began = std::time::Instant::now();
+    let mut stopping = ask(&["stop", "a"]);
+    host.until("a stop that waits for the call", |status| {
+        let a = task(status, "a");
+        a["state"] == "stopping" && counts(a) == json!([1, 1])
+    });
+    assert!(stopping.0.wait().expect("it is our child").success());
+    let took = began.elapsed();
+    // The call has four seconds to end.
+    assert!(
+        took >= std::time::Duration::from_secs(3) && took < std::time::Duration::from_secs(20),
+        "{took:?}"
+    );
+    let said = host.log();
+    let cut = said.lines().find(|line| line.contains("calls were cut")).unwrap_or_else(|| panic!("{said}"));
+    assert!(
+        cut.contains(" WARN ") && cut.contains("plugin=csi-controller/zfs") && cut.contains("calls=1"),
+        "{cut}"
+    );
+    assert_eq!(asking.0.wait().expect("it is our child").code(), Some(1));
+    let mut error = String::new();
+    std::io::Read::read_to_string(&mut asking.0.stderr.take().expect("a pipe"), &mut error)
+        .expect("it is text");
+    assert!(error.contains("csi-controller/zfs of allocation a") && error.contains("was cut"), "{error}");
+    assert_eq!(counts(task(&host.json(&["status"]), "a")), json!([0, 0]));
+}

@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use callboard_actors::allocations::{AllocationPhase, AllocationStatus, AllocationsView};
 use callboard_actors::drivers::DriversView;
+use callboard_actors::goplugin::PluginEndpoint;
 use callboard_actors::instance::InstanceLimits;
 use callboard_actors::instances::InstancesView;
 use callboard_actors::inventory::{InventoryOptions, InventoryView};
+use callboard_actors::lease::LeasedCalls;
 use callboard_actors::logmon::LogsView;
 use callboard_actors::processes::ProcessesView;
 use callboard_actors::registry::{Description, RegistryView};
-use callboard_actors::vocabulary::{Health, PluginName, Probing, Timestamp};
+use callboard_actors::vocabulary::{
+    AllocationId, DriverName, Generation, Health, PluginKey, PluginName, Probing, Timestamp,
+};
 use callboard_actors::volume::VolumeKey;
 use callboard_actors::volumes::VolumesView;
 use callboard_proto::admin::v1 as wire;
@@ -45,6 +49,8 @@ pub(super) struct Views {
     pub(super) logs: LogsView,
     /// What they use.
     pub(super) usage: UsageView,
+    /// The connections to plugins and drivers.
+    pub(super) connected: Connected,
     /// When this run of the host began.
     pub(super) started_at: Timestamp,
     /// How plugins are watched whose allocation says nothing else.
@@ -55,12 +61,28 @@ pub(super) struct Views {
     pub(super) is_stopping: bool,
 }
 
+/// Where drivers listen, and the leases and calls in flight of all connections.
+#[derive(Debug, Default)]
+pub(super) struct Connected {
+    /// Of the reported generation of each plugin.
+    pub(super) plugins: BTreeMap<(PluginKey, Generation), LeasedCalls>,
+    /// Of each allocation, also over connections that are being retired.
+    pub(super) allocations: BTreeMap<AllocationId, LeasedCalls>,
+    pub(super) drivers: BTreeMap<DriverName, (PluginEndpoint, LeasedCalls)>,
+}
+
+/// A count as it is sent.
+pub(super) fn count(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
+}
+
 /// Every allocation of the configuration, in its order.
 pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
     let books: BTreeMap<_, _> = views.allocations.allocations.iter().map(|a| (&a.allocation, a)).collect();
     let one = |task: &TaskReport| {
         let book = books.get(&task.allocation);
         let health = book.map(|book| health(book, &views.instances));
+        let calls = views.connected.allocations.get(&task.allocation).copied().unwrap_or_default();
         wire::AllocationStatus {
             name: task.allocation.to_string(),
             plugin: task.plugin.to_string(),
@@ -79,6 +101,8 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
             survives: task.survives,
             // They are added for those who ask for them.
             events: Vec::new(),
+            leases: count(calls.leases),
+            calls_in_flight: count(calls.in_flight),
         }
     };
     views.tasks.iter().map(one).collect()
@@ -141,7 +165,7 @@ pub(super) fn reason<'v>(book: &'v AllocationStatus, health: &'v Health) -> Opti
 #[cfg(test)]
 mod tests {
     use callboard_actors::allocations::RestartWhen;
-    use callboard_actors::vocabulary::{AllocationId, Attempt, ListenerRule, Role, SocketPath, TaskName};
+    use callboard_actors::vocabulary::{Attempt, ListenerRule, Role, SocketPath, TaskName};
 
     use super::*;
     use crate::agent::TaskPhase;

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::driver::client::{TaskEnd, TaskExit};
-use callboard_actors::driver::{DriverReport, Folded, process_name};
+use callboard_actors::driver::{
+    DriverCapabilities, DriverReport, Folded, FsIsolation, MountSupport, NetworkMode, process_name,
+};
 use callboard_actors::logmon::{LogState, TaskLogs};
 use callboard_actors::processes::ProcessesView;
 use callboard_actors::vocabulary::Timestamp;
 use callboard_proto::admin::v1 as wire;
 
-use super::compose::Views;
+use super::compose::{Views, count};
 use super::convert::unix_ms;
 use crate::tasks::{DriverCourse, DriverEntry, TaskReport};
 use crate::usage::TaskUsage;
@@ -21,7 +23,8 @@ pub(super) fn drivers(views: &Views) -> Vec<wire::DriverStatus> {
         drivers.insert(entry.name.to_string(), awaited(entry));
     }
     for report in &views.drivers.reports {
-        drivers.insert(report.name.to_string(), with_losses(driver(report), report, &views.processes));
+        let told = with_losses(driver(report), report, &views.processes);
+        drivers.insert(report.name.to_string(), connected(told, report, views));
     }
     drivers.into_values().collect()
 }
@@ -58,7 +61,48 @@ fn driver(report: &DriverReport) -> wire::DriverStatus {
         version: report.version.as_deref().unwrap_or_default().to_owned(),
         attributes: attributes.map(|(name, value)| (name.clone(), value.to_string())).collect(),
         launches: report.launches,
+        capabilities: report.capabilities.as_deref().map(capabilities),
         ..Default::default()
+    }
+}
+
+fn capabilities(offers: &DriverCapabilities) -> wire::DriverCapabilities {
+    let fs_isolation = match offers.fs_isolation {
+        FsIsolation::None => "none",
+        FsIsolation::Chroot => "chroot",
+        FsIsolation::Image => "image",
+        FsIsolation::Unveil => "unveil",
+    };
+    let network = |mode: &NetworkMode| match mode {
+        NetworkMode::Host => "host",
+        NetworkMode::Group => "group",
+        NetworkMode::Task => "task",
+        NetworkMode::None => "none",
+    };
+    wire::DriverCapabilities {
+        send_signals: offers.send_signals,
+        exec: offers.exec,
+        fs_isolation: fs_isolation.to_owned(),
+        network_modes: offers.network_modes.iter().map(|mode| network(mode).to_owned()).collect(),
+        must_create_network: offers.must_create_network,
+        mounts: offers.mounts == MountSupport::Any,
+        disable_log_collection: offers.disable_log_collection,
+        dynamic_workload_users: offers.dynamic_workload_users,
+    }
+}
+
+/// What is known of the connection to it, while there is one.
+fn connected(status: wire::DriverStatus, report: &DriverReport, views: &Views) -> wire::DriverStatus {
+    match views.connected.drivers.get(&report.name) {
+        Some((endpoint, calls)) => wire::DriverStatus {
+            socket: endpoint
+                .socket_path()
+                .map_or_else(|| endpoint.to_string(), |path| path.display().to_string()),
+            leases: count(calls.leases),
+            calls_in_flight: count(calls.in_flight),
+            ..status
+        },
+        None => status,
     }
 }
 

@@ -2,9 +2,10 @@
 
 use callboard_actors::registry::{DescribePlugins, Description, Registry};
 use callboard_actors::shell::{Address, AskError, Clock, FeedItem, Machine};
+use callboard_actors::vocabulary::DriverName;
 use callboard_proto::admin::v1 as wire;
 
-use super::compose::{self, Views};
+use super::compose::{self, Connected, Views};
 use super::server::Sources;
 use super::tree::{self, DESCRIBE_DEADLINE, answered};
 use super::{convert, disk, driven, plugins, volumes};
@@ -95,6 +96,32 @@ async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (
     (views, gone.into_iter().flatten().collect())
 }
 
+/// The connections to what the actors showed. They are in a table, so no actor is asked.
+fn connected(host: &Host, views: &Views) -> Connected {
+    let (plugins, drivers) = (host.connections(), host.driver_connections());
+    let reports = views.instances.reports.iter();
+    let of_driver = |name: &DriverName| Some((drivers.endpoint_of(name)?, drivers.calls_of(name)));
+    Connected {
+        plugins: reports
+            .map(|report| {
+                let calls = plugins.calls_of(&report.plugin, report.generation);
+                ((report.plugin.clone(), report.generation), calls)
+            })
+            .collect(),
+        allocations: views
+            .tasks
+            .iter()
+            .map(|task| (task.allocation.clone(), plugins.calls_to(&task.allocation)))
+            .collect(),
+        drivers: views
+            .drivers
+            .reports
+            .iter()
+            .filter_map(|report| Some((report.name.clone(), of_driver(&report.name)?)))
+            .collect(),
+    }
+}
+
 /// The status of the whole program. Actors that are gone are named, and the others are shown.
 pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
     let Sources { host, agent, tasks, logs, usage, .. } = sources;
@@ -104,8 +131,18 @@ pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
     let (is_stopping, started_at) = (stopping.is_some(), sources.started_at);
     let (limits, inventory_options) = (sources.limits, sources.inventory_options.clone());
     let configured = sources.volumes.configured().map(|of| (of.key.clone(), of.plugin.clone())).collect();
-    let views =
-        Views { logs, usage, configured, is_stopping, started_at, limits, inventory_options, ..views };
+    let connected = connected(host, &views);
+    let views = Views {
+        logs,
+        usage,
+        connected,
+        configured,
+        is_stopping,
+        started_at,
+        limits,
+        inventory_options,
+        ..views
+    };
     for actor in &mut gone {
         if let Some(ended) = stopping.as_ref().and_then(|stopping| stopping.end_of(&actor.name)) {
             (actor.ended, actor.reason) = (true, ended);

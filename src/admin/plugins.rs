@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use callboard_actors::instances::InstanceReport;
 use callboard_actors::inventory::Offer;
+use callboard_actors::lease::LeasedCalls;
 use callboard_actors::registry::{Active, Description, Entry, Lack, Standby, Standing};
 use callboard_actors::vocabulary::{
     AllocationId, CsiFingerprint, Family, Health, PluginKey, Registration, Timestamp,
 };
 use callboard_proto::admin::v1 as wire;
 
-use super::compose::{Views, reason};
+use super::compose::{Connected, Views, count, reason};
 use super::convert::unix_ms;
 use super::volumes;
 use crate::agent::{TaskPhase, TaskReport};
@@ -92,14 +93,15 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
         known.is_host_stopping = views.is_stopping;
         known.started_at = views.started_at;
         known.volumes_in_use = volumes_in_use.get(&plugin.name).copied().unwrap_or_default();
-        known.of_the_active_one().status(plugin)
+        known.of_the_active_one().status(plugin, &views.connected)
     };
     known.iter_mut().map(row).collect()
 }
 
 impl Known<'_> {
-    fn status(&self, plugin: &PluginKey) -> wire::PluginStatus {
+    fn status(&self, plugin: &PluginKey, connected: &Connected) -> wire::PluginStatus {
         let Condition { health, reason, since } = self.condition();
+        let calls = self.calls(plugin, connected);
         let meant = self.tasks.iter().filter(|(task, _)| task.is_wanted).count();
         let mut status = wire::PluginStatus {
             r#type: plugin.plugin_type.to_string(),
@@ -115,10 +117,12 @@ impl Known<'_> {
             provisional_allocations: self.names(Standing::Provisional),
             restarting: health == RESTARTING && self.offer.is_some_and(|offer| offer.restarting),
             remarks: self.remarks(),
-            expected: u32::try_from(meant).unwrap_or(u32::MAX),
-            registered: u32::try_from(self.confirmed().count()).unwrap_or(u32::MAX),
+            expected: count(meant),
+            registered: count(self.confirmed().count()),
             healthy: self.healthy,
             volumes_in_use: self.volumes_in_use,
+            leases: count(calls.leases),
+            calls_in_flight: count(calls.in_flight),
             ..wire::PluginStatus::default()
         };
         if let Some(registration) = self.active.map(|active| &active.registration) {
@@ -211,6 +215,12 @@ impl Known<'_> {
     fn left_at(&self) -> Option<Timestamp> {
         let exits = self.tasks.iter().filter_map(|(task, _)| task.exit.as_ref().map(|exit| exit.at));
         exits.chain(self.offer.map(|offer| offer.since)).max()
+    }
+
+    /// The leases and calls in flight of the generation whose instance is shown.
+    fn calls(&self, plugin: &PluginKey, connected: &Connected) -> LeasedCalls {
+        let shown = self.report.map(|report| (plugin.clone(), report.generation));
+        shown.and_then(|shown| connected.plugins.get(&shown)).copied().unwrap_or_default()
     }
 
     fn generation(&self) -> u64 {

@@ -220,10 +220,14 @@ fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse
     let left = left.map(|plugin| {
         News::PluginLeft(wire::PluginLeft { r#type: plugin.r#type.clone(), name: plugin.name.clone() })
     });
-    let plugins = after.plugins.iter().filter(|plugin| !before.plugins.contains(plugin));
-    let plugins = plugins.cloned().map(News::PluginChanged);
-    let allocations = after.allocations.iter().filter(|allocation| !before.allocations.contains(allocation));
-    let allocations = allocations.cloned().map(News::AllocationChanged);
+    let plugins = changed(&before.plugins, &after.plugins, |plugin| {
+        (plugin.leases, plugin.calls_in_flight) = (0, 0);
+    });
+    let plugins = plugins.map(News::PluginChanged);
+    let allocations = changed(&before.allocations, &after.allocations, |allocation| {
+        (allocation.leases, allocation.calls_in_flight) = (0, 0);
+    });
+    let allocations = allocations.map(News::AllocationChanged);
     let changes = allocations.chain(plugins).chain(left).chain(differences_of_drivers(before, after));
     let changes = changes.chain(differences_of_volumes(before, after));
     let host =
@@ -258,10 +262,11 @@ fn differences_of_actors(before: &wire::GetStatusResponse, after: &wire::GetStat
 }
 
 fn differences_of_drivers(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
-    let drivers = after.drivers.iter().filter(|driver| !before.drivers.contains(driver));
-    let drivers = drivers.cloned().map(News::DriverChanged);
-    let tasks = after.tasks.iter().filter(|task| !before.tasks.iter().any(|other| are_equal(other, task)));
-    let tasks = tasks.cloned().map(News::TaskChanged);
+    let drivers = changed(&before.drivers, &after.drivers, |driver| {
+        (driver.leases, driver.calls_in_flight) = (0, 0);
+    });
+    let drivers = drivers.map(News::DriverChanged);
+    let tasks = changed(&before.tasks, &after.tasks, |task| task.usage = None).map(News::TaskChanged);
     let has_left = |name: &str| !after.drivers.iter().any(|driver| driver.name == name);
     let drivers_left = before.drivers.iter().map(|driver| driver.name.clone()).filter(|name| has_left(name));
     let is_gone = |name: &str| !after.tasks.iter().any(|task| task.name == name);
@@ -282,10 +287,15 @@ fn differences_of_volumes(before: &wire::GetStatusResponse, after: &wire::GetSta
     changed.chain(left.map(|name| News::VolumeLeft((*name).to_owned()))).collect()
 }
 
-/// Whether nothing about a task has changed but what it uses, which changes all the time.
-fn are_equal(before: &wire::TaskStatus, after: &wire::TaskStatus) -> bool {
-    let without_usage = |task: &wire::TaskStatus| wire::TaskStatus { usage: None, ..task.clone() };
-    before.name == after.name && without_usage(before) == without_usage(after)
+/// Those that differ from before in more than what changes all the time, which `without` takes away.
+fn changed<T: Clone + PartialEq>(before: &[T], after: &[T], without: fn(&mut T)) -> impl Iterator<Item = T> {
+    let lasting = move |one: &T| {
+        let mut one = one.clone();
+        without(&mut one);
+        one
+    };
+    let before: Vec<T> = before.iter().map(lasting).collect();
+    after.iter().filter(move |one| !before.contains(&lasting(one))).cloned()
 }
 
 #[cfg(test)]
@@ -371,6 +381,16 @@ mod tests {
         assert_eq!(differences(&before, &status(task(2, "running"))), []);
         let changed = task(2, "recovering");
         assert_eq!(differences(&before, &status(changed.clone())), [News::TaskChanged(changed)]);
+    }
+
+    #[test]
+    fn calls_in_flight_are_no_change_of_what_they_reach() {
+        let used =
+            |leases, health: &str| wire::PluginStatus { leases, calls_in_flight: 1, ..plugin("a", health) };
+        let before = status(vec![plugin("a", "healthy")]);
+        assert_eq!(differences(&before, &status(vec![used(2, "healthy")])), []);
+        let changed = used(3, "unhealthy");
+        assert_eq!(differences(&before, &status(vec![changed.clone()])), [News::PluginChanged(changed)]);
     }
 
     #[test]

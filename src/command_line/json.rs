@@ -114,6 +114,8 @@ fn plugin(plugin: &wire::PluginStatus) -> Value {
         "registered": plugin.registered,
         "healthy": plugin.healthy,
         "volumes_in_use": plugin.volumes_in_use,
+        "leases": plugin.leases,
+        "calls_in_flight": plugin.calls_in_flight,
         "remarks": plugin.remarks,
         "events": plugin.events.iter().map(event).collect::<Vec<_>>(),
     })
@@ -147,6 +149,8 @@ fn allocation(allocation: &wire::AllocationStatus) -> Value {
         "socket": known(&allocation.socket),
         "watching": allocation.watching.as_ref().map(watching),
         "survives": allocation.survives,
+        "leases": allocation.leases,
+        "calls_in_flight": allocation.calls_in_flight,
         "events": allocation.events.iter().map(event).collect::<Vec<_>>(),
     })
 }
@@ -176,10 +180,27 @@ fn driver(driver: &wire::DriverStatus) -> Value {
         "adopted": driver.adopted,
         "version": known(&driver.version),
         "attributes": attributes,
+        "capabilities": driver.capabilities.as_ref().map(driver_capabilities),
+        "socket": known(&driver.socket),
+        "leases": driver.leases,
+        "calls_in_flight": driver.calls_in_flight,
         "launches": driver.launches,
         "lines_dropped": driver.lines_dropped,
         "bytes_dropped": driver.bytes_dropped,
         "events": driver.events.iter().map(event).collect::<Vec<_>>(),
+    })
+}
+
+fn driver_capabilities(offers: &wire::DriverCapabilities) -> Value {
+    json!({
+        "send_signals": offers.send_signals,
+        "exec": offers.exec,
+        "fs_isolation": offers.fs_isolation,
+        "network_modes": offers.network_modes,
+        "must_create_network": offers.must_create_network,
+        "mounts": offers.mounts,
+        "disable_log_collection": offers.disable_log_collection,
+        "dynamic_workload_users": offers.dynamic_workload_users,
     })
 }
 
