@@ -217,6 +217,7 @@ impl Volumes {
             VolumesTimer::Restart(volume) => self.restart_due(moment, volume, effects),
             VolumesTimer::Unused(id) => self.unused_overdue(moment, *id, effects),
             VolumesTimer::Leaving(plugin) => self.stays(plugin, effects),
+            VolumesTimer::Delete(volume) => self.delete_again(moment, volume, effects),
         }
     }
 

@@ -8,7 +8,7 @@ use super::purposes::{Purpose, Request};
 use super::state::{ChildEnded, Entry, Vacancy, Volumes, VolumesCall, VolumesTimer};
 use crate::kernel::{CallLost, Effects, Ending, StopMode, StopStep};
 use crate::supervisor::{ChildState, DynamicChild, Ended};
-use crate::vocabulary::{AllocationId, Attempt, Moment};
+use crate::vocabulary::{AllocationId, Attempt, BackoffState, Moment};
 use crate::volume::{
     self, VolumeAsk, VolumeConfig, VolumeKey, VolumeLayout, VolumeNews, VolumeSpec, VolumeStatus,
 };
@@ -164,6 +164,7 @@ impl Volumes {
         if self.entries.get(key).is_some_and(|entry| !entry.queue.is_empty()) {
             return self.start_child(moment, key, effects);
         }
+        effects.cancel_timer(VolumesTimer::Delete(key.clone()));
         self.entries.remove(key);
         self.publish(key, effects);
     }
@@ -220,6 +221,7 @@ impl Volumes {
     /// Notes for the report of a stop what is left of a volume (S3).
     fn left(&mut self, moment: Moment, key: &VolumeKey, fallen: Option<String>, effects: &mut Effects<Self>) {
         effects.cancel_timer(VolumesTimer::Stop(key.clone()));
+        effects.cancel_timer(VolumesTimer::Delete(key.clone()));
         let Some(entry) = self.entries.remove(key) else { return };
         let status = entry.status.as_ref();
         // The last report may be older than a claim.
@@ -294,6 +296,7 @@ impl Entry {
             last_change: Attempt::default(),
             is_settled: false,
             vacancy: Vacancy::Unproven,
+            delete_tries: BackoffState::default(),
             fallen: None,
         }
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::errors::{CreateError, DeleteError};
 use super::messages::{CreateVolume, DeleteVolume, VolumesAnswer};
-use super::purposes::{Purpose, Request};
-use super::state::{KnownVolume, Volumes, VolumesChange};
+use super::purposes::{InFlight, Purpose, Request};
+use super::reasons::NoAnswer;
+use super::state::{KnownVolume, Volumes, VolumesChange, VolumesTimer};
 use crate::csi::{self, Context};
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
@@ -89,7 +90,7 @@ impl Volumes {
             effects.persist(VolumesChange::Delete(key.clone()));
         }
         let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within });
-        let request = Request { purpose: Purpose::Delete(id), until: asked_at + within, ask };
+        let request = Request { purpose: Purpose::Delete { id, is_first }, until: asked_at + within, ask };
         self.submit(moment, &key, request, effects);
         if is_first {
             self.deleting.insert(key);
@@ -121,12 +122,43 @@ impl Volumes {
         specs.iter().for_each(|spec| self.open(moment, spec, effects));
     }
 
-    /// Repeats a deletion whose outcome an earlier life of the actor may have learned and not told.
+    /// Repeats a deletion that was asked for, of which it is not known what became: an earlier life of the actor may have learned that and not
+    /// told, or the disk did not take it.
     pub(super) fn delete_again(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
         if self.deleting.contains(key) {
             let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within: Duration::ZERO });
             self.send(moment, key, Request { purpose: Purpose::Note, until: moment.now, ask }, effects);
         }
+    }
+
+    /// A volume has not answered a deletion, as on a sick disk.
+    pub(super) fn deletion_not_answered(
+        &mut self,
+        moment: Moment,
+        (key, purpose): (&VolumeKey, Purpose),
+        no_answer: &NoAnswer,
+        effects: &mut Effects<Self>,
+    ) {
+        let is_other = |sent: &InFlight| sent.volume == *key && sent.request.deletes();
+        match purpose {
+            // No caller hears of that and asks again.
+            Purpose::Note => self.delete_later(moment, key, effects),
+            // Its caller is told that nothing was begun, so it is never done later.
+            Purpose::Delete { is_first: true, .. }
+                if !no_answer.may_go_on() && !self.asks.values().any(is_other) =>
+            {
+                self.still_exists(key, effects);
+            }
+            _ => {}
+        }
+    }
+
+    /// Repeats a deletion after a pause that grows.
+    fn delete_later(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+        let backoff = self.config.options.volume.backoff;
+        let Some(entry) = self.entries.get_mut(key).filter(|_| self.deleting.contains(key)) else { return };
+        let due = moment.now + entry.delete_tries.failed(&backoff, moment);
+        effects.start_timer(VolumesTimer::Delete(key.clone()), due);
     }
 
     /// The volume of this key, if it is known or in use.

@@ -593,6 +593,9 @@ fn tell(effect: &Effect<Volumes>, now: Timestamp) -> String {
         Effect::StartTimer(VolumesTimer::Stop(volume), at) => {
             format!("{volume} should stop within {:?}", at.since(now))
         }
+        Effect::StartTimer(VolumesTimer::Delete(volume), at) => {
+            format!("{volume} is deleted again in {:?}", at.since(now))
+        }
         Effect::StartTimer(VolumesTimer::Restart(volume), at) => {
             format!("{volume} is started again in {:?}", at.since(now))
         }

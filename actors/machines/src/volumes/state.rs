@@ -15,7 +15,7 @@ use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::kernel::{AskId, Ending, StopMode, StopStep};
 use crate::supervisor::DynamicChild;
 use crate::vocabulary::{
-    AllocationId, Attempt, Backoff, PluginName, RestartBudget, RunNumber, Timestamp, Topology,
+    AllocationId, Attempt, Backoff, BackoffState, PluginName, RestartBudget, RunNumber, Timestamp, Topology,
 };
 use crate::volume::{
     self, Route, VolumeAnswer, VolumeAsk, VolumeConfig, VolumeKey, VolumeOptions, VolumeSpec, VolumeStatus,
@@ -259,6 +259,8 @@ pub enum VolumesTimer {
     Unused(AskId),
     /// A plugin that was told as unused has not left in time: it takes new claims again.
     Leaving(PluginName),
+    /// The deletion of this volume, which it did not take when the owner repeated it, is repeated once more.
+    Delete(VolumeKey),
 }
 
 /// Whether a volume is vacant.
@@ -294,6 +296,8 @@ pub(super) struct Entry {
     /// Whether its existence is known and does not change.
     pub(super) is_settled: bool,
     pub(super) vacancy: Vacancy,
+    /// How often in a row the volume did not take a deletion that the owner repeated.
+    pub(super) delete_tries: BackoffState,
     /// How the actor ended last, unexpectedly.
     pub(super) fallen: Option<Arc<str>>,
 }
