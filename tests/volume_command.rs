@@ -3,6 +3,7 @@
 
 mod program;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -346,6 +347,92 @@ fn a_snapshot_is_taken_once_listed_in_pages_restored_and_deleted_c050_c057_c091_
     assert_eq!(left["snapshots"].as_array().expect("a list").len(), 1, "{left:#}");
     host.json(&["volume", "release", "copy", "--allocation", "web"]);
     host.json(&RELEASE);
+}
+
+#[test]
+fn a_group_of_snapshots_is_taken_shown_survives_a_killed_host_and_is_deleted_c002_v5_c106() {
+    if !is_permitted() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let broken = directory.path().join("broken");
+    let fault = format!("CreateVolumeGroupSnapshot=UNAVAILABLE,after,while:{}", broken.display());
+    let stage = stage(&["--fault", &fault]);
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    let group = |words: &[&'static str]| [&["volume", "snapshot", "group"], words].concat();
+    let weekly = group(&["create", "logs", "data", "--name", "weekly"]);
+    let (exit, said) = host.refusal(&weekly);
+    assert!(exit == 1 && said.contains("there is no volume default/logs"), "{said}");
+    host.json(&CREATE);
+    host.json(&["volume", "create", "logs", "--plugin", "zfs", "--capacity", "1MiB"]);
+    let (exit, said) = host.refusal(&group(&["create", "data", "data", "--name", "weekly"]));
+    assert!(exit == 1 && said.contains("names volume default/data twice"), "{said}");
+    let too_long: &'static str = Box::leak("n".repeat(129).into_boxed_str());
+    let (exit, said) = host.refusal(&group(&["create", "data", "--name", too_long]));
+    assert!(exit == 1 && said.contains("cannot be done: name"), "{said}");
+
+    // The plugin takes it, and its answer never comes: the order is in the ledger when the host is killed.
+    File::create(&broken).expect("room");
+    let timeline = Timeline::of(&stage);
+    let (exit, said) = host.refusal(&[&weekly[..], &["--within", "300ms"]].concat());
+    assert!(exit == 1 && said.contains("it goes on"), "{said}");
+    timeline.until(
+        "volumes",
+        "plugin zfs",
+        "default/data: take group of snapshots weekly of default/data, default/logs",
+    );
+    let open = host.json(&["volume", "status", "data"]);
+    let what = open["orders"][0]["what"].as_str().expect("it is not done");
+    assert_eq!(what, "take group of snapshots weekly of default/data, default/logs");
+    let (exit, said) = host.refusal(&["volume", "delete", "logs", "--yes"]);
+    assert!(exit == 1 && said.contains("of volume default/data is not done"), "{said}");
+    drop(timeline);
+    host.kill();
+    std::fs::remove_file(&broken).expect("it is there");
+
+    let host = stage.run_through(&NAMESPACE);
+    host.until_active("csi-node", "zfs", "plugin");
+    host.until("it is done", |status| {
+        let volumes = status["volumes"].as_array().expect("a list");
+        volumes.len() == 2 && volumes.iter().all(|volume| volume["orders"] == json!([]))
+    });
+    let taken = host.json(&weekly);
+    assert_eq!(taken["volume"], "default/data", "the first of them keeps it");
+    assert_eq!(taken["group"]["snapshots"].as_array().map(Vec::len), Some(2), "{taken:#}");
+    let listed = host.json(&["volume", "snapshot", "list", "--plugin", "zfs"]);
+    let ids = |snapshots: &Value| -> BTreeSet<String> {
+        let all = snapshots.as_array().expect("a list").iter();
+        all.map(|one| one["snapshot_id"].as_str().expect("a text").to_owned()).collect()
+    };
+    assert_eq!(ids(&listed["snapshots"]), ids(&taken["group"]["snapshots"]), "it was taken once");
+
+    let id: &'static str = Box::leak(taken["group"]["group_snapshot_id"].as_str().expect("a text").into());
+    let shown = host.json(&group(&["show", "data", "--id", id]));
+    assert_eq!(shown["group"], taken["group"]);
+    assert!(printed(&host, &group(&["show", "data", "--id", id])).starts_with(&format!("{id} is ready")));
+    let one: &'static str =
+        Box::leak(taken["group"]["snapshots"][0]["snapshot_id"].as_str().expect("a text").into());
+    let (exit, said) = host.refusal(&["volume", "snapshot", "delete", "data", "--id", one, "--yes"]);
+    assert!(exit == 1 && said.contains(&format!("snapshot group delete default/data --id {id}")), "{said}");
+    let (exit, said) = host.refusal(&group(&["delete", "data", "--id", id, "--snapshot", one, "--yes"]));
+    assert!(exit == 1 && said.contains("name exactly those"), "{said}");
+    let unsure = group(&["delete", "data", "--id", id]);
+    let (exit, said) = host.refusal(&unsure);
+    assert!(exit == 2 && said.contains("add --yes"), "{exit} {said}");
+    let delete = [&unsure[..], &["--yes"]].concat();
+    for _ in 0..2 {
+        assert_eq!(
+            printed(&host, &delete),
+            format!("the plugin of default/data has no group {id} any more\n")
+        );
+    }
+    let left = host.json(&["volume", "snapshot", "list", "--plugin", "zfs"]);
+    assert_eq!(left["snapshots"], json!([]));
+    assert_eq!(
+        printed(&host, &group(&["show", "data", "--id", id])),
+        format!("the plugin of default/data lists no snapshot of a group {id}\n")
+    );
 }
 
 #[test]

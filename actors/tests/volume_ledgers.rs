@@ -60,6 +60,7 @@ impl EffectHandler<Volume> for Plugin {
                     expands: Expands::Online,
                     takes_snapshots: false,
                     modifies: false,
+                    takes_groups: false,
                 };
                 VolumeOutcome::Route(Route { node: Some(node), controller: Some(controller) })
             }
@@ -75,7 +76,10 @@ impl EffectHandler<Volume> for Plugin {
                 }
                 OrderCall::TakeSnapshot { .. }
                 | OrderCall::DeleteSnapshot { .. }
-                | OrderCall::Modify { .. } => Brought::Nothing,
+                | OrderCall::Modify { .. }
+                | OrderCall::TakeGroup(_)
+                | OrderCall::DescribeGroup { .. }
+                | OrderCall::DeleteGroup { .. } => Brought::Nothing,
                 OrderCall::Grow(args) => Brought::Grown { capacity_bytes: args.range.required_bytes },
             })),
             VolumeCall::Create(..)

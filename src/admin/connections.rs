@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tonic::transport::server::{Connected, UdsConnectInfo};
+use tonic::{Request, Status};
 
 /// How many connections there may be at once.
 pub(super) const CONNECTIONS_MAX: usize = 64;
@@ -41,6 +42,25 @@ impl Peer {
     pub(super) fn stay(&self) -> Staying {
         self.place.state().staying += 1;
         Staying(Arc::clone(&self.place))
+    }
+}
+
+/// Who sends a request, if the kernel says it.
+pub(super) fn user_of<T>(request: &Request<T>) -> Option<u32> {
+    request.extensions().get::<Peer>().and_then(Peer::user)
+}
+
+/// Lets through whom the kernel knows as our own user, or as root.
+pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
+    let ours = rustix::process::geteuid().as_raw();
+    match user_of(&request) {
+        Some(uid) if uid == ours || uid == 0 => Ok(request),
+        Some(uid) => {
+            tracing::warn!(uid, "refused a peer on the admin socket");
+            let text = format!("this host answers user {ours} and root, not user {uid}");
+            Err(Status::permission_denied(text))
+        }
+        None => Err(Status::permission_denied("the kernel does not say who asks")),
     }
 }
 

@@ -21,10 +21,10 @@ use tokio::time::timeout;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 
-use super::connections::connections;
+use super::connections::{check_peer, connections};
 use super::error::SocketError;
 use super::events::Events;
-use super::service::{Service, check_peer};
+use super::service::Service;
 use super::socket::SocketFile;
 use super::stopping::Stopping;
 use crate::agent::Agent;

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::connections::{Peer, Staying};
+use super::connections::{Peer, Staying, user_of};
 use super::convert::{self, not_replaced, refused, replaced_unheard, task_refused, unanswered};
 use super::events::Events;
 use super::gather::gather;
@@ -52,28 +52,9 @@ fn long_call<T>(
     Ok((place, request.extensions().get::<Peer>().map(Peer::stay)))
 }
 
-/// Lets through whom the kernel knows as our own user, or as root.
-pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
-    let ours = rustix::process::geteuid().as_raw();
-    match user_of(&request) {
-        Some(uid) if uid == ours || uid == 0 => Ok(request),
-        Some(uid) => {
-            tracing::warn!(uid, "refused a peer on the admin socket");
-            let text = format!("this host answers user {ours} and root, not user {uid}");
-            Err(Status::permission_denied(text))
-        }
-        None => Err(Status::permission_denied("the kernel does not say who asks")),
-    }
-}
-
 /// Whether a name is of no allocation; then it is of a task, or unknown.
 const fn is_unknown<T>(answer: &Result<T, TaskError>) -> bool {
     matches!(answer, Err(TaskError::Unknown { .. }))
-}
-
-/// Who sends a request, if the kernel says it.
-fn user_of<T>(request: &Request<T>) -> Option<u32> {
-    request.extensions().get::<Peer>().and_then(Peer::user)
 }
 
 fn allocation_id(name: &str) -> Result<AllocationId, Status> {
@@ -257,6 +238,34 @@ impl wire::admin_server::Admin for Service {
         let (user, name) = (user_of(&request), request.get_ref().name.clone());
         let done = volume_orders::delete_snapshot(&self.sources, request.into_inner()).await;
         volume_calls::logged("delete a snapshot of", &name, user, done)
+    }
+
+    async fn create_group_snapshot(
+        &self,
+        request: Request<wire::CreateGroupSnapshotRequest>,
+    ) -> Result<Response<wire::CreateGroupSnapshotResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        let (user, names) = (user_of(&request), request.get_ref().names.join(", "));
+        let done = volume_orders::take_group(&self.sources, request.into_inner()).await;
+        volume_calls::logged("take a group of snapshots of", &names, user, done)
+    }
+
+    async fn delete_group_snapshot(
+        &self,
+        request: Request<wire::DeleteGroupSnapshotRequest>,
+    ) -> Result<Response<wire::DeleteGroupSnapshotResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        let (user, name) = (user_of(&request), request.get_ref().name.clone());
+        let done = volume_orders::delete_group(&self.sources, request.into_inner()).await;
+        volume_calls::logged("delete a group of snapshots of", &name, user, done)
+    }
+
+    async fn get_group_snapshot(
+        &self,
+        request: Request<wire::GetGroupSnapshotRequest>,
+    ) -> Result<Response<wire::GetGroupSnapshotResponse>, Status> {
+        let _place = self.waiter(&request)?;
+        volume_reads::group(&self.sources, request.into_inner()).await.map(Response::new)
     }
 
     async fn list_snapshots(

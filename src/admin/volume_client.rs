@@ -78,6 +78,42 @@ impl AdminClient {
         self.answered(answer)
     }
 
+    /// Takes snapshots of several volumes at once and waits until all are ready, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when they are not taken, or not yet.
+    pub async fn create_group_snapshot(
+        &mut self,
+        request: wire::CreateGroupSnapshotRequest,
+    ) -> Result<wire::CreateGroupSnapshotResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.create_group_snapshot(request)).await;
+        self.answered(answer)
+    }
+
+    /// Deletes a group of snapshots and waits until that is confirmed, for as long as the request says.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when it is not deleted, or not yet.
+    pub async fn delete_group_snapshot(
+        &mut self,
+        request: wire::DeleteGroupSnapshotRequest,
+    ) -> Result<wire::DeleteGroupSnapshotResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.delete_group_snapshot(request)).await;
+        self.answered(answer)
+    }
+
+    /// Describes a group of snapshots.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when the plugin does not describe it now.
+    pub async fn get_group_snapshot(
+        &mut self,
+        request: wire::GetGroupSnapshotRequest,
+    ) -> Result<wire::GetGroupSnapshotResponse, AdminError> {
+        let answer = as_long_as_it_takes(self.client.get_group_snapshot(request)).await;
+        self.answered(answer)
+    }
+
     /// Lists a page of the snapshots that a plugin has.
     ///
     /// # Errors

@@ -1,11 +1,12 @@
 //! What is ordered of volumes over the admin socket.
 
-use callboard_actors::csi::{CapacityRange, Snapshot};
+use callboard_actors::csi::{CapacityRange, Snapshot, VolumeGroupSnapshot};
 use callboard_actors::shell::Message;
 use callboard_actors::vocabulary::Timestamp;
 use callboard_actors::volume;
 use callboard_actors::volumes::{
-    CreateSnapshot, DeleteSnapshot, ExpandVolume, ModifyVolume, OrderError, Volumes,
+    CreateGroupSnapshot, CreateSnapshot, DeleteGroupSnapshot, DeleteSnapshot, ExpandVolume, GroupError,
+    ModifyVolume, OrderError, Volumes,
 };
 use callboard_proto::admin::v1 as wire;
 use tonic::{Code, Status};
@@ -64,6 +65,35 @@ pub(super) async fn delete_snapshot(
     Ok(wire::DeleteSnapshotResponse { snapshot_id })
 }
 
+/// Takes snapshots of several volumes at once.
+pub(super) async fn take_group(
+    sources: &Sources,
+    asked: wire::CreateGroupSnapshotRequest,
+) -> Result<wire::CreateGroupSnapshotResponse, Status> {
+    let volumes = asked.names.iter().map(|name| key(name)).collect::<Result<Vec<_>, _>>()?;
+    let name = volumes.iter().min().map(ToString::to_string).unwrap_or_default();
+    let parameters = asked.parameters.into_iter().collect();
+    let within = within(asked.within_ms);
+    let taken =
+        place(sources, CreateGroupSnapshot { volumes, name: asked.group, parameters, within }).await?;
+    Ok(wire::CreateGroupSnapshotResponse { name, group: Some(group(&taken)) })
+}
+
+/// Deletes a group of snapshots.
+pub(super) async fn delete_group(
+    sources: &Sources,
+    asked: wire::DeleteGroupSnapshotRequest,
+) -> Result<wire::DeleteGroupSnapshotResponse, Status> {
+    let delete = DeleteGroupSnapshot {
+        volume: key(&asked.name)?,
+        group_snapshot_id: asked.group_snapshot_id.clone(),
+        snapshot_ids: asked.snapshot_ids.into_iter().collect(),
+        within: within(asked.within_ms),
+    };
+    place(sources, delete).await?;
+    Ok(wire::DeleteGroupSnapshotResponse { group_snapshot_id: asked.group_snapshot_id })
+}
+
 /// Changes parameters of a volume.
 pub(super) async fn modify(
     sources: &Sources,
@@ -87,7 +117,6 @@ pub(super) fn snapshot(snapshot: &Snapshot) -> wire::VolumeSnapshot {
         ready_to_use,
         group_snapshot_id,
     } = snapshot.clone();
-    let milliseconds = |at: Timestamp| u64::try_from(at.since_epoch().as_millis()).unwrap_or(u64::MAX);
     wire::VolumeSnapshot {
         snapshot_id,
         source_volume_id,
@@ -98,9 +127,29 @@ pub(super) fn snapshot(snapshot: &Snapshot) -> wire::VolumeSnapshot {
     }
 }
 
+/// A group of snapshots, as its plugin describes it.
+pub(super) fn group(group: &VolumeGroupSnapshot) -> wire::VolumeGroupSnapshot {
+    wire::VolumeGroupSnapshot {
+        group_snapshot_id: group.group_snapshot_id.clone(),
+        snapshots: group.snapshots.iter().map(snapshot).collect(),
+        created_unix_ms: group.creation_time.map(milliseconds).unwrap_or_default(),
+        ready: group.ready_to_use,
+    }
+}
+
+fn milliseconds(at: Timestamp) -> u64 {
+    u64::try_from(at.since_epoch().as_millis()).unwrap_or(u64::MAX)
+}
+
 const fn not_done(error: &OrderError) -> Code {
     match error {
         OrderError::Unknown(_) => Code::NotFound,
+        OrderError::Group(
+            GroupError::NoVolumes { .. }
+            | GroupError::TooManyVolumes { .. }
+            | GroupError::Twice { .. }
+            | GroupError::OtherPlugin { .. },
+        ) => Code::InvalidArgument,
         error => {
             let is_pending = matches!(error, OrderError::Refused(volume::OrderError::Pending { .. }));
             let is_invalid = matches!(error, OrderError::Refused(volume::OrderError::Invalid { .. }));
@@ -128,6 +177,11 @@ mod tests {
             (invalid.into(), Code::InvalidArgument),
             (refused.into(), Code::FailedPrecondition),
             (OrderError::Stopping { volume: volume.clone() }, Code::Unavailable),
+            (GroupError::NoVolumes { name: what() }.into(), Code::InvalidArgument),
+            (
+                GroupError::BeingDeleted { name: what(), volume: volume.clone() }.into(),
+                Code::FailedPrecondition,
+            ),
             (OrderError::Smaller { volume, capacity_bytes: 30 }, Code::FailedPrecondition),
         ] {
             assert_eq!(not_done(&error), code, "{error}");

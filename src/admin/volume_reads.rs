@@ -4,7 +4,8 @@ use callboard_actors::csi::{ListVolumesEntry, UsageUnit, VolumeCondition, Volume
 use callboard_actors::shell::Message;
 use callboard_actors::vocabulary::PluginName;
 use callboard_actors::volumes::{
-    GetCapacity, ListSnapshots, ListVolumesOfPlugin, Page, ReadError, ValidateVolume, VolumeStats, Volumes,
+    DescribeGroupSnapshot, GetCapacity, ListSnapshots, ListVolumesOfPlugin, Page, ReadError, ValidateVolume,
+    VolumeStats, Volumes,
 };
 use callboard_proto::admin::v1 as wire;
 use tonic::{Code, Status};
@@ -12,7 +13,7 @@ use tonic::{Code, Status};
 use super::convert::unanswered;
 use super::server::Sources;
 use super::volume_calls::{capability, check_served, invalid, key, within};
-use super::volume_orders::snapshot;
+use super::volume_orders::{self, snapshot};
 
 /// Asks what only reads, and waits for the answer.
 async fn read<T>(
@@ -65,6 +66,25 @@ pub(super) async fn snapshots(
     let page = read(sources, list).await?;
     let snapshots = page.entries.iter().map(snapshot).collect();
     Ok(wire::ListSnapshotsResponse { snapshots, next_token: page.next_token })
+}
+
+/// A group of snapshots; none if the list of its plugin has none of it.
+pub(super) async fn group(
+    sources: &Sources,
+    asked: wire::GetGroupSnapshotRequest,
+) -> Result<wire::GetGroupSnapshotResponse, Status> {
+    let describe = DescribeGroupSnapshot {
+        volume: key(&asked.name)?,
+        group_snapshot_id: asked.group_snapshot_id,
+        snapshot_ids: asked.snapshot_ids.into_iter().collect(),
+        within: within(asked.within_ms),
+    };
+    let found = sources.host.volumes().ask(describe).await.map_err(|error| unanswered(&error))?;
+    match found {
+        Ok(found) => Ok(wire::GetGroupSnapshotResponse { group: Some(volume_orders::group(&found)) }),
+        Err(ReadError::NoGroup { .. }) => Ok(wire::GetGroupSnapshotResponse { group: None }),
+        Err(error) => Err(Status::new(not_read(&error), error.to_string())),
+    }
 }
 
 /// A page of the volumes that a plugin has.

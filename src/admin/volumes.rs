@@ -193,6 +193,7 @@ mod tests {
                 state: "up-at-controller",
                 is_resting: false,
                 error: Some("no node".to_owned()),
+                group: None,
             }],
             ..status("data", vec![web("going-down", Some("no answer"))])
         };

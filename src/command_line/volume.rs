@@ -2,6 +2,7 @@
 
 mod confirm;
 mod expand;
+mod group;
 mod page;
 mod plugin;
 mod release;
@@ -71,7 +72,7 @@ enum VolumeCommand {
     ///
     /// With --force the host gives up waiting for the confirmation of what is released already, and forgets it. It neither calls the
     /// plugin nor removes a directory: what may be left is printed, and written into the log with your user and the reason. A claim that
-    /// is held cannot be forced; release it first. Without --allocation an expansion that is not done is forgotten, too.
+    /// is held cannot be forced; release it first. Without --allocation what was ordered and is not done is forgotten, too.
     Release(ReleaseArgs),
 }
 
@@ -455,6 +456,10 @@ mod tests {
             ("snapshot create data", "--name <NAME>"),
             ("snapshot delete data", "--id <ID>"),
             ("snapshot list", "--plugin <NAME>"),
+            ("snapshot group create --name weekly", "<VOLUME>"),
+            ("snapshot group create data", "--name <NAME>"),
+            ("snapshot group delete data", "--id <ID>"),
+            ("snapshot group show data", "--id <ID>"),
             ("expand data", "--capacity <SIZE>"),
             ("expand data --capacity 2GB", "as in \"512MiB\" or \"10GiB\""),
             ("claim data", "--allocation <ID>"),

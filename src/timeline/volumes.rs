@@ -302,8 +302,13 @@ pub(crate) fn answer(answer: &VolumesAnswer) -> Option<String> {
             or_no(answer, |snapshot| format!("snapshot taken: {}", snapshot.snapshot_id))
         }
         VolumesAnswer::DeleteSnapshot(answer) => done(answer, "snapshot deleted"),
+        VolumesAnswer::CreateGroupSnapshot(answer) => {
+            or_no(answer, |group| format!("group of snapshots taken: {}", group.group_snapshot_id))
+        }
+        VolumesAnswer::DeleteGroupSnapshot(answer) => done(answer, "group of snapshots deleted"),
         VolumesAnswer::ModifyVolume(answer) => done(answer, "modified"),
         VolumesAnswer::ListSnapshots(_)
+        | VolumesAnswer::DescribeGroupSnapshot(_)
         | VolumesAnswer::ListVolumesOfPlugin(_)
         | VolumesAnswer::GetCapacity(_)
         | VolumesAnswer::ValidateVolume(_)
@@ -337,6 +342,9 @@ fn found(answer: &VolumesAnswer) -> Option<String> {
         }
         VolumesAnswer::ListVolumesOfPlugin(answer) => {
             or_no(answer, |page| format!("{} volumes", page.entries.len()))
+        }
+        VolumesAnswer::DescribeGroupSnapshot(answer) => {
+            or_no(answer, |found| format!("{} snapshots", found.snapshots.len()))
         }
         VolumesAnswer::GetCapacity(answer) => {
             or_no(answer, |found| format!("{} bytes available", found.available_capacity))
@@ -461,6 +469,7 @@ mod tests {
             state,
             is_resting: false,
             error: None,
+            group: None,
         };
         let mut teller = VolumesTeller::default();
         let mut told = Vec::new();

@@ -1,12 +1,20 @@
-//! Snapshots that belong to a group.
+//! Snapshots that belong to a group, and groups that are taken through the owner of the volumes.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use callboard::actors::csi::{CreateVolumeGroupSnapshotRequest, DeleteVolumeGroupSnapshotRequest};
 use callboard::actors::vocabulary::{PluginKey, PluginName, PluginType};
-use callboard::actors::volumes::{CreateSnapshot, DeleteSnapshot, DescribeVolume, OrderError};
+use callboard::actors::volume::VolumeKey;
+use callboard::actors::volumes::{
+    CreateGroupSnapshot, CreateSnapshot, DeleteGroupSnapshot, DeleteSnapshot, DeleteVolume,
+    DescribeGroupSnapshot, DescribeVolume, OrderError,
+};
+use callboard::host::Host;
 
 use crate::namespace::in_namespace;
-use crate::node::{PLUGIN, create, delete, nothing_is_left, serve};
-use crate::support::{LONG, Stage};
+use crate::node::{PLUGIN, builder, create, delete, nothing_is_left, plugin, serve};
+use crate::support::{LONG, PAUSE, Stage};
 
 #[test]
 fn a_snapshot_of_a_group_is_not_deleted_alone_c103_c104() {
@@ -58,6 +66,126 @@ fn a_snapshot_of_a_group_is_not_deleted_alone_c103_c104() {
         drop(client);
         delete(&host, &data).await;
         nothing_is_left(&stage);
+        served.stop(&host).await;
+        host.stop().await;
+    });
+}
+
+fn take(volumes: &[&VolumeKey], name: &str) -> CreateGroupSnapshot {
+    let volumes = volumes.iter().copied().cloned().collect();
+    CreateGroupSnapshot { volumes, name: name.to_owned(), parameters: [].into(), within: LONG }
+}
+
+async fn volume_id(host: &Host, volume: &VolumeKey) -> String {
+    let described = host.volumes().ask(DescribeVolume { volume: volume.clone() }).await.expect("it runs");
+    described.expect("it is known").volume.spec.volume_id.clone()
+}
+
+#[test]
+fn a_group_is_taken_of_several_volumes_described_and_deleted_whole_c002_c034_c106_c108() {
+    let name =
+        "snapshots::a_group_is_taken_of_several_volumes_described_and_deleted_whole_c002_c034_c106_c108";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
+        // Its effect is there, and its answer is lost: it is repeated under the same name.
+        let fault = ["--fault", "CreateVolumeGroupSnapshot=UNAVAILABLE,after,nth:1"];
+        let mut served = plugin(&stage, "plugin").with(&fault);
+        served.start(&host).await;
+        let (data, logs) = (create(&host, "data").await, create(&host, "logs").await);
+        let both = [&logs, &data];
+        let (one, other) = tokio::join!(
+            host.volumes().ask(take(&both, "weekly")),
+            host.volumes().ask(take(&both, "weekly"))
+        );
+        let group = one.expect("it runs").expect("it is taken");
+        assert_eq!(other.expect("it runs").expect("it is taken"), group, "it is one order");
+        assert_eq!(served.calls("CreateVolumeGroupSnapshot"), 2, "the first answer was lost");
+        assert!(group.ready_to_use && !group.group_snapshot_id.is_empty(), "{group:?}");
+        let sources: BTreeSet<_> = group.snapshots.iter().map(|one| one.source_volume_id.clone()).collect();
+        let ids = BTreeSet::from([volume_id(&host, &data).await, volume_id(&host, &logs).await]);
+        assert_eq!((sources, group.snapshots.len()), (ids, 2));
+
+        // The plugin is asked for what the host does not know: all snapshots of the group.
+        let describe = |snapshot_ids| DescribeGroupSnapshot {
+            volume: data.clone(),
+            group_snapshot_id: group.group_snapshot_id.clone(),
+            snapshot_ids,
+            within: LONG,
+        };
+        let found = host.volumes().ask(describe(BTreeSet::new())).await.expect("it runs");
+        assert_eq!(found.expect("it is there"), *group);
+
+        let delete_group = |volume: &VolumeKey, snapshot_ids: BTreeSet<String>| DeleteGroupSnapshot {
+            volume: volume.clone(),
+            group_snapshot_id: group.group_snapshot_id.clone(),
+            snapshot_ids,
+            within: LONG,
+        };
+        let first = BTreeSet::from([group.snapshots[0].snapshot_id.clone()]);
+        let refused = host.volumes().ask(delete_group(&data, first)).await.expect("it runs");
+        let said = refused.expect_err("the group has another one").to_string();
+        assert!(said.contains("is refused") && said.contains("name exactly those"), "{said}");
+        assert_eq!(served.calls("DeleteVolumeGroupSnapshot"), 1, "it is not repeated by itself");
+        let alone = DeleteSnapshot {
+            volume: logs.clone(),
+            snapshot_id: group.snapshots[0].snapshot_id.clone(),
+            within: LONG,
+        };
+        let said =
+            host.volumes().ask(alone).await.expect("it runs").expect_err("it is of a group").to_string();
+        assert!(said.contains("snapshot group delete default/logs --id"), "{said}");
+
+        let all: BTreeSet<_> = group.snapshots.iter().map(|one| one.snapshot_id.clone()).collect();
+        for volume in [&data, &logs] {
+            let deleted = host.volumes().ask(delete_group(volume, all.clone())).await.expect("it runs");
+            deleted.expect("it is deleted, or is already");
+        }
+        let gone = host.volumes().ask(describe(all)).await.expect("it runs");
+        assert!(gone.is_err(), "{gone:?}");
+        for volume in [&data, &logs] {
+            delete(&host, volume).await;
+        }
+        nothing_is_left(&stage);
+        served.stop(&host).await;
+        host.stop().await;
+    });
+}
+
+#[test]
+fn a_volume_of_a_group_that_is_being_taken_waits_for_it_and_is_not_deleted_c001() {
+    let name = "snapshots::a_volume_of_a_group_that_is_being_taken_waits_for_it_and_is_not_deleted_c001";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
+        let fault = ["--fault", "CreateVolumeGroupSnapshot=slow:2s,nth:1"];
+        let mut served = plugin(&stage, "plugin").with(&fault);
+        served.start(&host).await;
+        let (data, logs) = (create(&host, "data").await, create(&host, "logs").await);
+        let began = Instant::now();
+        let group = host.volumes().ask(take(&[&data, &logs], "weekly"));
+        let alone = async {
+            let called = async {
+                while served.calls("CreateVolumeGroupSnapshot") == 0 {
+                    tokio::time::sleep(PAUSE).await;
+                }
+            };
+            tokio::time::timeout(LONG, called).await.expect("it is called");
+            let delete = DeleteVolume { volume: logs.clone(), within: LONG };
+            let said =
+                host.volumes().ask(delete).await.expect("it runs").expect_err("it is needed").to_string();
+            assert!(said.contains("of volume default/data is not done"), "{said}");
+            let alone = CreateSnapshot {
+                volume: logs.clone(),
+                name: "alone".to_owned(),
+                parameters: [].into(),
+                within: LONG,
+            };
+            host.volumes().ask(alone).await.expect("it runs").expect("it is taken behind the group");
+            assert!(began.elapsed() >= Duration::from_secs(2), "it went beside the call for the group");
+        };
+        let (group, ()) = tokio::join!(group, alone);
+        group.expect("it runs").expect("it is taken");
         served.stop(&host).await;
         host.stop().await;
     });

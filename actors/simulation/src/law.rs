@@ -109,5 +109,6 @@ laws! {
     V16 = "V16": "each step goes to the present generation, and by what that can do",
     Res5 = "RES-05": "the route of a plugin is that of the last news of its instances",
     C59 = "C059": "a volume that was created is known by the answer of its plugin until it is deleted, and nothing else is known of one in use",
+    C2 = "C002": "a group of snapshots has one order, however often and in whatever order its volumes are named",
     R9 = "R9": "what is refused changes nothing",
 }

@@ -1,7 +1,7 @@
 //! Limits of concurrent work, one for each key, fair to those who wait.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::hash::Hash;
 use std::rc::Rc;
@@ -33,15 +33,51 @@ impl<K: Eq + Hash + Clone> Bulkheads<K> {
 
     /// Waits for a permit, first come, first served. A future that is dropped has taken none.
     pub(super) async fn enter(&self, key: &K) -> Permit<K> {
+        let known = self.known(key);
+        let permit = Arc::clone(&known.gate).acquire_owned().await.expect("it is never closed");
+        Permit { _permit: permit, _known: known }
+    }
+
+    /// Waits for a permit of each of these keys. While one is missing it holds none: it delays no work of the others, and two of them cannot
+    /// wait for each other.
+    pub(super) async fn enter_all(&self, keys: &BTreeSet<K>) -> Vec<Permit<K>>
+    where
+        K: Ord,
+    {
+        let mut first = keys.first();
+        loop {
+            let Some(awaited) = first else { return Vec::new() };
+            let mut permits = vec![self.enter(awaited).await];
+            let others = keys.iter().filter(|key| *key != awaited);
+            let missing = others.into_iter().find(|key| match self.try_enter(key) {
+                Some(permit) => {
+                    permits.push(permit);
+                    false
+                }
+                None => true,
+            });
+            if missing.is_none() {
+                return permits;
+            }
+            first = missing;
+        }
+    }
+
+    /// A permit, if one is free.
+    fn try_enter(&self, key: &K) -> Option<Permit<K>> {
+        let known = self.known(key);
+        let permit = Arc::clone(&known.gate).try_acquire_owned().ok()?;
+        Some(Permit { _permit: permit, _known: known })
+    }
+
+    fn known(&self, key: &K) -> Known<K> {
         let gate = Arc::clone(
             self.gates
                 .borrow_mut()
                 .entry(key.clone())
                 .or_insert_with(|| Arc::new(Semaphore::new(self.permits))),
         );
-        let known = Known { key: key.clone(), gate: Arc::clone(&gate), gates: Rc::clone(&self.gates) };
-        let permit = gate.acquire_owned().await.expect("it is never closed");
-        Permit { _permit: permit, _known: known }
+        Known { key: key.clone(), gate, gates: Rc::clone(&self.gates) }
     }
 }
 
@@ -87,6 +123,29 @@ mod tests {
         let second = second.now_or_never().expect("its turn has come");
         drop(second);
         assert!(third.now_or_never().is_some());
+        assert!(bulkheads.gates.borrow().is_empty(), "a key that is not used takes no memory");
+    }
+
+    #[test]
+    fn who_waits_for_several_keys_holds_none_of_them_meanwhile_c001_c002_v9() {
+        let bulkheads = Bulkheads::new(1);
+        let of = |keys: [&'static str; 2]| BTreeSet::from(keys);
+        let (left, right) = (of(["a", "b"]), of(["b", "c"]));
+        let b = bulkheads.enter(&"b").now_or_never().expect("it is free");
+        let mut first = Box::pin(bulkheads.enter_all(&left));
+        let mut second = Box::pin(bulkheads.enter_all(&right));
+        assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+        drop(bulkheads.enter(&"a").now_or_never().expect("it is not held while another one is missing"));
+        let c = bulkheads.enter(&"c").now_or_never().expect("neither is this one");
+        drop(b);
+        let both = first.now_or_never().expect("all of its keys are free");
+        assert_eq!(both.len(), 2);
+        assert!(bulkheads.enter(&"a").now_or_never().is_none(), "a call of one of them waits");
+        drop(both);
+        assert!(second.as_mut().now_or_never().is_none(), "one is still missing");
+        drop(c);
+        drop(second.now_or_never().expect("they do not wait for each other"));
+        assert_eq!(bulkheads.enter_all(&BTreeSet::new()).now_or_never().map(|none| none.len()), Some(0));
         assert!(bulkheads.gates.borrow().is_empty(), "a key that is not used takes no memory");
     }
 

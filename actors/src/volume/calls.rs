@@ -1,7 +1,7 @@
 //! One CSI call of a volume, from its admission to its outcome.
 //!
 //! ```text
-//!  turn of the volume ─► secrets
+//!  turn of the volume, and of all that the call is on ─► secrets
 //!       │ not in time, or refused: not made
 //!       ▼
 //!  directories ─► permit for the half of the plugin ─► call to the generation ─► look ─► directories of ours removed
@@ -21,16 +21,19 @@ use super::mounting::Mounting;
 use super::plugins::not_made;
 use super::shared::Shared;
 use super::{
-    AttachArgs, CreateArgs, Failure, PublishArgs, Seen, StageArgs, VolumeCall, VolumeKey, VolumeOptions,
+    AttachArgs, CreateArgs, Failure, PublishArgs, Seen, StageArgs, Turn, VolumeCall, VolumeOptions,
     VolumeOutcome, VolumeSpec,
 };
 use crate::csi::{
-    Call, Client, Context, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
+    Call, Client, Code, Context, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
     DeleteVolumeRequest, FailedCall, NodePublishVolumeRequest, NodeStageVolumeRequest,
     NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, Secrets, Service, UnaryRequest, UnpublishFrom,
 };
 use crate::pauses;
 use crate::vocabulary::{Generation, PluginKey, PluginType};
+
+/// How long a call waits for the turns of others than its volume.
+const OTHERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The time of one call.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +61,7 @@ impl Clock {
     }
 }
 
-/// A call that may be made now. Others of its volume wait until this is dropped (V2).
+/// A call that may be made now. Others on the same wait until this is dropped (V2).
 pub(super) struct Admitted {
     pub(super) shared: Shared,
     half: PluginKey,
@@ -66,7 +69,7 @@ pub(super) struct Admitted {
     pub(super) secrets: Secrets,
     pub(super) clock: Clock,
     mounting: Mounting,
-    _turn: Permit<VolumeKey>,
+    _turns: Vec<Permit<Turn>>,
 }
 
 /// Makes a call that goes to the plugin. Once it is admitted it goes on when this future is dropped: a plugin still works on a call
@@ -122,32 +125,20 @@ struct Addressee<'a> {
 }
 
 fn addressee(call: &VolumeCall) -> Option<Addressee<'_>> {
-    let (VolumeCall::Create(spec, generation, _)
-    | VolumeCall::Delete(spec, generation)
-    | VolumeCall::Attach(spec, generation, _)
-    | VolumeCall::Detach(spec, generation, _)
-    | VolumeCall::Stage(spec, generation, _)
-    | VolumeCall::Unstage(spec, generation, _)
-    | VolumeCall::Publish(spec, generation, _)
-    | VolumeCall::Unpublish(spec, generation, _)
-    | VolumeCall::Order(spec, generation, _)) = call
-    else {
-        return None;
-    };
-    let csi = call.csi()?;
+    let (spec, generation, csi) = (call.spec()?, call.generation()?, call.csi()?);
     let plugin_type = match csi.service() {
         Service::Node => PluginType::CsiNode,
         _ => PluginType::CsiController,
     };
     let half = PluginKey::new(plugin_type, spec.plugin.clone());
-    Some(Addressee { spec, half, generation: *generation, call: csi })
+    Some(Addressee { spec, half, generation, call: csi })
 }
 
 async fn admit(shared: &Shared, options: &VolumeOptions, call: &VolumeCall) -> Result<Admitted, Failure> {
     let clock = Clock::start(options);
+    let turns = take_turns(shared, clock, call).await?;
     let Addressee { spec, half, generation, call } =
         addressee(call).ok_or_else(|| not_made("it is no call to a plugin"))?;
-    let turn = in_time(clock, "an earlier call of this volume", shared.turns.enter(&spec.key)).await?;
     let secrets = match takes_secrets(call) {
         true => {
             let secrets = in_time(clock, "its secrets", shared.secrets.secrets(&spec.key, call)).await?;
@@ -156,15 +147,25 @@ async fn admit(shared: &Shared, options: &VolumeOptions, call: &VolumeCall) -> R
         false => Secrets::none(),
     };
     let (shared, mounting) = (shared.clone(), Mounting::new(shared));
-    Ok(Admitted { shared, half, generation, secrets, clock, mounting, _turn: turn })
+    Ok(Admitted { shared, half, generation, secrets, clock, mounting, _turns: turns })
+}
+
+/// Waits for all turns of a call. One that is on more than its volume waits for the others for a short time only: meanwhile nothing else of
+/// its volume is done (V9).
+async fn take_turns(shared: &Shared, clock: Clock, call: &VolumeCall) -> Result<Vec<Permit<Turn>>, Failure> {
+    let turns = call.turns();
+    let longest = if turns.len() > 1 { OTHERS_WITHIN } else { Duration::MAX };
+    let entered = pauses::within(clock.for_admission().min(longest), shared.turns.enter_all(&turns)).await;
+    entered.map_err(|_| waited(clock, "an earlier call on the same"))
 }
 
 /// Waits for one step of the admission.
 async fn in_time<T>(clock: Clock, what: &str, step: impl Future<Output = T>) -> Result<T, Failure> {
-    let waited = pauses::within(clock.for_admission(), step).await;
-    waited.map_err(|_| {
-        not_made(format!("it waited for {what} for {:?}; it is tried again", clock.began.elapsed()))
-    })
+    pauses::within(clock.for_admission(), step).await.map_err(|_| waited(clock, what))
+}
+
+fn waited(clock: Clock, what: &str) -> Failure {
+    not_made(format!("it waited for {what} for {:?}; it is tried again", clock.began.elapsed()))
 }
 
 /// Whether a request has a field for secrets. The inverses at the node have none.
@@ -194,15 +195,22 @@ impl Admitted {
 
     /// Sends a request when fewer calls than may be are in flight at its half of the plugin, with the time that is left for it.
     pub(super) async fn send<R: UnaryRequest>(&self, request: &R) -> Result<R::Answer, Failure> {
-        let (client, _permit) = self.client().await?;
+        self.try_send(request).await.map_err(|(_, failure)| failure)
+    }
+
+    /// The same, with the code of a failure that the plugin has answered.
+    pub(super) async fn try_send<R: UnaryRequest>(
+        &self,
+        request: &R,
+    ) -> Result<R::Answer, (Option<Code>, Failure)> {
+        let (client, _permit) = self.client().await.map_err(|failure| (None, failure))?;
         let left = self.clock.for_the_call();
         if left.is_zero() {
-            return Err(not_made(format!(
-                "everything before it took {:?}; it is tried again",
-                self.clock.began.elapsed()
-            )));
+            let took = self.clock.began.elapsed();
+            return Err((None, not_made(format!("everything before it took {took:?}; it is tried again"))));
         }
-        client.call(request, left).await.map_err(|failed: FailedCall| Failure::from(&failed))
+        let answer = client.call(request, left).await;
+        answer.map_err(|failed: FailedCall| (failed.code(), Failure::from(&failed)))
     }
 
     /// A client of its half of the plugin, when fewer calls than may be are in flight there; the permit is for one call.

@@ -12,6 +12,7 @@ mod actor;
 mod calls;
 mod mounting;
 mod order_calls;
+mod snapshot_calls;
 
 mod bulkhead;
 mod plugins;

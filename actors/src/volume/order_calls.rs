@@ -1,18 +1,20 @@
 //! The calls of orders.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::calls::{Admitted, text};
-use super::{Brought, Failure, GrowArgs, Known, OrderCall, VolumeSpec};
+use super::{Brought, Failure, GrowArgs, OrderCall, VolumeSpec};
 use crate::csi::{
-    Call, Code, ControllerExpandVolumeRequest, ControllerModifyVolumeRequest, CreateSnapshotRequest,
-    DeleteSnapshotRequest, ListSnapshotsRequest, ListSnapshotsResponse, NodeExpandVolumeRequest, Snapshot,
+    Code, ControllerExpandVolumeRequest, ControllerModifyVolumeRequest, CreateSnapshotRequest,
+    DeleteSnapshotRequest, DeleteVolumeGroupSnapshotRequest, GetVolumeGroupSnapshotRequest,
+    NodeExpandVolumeRequest,
 };
-use crate::vocabulary::text::escaped;
 
-/// How long the list of a plugin is waited for before one of its snapshots is deleted.
-const LIST_WITHIN: Duration = Duration::from_secs(10);
+/// The plugin may list no snapshots, so that it alone knows of their groups (C104).
+const OF_A_GROUP: &str =
+    "; if it belongs to a group of snapshots, delete that group instead, with all of its snapshots";
+/// The same ids would be refused again (C108).
+const OTHER_IDS: &str = "; the group may have other snapshots than were named: look at the list of the plugin, and name exactly those";
 
 impl Admitted {
     pub(super) async fn order(self, spec: &VolumeSpec, call: OrderCall) -> Result<Brought, Failure> {
@@ -31,8 +33,22 @@ impl Admitted {
                 Ok(Brought::Snapshot(Arc::new(self.send(&request).await?)))
             }
             OrderCall::DeleteSnapshot { snapshot_id } => {
-                self.check_group_of(spec, &snapshot_id).await?;
-                self.send(&DeleteSnapshotRequest { snapshot_id, secrets }).await?;
+                let has_groups = self.check_alone(spec, &snapshot_id).await?;
+                let deleted = self.try_send(&DeleteSnapshotRequest { snapshot_id, secrets }).await;
+                deleted.map_err(|failed| hinted(failed, if has_groups { OF_A_GROUP } else { "" }))?;
+                Ok(Brought::Nothing)
+            }
+            OrderCall::TakeGroup(group) => {
+                Ok(Brought::Group(Arc::new(self.send(&group.request(secrets)).await?)))
+            }
+            OrderCall::DescribeGroup { group_snapshot_id, snapshot_ids } => {
+                let request = GetVolumeGroupSnapshotRequest { group_snapshot_id, snapshot_ids, secrets };
+                let told = self.try_send(&request).await.map_err(|failed| hinted(failed, OTHER_IDS))?;
+                Ok(Brought::Group(Arc::new(told)))
+            }
+            OrderCall::DeleteGroup { group_snapshot_id, snapshot_ids } => {
+                let request = DeleteVolumeGroupSnapshotRequest { group_snapshot_id, snapshot_ids, secrets };
+                self.try_send(&request).await.map_err(|failed| hinted(failed, OTHER_IDS))?;
                 Ok(Brought::Nothing)
             }
             OrderCall::Modify { parameters: mutable_parameters } => {
@@ -54,51 +70,13 @@ impl Admitted {
             }
         }
     }
+}
 
-    /// Refuses a snapshot of a group, which is deleted with its group alone (C103). A plugin that lists no snapshots refuses it itself
-    /// (C104).
-    async fn check_group_of(&self, spec: &VolumeSpec, snapshot_id: &str) -> Result<(), Failure> {
-        let listed = match self.listed(spec, snapshot_id).await? {
-            Some(listed) => listed,
-            None => return Ok(()),
-        };
-        let is_it = |snapshot: &&Snapshot| snapshot.snapshot_id == snapshot_id;
-        match listed.entries.iter().find(is_it).map(|snapshot| snapshot.group_snapshot_id.as_str()) {
-            None | Some("") => Ok(()),
-            Some(group) => {
-                let reason = format!(
-                    "it belongs to the group of snapshots {}, and goes with it alone: delete the group",
-                    escaped(group)
-                );
-                Err(Failure { known: Known::Refused, reason })
-            }
-        }
-    }
-
-    /// What the list of a plugin with groups has of this snapshot; `None` if it has no groups or does not list.
-    async fn listed(
-        &self,
-        spec: &VolumeSpec,
-        snapshot_id: &str,
-    ) -> Result<Option<ListSnapshotsResponse>, Failure> {
-        let (client, _permit) = self.client().await?;
-        if client.lease().fingerprint().group_controller.is_none() {
-            return Ok(None);
-        }
-        let unknown = |known, reason: String| {
-            let reason = format!("whether it belongs to a group of snapshots cannot be asked: {reason}");
-            Failure { known, reason }
-        };
-        let secrets = self.shared.secrets_of(&spec.key, Call::ListSnapshots).await;
-        let secrets = secrets.map_err(|reason| unknown(Known::NotNow, reason))?;
-        let snapshot_id = snapshot_id.to_owned();
-        let request = ListSnapshotsRequest { snapshot_id, secrets, ..ListSnapshotsRequest::default() };
-        let listed = client.call(&request, LIST_WITHIN.min(self.clock.for_the_call())).await;
-        match listed.map_err(|failed| (failed.code(), Failure::from(&failed))) {
-            Ok(listed) => Ok(Some(listed)),
-            Err((Some(Code::NotFound), _) | (_, Failure { known: Known::Unsupported, .. })) => Ok(None),
-            Err((_, Failure { known: Known::NotMade, reason })) => Err(unknown(Known::NotMade, reason)),
-            Err((_, Failure { reason, .. })) => Err(unknown(Known::NotNow, reason)),
-        }
+/// What a failed call came to, and what else may be said of one that is refused as invalid.
+fn hinted((code, failure): (Option<Code>, Failure), hint: &str) -> Failure {
+    let Failure { known, reason } = failure;
+    match code {
+        Some(Code::InvalidArgument) => Failure { known, reason: format!("{reason}{hint}") },
+        _ => Failure { known, reason },
     }
 }

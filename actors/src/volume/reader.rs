@@ -3,7 +3,7 @@
 
 use super::bulkhead::Permit;
 use super::shared::Shared;
-use super::{Failure, VolumeKey};
+use super::{Failure, Turn, VolumeKey};
 use crate::csi::{Call, Client, Secrets};
 use crate::vocabulary::{Generation, PluginKey};
 
@@ -13,15 +13,15 @@ pub(crate) struct Reader {
     _permit: Permit<PluginKey>,
 }
 
-/// The turn of a volume, until it is dropped (V2).
-pub(crate) struct Turn {
-    _permit: Permit<VolumeKey>,
+/// A turn, until it is dropped (V2).
+pub(crate) struct Held {
+    _permit: Permit<Turn>,
 }
 
 impl Shared {
-    /// Waits for the turn of a volume.
-    pub(crate) async fn turn(&self, volume: &VolumeKey) -> Turn {
-        Turn { _permit: self.turns.enter(volume).await }
+    /// Waits for a turn.
+    pub(crate) async fn turn(&self, of: Turn) -> Held {
+        Held { _permit: self.turns.enter(&of).await }
     }
 
     /// The secrets of a volume for a call (V11).

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::bulkhead::Bulkheads;
 use super::plugins::Plugins;
 use super::secrets::SecretSource;
-use super::{Route, VolumeKey};
+use super::{Route, Turn};
 use crate::mounts::Mounts;
 use crate::vocabulary::{PluginKey, PluginName};
 
@@ -22,8 +22,8 @@ pub struct Shared {
     pub(super) mounts: Arc<dyn Mounts>,
     pub(super) data_dir: Arc<Path>,
     pub(super) routes: Routes,
-    /// One call at a time for each volume (V2).
-    pub(super) turns: Bulkheads<VolumeKey>,
+    /// One call at a time for each volume, snapshot and group (V2, C002).
+    pub(super) turns: Bulkheads<Turn>,
     /// So many calls at a time for each half of a plugin (V9).
     pub(super) halves: Bulkheads<PluginKey>,
 }

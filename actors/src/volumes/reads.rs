@@ -1,24 +1,27 @@
 //! Questions that only read: makes their calls. A caller that stops waiting ends them, since they have no effect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Found, Published, Read, ReadError, Validated, VolumeStatistics};
+use super::{DescribeGroupSnapshot, Found, Published, Read, ReadError, Validated, VolumeStatistics};
 use crate::csi::{
-    Call, ControllerGetVolumeRequest, GetCapacityRequest, ListSnapshotsRequest, ListVolumesRequest,
-    NodeGetVolumeStatsRequest, Secrets, UnaryRequest, ValidateVolumeCapabilitiesRequest,
+    Call, ControllerGetVolumeRequest, GetCapacityRequest, GetVolumeGroupSnapshotRequest,
+    ListSnapshotsRequest, ListVolumesRequest, NodeGetVolumeStatsRequest, Secrets, UnaryRequest,
+    ValidateVolumeCapabilitiesRequest, VolumeGroupSnapshot,
 };
 use crate::vocabulary::{Generation, PluginKey, PluginName, PluginType};
-use crate::volume::{self, Failure, Known, Shared, VolumeSpec};
+use crate::volume::{self, Failure, Known, Shared, Turn, VolumeSpec};
 
 /// The timeout of one call; the machine may end it before.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// How many pages of a list are read for one question.
+const PAGES_MAX: usize = 1_000;
 
 pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError> {
     match read {
         Read::Stats { spec, node, controller } => {
-            let _turn = shared.turn(&spec.key).await;
+            let _turn = shared.turn(Turn::Volume(spec.key.clone())).await;
             let mut found = VolumeStatistics::default();
             if let Some((generation, published)) = node {
                 on_node(&shared, &spec, generation, published, &mut found).await?;
@@ -45,7 +48,7 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
                 .map(Found::Capacity)
         }
         Read::Validate { spec, generation, asked } => {
-            let _turn = shared.turn(&spec.key).await;
+            let _turn = shared.turn(Turn::Volume(spec.key.clone())).await;
             let request = ValidateVolumeCapabilitiesRequest {
                 volume_id: spec.volume_id.clone(),
                 volume_context: spec.volume_context.clone(),
@@ -59,6 +62,9 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
             let unconfirmed = answer.unconfirmed(&request);
             Ok(Found::Validated(Validated { unconfirmed, message: answer.message }))
         }
+        Read::Group { spec, generation, asked } => {
+            group(&shared, &spec, generation, asked).await.map(Found::Group)
+        }
         Read::Snapshots { plugin, generation, of, snapshot_id, page } => {
             let request = ListSnapshotsRequest {
                 max_entries: page.max_entries,
@@ -70,6 +76,56 @@ pub(super) async fn read(shared: Shared, read: Read) -> Result<Found, ReadError>
             let listed = ask(&shared, (PluginType::CsiController, &plugin, generation), &request).await;
             of_page(&request.starting_token, listed).map(Found::Snapshots)
         }
+    }
+}
+
+/// A group with all of its snapshots, which the list of the plugin tells if the question does not.
+async fn group(
+    shared: &Shared,
+    spec: &VolumeSpec,
+    generation: Generation,
+    asked: DescribeGroupSnapshot,
+) -> Result<VolumeGroupSnapshot, ReadError> {
+    let DescribeGroupSnapshot { group_snapshot_id, snapshot_ids, .. } = asked;
+    let snapshot_ids = match snapshot_ids.is_empty() {
+        true => members(shared, spec, generation, &group_snapshot_id).await?,
+        false => snapshot_ids,
+    };
+    let _turn = shared.turn(Turn::Group(spec.plugin.clone(), group_snapshot_id.clone())).await;
+    let request = GetVolumeGroupSnapshotRequest {
+        group_snapshot_id,
+        snapshot_ids: snapshot_ids.into_iter().collect(),
+        secrets: secrets(shared, Some(spec), Call::GetVolumeGroupSnapshot).await?,
+    };
+    ask(shared, (PluginType::CsiController, &spec.plugin, generation), &request).await
+}
+
+/// The ids of the snapshots of a group, from all pages of the list of its plugin.
+async fn members(
+    shared: &Shared,
+    spec: &VolumeSpec,
+    generation: Generation,
+    group_snapshot_id: &str,
+) -> Result<BTreeSet<String>, ReadError> {
+    let (mut found, mut starting_token) = (BTreeSet::new(), String::new());
+    for _ in 0..PAGES_MAX {
+        let secrets = secrets(shared, Some(spec), Call::ListSnapshots).await?;
+        let request = ListSnapshotsRequest { starting_token, secrets, ..ListSnapshotsRequest::default() };
+        let whom = (PluginType::CsiController, &spec.plugin, generation);
+        let page = of_page("", ask(shared, whom, &request).await)?;
+        let of_group = page.entries.into_iter().filter(|one| one.group_snapshot_id == group_snapshot_id);
+        found.extend(of_group.map(|snapshot| snapshot.snapshot_id));
+        starting_token = page.next_token;
+        if starting_token.is_empty() {
+            break;
+        }
+    }
+    match found.is_empty() {
+        true => {
+            let (plugin, group_snapshot_id) = (spec.plugin.clone(), group_snapshot_id.to_owned());
+            Err(ReadError::NoGroup { plugin, group_snapshot_id })
+        }
+        false => Ok(found),
     }
 }
 

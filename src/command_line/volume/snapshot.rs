@@ -12,8 +12,9 @@ use super::super::ask::{AskError, PlainArgs, ask, pretty};
 use super::super::show::ago;
 use super::super::table::{Cell, Table};
 use super::super::usage;
+use super::group::GroupArgs;
 use super::page::Page;
-use super::{ParameterArgs, WaitArgs, confirm, volume_name};
+use super::{ParameterArgs, WaitArgs, confirm, group, volume_name};
 use crate::admin::AdminClient;
 use crate::output::{harmless, print};
 
@@ -32,6 +33,8 @@ enum SnapshotCommand {
     Delete(DeleteArgs),
     /// List the snapshots that a plugin has
     List(ListArgs),
+    /// Take snapshots of several volumes at once, show and delete such groups
+    Group(GroupArgs),
 }
 
 #[derive(Debug, Args)]
@@ -105,6 +108,7 @@ pub(super) fn snapshot(args: &SnapshotArgs) -> ExitCode {
     match &args.command {
         SnapshotCommand::Create(args) => ask(&args.plain, async |client| create(client, args).await),
         SnapshotCommand::Delete(args) => ask(&args.plain, async |client| delete(client, args).await),
+        SnapshotCommand::Group(args) => group::group(args),
         SnapshotCommand::List(args) => ask(&args.plain, async |client| list(client, args).await),
     }
 }
@@ -173,7 +177,7 @@ async fn list(mut client: AdminClient, args: &ListArgs) -> Result<(), AskError> 
     Ok(())
 }
 
-fn json(snapshot: &wire::VolumeSnapshot) -> Value {
+pub(super) fn json(snapshot: &wire::VolumeSnapshot) -> Value {
     let wire::VolumeSnapshot {
         snapshot_id,
         source_volume_id,
@@ -192,11 +196,11 @@ fn json(snapshot: &wire::VolumeSnapshot) -> Value {
     })
 }
 
-fn table(snapshots: &[wire::VolumeSnapshot]) -> Table {
+pub(super) fn table(snapshots: &[wire::VolumeSnapshot]) -> Table {
     let mut table = Table::new(&["SNAPSHOT", "VOLUME ID", "SIZE", "AGE", "READY", "GROUP"]);
     for snapshot in snapshots {
         let size = Some(snapshot.size_bytes).filter(|bytes| *bytes > 0).map(usage::bytes).unwrap_or_default();
-        let age = Some(snapshot.created_unix_ms).filter(|at| *at > 0).map(ago).unwrap_or_default();
+        let age = created(snapshot.created_unix_ms);
         let cells = vec![
             Cell::plain(&snapshot.snapshot_id),
             Cell::plain(&snapshot.source_volume_id),
@@ -208,4 +212,9 @@ fn table(snapshots: &[wire::VolumeSnapshot]) -> Table {
         table.row(cells, Vec::new());
     }
     table
+}
+
+/// How long ago something was taken; empty if the plugin does not say.
+pub(super) fn created(unix_ms: u64) -> String {
+    Some(unix_ms).filter(|at| *at > 0).map(ago).unwrap_or_default()
 }

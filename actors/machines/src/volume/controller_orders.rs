@@ -1,17 +1,20 @@
-//! Orders that the controller alone carries out: snapshots, and changed parameters.
+//! Orders that the controller alone carries out: snapshots, groups of them, and changed parameters.
 
 use std::sync::Arc;
 
+use super::group::Taken;
 use super::moves::Move;
-use super::order::{Order, OrderRecord};
+use super::news::GroupStatus;
+use super::order::Order;
 use super::order_messages::{Done, OrderError};
-use super::outcome::{ControllerRoute, Expands};
+use super::outcome::{ControllerRoute, Expands, Failure, Known};
 use super::planning::{IN_FLIGHT, NO_CONTROLLER, Need};
 use super::record::{Step, Towards};
-use super::state::Volume;
-use crate::csi::Snapshot;
+use super::state::{Ordered, Volume};
+use crate::csi::{Snapshot, VolumeGroupSnapshot};
 use crate::kernel::Effects;
 use crate::vocabulary::Moment;
+use crate::vocabulary::text::escaped;
 
 const NOT_OFFERED: &str = "the plugin does not offer that any more";
 
@@ -27,8 +30,8 @@ impl Volume {
         }
     }
 
-    pub(super) fn controller_need(&self, record: &OrderRecord) -> Need<()> {
-        let controller = self.controller();
+    pub(super) fn controller_need(&self, ordered: &Ordered) -> Need<()> {
+        let (record, controller) = (&ordered.record, self.controller());
         match (&record.at_controller, controller) {
             (Step::GoingUp(_) | Step::GoingDown(_), _) => Need::Waits(IN_FLIGHT),
             (Step::Up(..), _) => Need::Met(()),
@@ -37,7 +40,7 @@ impl Volume {
                 Need::Waits(NOT_OFFERED)
             }
             (Step::Down | Step::Unknown(..), Some(_)) => {
-                Need::Move(Move::Order(record.number, record.order.call()))
+                Need::Move(Move::Order(record.number, ordered.next_call()))
             }
         }
     }
@@ -60,14 +63,47 @@ impl Volume {
         if snapshot.ready_to_use {
             return self.finish_order(number, &Ok(Done::SnapshotTaken(snapshot)), effects);
         }
-        self.await_snapshot(moment, number, &snapshot.snapshot_id);
+        self.await_ready(moment, number, Taken::Snapshot(snapshot.snapshot_id.as_str().into()));
     }
 
-    /// The plugin has the snapshot and goes on with it: it is asked for again after a pause. That is no failure.
-    fn await_snapshot(&mut self, moment: Moment, number: u64, snapshot_id: &str) {
+    /// The plugin has taken a group, or tells how far it is. One that is not ready is asked for again by its id until it is (C107).
+    pub(super) fn group_taken(
+        &mut self,
+        moment: Moment,
+        number: u64,
+        group: Arc<VolumeGroupSnapshot>,
+        effects: &mut Effects<Self>,
+    ) {
+        let (volume, what) = (self.record.spec.key.clone(), self.what(number));
+        let order = self.ordered(number).map(|ordered| &ordered.record.order);
+        if !matches!(order, Some(Order::TakeGroup(order)) if order.is(&group)) {
+            let reason = format!(
+                "the plugin answered with the group {}, whose snapshots are not one of each of these volumes; look at the plugin what it \
+                 made",
+                escaped(&group.group_snapshot_id)
+            );
+            return self.fail_order(number, &OrderError::Refused { volume, what, reason }, effects);
+        }
+        match group.ready_to_use {
+            true => self.finish_order(number, &Ok(Done::GroupTaken(group)), effects),
+            false => self.await_ready(moment, number, Taken::Group(group)),
+        }
+    }
+
+    /// Notes that the plugin does not know a group by these ids: what it has taken is asked for by its name again, which tells its ids as
+    /// they are, and not by these once more (C108).
+    pub(super) fn group_not_told(&mut self, number: u64, failure: &Failure) {
+        let is_told = matches!(failure.known, Known::NotMade | Known::Unclear);
+        if let Some(ordered) = self.ordered_mut(number).filter(|_| !is_told) {
+            ordered.taken = None;
+        }
+    }
+
+    /// The plugin goes on with what it has taken: it is asked for again after a pause. That is no failure.
+    fn await_ready(&mut self, moment: Moment, number: u64, taken: Taken) {
         let backoff = self.config.options.backoff;
         let Some(ordered) = self.ordered_mut(number) else { return };
-        ordered.taken = Some(snapshot_id.into());
+        ordered.taken = Some(taken);
         if let Step::GoingUp(intent) = ordered.record.at_controller.clone() {
             ordered.record.at_controller = Step::Unknown(Towards::Up, intent);
         }
@@ -80,5 +116,13 @@ fn offers(controller: &ControllerRoute, order: &Order) -> bool {
         Order::Expand { .. } => controller.expands != Expands::Not,
         Order::TakeSnapshot { .. } | Order::DeleteSnapshot { .. } => controller.takes_snapshots,
         Order::Modify { .. } => controller.modifies,
+        Order::TakeGroup(_) | Order::DeleteGroup { .. } => controller.takes_groups,
     }
+}
+
+/// What an order tells of the group of snapshots that it takes.
+pub(super) fn group_status(ordered: &Ordered) -> Option<GroupStatus> {
+    let Order::TakeGroup(order) = &ordered.record.order else { return None };
+    let taken = ordered.taken.as_ref().map(|taken| taken.id().to_owned());
+    Some(GroupStatus { order: order.clone(), taken })
 }

@@ -21,11 +21,16 @@
 //! ```
 //!
 //! An order is what a caller wants done with the volume at its plugin beside these steps: to expand or modify it, to take or
-//! delete a snapshot. It has no inverse.
+//! delete a snapshot or a group of them. It has no inverse.
 //!
 //! ```text
 //!   PlaceOrder ──► ledger: order ──► expand at the controller ──► ledger: size ──► expand on the node ──► order forgotten ──► Done
 //!                                     (again while unknown)                         (where it is published)
+//!
+//!   PlaceOrder ──► ledger: order ──► take the group ──► ready ──► order forgotten ──► Done
+//!                                     (again by its name  │ not ready
+//!                                      while unknown)     ▼
+//!                                                       describe the group, by its ids, after a pause
 //! ```
 //!
 //! Attach, stage and publish are `ControllerPublishVolume`, `NodeStageVolume` and `NodePublishVolume`; a plugin that does not have a
@@ -56,6 +61,10 @@
 //! - V5, C050: an order has its arguments on disk before its first call, is repeated with the same ones, and is forgotten when its outcome
 //!   is certain, before a caller hears of it. The size of a volume is told only after the plugin has answered it.
 //! - C050, C100: a snapshot has one name from its first try on, which every retry repeats until it is ready.
+//! - C106 to C108: a group of snapshots is an order of the first of its volumes; it names all of them, or all of its snapshots. One that is not
+//!   ready is asked for by its ids until it is; ids that the plugin refuses are not repeated, but those that its name has.
+//! - C001, C002: a call says all that it is on: its volume, and the other volumes, the snapshots and the group of its order. One call at a time
+//!   is in flight for each of these.
 //! - C109 to C111, C149: an expansion goes to the controller, online or offline as the plugin can, and then to the node, where a claim has
 //!   the volume published. Without a claim that waits for the next one.
 //! - V12: claims share a volume only with the same capability, and as far as its access mode permits.
@@ -68,6 +77,7 @@ mod news;
 mod force;
 mod lifecycle;
 
+mod group;
 mod order;
 mod order_messages;
 
@@ -76,6 +86,7 @@ mod record;
 mod existence;
 
 mod outcome;
+mod turns;
 
 mod paths;
 
@@ -108,6 +119,7 @@ mod scripts;
 
 pub use existence::{CreateArgs, Existence, NewVolume, Origin};
 pub use force::{ForceError, ForceRelease, ForceScope, Forced, PrepareForce};
+pub use group::{GroupMember, GroupOrder};
 pub use lifecycle::*;
 pub use messages::*;
 pub use news::*;
@@ -122,3 +134,4 @@ pub use record::{
     VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
 };
 pub use state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
+pub use turns::Turn;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::force::Forced;
+use super::group::GroupOrder;
 use super::lifecycle::Exists;
 use super::record::{VolumeKey, Wish};
 use crate::csi;
@@ -58,6 +59,17 @@ pub struct OrderStatus {
     pub is_resting: bool,
     /// The last error.
     pub error: Option<String>,
+    /// The group of snapshots that is taken, if it is one.
+    pub group: Option<GroupStatus>,
+}
+
+/// A group of snapshots that is being taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GroupStatus {
+    /// What was ordered.
+    pub order: Arc<GroupOrder>,
+    /// Its id with the plugin, if it is taken and not ready yet.
+    pub taken: Option<String>,
 }
 
 /// The status of a volume.

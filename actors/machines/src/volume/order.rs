@@ -1,14 +1,16 @@
 //! What the ledger holds of an order: something to be done with a volume at its plugin that is no step of a claim and has no inverse.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::group::GroupOrder;
 use super::record::Step;
 use crate::csi::{
-    Call, CapacityRange, ControllerModifyVolumeRequest, CreateSnapshotRequest, DeleteSnapshotRequest, Fault,
-    Request, Secrets, Snapshot, VolumeCapability,
+    Call, CapacityRange, ControllerModifyVolumeRequest, CreateSnapshotRequest, DeleteSnapshotRequest,
+    DeleteVolumeGroupSnapshotRequest, Fault, Request, Secrets, Snapshot, VolumeCapability,
+    VolumeGroupSnapshot,
 };
 use crate::vocabulary::text;
 
@@ -37,6 +39,15 @@ pub enum Order {
         /// What is to change, and nothing else.
         parameters: BTreeMap<String, String>,
     },
+    /// Take snapshots of it and of other volumes at once (C107).
+    TakeGroup(Arc<GroupOrder>),
+    /// Delete a group of snapshots, which is usually one of it.
+    DeleteGroup {
+        /// The id of the group with the plugin.
+        group_snapshot_id: String,
+        /// The ids of all of its snapshots (C106).
+        snapshot_ids: BTreeSet<String>,
+    },
 }
 
 impl Order {
@@ -47,6 +58,8 @@ impl Order {
             Self::TakeSnapshot { .. } => Call::CreateSnapshot,
             Self::DeleteSnapshot { .. } => Call::DeleteSnapshot,
             Self::Modify { .. } => Call::ControllerModifyVolume,
+            Self::TakeGroup(_) => Call::CreateVolumeGroupSnapshot,
+            Self::DeleteGroup { .. } => Call::DeleteVolumeGroupSnapshot,
         }
     }
 
@@ -56,6 +69,7 @@ impl Order {
             Self::Expand { .. } => "EXPAND_VOLUME",
             Self::TakeSnapshot { .. } | Self::DeleteSnapshot { .. } => "CREATE_DELETE_SNAPSHOT",
             Self::Modify { .. } => "MODIFY_VOLUME",
+            Self::TakeGroup(_) | Self::DeleteGroup { .. } => "CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT",
         }
     }
 
@@ -75,6 +89,12 @@ impl Order {
                 let volume_id = volume_id.to_owned();
                 ControllerModifyVolumeRequest { volume_id, secrets: secrets(), mutable_parameters }.check()
             }
+            Self::TakeGroup(group) => group.check(),
+            Self::DeleteGroup { group_snapshot_id, snapshot_ids } => {
+                let snapshot_ids = snapshot_ids.into_iter().collect();
+                DeleteVolumeGroupSnapshotRequest { group_snapshot_id, snapshot_ids, secrets: secrets() }
+                    .check()
+            }
         }
     }
 
@@ -83,11 +103,18 @@ impl Order {
         match (self, other) {
             (Self::Expand { .. }, Self::Expand { .. }) | (Self::Modify { .. }, Self::Modify { .. }) => true,
             (Self::TakeSnapshot { name, .. }, Self::TakeSnapshot { name: other, .. }) => name == other,
+            (Self::TakeGroup(group), Self::TakeGroup(other)) => group.name == other.name,
+            (
+                Self::DeleteGroup { group_snapshot_id, .. },
+                Self::DeleteGroup { group_snapshot_id: other, .. },
+            ) => group_snapshot_id == other,
             (
                 Self::Expand { .. }
                 | Self::TakeSnapshot { .. }
                 | Self::DeleteSnapshot { .. }
-                | Self::Modify { .. },
+                | Self::Modify { .. }
+                | Self::TakeGroup(_)
+                | Self::DeleteGroup { .. },
                 _,
             ) => false,
         }
@@ -112,6 +139,10 @@ impl fmt::Display for Order {
             Self::Modify { parameters } => {
                 let keys: Vec<_> = parameters.keys().map(|key| text::escaped(key)).collect();
                 write!(f, "modify {}", keys.join(", "))
+            }
+            Self::TakeGroup(group) => write!(f, "take {group}"),
+            Self::DeleteGroup { group_snapshot_id, .. } => {
+                write!(f, "delete group of snapshots {}", text::escaped(group_snapshot_id))
             }
         }
     }
@@ -159,6 +190,21 @@ impl OrderRecord {
         }
     }
 
+    /// The call to the controller, with its arguments.
+    pub(super) fn at_controller_call(&self) -> OrderCall {
+        match self.order.clone() {
+            Order::Expand { range } => OrderCall::Expand { range, capability: self.capability.clone() },
+            Order::TakeSnapshot { name, parameters } => OrderCall::TakeSnapshot { name, parameters },
+            Order::DeleteSnapshot { snapshot_id } => OrderCall::DeleteSnapshot { snapshot_id },
+            Order::Modify { parameters } => OrderCall::Modify { parameters },
+            Order::TakeGroup(group) => OrderCall::TakeGroup(group),
+            Order::DeleteGroup { group_snapshot_id, snapshot_ids } => {
+                let snapshot_ids = snapshot_ids.into_iter().collect();
+                OrderCall::DeleteGroup { group_snapshot_id, snapshot_ids }
+            }
+        }
+    }
+
     /// What a restart makes of it (V4).
     pub(super) fn restored(self) -> Self {
         Self { at_controller: self.at_controller.restored(), on_node: self.on_node.restored(), ..self }
@@ -194,6 +240,22 @@ pub enum OrderCall {
         /// What is to change.
         parameters: BTreeMap<String, String>,
     },
+    /// `CreateVolumeGroupSnapshot`.
+    TakeGroup(Arc<GroupOrder>),
+    /// `GetVolumeGroupSnapshot`, of a group that is taken and not ready yet (C107).
+    DescribeGroup {
+        /// The id of the group.
+        group_snapshot_id: String,
+        /// The ids of all of its snapshots (C106).
+        snapshot_ids: Vec<String>,
+    },
+    /// `DeleteVolumeGroupSnapshot`.
+    DeleteGroup {
+        /// The id of the group.
+        group_snapshot_id: String,
+        /// The ids of all of its snapshots (C106).
+        snapshot_ids: Vec<String>,
+    },
 }
 
 impl OrderCall {
@@ -206,6 +268,9 @@ impl OrderCall {
             Self::TakeSnapshot { .. } => Call::CreateSnapshot,
             Self::DeleteSnapshot { .. } => Call::DeleteSnapshot,
             Self::Modify { .. } => Call::ControllerModifyVolume,
+            Self::TakeGroup(_) => Call::CreateVolumeGroupSnapshot,
+            Self::DescribeGroup { .. } => Call::GetVolumeGroupSnapshot,
+            Self::DeleteGroup { .. } => Call::DeleteVolumeGroupSnapshot,
         }
     }
 }
@@ -222,6 +287,8 @@ pub enum Brought {
     },
     /// What the plugin says of the snapshot.
     Snapshot(Arc<Snapshot>),
+    /// What the plugin says of the group of snapshots.
+    Group(Arc<VolumeGroupSnapshot>),
     /// It is done, and there is nothing to say of it.
     Nothing,
     /// It has grown on this node.

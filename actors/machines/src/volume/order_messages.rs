@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::order::Order;
 use super::record::VolumeKey;
-use crate::csi::Snapshot;
+use crate::csi::{Snapshot, VolumeGroupSnapshot};
 use crate::vocabulary::AllocationId;
 
 /// Orders something of the volume. Answered when the plugin has confirmed it; or with an error, which is never a success in disguise: what
@@ -29,6 +29,10 @@ pub enum Done {
     SnapshotDeleted,
     /// Its parameters are changed.
     Modified,
+    /// The group of snapshots is there, and volumes can be made from each of them.
+    GroupTaken(Arc<VolumeGroupSnapshot>),
+    /// The group of snapshots is not there any more.
+    GroupDeleted,
 }
 
 /// A volume that is larger.

@@ -1,5 +1,6 @@
 //! Orders: each is on disk before its first call, and until its outcome is certain. It is called once more after any interruption.
 
+use super::controller_orders::group_status;
 use super::messages::VolumeAnswer;
 use super::moves::Move;
 use super::news::{OrderStatus, VolumeNews};
@@ -88,9 +89,11 @@ impl Volume {
         }
         match order {
             Order::Expand { .. } => self.admit_expansion(order, what),
-            Order::TakeSnapshot { .. } | Order::DeleteSnapshot { .. } | Order::Modify { .. } => {
-                self.admit_at_controller(order, what)
-            }
+            Order::TakeSnapshot { .. }
+            | Order::DeleteSnapshot { .. }
+            | Order::Modify { .. }
+            | Order::TakeGroup(_)
+            | Order::DeleteGroup { .. } => self.admit_at_controller(order, what),
         }
     }
 
@@ -100,18 +103,18 @@ impl Volume {
     pub(super) fn order_need(&self, ordered: &Ordered) -> Need<()> {
         match ordered.record.order {
             Order::Expand { .. } => self.expansion_need(&ordered.record),
-            Order::TakeSnapshot { .. } | Order::DeleteSnapshot { .. } | Order::Modify { .. } => {
-                self.controller_need(&ordered.record)
-            }
+            Order::TakeSnapshot { .. }
+            | Order::DeleteSnapshot { .. }
+            | Order::Modify { .. }
+            | Order::TakeGroup(_)
+            | Order::DeleteGroup { .. } => self.controller_need(ordered),
         }
     }
 
     /// Whether nothing is to be done about an order before the next claim.
     pub(super) fn is_resting(&self, ordered: &Ordered) -> bool {
-        match ordered.record.order {
-            Order::Expand { .. } => self.claims.is_empty() && self.is_next_on_node(&ordered.record),
-            Order::TakeSnapshot { .. } | Order::DeleteSnapshot { .. } | Order::Modify { .. } => false,
-        }
+        let is_expansion = matches!(ordered.record.order, Order::Expand { .. });
+        is_expansion && self.claims.is_empty() && self.is_next_on_node(&ordered.record)
     }
 
     /// Answers callers whose orders are done as far as they can be now.
@@ -160,10 +163,9 @@ impl Volume {
             let was_unknown = !record.at_controller.is_down();
             let intent = record.at_controller.intent().cloned().unwrap_or(Intent { args: (), generation });
             record.at_controller = Step::GoingUp(intent);
-            (call_of(record), was_unknown)
+            (ordered.args_of(call), was_unknown)
         };
-        let record = record.clone();
-        effects.persist(VolumeChange::KeepOrder(record));
+        effects.persist(VolumeChange::KeepOrder(ordered.record.clone()));
         Some((VolumeCall::Order(self.record.spec.clone(), generation, call), was_unknown))
     }
 
@@ -188,32 +190,33 @@ impl Volume {
         if !is_in_flight {
             return;
         }
-        match brought(outcome) {
-            Ok(Brought::Expanded { capacity_bytes, is_node_next }) if !is_on_node => {
+        match (brought(outcome), done_by(call)) {
+            (Ok(Brought::Expanded { capacity_bytes, is_node_next }), _) if !is_on_node => {
                 self.is_expanded(number, capacity_bytes, is_node_next, effects);
             }
-            Ok(Brought::Grown { capacity_bytes }) if is_on_node => {
+            (Ok(Brought::Grown { capacity_bytes }), _) if is_on_node => {
                 self.has_grown(number, capacity_bytes, effects);
             }
-            Ok(Brought::Snapshot(snapshot)) if call == Call::CreateSnapshot => {
+            (Ok(Brought::Snapshot(snapshot)), _) if call == Call::CreateSnapshot => {
                 self.snapshot_taken(moment, number, snapshot, effects);
             }
-            Ok(Brought::Nothing) if call == Call::DeleteSnapshot => {
-                self.finish_order(number, &Ok(Done::SnapshotDeleted), effects);
+            (Ok(Brought::Group(group)), _)
+                if matches!(call, Call::CreateVolumeGroupSnapshot | Call::GetVolumeGroupSnapshot) =>
+            {
+                self.group_taken(moment, number, group, effects);
             }
-            Ok(Brought::Nothing) if call == Call::ControllerModifyVolume => {
-                self.finish_order(number, &Ok(Done::Modified), effects);
-            }
+            (Ok(Brought::Nothing), Some(done)) => self.finish_order(number, &Ok(done), effects),
             // A plugin that does not know it has deleted it (C064).
-            Err(failure) if call == Call::DeleteSnapshot && failure.known == Known::Absent => {
-                self.finish_order(number, &Ok(Done::SnapshotDeleted), effects);
+            (Err(failure), Some(done)) if call.is_undo() && failure.known == Known::Absent => {
+                self.finish_order(number, &Ok(done), effects);
             }
-            Ok(
-                Brought::Expanded { .. } | Brought::Grown { .. } | Brought::Snapshot(_) | Brought::Nothing,
-            ) => {
-                self.order_failed(moment, flight, number, &another(), effects);
+            (Ok(_), _) => self.order_failed(moment, flight, number, &another(), effects),
+            (Err(failure), _) => {
+                if call == Call::GetVolumeGroupSnapshot {
+                    self.group_not_told(number, &failure);
+                }
+                self.order_failed(moment, flight, number, &failure, effects);
             }
-            Err(failure) => self.order_failed(moment, flight, number, &failure, effects),
         }
     }
 
@@ -324,7 +327,7 @@ impl Volume {
     pub(super) fn forget_orders(&mut self) -> (Vec<u64>, Vec<String>) {
         let is_open = |ordered: &&Ordered| !self.is_resting(ordered);
         let left = |ordered: &Ordered| {
-            let id = ordered.taken.as_deref().map(|id| format!(", with the id {}", escaped(id)));
+            let id = ordered.taken.as_ref().map(|taken| format!(", with the id {}", escaped(taken.id())));
             format!("\"{}\" is {}{}", ordered.record.order, ordered.state(), id.unwrap_or_default())
         };
         let open = self.orders.iter().filter(is_open);
@@ -351,22 +354,19 @@ impl Volume {
             state: ordered.state(),
             is_resting: self.is_resting(ordered),
             error: ordered.tries.error.as_deref().map(str::to_owned),
+            group: group_status(ordered),
         };
         self.orders.iter().map(status).collect()
     }
 }
 
-/// The call to the controller.
-fn call_of(record: &OrderRecord) -> OrderCall {
-    match &record.order {
-        Order::Expand { range } => OrderCall::Expand { range: *range, capability: record.capability.clone() },
-        Order::TakeSnapshot { name, parameters } => {
-            OrderCall::TakeSnapshot { name: name.clone(), parameters: parameters.clone() }
-        }
-        Order::DeleteSnapshot { snapshot_id } => {
-            OrderCall::DeleteSnapshot { snapshot_id: snapshot_id.clone() }
-        }
-        Order::Modify { parameters } => OrderCall::Modify { parameters: parameters.clone() },
+/// What is done when this call has succeeded, if that says all.
+const fn done_by(call: Call) -> Option<Done> {
+    match call {
+        Call::DeleteSnapshot => Some(Done::SnapshotDeleted),
+        Call::ControllerModifyVolume => Some(Done::Modified),
+        Call::DeleteVolumeGroupSnapshot => Some(Done::GroupDeleted),
+        _ => None,
     }
 }
 

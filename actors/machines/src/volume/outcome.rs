@@ -8,7 +8,9 @@ use super::order::{Brought, OrderCall};
 use super::record::{AttachArgs, Mark, PublishArgs, StageArgs, VolumeSpec};
 use crate::csi::{self, Call, Context, Effect, FailedCall, Reaction};
 use crate::mounts::{LookError, PathKind, PathLook};
-use crate::vocabulary::{ControllerCapability, CsiFingerprint, Expansion, Generation, NodeCapability};
+use crate::vocabulary::{
+    ControllerCapability, CsiFingerprint, Expansion, Generation, GroupControllerCapability, NodeCapability,
+};
 
 /// The calls of a volume. One at a time (V2).
 ///
@@ -63,6 +65,23 @@ impl VolumeCall {
             Self::Publish(..) => Some(Call::NodePublishVolume),
             Self::Unpublish(..) => Some(Call::NodeUnpublishVolume),
             Self::Order(_, _, call) => Some(call.csi()),
+        }
+    }
+
+    /// The volume that its CSI call is for, if it makes one.
+    #[must_use]
+    pub const fn spec(&self) -> Option<&Arc<VolumeSpec>> {
+        match self {
+            Self::ReadRoute | Self::Look { .. } | Self::AwaitAudits(_) => None,
+            Self::Create(spec, ..)
+            | Self::Delete(spec, _)
+            | Self::Attach(spec, ..)
+            | Self::Detach(spec, ..)
+            | Self::Stage(spec, ..)
+            | Self::Unstage(spec, ..)
+            | Self::Publish(spec, ..)
+            | Self::Unpublish(spec, ..)
+            | Self::Order(spec, ..) => Some(spec),
         }
     }
 
@@ -230,6 +249,8 @@ pub struct ControllerRoute {
     pub takes_snapshots: bool,
     /// Whether it modifies volumes (C056).
     pub modifies: bool,
+    /// Whether it takes, describes and deletes groups of snapshots (C034).
+    pub takes_groups: bool,
 }
 
 /// Where the calls of a volume go at present. Only what is healthy is in it.
@@ -273,6 +294,9 @@ impl ControllerRoute {
             expands,
             takes_snapshots: can(ControllerCapability::CreateDeleteSnapshot),
             modifies: can(ControllerCapability::ModifyVolume),
+            takes_groups: fingerprint.group_controller.as_ref().is_some_and(|can| {
+                can.contains(&GroupControllerCapability::CreateDeleteGetVolumeGroupSnapshot)
+            }),
         }
     }
 }

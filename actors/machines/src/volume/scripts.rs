@@ -11,6 +11,7 @@ use goldenscript::ArgumentConsumer;
 use super::VolumeLayout;
 use super::existence::{Existence, NewVolume};
 use super::force::*;
+use super::group::{GroupMember, GroupOrder};
 use super::lifecycle::*;
 use super::messages::*;
 use super::news::*;
@@ -127,6 +128,39 @@ fn say(stage: &mut Stage<Volume>, verb: &str, args: &mut ArgumentConsumer<'_>) -
                 _ => Brought::Expanded { capacity_bytes, is_node_next },
             };
             stage.give(call, Ok(VolumeOutcome::Ordered(Ok(brought))));
+        }
+        // Of it and the volumes that are named.
+        "group" | "delete-group" => {
+            let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
+            let name = word(args, "name")?;
+            let others: Vec<String> = std::iter::from_fn(|| args.next_pos()).map(str::to_owned).collect();
+            let order = match verb {
+                "group" => Order::TakeGroup(Arc::new(group_of(name, &others)?)),
+                _ => {
+                    Order::DeleteGroup { group_snapshot_id: name, snapshot_ids: others.into_iter().collect() }
+                }
+            };
+            stage.ask(VolumeAsk::PlaceOrder(PlaceOrder { order, within }));
+        }
+        // The call in flight tells of a group with a snapshot of each of these volumes.
+        "group-taken" => {
+            let is_ready = args.take_key("ready") != Some("no");
+            let group_snapshot_id = word(args, "id")?;
+            let snapshot = |of: &str| csi::Snapshot {
+                snapshot_id: format!("{group_snapshot_id}-{of}"),
+                source_volume_id: format!("pool/{of}"),
+                group_snapshot_id: group_snapshot_id.clone(),
+                ..csi::Snapshot::default()
+            };
+            let snapshots = std::iter::from_fn(|| args.next_pos()).map(snapshot).collect();
+            let group = csi::VolumeGroupSnapshot {
+                group_snapshot_id: group_snapshot_id.clone(),
+                snapshots,
+                creation_time: None,
+                ready_to_use: is_ready,
+            };
+            let call = stage.take_call(|call| matches!(call, VolumeCall::Order(..)))?;
+            stage.give(call, Ok(VolumeOutcome::Ordered(Ok(Brought::Group(Arc::new(group))))));
         }
         "snapshot" | "delete-snapshot" | "modify" => {
             let within = args.take_key("within").map_or(Ok(Duration::from_secs(600)), seconds)?;
@@ -259,6 +293,17 @@ fn allocation(args: &mut ArgumentConsumer<'_>) -> Result<AllocationId, Fault> {
     Ok(AllocationId::new(word(args, "allocation")?)?)
 }
 
+fn group_of(name: String, others: &[String]) -> Result<GroupOrder, Fault> {
+    let member = |name: &str| -> Result<GroupMember, Fault> {
+        let namespace = VolumeNamespace::new("default")?;
+        let volume = VolumeKey { namespace, name: VolumeName::new(name)? };
+        Ok(GroupMember { volume, volume_id: format!("pool/{name}") })
+    };
+    let all = std::iter::once("data").chain(others.iter().map(String::as_str));
+    let members = all.map(member).collect::<Result<_, _>>()?;
+    Ok(GroupOrder { name, members, parameters: BTreeMap::new() })
+}
+
 fn seconds(text: &str) -> Result<Duration, Fault> {
     Ok(Duration::from_secs(text.trim_end_matches('s').parse()?))
 }
@@ -321,6 +366,7 @@ fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
     let stages = args.take_key("stages") != Some("no");
     let has_id = args.take_key("id") != Some("no");
     let snapshots = args.take_key("snapshots") != Some("no");
+    let groups = args.take_key("groups") != Some("no");
     let grows = args.take_key("grows") != Some("no");
     let expands = match args.take_key("expands") {
         None | Some("online") => Expands::Online,
@@ -344,6 +390,7 @@ fn route(args: &mut ArgumentConsumer<'_>) -> Result<Route, Fault> {
         expands,
         takes_snapshots: snapshots,
         modifies: snapshots,
+        takes_groups: groups,
     });
     Ok(Route { node, controller })
 }
@@ -486,6 +533,16 @@ fn tell_call(call: &VolumeCall) -> String {
             format!("{name} {of} with {parameters:?}")
         }
         VolumeCall::Order(_, _, OrderCall::DeleteSnapshot { snapshot_id }) => format!("{name} {snapshot_id}"),
+        VolumeCall::Order(_, _, OrderCall::TakeGroup(group)) => {
+            let ids: Vec<_> = group.members.iter().map(|member| &*member.volume_id).collect();
+            format!("{name} {} of {ids:?}", group.name)
+        }
+        VolumeCall::Order(
+            _,
+            _,
+            OrderCall::DescribeGroup { group_snapshot_id, snapshot_ids }
+            | OrderCall::DeleteGroup { group_snapshot_id, snapshot_ids },
+        ) => format!("{name} {group_snapshot_id} {snapshot_ids:?}"),
         VolumeCall::Order(_, _, OrderCall::Modify { parameters }) => format!("{name} {parameters:?}"),
         VolumeCall::Look { path } => format!("look at {}", path.display()),
         VolumeCall::AwaitAudits(number) => format!("await audits up to {number}"),

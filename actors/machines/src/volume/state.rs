@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::group::Taken;
 use super::moves::Move;
 use super::news::VolumeStatus;
-use super::order::{Order, OrderRecord};
+use super::order::{Order, OrderCall, OrderRecord};
 use super::outcome::{ControllerRoute, NodeRoute, Route};
 use super::paths::VolumeLayout;
 use super::record::{Audit, ClaimRecord, Step, Towards, VolumeRecord, VolumeSpec, Wish};
+use crate::csi::Call;
 use crate::kernel::{AskId, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
 
@@ -213,8 +215,8 @@ pub(super) struct Ordered {
     pub(super) tries: Tries,
     /// The callers that wait for it.
     pub(super) waiters: Vec<AskId>,
-    /// The id of the snapshot that it has taken, and that is not ready yet.
-    pub(super) taken: Option<Arc<str>>,
+    /// What it has taken, and is not ready yet.
+    pub(super) taken: Option<Taken>,
 }
 
 impl Ordered {
@@ -232,9 +234,36 @@ impl Ordered {
 
     /// Whether another order has to wait until this one is done. A snapshot that is asked for again would be taken anew after its deletion.
     pub(super) fn stands_before(&self, other: &Order) -> bool {
-        let is_deleted =
-            |taken: &str| matches!(other, Order::DeleteSnapshot { snapshot_id } if snapshot_id == taken);
-        self.record.order.excludes(other) || self.taken.as_deref().is_some_and(is_deleted)
+        let is_deleted = |taken: &Taken| match other {
+            Order::DeleteSnapshot { snapshot_id } => snapshot_id == taken.id(),
+            Order::DeleteGroup { group_snapshot_id, .. } => group_snapshot_id == taken.id(),
+            Order::Expand { .. }
+            | Order::TakeSnapshot { .. }
+            | Order::Modify { .. }
+            | Order::TakeGroup(_) => false,
+        };
+        self.record.order.excludes(other) || self.taken.as_ref().is_some_and(is_deleted)
+    }
+
+    /// The call to the controller that comes next: a group that is taken is asked for by its id (C107).
+    pub(super) const fn next_call(&self) -> Call {
+        match self.taken {
+            Some(Taken::Group(_)) => Call::GetVolumeGroupSnapshot,
+            Some(Taken::Snapshot(_)) | None => self.record.order.call(),
+        }
+    }
+
+    /// The arguments of this call.
+    pub(super) fn args_of(&self, call: Call) -> OrderCall {
+        match &self.taken {
+            Some(taken @ Taken::Group(_)) if call == Call::GetVolumeGroupSnapshot => {
+                OrderCall::DescribeGroup {
+                    group_snapshot_id: taken.id().to_owned(),
+                    snapshot_ids: taken.snapshot_ids(),
+                }
+            }
+            _ => self.record.at_controller_call(),
+        }
     }
 }
 

@@ -85,12 +85,15 @@ impl Machine for Volumes {
             | VolumesAsk::DeleteVolume(_)
             | VolumesAsk::ExpandVolume(_) => true,
             // What they change is in the ledgers of their volumes.
-            VolumesAsk::CreateSnapshot(_) | VolumesAsk::DeleteSnapshot(_) | VolumesAsk::ModifyVolume(_) => {
-                false
-            }
+            VolumesAsk::CreateSnapshot(_)
+            | VolumesAsk::DeleteSnapshot(_)
+            | VolumesAsk::ModifyVolume(_)
+            | VolumesAsk::CreateGroupSnapshot(_)
+            | VolumesAsk::DeleteGroupSnapshot(_) => false,
             VolumesAsk::Claim(_)
             | VolumesAsk::VolumeStats(_)
             | VolumesAsk::ListSnapshots(_)
+            | VolumesAsk::DescribeGroupSnapshot(_)
             | VolumesAsk::ListVolumesOfPlugin(_)
             | VolumesAsk::GetCapacity(_)
             | VolumesAsk::ValidateVolume(_)
@@ -118,8 +121,11 @@ impl Machine for Volumes {
             | VolumesAsk::CreateSnapshot(_)
             | VolumesAsk::DeleteSnapshot(_)
             | VolumesAsk::ModifyVolume(_)
+            | VolumesAsk::CreateGroupSnapshot(_)
+            | VolumesAsk::DeleteGroupSnapshot(_)
             | VolumesAsk::VolumeStats(_)
             | VolumesAsk::ListSnapshots(_)
+            | VolumesAsk::DescribeGroupSnapshot(_)
             | VolumesAsk::ListVolumesOfPlugin(_)
             | VolumesAsk::GetCapacity(_)
             | VolumesAsk::ValidateVolume(_)
@@ -184,8 +190,15 @@ impl Volumes {
             VolumesAsk::CreateSnapshot(_) | VolumesAsk::DeleteSnapshot(_) | VolumesAsk::ModifyVolume(_) => {
                 self.order(moment, (id, asked_at), ask, effects);
             }
+            VolumesAsk::CreateGroupSnapshot(asked) => {
+                self.take_group(moment, (id, asked_at), asked, effects);
+            }
+            VolumesAsk::DeleteGroupSnapshot(asked) => {
+                self.delete_group(moment, (id, asked_at), asked, effects);
+            }
             VolumesAsk::VolumeStats(_)
             | VolumesAsk::ListSnapshots(_)
+            | VolumesAsk::DescribeGroupSnapshot(_)
             | VolumesAsk::ListVolumesOfPlugin(_)
             | VolumesAsk::GetCapacity(_)
             | VolumesAsk::ValidateVolume(_) => self.question(id, ask, effects),

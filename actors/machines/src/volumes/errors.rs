@@ -136,6 +136,18 @@ pub enum DeleteError {
     /// It is the same as another volume here, which would be deleted with it. Nothing was begun.
     #[error("{0}; neither is deleted, forget one of them first")]
     SameVolume(#[from] SameVolume),
+    /// A group of snapshots is being taken of it. Nothing was begun.
+    #[error(
+        "volume {volume} is not deleted, since \"{what}\" of volume {keeper} is not done; wait for that, or force that order first"
+    )]
+    InGroup {
+        /// The volume.
+        volume: VolumeKey,
+        /// The volume whose ledger has the order.
+        keeper: VolumeKey,
+        /// The order.
+        what: String,
+    },
     /// Too many callers wait. Nothing was begun.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),

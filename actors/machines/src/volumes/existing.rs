@@ -74,11 +74,7 @@ impl Volumes {
         let answer = match self.spec_of(&key) {
             _ if self.stop.is_some() => Some(Err(DeleteError::Stopping { volume: key.clone() })),
             None => Some(Ok(Deleted { did_exist: self.unconfirmed.remove(&(key.clone(), None)) })),
-            Some(spec) => {
-                let room = self.room_for(&spec.plugin, self.config.options.waiting_max);
-                let admitted = room.map_err(DeleteError::from).and_then(|()| Ok(self.admit_id(spec)?));
-                admitted.err().map(Err)
-            }
+            Some(spec) => self.admit_deletion(spec).err().map(Err),
         };
         if let Some(answer) = answer {
             effects.reply(id, VolumesAnswer::DeleteVolume(answer));
@@ -94,6 +90,17 @@ impl Volumes {
         self.submit(moment, &key, request, effects);
         if is_first {
             self.deleting.insert(key);
+        }
+    }
+
+    /// Whether a deletion may be asked for at all. Whether nothing of the volume is up is known to the volume.
+    fn admit_deletion(&self, spec: &VolumeSpec) -> Result<(), DeleteError> {
+        let VolumeSpec { key, plugin, .. } = spec;
+        self.room_for(plugin, self.config.options.waiting_max)?;
+        self.admit_id(spec)?;
+        match self.needed_by(key, plugin).filter(|(keeper, _)| keeper != key) {
+            Some((keeper, what)) => Err(DeleteError::InGroup { volume: key.clone(), keeper, what }),
+            None => Ok(()),
         }
     }
 

@@ -11,13 +11,16 @@ use super::errors::{
 use super::news::VolumeReport;
 use super::order_errors::OrderError;
 use super::reads::{
-    GetCapacity, ListSnapshots, ListVolumesOfPlugin, ReadError, ValidateVolume, Validated, VolumeStatistics,
-    VolumeStats,
+    DescribeGroupSnapshot, GetCapacity, ListSnapshots, ListVolumesOfPlugin, ReadError, ValidateVolume,
+    Validated, VolumeStatistics, VolumeStats,
 };
 use super::reasons::UnknownVolume;
 use super::state::{KnownVolume, Volumes};
 use crate::conversation;
-use crate::csi::{CapacityRange, GetCapacityResponse, ListSnapshotsResponse, ListVolumesResponse, Snapshot};
+use crate::csi::{
+    CapacityRange, GetCapacityResponse, ListSnapshotsResponse, ListVolumesResponse, Snapshot,
+    VolumeGroupSnapshot,
+};
 use crate::vocabulary::{AllocationId, Attempt, PluginName};
 use crate::volume::{
     Claimed, ClaimsConfirmed, Created, Deleted, Expanded, ForceScope, Forced, NewVolume, ObservedEnd,
@@ -107,6 +110,35 @@ pub struct DeleteSnapshot {
     pub volume: VolumeKey,
     /// The id of the snapshot with the plugin.
     pub snapshot_id: String,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Takes snapshots of several volumes of one plugin at once. Answered when all of them are ready. The name is the one that the plugin is given,
+/// in every try: repeating it is harmless, and asks for the same group. The ledger of the first of the volumes by key keeps the order, and
+/// the secrets are that volume's (C106).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CreateGroupSnapshot {
+    /// The volumes, each once.
+    pub volumes: Vec<VolumeKey>,
+    /// The name of the group with the plugin.
+    pub name: String,
+    /// Parameters of the plugin.
+    pub parameters: BTreeMap<String, String>,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Deletes a group of snapshots with all of them. Answered when that is confirmed. Repeating it is harmless.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DeleteGroupSnapshot {
+    /// The first of its volumes by key, whose secrets it was taken with (C106), or another one of its plugin if that is gone: its ledger keeps
+    /// the order until it is done.
+    pub volume: VolumeKey,
+    /// The id of the group with the plugin.
+    pub group_snapshot_id: String,
+    /// The ids of all of its snapshots (C106); [`DescribeGroupSnapshot`] tells them.
+    pub snapshot_ids: BTreeSet<String>,
     /// How long to wait for the answer.
     pub within: Duration,
 }
@@ -248,6 +280,9 @@ conversation! {
         CreateSnapshot => Result<Arc<Snapshot>, OrderError>,
         DeleteSnapshot => Result<(), OrderError>,
         ModifyVolume => Result<(), OrderError>,
+        CreateGroupSnapshot => Result<Arc<VolumeGroupSnapshot>, OrderError>,
+        DeleteGroupSnapshot => Result<(), OrderError>,
+        DescribeGroupSnapshot => Result<VolumeGroupSnapshot, ReadError>,
         ListVolumesOfPlugin => Result<ListVolumesResponse, ReadError>,
         GetCapacity => Result<GetCapacityResponse, ReadError>,
         ValidateVolume => Result<Validated, ReadError>,

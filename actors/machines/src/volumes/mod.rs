@@ -41,10 +41,14 @@
 //! - What only reads goes to the plugin by its present route, leaves nothing in any ledger, and holds the turn of its volume for ten seconds
 //!   at most, so that no claim waits longer for it.
 //! - A volume is known to be larger only after its plugin has answered that, and never to be smaller than it was known to be.
+//! - C001, C002: an order of a group of snapshots is kept by the first of its volumes by key, whatever order they are named in, so that the same
+//!   group is one order. While it is open, none of its volumes is deleted, and no other group of that name is taken. That no call of
+//!   another of its volumes is in flight beside its own is the part of the turns that each call takes ([`VolumeCall::turns`](crate::volume::VolumeCall::turns)).
 //! - Late reports of an earlier life of an actor are ignored (REG-08), but no audit is. When this actor's own machine is rebuilt, its
 //!   children are killed and started from the ledger.
 
 mod errors;
+mod group_errors;
 mod messages;
 mod news;
 mod order_errors;
@@ -60,6 +64,7 @@ mod admission;
 mod batches;
 mod existing;
 mod forcing;
+mod groups;
 mod ordering;
 mod purposes;
 mod reading;
@@ -74,6 +79,7 @@ mod routes;
 mod scripts;
 
 pub use errors::*;
+pub use group_errors::GroupError;
 pub use messages::*;
 pub use news::{VolumeActor, VolumeReport, VolumesNews, VolumesView};
 pub use order_errors::OrderError;

@@ -1,5 +1,6 @@
 //! Why the owner of the volumes does not do what is ordered of one.
 
+use super::group_errors::GroupError;
 use super::reasons::{NoAnswer, PluginLeaving, TooManyCallers, UnknownVolume};
 use crate::volume::{self, VolumeKey};
 
@@ -19,6 +20,9 @@ pub enum OrderError {
         /// Its size.
         capacity_bytes: u64,
     },
+    /// It is a group of snapshots that cannot be taken or deleted so.
+    #[error(transparent)]
+    Group(#[from] GroupError),
     /// Too many callers wait. Nothing was begun.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),
@@ -48,6 +52,7 @@ impl OrderError {
                 true
             }
             Self::Unknown(_) | Self::Smaller { .. } => false,
+            Self::Group(error) => error.is_transient(),
             Self::Refused(error) => error.is_transient(),
         }
     }

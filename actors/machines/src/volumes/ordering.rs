@@ -63,7 +63,7 @@ impl Volumes {
     }
 
     /// Sends such an order to its volume.
-    fn place_order(
+    pub(super) fn place_order(
         &mut self,
         moment: Moment,
         (id, asked_at): (AskId, Timestamp),
@@ -131,7 +131,7 @@ impl Volumes {
 
 impl OrderKind {
     /// The answer to whom it came from.
-    fn answer(self, result: Result<Done, OrderError>) -> VolumesAnswer {
+    pub(super) fn answer(self, result: Result<Done, OrderError>) -> VolumesAnswer {
         match (self, result) {
             (Self::Expand, Ok(Done::Expanded(expanded))) => VolumesAnswer::ExpandVolume(Ok(expanded)),
             (Self::TakeSnapshot, Ok(Done::SnapshotTaken(snapshot))) => {
@@ -139,8 +139,12 @@ impl OrderKind {
             }
             (Self::DeleteSnapshot, Ok(_)) => VolumesAnswer::DeleteSnapshot(Ok(())),
             (Self::Modify, Ok(_)) => VolumesAnswer::ModifyVolume(Ok(())),
+            (Self::TakeGroup, Ok(Done::GroupTaken(group))) => VolumesAnswer::CreateGroupSnapshot(Ok(group)),
+            (Self::DeleteGroup, Ok(_)) => VolumesAnswer::DeleteGroupSnapshot(Ok(())),
             (Self::Expand, result) => VolumesAnswer::ExpandVolume(Err(other(result))),
             (Self::TakeSnapshot, result) => VolumesAnswer::CreateSnapshot(Err(other(result))),
+            (Self::TakeGroup, result) => VolumesAnswer::CreateGroupSnapshot(Err(other(result))),
+            (Self::DeleteGroup, Err(error)) => VolumesAnswer::DeleteGroupSnapshot(Err(error)),
             (Self::DeleteSnapshot, Err(error)) => VolumesAnswer::DeleteSnapshot(Err(error)),
             (Self::Modify, Err(error)) => VolumesAnswer::ModifyVolume(Err(error)),
         }

@@ -11,6 +11,8 @@ pub(super) enum OrderKind {
     TakeSnapshot,
     DeleteSnapshot,
     Modify,
+    TakeGroup,
+    DeleteGroup,
 }
 
 /// In which words a question came.
@@ -21,6 +23,7 @@ pub(super) enum ReadKind {
     Volumes,
     Capacity,
     Validate,
+    Group,
 }
 
 /// A question that its plugin has not answered yet.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::messages::{VolumesAnswer, VolumesAsk};
 use super::purposes::{ReadKind, Reading};
 use super::reads::{
-    Found, GetCapacity, ListSnapshots, ListVolumesOfPlugin, Published, Read, ReadError, ValidateVolume,
-    VolumeStats,
+    DescribeGroupSnapshot, Found, GetCapacity, ListSnapshots, ListVolumesOfPlugin, Published, Read,
+    ReadError, ValidateVolume, VolumeStats,
 };
 use super::reasons::{TooManyCallers, UnknownVolume};
 use super::state::{Volumes, VolumesCall, VolumesOutcome};
@@ -39,6 +39,9 @@ impl Volumes {
             }
             VolumesAsk::ListSnapshots(asked) => {
                 (ReadKind::Snapshots, self.snapshots_read(asked), LIST_WITHIN_MAX)
+            }
+            VolumesAsk::DescribeGroupSnapshot(asked) => {
+                (ReadKind::Group, self.group_read(asked), LIST_WITHIN_MAX)
             }
             VolumesAsk::ListVolumesOfPlugin(asked) => {
                 (ReadKind::Volumes, self.volumes_read(asked), LIST_WITHIN_MAX)
@@ -113,6 +116,13 @@ impl Volumes {
         let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
         let generation = self.controller_of(&known.spec.plugin)?;
         Ok((Read::Validate { spec: Arc::clone(&known.spec), generation, asked: asked.clone() }, asked.within))
+    }
+
+    fn group_read(&self, asked: &DescribeGroupSnapshot) -> Result<(Read, Duration), ReadError> {
+        let key = &asked.volume;
+        let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
+        let generation = self.controller_of(&known.spec.plugin)?;
+        Ok((Read::Group { spec: Arc::clone(&known.spec), generation, asked: asked.clone() }, asked.within))
     }
 
     /// The healthy controller of a plugin.
@@ -194,6 +204,7 @@ impl ReadKind {
             (Self::Snapshots, Found::Snapshots(page)) => VolumesAnswer::ListSnapshots(Ok(page)),
             (Self::Volumes, Found::Volumes(page)) => VolumesAnswer::ListVolumesOfPlugin(Ok(page)),
             (Self::Capacity, Found::Capacity(capacity)) => VolumesAnswer::GetCapacity(Ok(capacity)),
+            (Self::Group, Found::Group(group)) => VolumesAnswer::DescribeGroupSnapshot(Ok(group)),
             (Self::Validate, Found::Validated(validated)) => VolumesAnswer::ValidateVolume(Ok(validated)),
             _ => return None,
         })
@@ -205,6 +216,7 @@ impl ReadKind {
             Self::Snapshots => VolumesAnswer::ListSnapshots(Err(error)),
             Self::Volumes => VolumesAnswer::ListVolumesOfPlugin(Err(error)),
             Self::Capacity => VolumesAnswer::GetCapacity(Err(error)),
+            Self::Group => VolumesAnswer::DescribeGroupSnapshot(Err(error)),
             Self::Validate => VolumesAnswer::ValidateVolume(Err(error)),
         }
     }

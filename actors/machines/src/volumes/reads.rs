@@ -1,6 +1,6 @@
 //! What only reads: it goes to the plugin by its present route, leaves nothing in any ledger, and is bounded in time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::reasons::{TooManyCallers, UnknownVolume};
 use crate::csi::{
     FailedCall, GetCapacityResponse, ListSnapshotsResponse, ListVolumesResponse, Reaction, VolumeCapability,
-    VolumeCondition, VolumeUsage,
+    VolumeCondition, VolumeGroupSnapshot, VolumeUsage,
 };
+use crate::vocabulary::text::escaped;
 use crate::vocabulary::{Generation, PluginName, Topology};
 use crate::volume::{VolumeKey, VolumeSpec};
 
@@ -43,6 +44,19 @@ pub struct ListSnapshots {
     pub snapshot_id: String,
     /// Which page.
     pub page: Page,
+    /// How long to wait for the answer.
+    pub within: Duration,
+}
+
+/// Describes a group of snapshots with all of them. Without their ids, these are looked up in the list of the plugin, where it has one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DescribeGroupSnapshot {
+    /// The first of its volumes by key, whose secrets it was taken with (C106), or another one of its plugin if that is gone.
+    pub volume: VolumeKey,
+    /// The id of the group with the plugin.
+    pub group_snapshot_id: String,
+    /// The ids of all of its snapshots, if they are known; otherwise empty.
+    pub snapshot_ids: BTreeSet<String>,
     /// How long to wait for the answer.
     pub within: Duration,
 }
@@ -152,6 +166,15 @@ pub enum Read {
         /// What was asked.
         asked: ValidateVolume,
     },
+    /// A group of snapshots.
+    Group {
+        /// The volume with the secrets of the group.
+        spec: Arc<VolumeSpec>,
+        /// The generation of the controller half.
+        generation: Generation,
+        /// What was asked.
+        asked: DescribeGroupSnapshot,
+    },
     /// The snapshots that a plugin has.
     Snapshots {
         /// The plugin.
@@ -172,7 +195,7 @@ impl Read {
     #[must_use]
     pub fn plugin(&self) -> &PluginName {
         match self {
-            Self::Stats { spec, .. } | Self::Validate { spec, .. } => &spec.plugin,
+            Self::Stats { spec, .. } | Self::Validate { spec, .. } | Self::Group { spec, .. } => &spec.plugin,
             Self::Volumes { asked, .. } => &asked.plugin,
             Self::Capacity { asked, .. } => &asked.plugin,
             Self::Snapshots { plugin, .. } => plugin,
@@ -193,6 +216,8 @@ pub enum Found {
     Validated(Validated),
     /// A page of snapshots.
     Snapshots(ListSnapshotsResponse),
+    /// A group of snapshots.
+    Group(VolumeGroupSnapshot),
 }
 
 /// Why nothing was read.
@@ -232,6 +257,17 @@ pub enum ReadError {
         plugin: PluginName,
         /// What it said.
         reason: String,
+    },
+    /// The list of the plugin has no snapshot of that group.
+    #[error(
+        "plugin {plugin} lists no snapshot of a group {}; list its snapshots, or name those of the group",
+        escaped(group_snapshot_id)
+    )]
+    NoGroup {
+        /// The plugin.
+        plugin: PluginName,
+        /// The group.
+        group_snapshot_id: String,
     },
     /// Too many callers wait.
     #[error(transparent)]
@@ -301,6 +337,7 @@ impl ReadError {
             Self::Unknown(_)
             | Self::Nothing { .. }
             | Self::OtherPlugin { .. }
+            | Self::NoGroup { .. }
             | Self::OtherList { .. }
             | Self::Unsupported { .. } => false,
         }

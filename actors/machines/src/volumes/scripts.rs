@@ -18,8 +18,8 @@ use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 use crate::volume::{
     self, ClaimStatus, Claimed, ClaimsConfirmed, Created, Deleted, Done, Exists, Expanded, ForceScope,
-    Forced, NewVolume, ObservedEnd, OrderStatus, Released, Route, Usage, VolumeAnswer, VolumeAsk, VolumeKey,
-    VolumeNews, VolumeSpec, VolumeStatus, Wish,
+    Forced, GroupMember, GroupOrder, GroupStatus, NewVolume, ObservedEnd, OrderStatus, Released, Route,
+    Usage, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews, VolumeSpec, VolumeStatus, Wish,
 };
 use crate::{AskError, FeedItem};
 
@@ -119,7 +119,7 @@ fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) 
         }
         // The oldest question to a plugin is answered, or not in time.
         "found" | "not-found" | "found-late" | "other-list" | "listed" | "found-volumes" | "found-room"
-        | "validated" => {
+        | "found-group" | "validated" => {
             let call = stage.take_call(|call| matches!(call, VolumesCall::Read(_)))?;
             let used = VolumeUsage { available: 7, total: 10, used: 3, unit: UsageUnit::Bytes };
             let stats = VolumeStatistics { path: Some("/t".into()), usage: vec![used], ..Default::default() };
@@ -138,6 +138,7 @@ fn say(stage: &mut Stage<Volumes>, verb: &str, args: &mut ArgumentConsumer<'_>) 
                         Validated { unconfirmed: vec!["parameters"], message: "they differ".to_owned() };
                     Ok(VolumesOutcome::Found(Ok(Found::Validated(validated))))
                 }
+                "found-group" => Ok(VolumesOutcome::Found(Ok(Found::Group(group())))),
                 "listed" => {
                     let page = csi::ListSnapshotsResponse { entries: vec![], next_token: "2".to_owned() };
                     Ok(VolumesOutcome::Found(Ok(Found::Snapshots(page))))
@@ -193,6 +194,10 @@ fn spec(name: &str, plugin: &str) -> Result<Arc<VolumeSpec>, Fault> {
 
 fn key(args: &mut ArgumentConsumer<'_>) -> Result<VolumeKey, Fault> {
     Ok(spec(&word(args, "volume")?, "zfs")?.key.clone())
+}
+
+fn keys(args: &mut ArgumentConsumer<'_>) -> Result<Vec<VolumeKey>, Fault> {
+    std::iter::from_fn(|| args.next_pos()).map(|name| Ok(spec(name, "zfs")?.key.clone())).collect()
 }
 
 fn life(args: &mut ArgumentConsumer<'_>) -> Result<Attempt, Fault> {
@@ -290,6 +295,25 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<VolumesAsk, F
             snapshot_id: word(args, "id")?,
             within: within(args)?,
         }),
+        // Of the volumes that are named.
+        "group" => VolumesAsk::CreateGroupSnapshot(CreateGroupSnapshot {
+            name: word(args, "name")?,
+            within: within(args)?,
+            volumes: keys(args)?,
+            parameters: BTreeMap::new(),
+        }),
+        "delete-group" => VolumesAsk::DeleteGroupSnapshot(DeleteGroupSnapshot {
+            volume: key(args)?,
+            group_snapshot_id: word(args, "id")?,
+            within: within(args)?,
+            snapshot_ids: std::iter::from_fn(|| args.next_pos()).map(str::to_owned).collect(),
+        }),
+        "describe-group" => VolumesAsk::DescribeGroupSnapshot(DescribeGroupSnapshot {
+            volume: key(args)?,
+            group_snapshot_id: word(args, "id")?,
+            within: within(args)?,
+            snapshot_ids: std::iter::from_fn(|| args.next_pos()).map(str::to_owned).collect(),
+        }),
         "modify" => VolumesAsk::ModifyVolume(ModifyVolume {
             volume: key(args)?,
             parameters: BTreeMap::from([("iops".to_owned(), "9".to_owned())]),
@@ -374,8 +398,11 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
         state: "in flight",
         is_resting: false,
         error: None,
+        group: None,
     };
-    let orders = args.take_key("order").map(open).into_iter().collect();
+    let taken = args.take_key("taken").map(str::to_owned);
+    let group = args.take_key("group").map(|named| open_group(named, taken)).transpose()?;
+    let orders = args.take_key("order").map(open).into_iter().chain(group).collect();
     let claim = |allocation| ClaimStatus {
         allocation,
         usage: String::new(),
@@ -403,6 +430,28 @@ fn read_status(volume: &VolumeKey, args: &mut ArgumentConsumer<'_>) -> Result<Vo
         doing,
         error: None,
     })
+}
+
+/// The order of a group of snapshots: its name, a colon, and its volumes.
+fn open_group(named: &str, taken: Option<String>) -> Result<OrderStatus, Fault> {
+    let (name, volumes) = named.split_once(':').ok_or("the volumes are missing")?;
+    let member = |name: &str| -> Result<GroupMember, Fault> {
+        let spec = spec(name, "zfs")?;
+        Ok(GroupMember { volume: spec.key.clone(), volume_id: spec.volume_id.clone() })
+    };
+    let members = volumes.split('+').map(member).collect::<Result<_, _>>()?;
+    let order = Arc::new(GroupOrder { name: name.to_owned(), members, parameters: BTreeMap::new() });
+    Ok(OrderStatus {
+        what: format!("take {order}"),
+        state: "in flight",
+        is_resting: false,
+        error: None,
+        group: Some(GroupStatus { order, taken }),
+    })
+}
+
+fn group() -> csi::VolumeGroupSnapshot {
+    csi::VolumeGroupSnapshot { group_snapshot_id: "g1".to_owned(), ..csi::VolumeGroupSnapshot::default() }
 }
 
 /// Without a word, its id is `new-7`.
@@ -445,6 +494,8 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
         })))),
         "snapshot-deleted" => VolumeAnswer::PlaceOrder(Ok(Done::SnapshotDeleted)),
         "modified" => VolumeAnswer::PlaceOrder(Ok(Done::Modified)),
+        "group-taken" => VolumeAnswer::PlaceOrder(Ok(Done::GroupTaken(Arc::new(group())))),
+        "group-deleted" => VolumeAnswer::PlaceOrder(Ok(Done::GroupDeleted)),
         "unexpanded" => VolumeAnswer::PlaceOrder(Err(volume::OrderError::Pending {
             volume: volume()?,
             what: "expand to 20 bytes".to_owned(),
@@ -631,6 +682,10 @@ fn tell_call(call: &VolumesCall) -> String {
             Read::Validate { spec, generation, .. } => {
                 format!("validate {} at generation {generation}", spec.volume_id)
             }
+            Read::Group { spec, generation, asked } => {
+                let (id, ids) = (&asked.group_snapshot_id, &asked.snapshot_ids);
+                format!("group {id} {ids:?} by {} at generation {generation}", spec.key)
+            }
             Read::Snapshots { plugin, generation, of, page, .. } => {
                 let of = of.as_ref().map(|spec| &*spec.volume_id);
                 format!("snapshots of {of:?} of {plugin} at generation {generation}, {page:?}")
@@ -686,8 +741,17 @@ fn tell_answer(answer: &VolumesAnswer) -> String {
         VolumesAnswer::ExpandVolume(Ok(expanded)) => format!("{expanded:?}"),
         VolumesAnswer::ExpandVolume(Err(error)) => format!("{error}{}", transient(error.is_transient())),
         VolumesAnswer::CreateSnapshot(Ok(snapshot)) => format!("snapshot {}", snapshot.snapshot_id),
-        VolumesAnswer::DeleteSnapshot(Ok(())) | VolumesAnswer::ModifyVolume(Ok(())) => "done".to_owned(),
-        VolumesAnswer::CreateSnapshot(Err(error))
+        VolumesAnswer::CreateGroupSnapshot(Ok(group)) => format!("group {}", group.group_snapshot_id),
+        VolumesAnswer::DescribeGroupSnapshot(Ok(group)) => format!("group {}", group.group_snapshot_id),
+        VolumesAnswer::DescribeGroupSnapshot(Err(error)) => {
+            format!("{error}{}", transient(error.is_transient()))
+        }
+        VolumesAnswer::DeleteSnapshot(Ok(()))
+        | VolumesAnswer::ModifyVolume(Ok(()))
+        | VolumesAnswer::DeleteGroupSnapshot(Ok(())) => "done".to_owned(),
+        VolumesAnswer::CreateGroupSnapshot(Err(error))
+        | VolumesAnswer::DeleteGroupSnapshot(Err(error))
+        | VolumesAnswer::CreateSnapshot(Err(error))
         | VolumesAnswer::DeleteSnapshot(Err(error))
         | VolumesAnswer::ModifyVolume(Err(error)) => format!("{error}{}", transient(error.is_transient())),
         VolumesAnswer::ListSnapshots(Ok(page)) => format!("{page:?}"),

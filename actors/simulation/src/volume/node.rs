@@ -121,6 +121,7 @@ impl Node {
             expands,
             takes_snapshots: false,
             modifies: false,
+            takes_groups: false,
         };
         let is_there = self.attaches || self.creates || expands != Expands::Not;
         Route { node: Some(node), controller: is_there.then_some(controller) }

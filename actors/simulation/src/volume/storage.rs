@@ -28,7 +28,12 @@ impl Storage {
             }
             OrderCall::Grow(_) => self.on_node = self.at_controller,
             // Nothing else is ordered in this world.
-            OrderCall::TakeSnapshot { .. } | OrderCall::DeleteSnapshot { .. } | OrderCall::Modify { .. } => {}
+            OrderCall::TakeSnapshot { .. }
+            | OrderCall::DeleteSnapshot { .. }
+            | OrderCall::Modify { .. }
+            | OrderCall::TakeGroup(_)
+            | OrderCall::DescribeGroup { .. }
+            | OrderCall::DeleteGroup { .. } => {}
         }
     }
 
@@ -54,7 +59,12 @@ impl Storage {
             }
             (
                 None,
-                OrderCall::TakeSnapshot { .. } | OrderCall::DeleteSnapshot { .. } | OrderCall::Modify { .. },
+                OrderCall::TakeSnapshot { .. }
+                | OrderCall::DeleteSnapshot { .. }
+                | OrderCall::Modify { .. }
+                | OrderCall::TakeGroup(_)
+                | OrderCall::DescribeGroup { .. }
+                | OrderCall::DeleteGroup { .. },
             ) => Ok(Brought::Nothing),
             (None, OrderCall::Grow(_)) => {
                 // It may have been made larger still by a call whose answer was lost.

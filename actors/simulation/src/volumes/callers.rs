@@ -8,8 +8,9 @@ use callboard_actors::vocabulary::AllocationId;
 use callboard_machines::csi::{AccessMode, AccessType, VolumeCapability};
 use callboard_machines::volume::{ForceScope, NewVolume, ObservedEnd, Usage};
 use callboard_machines::volumes::{
-    AllocationEnded, AwaitUnused, Claim, ConfirmClaims, CreateVolume, DeleteVolume, ForceRelease,
-    ForgetVolume, KnownVolume, ModifyVolume, RegisterVolume, Release, VolumesAnswer, VolumesAsk,
+    AllocationEnded, AwaitUnused, Claim, ConfirmClaims, CreateGroupSnapshot, CreateVolume, DeleteVolume,
+    ForceRelease, ForgetVolume, KnownVolume, ModifyVolume, RegisterVolume, Release, VolumesAnswer,
+    VolumesAsk,
 };
 
 use super::super::law::Law;
@@ -18,7 +19,7 @@ use super::super::witness::{Violation, violation};
 use super::event::VolumesRequest;
 use super::plugin::plugin;
 use super::scene::VolumesScene;
-use super::status::{allocation, key, place_of, spec};
+use super::status::{GROUP, allocation, key, place_of, spec};
 use super::volume::Phase;
 
 /// How long a caller waits.
@@ -39,6 +40,7 @@ impl VolumesScene {
             VolumesRequest::Confirm(false) => self.lets_go(asker, |_| true),
             VolumesRequest::Delete(_)
             | VolumesRequest::Order(_)
+            | VolumesRequest::Group { .. }
             | VolumesRequest::Confirm(true)
             | VolumesRequest::Force(_)
             | VolumesRequest::Create(_)
@@ -86,6 +88,14 @@ impl VolumesScene {
             VolumesRequest::Delete(place) => DeleteVolume { volume: key(place), within }.into_ask(),
             VolumesRequest::Order(place) => {
                 ModifyVolume { volume: key(place), parameters: BTreeMap::new(), within }.into_ask()
+            }
+            VolumesRequest::Group { is_reversed } => {
+                let mut volumes: Vec<_> = (0..self.volumes.len()).map(key).collect();
+                if is_reversed {
+                    volumes.reverse();
+                }
+                let (name, parameters) = (GROUP.to_owned(), BTreeMap::new());
+                CreateGroupSnapshot { volumes, name, parameters, within }.into_ask()
             }
             VolumesRequest::Register(place) => {
                 let volume =

@@ -4,7 +4,8 @@ use callboard_actors::shell::CallLost;
 use callboard_actors::vocabulary::{Attempt, Generation, Timestamp};
 use callboard_machines::volume::{
     ClaimError, Claimed, ClaimsConfirmed, CreateError, Created, DeleteError, Deleted, Exists, ForceError,
-    Forced, OrderError, ReleaseError, Released, VolumeAnswer, VolumeAsk, VolumeNews, VolumeStatus,
+    Forced, Order, OrderError, PlaceOrder, ReleaseError, Released, VolumeAnswer, VolumeAsk, VolumeNews,
+    VolumeStatus,
 };
 
 use super::status::{allocation, key, number_of, status};
@@ -18,6 +19,7 @@ pub(super) enum Waits {
     Create,
     Delete(bool),
     Order,
+    Group,
 }
 
 /// The actor of a volume, while it lives.
@@ -66,7 +68,10 @@ impl VolumeModel {
             VolumeAsk::ForceRelease(_) => Some(VolumeAnswer::ForceRelease(self.force(place))),
             VolumeAsk::CreateVolume(_) => self.create(place, call, &child, &status),
             VolumeAsk::DeleteVolume(_) => self.delete(place, call, &child, &status),
-            VolumeAsk::PlaceOrder(_) => self.order(call, &child, &status),
+            VolumeAsk::PlaceOrder(PlaceOrder { order: Order::TakeGroup(_), .. }) => {
+                self.order(call, &child, &status, Waits::Group)
+            }
+            VolumeAsk::PlaceOrder(_) => self.order(call, &child, &status, Waits::Order),
             VolumeAsk::RouteChanged(_) => Some(VolumeAnswer::RouteChanged(())),
             VolumeAsk::DescribeVolume(_) => Some(VolumeAnswer::DescribeVolume(status)),
         };
@@ -136,7 +141,7 @@ impl VolumeModel {
             return Err(ForceError::Held { volume, holder: allocation(*number) });
         }
         let is_being_deleted = matches!(self.existence, Some(Existence::BeingDeleted(_)));
-        if !self.is_on_node() && !is_being_deleted && !self.is_ordered {
+        if !self.is_on_node() && !is_being_deleted && !self.has_orders() {
             return Err(ForceError::Nothing { volume });
         }
         Ok(())
@@ -147,10 +152,12 @@ impl VolumeModel {
         let volume = key(place);
         let is_being_deleted = matches!(self.existence, Some(Existence::BeingDeleted(_)));
         self.claims.clear();
-        (self.is_staged, self.is_forced, self.is_ordered) = (false, true, false);
+        (self.is_staged, self.is_forced) = (false, true);
+        (self.is_ordered, self.has_group) = (false, false);
         let (of, what, left) = (volume.clone(), "modify it".to_owned(), "it".to_owned());
         let error = OrderError::Forced { volume: of, what, left };
-        self.answer(|waits| waits == Waits::Order, |_| VolumeAnswer::PlaceOrder(Err(error.clone())));
+        let is_order = |waits| matches!(waits, Waits::Order | Waits::Group);
+        self.answer(is_order, |_| VolumeAnswer::PlaceOrder(Err(error.clone())));
         if is_being_deleted {
             self.gone();
         }
@@ -203,7 +210,7 @@ impl VolumeModel {
         if child.is_stopping {
             return Some(VolumeAnswer::DeleteVolume(Err(DeleteError::Stopping { volume })));
         }
-        if self.is_on_node() || self.is_ordered {
+        if self.is_on_node() || self.has_orders() {
             let holders = self.claims.keys().map(|number| allocation(*number)).collect();
             let error = DeleteError::InUse { volume, holders, held_by: Vec::new(), remedy: "release it" };
             return Some(VolumeAnswer::DeleteVolume(Err(error)));
@@ -219,7 +226,13 @@ impl VolumeModel {
         self.wait(call, Waits::Delete(true))
     }
 
-    fn order(&mut self, call: u64, child: &Child, status: &VolumeStatus) -> Option<VolumeAnswer> {
+    fn order(
+        &mut self,
+        call: u64,
+        child: &Child,
+        status: &VolumeStatus,
+        waits: Waits,
+    ) -> Option<VolumeAnswer> {
         let (volume, what) = (status.key.clone(), "modify it".to_owned());
         if child.is_stopping {
             return Some(VolumeAnswer::PlaceOrder(Err(OrderError::Stopping { volume, what })));
@@ -229,15 +242,16 @@ impl VolumeModel {
             let error = OrderError::NotThere { volume, what, state, is_transient };
             return Some(VolumeAnswer::PlaceOrder(Err(error)));
         }
-        self.is_ordered = true;
-        self.wait(call, Waits::Order)
+        self.is_ordered |= waits == Waits::Order;
+        self.has_group |= waits == Waits::Group;
+        self.wait(call, waits)
     }
 
     // === Existence ===
 
     /// It does not exist any more: what its id was means nothing.
     pub(super) fn gone(&mut self) {
-        (self.existence, self.is_ordered) = (None, false);
+        (self.existence, self.is_ordered, self.has_group) = (None, false, false);
         self.know(None);
     }
 
@@ -269,7 +283,7 @@ impl VolumeModel {
         let is_down = !self.is_staged || !claims.is_empty();
         let is_over =
             |waits| matches!(waits, Waits::Release(number, _) if is_down && !claims.contains(&number));
-        let has_orders = self.is_ordered;
+        let has_orders = self.has_orders();
         let released = |waits| {
             let was_held = matches!(waits, Waits::Release(_, true));
             let others = claims.iter().map(|number| allocation(*number)).collect();
@@ -290,7 +304,7 @@ impl VolumeModel {
             Waits::Release(..) => VolumeAnswer::Release(Err(ReleaseError::Pending { volume, doing })),
             Waits::Create => VolumeAnswer::CreateVolume(Err(CreateError::Pending { volume, doing })),
             Waits::Delete(_) => VolumeAnswer::DeleteVolume(Err(DeleteError::Pending { volume, doing })),
-            Waits::Order => {
+            Waits::Order | Waits::Group => {
                 let what = "modify it".to_owned();
                 VolumeAnswer::PlaceOrder(Err(OrderError::Pending { volume, what, doing }))
             }

@@ -1,5 +1,7 @@
 //! What the stand-in of a volume's actor does, step by step, and how a step fails.
 
+use std::sync::Arc;
+
 use callboard_actors::shell::Ending;
 use callboard_machines::volume::{
     ClaimError, CreateError, Created, DeleteError, Deleted, Done, OrderError, ReleaseError, VolumeAnswer,
@@ -21,6 +23,7 @@ pub(super) enum ChildStep {
     Undo(u8),
     Unstage,
     Order,
+    Group,
 }
 
 impl ChildStep {
@@ -54,7 +57,11 @@ impl VolumeModel {
         if self.is_staged && self.claims.is_empty() {
             return Some(ChildStep::Unstage);
         }
-        (self.is_ordered && sets_up).then_some(ChildStep::Order)
+        match (self.is_ordered, self.has_group) {
+            (true, _) if sets_up => Some(ChildStep::Order),
+            (_, true) if sets_up => Some(ChildStep::Group),
+            _ => None,
+        }
     }
 
     /// It does something. Gives its ending, if it has ended over it.
@@ -119,6 +126,11 @@ impl VolumeModel {
                 self.is_ordered = false;
                 self.answer(|waits| waits == Waits::Order, |_| VolumeAnswer::PlaceOrder(Ok(Done::Modified)));
             }
+            ChildStep::Group => {
+                self.has_group = false;
+                let done = || Done::GroupTaken(Arc::default());
+                self.answer(|waits| waits == Waits::Group, |_| VolumeAnswer::PlaceOrder(Ok(done())));
+            }
         }
     }
 
@@ -154,7 +166,7 @@ impl VolumeModel {
                     |_| VolumeAnswer::Claim(Err(error.clone())),
                 );
             }
-            ChildStep::Undo(_) | ChildStep::Unstage | ChildStep::Order => {}
+            ChildStep::Undo(_) | ChildStep::Unstage | ChildStep::Order | ChildStep::Group => {}
         }
     }
 
@@ -174,7 +186,7 @@ impl VolumeModel {
             Waits::Delete(_) => {
                 VolumeAnswer::DeleteVolume(Err(DeleteError::Stopping { volume: volume.clone() }))
             }
-            Waits::Order => {
+            Waits::Order | Waits::Group => {
                 let what = "modify it".to_owned();
                 VolumeAnswer::PlaceOrder(Err(OrderError::Stopping { volume: volume.clone(), what }))
             }

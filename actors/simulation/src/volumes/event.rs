@@ -27,6 +27,8 @@ pub struct VolumesBounds {
     pub deletions: u8,
     /// How often something is ordered of one.
     pub orders: u8,
+    /// How often a group of snapshots of all volumes is to be taken.
+    pub groups: u8,
     /// How often one is registered with other contents, or forgotten.
     pub changes: u8,
     /// How often a caller waits until the plugin is unused.
@@ -71,6 +73,7 @@ impl VolumesBounds {
         creations: 0,
         deletions: 0,
         orders: 0,
+        groups: 0,
         changes: 0,
         waits: 0,
         words: 0,
@@ -108,6 +111,11 @@ pub enum VolumesRequest {
     Delete(usize),
     /// Its parameters are to be changed.
     Order(usize),
+    /// A group of snapshots of all volumes is to be taken, which are named in this order or in the other one.
+    Group {
+        /// Whether the last one is named first.
+        is_reversed: bool,
+    },
     /// It is registered with other contents.
     Register(usize),
     /// It is to be forgotten.
@@ -251,6 +259,8 @@ impl fmt::Display for VolumesRequest {
             Self::Create(place) => write!(f, "create v{place}"),
             Self::Delete(place) => write!(f, "delete v{place}"),
             Self::Order(place) => write!(f, "modify v{place}"),
+            Self::Group { is_reversed: false } => f.write_str("group of all volumes"),
+            Self::Group { is_reversed: true } => f.write_str("group of all volumes, the last one first"),
             Self::Register(place) => write!(f, "register v{place} with other contents"),
             Self::Forget(place) => write!(f, "forget v{place}"),
             Self::AwaitUnused => f.write_str("await-unused"),

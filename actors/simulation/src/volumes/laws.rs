@@ -8,7 +8,9 @@ use callboard_actors::kernel::AskId;
 use callboard_actors::shell::{Effect, FeedItem, Input, Machine};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Moment};
 use callboard_machines::csi;
-use callboard_machines::volume::{Exists, Route, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews};
+use callboard_machines::volume::{
+    Done, Exists, Order, Route, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews,
+};
 use callboard_machines::volumes::{
     Claim, KnownVolume, Volumes, VolumesAnswer, VolumesAsk, VolumesCall, VolumesChange, VolumesOutcome,
 };
@@ -161,6 +163,9 @@ impl VolumesLaws {
                     self.violation(Law::V15, || format!("the actor of {volume} is stopped under its claims"));
                 }
             }
+            VolumesCall::Ask { life, ask: VolumeAsk::PlaceOrder(placed) } => {
+                self.ordered(*life, &placed.order)
+            }
             VolumesCall::Stop { .. }
             | VolumesCall::Sweep
             | VolumesCall::Follow { .. }
@@ -168,6 +173,18 @@ impl VolumesLaws {
             | VolumesCall::Ask { .. }
             | VolumesCall::Read(_)
             | VolumesCall::Kill { .. } => {}
+        }
+    }
+
+    /// A group of snapshots is ordered of the first of its volumes.
+    fn ordered(&mut self, life: Attempt, order: &Order) {
+        let Order::TakeGroup(group) = order else { return };
+        let keeper = group.members.iter().map(|member| &member.volume).min();
+        let is_its = keeper.is_some_and(|keeper| self.lives.get(keeper) == Some(&life));
+        if !is_its {
+            self.violation(Law::C2, || {
+                format!("life {life} has the order of a group that is kept by {keeper:?}")
+            });
         }
     }
 
@@ -219,6 +236,9 @@ impl VolumesLaws {
             }
             (VolumesAsk::DeleteVolume(_), VolumesAnswer::DeleteVolume(Ok(deleted))) if deleted.did_exist => {
                 matches!(heard, Some((_, VolumeAnswer::DeleteVolume(Ok(heard)))) if heard == deleted)
+            }
+            (VolumesAsk::CreateGroupSnapshot(_), VolumesAnswer::CreateGroupSnapshot(Ok(group))) => {
+                matches!(heard, Some((_, VolumeAnswer::PlaceOrder(Ok(Done::GroupTaken(heard))))) if heard == group)
             }
             (VolumesAsk::Release(asked), VolumesAnswer::Release(Ok(released))) => match heard {
                 Some((VolumeAsk::Release(release), VolumeAnswer::Release(Ok(heard)))) => {

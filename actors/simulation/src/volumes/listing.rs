@@ -29,6 +29,9 @@ impl VolumesScene {
         }
         (0..stage.left.allocations).for_each(|number| own(VolumesEvent::Ask(VolumesRequest::Ended(number))));
         own(VolumesEvent::Ask(VolumesRequest::AwaitUnused));
+        for is_reversed in [false, true] {
+            own(VolumesEvent::Ask(VolumesRequest::Group { is_reversed }));
+        }
         [true, false].into_iter().for_each(|living| own(VolumesEvent::Ask(VolumesRequest::Confirm(living))));
         let words = PluginWord::ALL.into_iter().filter(|word| self.plugin.may_say(*word));
         words.for_each(|word| own(VolumesEvent::Say(word)));
@@ -61,6 +64,7 @@ impl VolumesBounds {
                 VolumesRequest::Create(_) => &mut self.creations,
                 VolumesRequest::Delete(_) => &mut self.deletions,
                 VolumesRequest::Order(_) => &mut self.orders,
+                VolumesRequest::Group { .. } => &mut self.groups,
                 VolumesRequest::Register(_) | VolumesRequest::Forget(_) => &mut self.changes,
                 VolumesRequest::AwaitUnused => &mut self.waits,
             }),

@@ -217,7 +217,10 @@ impl Scene for VolumesScene {
             VolumesEvent::Kill(reached) => self.kill(stage, usize::from(reached)),
         }
         self.reveal(stage);
-        Ok(())
+        match self.volumes.iter().filter(|volume| volume.has_group).count() {
+            0 | 1 => Ok(()),
+            orders => violation(Law::C2, format!("{orders} volumes have an order of the same group")),
+        }
     }
 
     fn called(&mut self, stage: &mut Stage<Self>, number: u64, call: VolumesCall) -> Result<(), Violation> {

@@ -1,11 +1,13 @@
 //! What the stand-in of a volume says of itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_actors::vocabulary::{AllocationId, VolumeName, VolumeNamespace};
 use callboard_machines::csi;
 use callboard_machines::volume::{
-    ClaimStatus, Exists, OrderStatus, VolumeKey, VolumeSpec, VolumeStatus, Wish,
+    ClaimStatus, Exists, GroupMember, GroupOrder, GroupStatus, OrderStatus, VolumeKey, VolumeSpec,
+    VolumeStatus, Wish,
 };
 
 use super::plugin::plugin;
@@ -57,7 +59,21 @@ fn volume_id(place: usize, id: u8) -> String {
 }
 
 fn open_order() -> OrderStatus {
-    OrderStatus { what: "modify it".to_owned(), state: "down", is_resting: false, error: None }
+    OrderStatus { what: "modify it".to_owned(), state: "down", is_resting: false, error: None, group: None }
+}
+
+/// The name of the only group of snapshots.
+pub(super) const GROUP: &str = "all";
+
+fn open_group() -> OrderStatus {
+    let member = |place| {
+        let spec = spec(place, Some(0));
+        GroupMember { volume: spec.key.clone(), volume_id: spec.volume_id.clone() }
+    };
+    let (name, members) = (GROUP.to_owned(), vec![member(0), member(1)]);
+    let order = Arc::new(GroupOrder { name, members, parameters: BTreeMap::new() });
+    let group = Some(GroupStatus { order, taken: None });
+    OrderStatus { what: "take a group".to_owned(), group, ..open_order() }
 }
 
 /// The status of a volume whose actor knows this id.
@@ -86,6 +102,7 @@ pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> Volu
         path: "/t".into(),
         error: None,
     });
+    let ordered = volume.is_ordered.then(open_order).into_iter();
     VolumeStatus {
         key: key(place),
         plugin: plugin(),
@@ -94,7 +111,7 @@ pub(super) fn status(place: usize, volume: &VolumeModel, id: Option<u8>) -> Volu
         attach: "down",
         stage: if volume.is_staged { "up" } else { "down" },
         claims: claims.collect(),
-        orders: volume.is_ordered.then(open_order).into_iter().collect(),
+        orders: ordered.chain(volume.has_group.then(open_group)).collect(),
         expanded_bytes: None,
         doing: "something".to_owned(),
         error: None,

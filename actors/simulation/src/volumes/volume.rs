@@ -49,6 +49,8 @@ pub(super) struct VolumeModel {
     pub(super) existence: Option<Existence>,
     /// Whether something is ordered of it that is not done.
     pub(super) is_ordered: bool,
+    /// Whether a group of snapshots is to be taken of it and others, and is not.
+    pub(super) has_group: bool,
     /// The id under which it is claimed.
     claimed_as: Option<u8>,
     // === At the plugin ===
@@ -73,6 +75,7 @@ impl VolumeModel {
             is_staged: false,
             existence: None,
             is_ordered: false,
+            has_group: false,
             claimed_as: None,
             there: exists.then_some(0),
             ids: 0,
@@ -101,7 +104,12 @@ impl VolumeModel {
 
     /// Whether something of it is to be done, or undone later.
     pub(super) fn is_used(&self) -> bool {
-        self.is_on_node() || self.is_changing() || self.is_ordered
+        self.is_on_node() || self.is_changing() || self.has_orders()
+    }
+
+    /// Whether anything is ordered of it that is not done.
+    pub(super) const fn has_orders(&self) -> bool {
+        self.is_ordered || self.has_group
     }
 
     /// Whether it has claims that are neither confirmed nor released in this run.
@@ -177,7 +185,7 @@ impl VolumeModel {
 
     /// Keeps under which id it is claimed, as long as it is.
     pub(super) fn keep_id(&mut self, id: Option<u8>) {
-        self.claimed_as = if self.is_on_node() || self.is_ordered { self.claimed_as.or(id) } else { None };
+        self.claimed_as = if self.is_on_node() || self.has_orders() { self.claimed_as.or(id) } else { None };
     }
 
     /// Reports the status if it has changed.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard_actors::kernel::CallKey;
 use callboard_actors::shell::{Effect, Input, StopMode};
 use callboard_actors::vocabulary::Generation;
-use callboard_machines::volume::{Claimed, VolumeAsk};
+use callboard_machines::volume::{Claimed, VolumeAsk, VolumeSpec};
 use callboard_machines::volumes::{
     ClaimError, Volumes, VolumesAnswer, VolumesAsk, VolumesCall, VolumesChange, VolumesNews,
 };
@@ -217,5 +217,20 @@ fn an_owner_that_leaves_an_actor_behind_breaks_s3() {
         without(effects, |effect| {
             matches!(effect, Effect::Call { call: VolumesCall::Stop { .. } | VolumesCall::Kill { .. }, .. })
         })
+    });
+}
+
+#[test]
+fn an_owner_that_orders_a_group_of_the_volume_that_is_named_first_breaks_c002() {
+    let bounds = VolumesBounds { volumes: 2, groups: 2, ..NONE };
+    spoiled(Law::C2, bounds, |input, mut effects| {
+        let Input::Asked { ask: VolumesAsk::CreateGroupSnapshot(asked), .. } = input else { return effects };
+        for effect in &mut effects {
+            if let Effect::Call { call: VolumesCall::Start { config, .. }, .. } = effect {
+                let spec = VolumeSpec { key: asked.volumes[0].clone(), ..VolumeSpec::clone(&config.spec) };
+                config.spec = Arc::new(spec);
+            }
+        }
+        effects
     });
 }

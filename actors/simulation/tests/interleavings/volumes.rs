@@ -62,6 +62,20 @@ fn every_order_of_what_is_ordered_of_a_volume_keeps_its_actor_until_it_is_done_v
 }
 
 #[test]
+fn every_order_of_a_group_of_snapshots_is_one_order_of_one_volume_c002_v5_v13_v15() {
+    let taken = VolumesBounds { volumes: 2, groups: 1, deletions: 1, ..NONE };
+    holds("a group of snapshots is taken", taken, VolumesBounds { faults: 1, waits: 1, ..taken });
+    let twice = VolumesBounds { volumes: 2, groups: 2, ..NONE };
+    holds("a group of snapshots is asked for twice", twice, VolumesBounds { faults: 1, ..twice });
+    let falls = VolumesBounds { volumes: 2, groups: 2, falls: 1, ..NONE };
+    holds("an actor falls that has a group", falls, VolumesBounds { waits: 1, ..falls });
+    let kills = VolumesBounds { volumes: 2, groups: 2, kills: 1, ..NONE };
+    holds("a host is killed that has a group", kills, VolumesBounds { faults: 1, ..kills });
+    let forced = VolumesBounds { volumes: 2, groups: 1, forces: 1, waits: 1, ..NONE };
+    holds("a group of snapshots is given up", forced, VolumesBounds { claims: 1, ..forced });
+}
+
+#[test]
 fn every_order_of_a_restart_confirms_each_claim_of_an_earlier_run_v14() {
     let left = VolumesBounds { is_claimed: true, confirmations: 1, falls: 1, ..NONE };
     holds("claims of an earlier run", left, VolumesBounds { crashes: 1, pauses: 1, ..left });

@@ -50,7 +50,12 @@ impl VolumeModel {
             OrderCall::Expand { range, .. } => {
                 row.order == Order::Expand { range: *range } && matches!(row.at_controller, Step::GoingUp(_))
             }
-            OrderCall::TakeSnapshot { .. } | OrderCall::DeleteSnapshot { .. } | OrderCall::Modify { .. } => {
+            OrderCall::TakeSnapshot { .. }
+            | OrderCall::DeleteSnapshot { .. }
+            | OrderCall::Modify { .. }
+            | OrderCall::TakeGroup(_)
+            | OrderCall::DescribeGroup { .. }
+            | OrderCall::DeleteGroup { .. } => {
                 matches!(row.at_controller, Step::GoingUp(_))
             }
             OrderCall::Grow(args) => matches!(&row.on_node, Step::GoingUp(intent) if intent.args == *args),
@@ -59,7 +64,12 @@ impl VolumeModel {
             self.violation(Law::V5, || format!("{call:?} is made, and its intent is not on disk"));
         }
         match order {
-            OrderCall::TakeSnapshot { .. } | OrderCall::DeleteSnapshot { .. } | OrderCall::Modify { .. } => {}
+            OrderCall::TakeSnapshot { .. }
+            | OrderCall::DeleteSnapshot { .. }
+            | OrderCall::Modify { .. }
+            | OrderCall::TakeGroup(_)
+            | OrderCall::DescribeGroup { .. }
+            | OrderCall::DeleteGroup { .. } => {}
             OrderCall::Expand { .. } => {
                 let is_offline = self.node.maybe_up().all(|step| *step == StepOf::Exist);
                 if self.node.storage.expands == Expands::Offline && !is_offline && !self.is_forced {

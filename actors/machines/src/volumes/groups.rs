@@ -1,0 +1,160 @@
+//! Groups of snapshots: which volume keeps the order of one, and what is refused beside it.
+//!
+//! An order of a group is one of the first of its volumes by key: that volume's ledger has it, so that it is resumed, counted, shown and given
+//! up like every order. Whatever order its volumes are named in, the same group is the same order of the same volume.
+
+use std::sync::Arc;
+
+use super::group_errors::GroupError;
+use super::messages::{CreateGroupSnapshot, DeleteGroupSnapshot};
+use super::order_errors::OrderError;
+use super::purposes::OrderKind;
+use super::reasons::UnknownVolume;
+use super::state::{Entry, Volumes};
+use crate::kernel::{AskId, Effects};
+use crate::vocabulary::{Moment, PluginName, Timestamp};
+use crate::volume::{GroupMember, GroupOrder, Order, PlaceOrder, VolumeAsk, VolumeKey};
+
+/// How many volumes one group has at most: each of them waits while it is taken.
+const GROUP_MAX: usize = 64;
+
+/// A group that is being taken, or may be.
+struct Open<'v> {
+    /// The volume whose ledger has the order.
+    keeper: &'v VolumeKey,
+    order: &'v Arc<GroupOrder>,
+    /// Its id with the plugin, if it is taken and not ready yet.
+    taken: Option<&'v str>,
+}
+
+impl Volumes {
+    pub(super) fn take_group(
+        &mut self,
+        moment: Moment,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &CreateGroupSnapshot,
+        effects: &mut Effects<Self>,
+    ) {
+        let kind = OrderKind::TakeGroup;
+        match self.admit_group(asked) {
+            Err(error) => effects.reply(id, kind.answer(Err(error))),
+            Ok((keeper, order)) => {
+                let placed = PlaceOrder { order: Order::TakeGroup(Arc::new(order)), within: asked.within };
+                self.place_order(moment, (id, asked_at), (&keeper, kind), placed, effects);
+            }
+        }
+    }
+
+    pub(super) fn delete_group(
+        &mut self,
+        moment: Moment,
+        (id, asked_at): (AskId, Timestamp),
+        asked: &DeleteGroupSnapshot,
+        effects: &mut Effects<Self>,
+    ) {
+        let kind = OrderKind::DeleteGroup;
+        let DeleteGroupSnapshot { volume, group_snapshot_id, snapshot_ids, within } = asked.clone();
+        if let Err(error) = self.admit_group_deletion(asked) {
+            effects.reply(id, kind.answer(Err(error)));
+            return;
+        }
+        let placed = PlaceOrder { order: Order::DeleteGroup { group_snapshot_id, snapshot_ids }, within };
+        self.place_order(moment, (id, asked_at), (&volume, kind), placed, effects);
+    }
+
+    /// The order of a group, and the volume that keeps it.
+    fn admit_group(&self, asked: &CreateGroupSnapshot) -> Result<(VolumeKey, GroupOrder), OrderError> {
+        let CreateGroupSnapshot { volumes, name, parameters, .. } = asked.clone();
+        let (count, limit) = (volumes.len(), GROUP_MAX);
+        if count > limit {
+            return Err(GroupError::TooManyVolumes { name, count, limit }.into());
+        }
+        let mut members = volumes.iter().map(|key| self.member(key)).collect::<Result<Vec<_>, _>>()?;
+        members.sort();
+        if let Some(pair) = members.windows(2).find(|pair| pair[0].1.volume == pair[1].1.volume) {
+            let volume = pair[0].1.volume.clone();
+            return Err(GroupError::Twice { name, volume }.into());
+        }
+        let Some((plugin, first)) = members.iter().min_by_key(|(_, member)| &member.volume).cloned() else {
+            return Err(GroupError::NoVolumes { name }.into());
+        };
+        if let Some((other_plugin, other)) = members.iter().find(|(other, _)| *other != plugin).cloned() {
+            let (volume, other) = (first.volume, other.volume);
+            return Err(GroupError::OtherPlugin { name, volume, plugin, other, other_plugin }.into());
+        }
+        if let Some((_, member)) = members.iter().find(|(_, member)| self.deleting.contains(&member.volume)) {
+            return Err(GroupError::BeingDeleted { name, volume: member.volume.clone() }.into());
+        }
+        let members = members.into_iter().map(|(_, member)| member).collect();
+        let order = GroupOrder { name, members, parameters };
+        let is_another = |open: &Open<'_>| open.order.name == order.name && **open.order != order;
+        let another = self.open_groups(&plugin).find(is_another).map(|open| open.keeper.clone());
+        if let Some(keeper) = another {
+            return Err(GroupError::SameName { name: order.name, plugin, keeper }.into());
+        }
+        Ok((first.volume, order))
+    }
+
+    /// A volume of a group, and its plugin.
+    fn member(&self, key: &VolumeKey) -> Result<(PluginName, GroupMember), OrderError> {
+        let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
+        let member = GroupMember { volume: key.clone(), volume_id: known.spec.volume_id.clone() };
+        Ok((known.spec.plugin.clone(), member))
+    }
+
+    fn admit_group_deletion(&self, asked: &DeleteGroupSnapshot) -> Result<(), OrderError> {
+        let DeleteGroupSnapshot { volume, group_snapshot_id, .. } = asked;
+        let (plugin, _) = self.member(volume)?;
+        let is_it = |open: &Open<'_>| open.taken == Some(&**group_snapshot_id);
+        match self.open_groups(&plugin).find(is_it) {
+            None => Ok(()),
+            Some(Open { keeper, order, .. }) => Err(GroupError::BeingTaken {
+                group_snapshot_id: group_snapshot_id.clone(),
+                name: order.name.clone(),
+                keeper: keeper.clone(),
+            }
+            .into()),
+        }
+    }
+
+    /// The volume whose ledger has an order that needs this one, and the order: a volume is not deleted under a group that is being taken.
+    pub(super) fn needed_by(&self, key: &VolumeKey, plugin: &PluginName) -> Option<(VolumeKey, String)> {
+        let open = self.open_groups(plugin).find(|open| open.order.has(key))?;
+        Some((open.keeper.clone(), format!("take {}", open.order)))
+    }
+
+    /// The groups of a plugin that are being taken: those that were sent to their volumes, and those that these have shown last.
+    fn open_groups<'v>(&'v self, plugin: &'v PluginName) -> impl Iterator<Item = Open<'v>> {
+        let entries = self.entries.iter().filter(|(_, entry)| entry.spec.plugin == *plugin);
+        let shown = entries.flat_map(|(keeper, entry)| entry.open_groups(keeper));
+        let sent = self.asks.values().filter_map(|sent| {
+            let is_of_plugin = self.entries.get(&sent.volume)?.spec.plugin == *plugin;
+            let order = group_in(&sent.request.ask).filter(|_| is_of_plugin)?;
+            Some(Open { keeper: &sent.volume, order, taken: None })
+        });
+        shown.chain(sent)
+    }
+}
+
+impl Entry {
+    /// The groups that it has shown last, and those that wait for its next life.
+    fn open_groups<'v>(&'v self, keeper: &'v VolumeKey) -> impl Iterator<Item = Open<'v>> {
+        let shown = self.status.iter().flat_map(|status| &status.orders).filter_map(move |order| {
+            let group = order.group.as_ref()?;
+            Some(Open { keeper, order: &group.order, taken: group.taken.as_deref() })
+        });
+        let queued = self.queue.iter().filter_map(move |request| {
+            let order = group_in(&request.ask)?;
+            Some(Open { keeper, order, taken: None })
+        });
+        shown.chain(queued)
+    }
+}
+
+/// The group that a message orders to be taken.
+const fn group_in(ask: &VolumeAsk) -> Option<&Arc<GroupOrder>> {
+    match ask {
+        VolumeAsk::PlaceOrder(PlaceOrder { order: Order::TakeGroup(group), .. }) => Some(group),
+        _ => None,
+    }
+}

@@ -1,0 +1,77 @@
+//! What is asked about a snapshot before a call that depends on it: the group that it belongs to.
+
+use std::time::Duration;
+
+use super::calls::Admitted;
+use super::{Failure, Known, VolumeSpec};
+use crate::csi::{Call, Client, Code, ListSnapshotsRequest, Secrets, Snapshot, UnaryRequest};
+use crate::vocabulary::text::escaped;
+
+/// How long an answer about a snapshot is waited for.
+const ASK_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a plugin says of a snapshot; `None` if it does not know it, or has no such call.
+type Told = Result<Option<Snapshot>, NotTold>;
+
+/// Why it says nothing, with the code that it has answered.
+type NotTold = (Option<Code>, Failure);
+
+impl Admitted {
+    /// Refuses a snapshot of a group, which is deleted with its group alone (C103). A plugin that lists no snapshots refuses it itself
+    /// (C104). What it gives is whether the plugin has groups.
+    pub(super) async fn check_alone(&self, spec: &VolumeSpec, snapshot_id: &str) -> Result<bool, Failure> {
+        let (client, _permit) = self.client().await?;
+        if client.lease().fingerprint().group_controller.is_none() {
+            return Ok(false);
+        }
+        let told = self.listed(&client, spec, snapshot_id).await.map_err(|(_, failure)| Failure {
+            known: if failure.known == Known::NotMade { Known::NotMade } else { Known::NotNow },
+            reason: format!("whether it belongs to a group of snapshots cannot be asked: {}", failure.reason),
+        })?;
+        match told.map(|snapshot| snapshot.group_snapshot_id).filter(|group| !group.is_empty()) {
+            None => Ok(true),
+            Some(group) => {
+                let reason = format!(
+                    "it belongs to the group of snapshots {group}, and goes with it alone: delete the group instead, with all of its snapshots \
+                     ('volume snapshot group delete {} --id {group}')",
+                    spec.key,
+                    group = escaped(&group)
+                );
+                Err(Failure { known: Known::Refused, reason })
+            }
+        }
+    }
+
+    /// What the list of the plugin has of this snapshot.
+    async fn listed(&self, client: &Client, spec: &VolumeSpec, snapshot_id: &str) -> Told {
+        let secrets = self.secrets_for(spec, Call::ListSnapshots).await?;
+        let snapshot_id = snapshot_id.to_owned();
+        let request = ListSnapshotsRequest { snapshot_id, secrets, ..ListSnapshotsRequest::default() };
+        let listed = self.told(client, &request).await?;
+        let is_it = |snapshot: &Snapshot| snapshot.snapshot_id == request.snapshot_id;
+        Ok(listed.and_then(|listed| listed.entries.into_iter().find(is_it)))
+    }
+
+    async fn secrets_for(&self, spec: &VolumeSpec, call: Call) -> Result<Secrets, NotTold> {
+        let secrets = self.shared.secrets_of(&spec.key, call).await;
+        secrets.map_err(|reason| not_asked(&format!("its secrets cannot be had: {reason}")))
+    }
+
+    /// The answer of the plugin; `None` if it does not know the snapshot, or has no such call.
+    async fn told<R: UnaryRequest>(
+        &self,
+        client: &Client,
+        request: &R,
+    ) -> Result<Option<R::Answer>, NotTold> {
+        let told = client.call(request, ASK_WITHIN.min(self.clock.for_the_call())).await;
+        match told.map_err(|failed| (failed.code(), Failure::from(&failed))) {
+            Ok(told) => Ok(Some(told)),
+            Err((Some(Code::NotFound), _) | (_, Failure { known: Known::Unsupported, .. })) => Ok(None),
+            Err(not_told) => Err(not_told),
+        }
+    }
+}
+
+fn not_asked(reason: &str) -> NotTold {
+    (None, Failure { known: Known::NotMade, reason: reason.to_owned() })
+}
