@@ -1,19 +1,21 @@
-//! Snapshots that belong to a group, and groups that are taken through the owner of the volumes.
+//! Snapshots that belong to a group, groups that are taken through the owner of the volumes, and volumes that are made from a snapshot.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use callboard::actors::csi::{CreateVolumeGroupSnapshotRequest, DeleteVolumeGroupSnapshotRequest};
+use callboard::actors::csi::{
+    CapacityRange, CreateVolumeGroupSnapshotRequest, DeleteVolumeGroupSnapshotRequest, VolumeContentSource,
+};
 use callboard::actors::vocabulary::{PluginKey, PluginName, PluginType};
-use callboard::actors::volume::VolumeKey;
+use callboard::actors::volume::{NewVolume, VolumeKey};
 use callboard::actors::volumes::{
-    CreateGroupSnapshot, CreateSnapshot, DeleteGroupSnapshot, DeleteSnapshot, DeleteVolume,
+    CreateGroupSnapshot, CreateSnapshot, CreateVolume, DeleteGroupSnapshot, DeleteSnapshot, DeleteVolume,
     DescribeGroupSnapshot, DescribeVolume, OrderError,
 };
 use callboard::host::Host;
 
 use crate::namespace::in_namespace;
-use crate::node::{PLUGIN, builder, create, delete, nothing_is_left, plugin, serve};
+use crate::node::{PLUGIN, builder, create, delete, key, nothing_is_left, plugin, serve, usage};
 use crate::support::{LONG, PAUSE, Stage};
 
 #[test]
@@ -186,6 +188,44 @@ fn a_volume_of_a_group_that_is_being_taken_waits_for_it_and_is_not_deleted_c001(
         };
         let (group, ()) = tokio::join!(group, alone);
         group.expect("it runs").expect("it is taken");
+        served.stop(&host).await;
+        host.stop().await;
+    });
+}
+
+#[test]
+fn a_volume_from_a_snapshot_is_not_smaller_than_it_c102() {
+    let name = "snapshots::a_volume_from_a_snapshot_is_not_smaller_than_it_c102";
+    in_namespace(name, async |_| {
+        let stage = Stage::new();
+        let (host, mut served) = serve(&stage).await;
+        let data = create(&host, "data").await;
+        let take =
+            CreateSnapshot { volume: data, name: "one".to_owned(), parameters: [].into(), within: LONG };
+        let taken = host.volumes().ask(take).await.expect("it runs").expect("it is taken");
+        let bytes = taken.size_bytes;
+        let calls = served.calls("CreateVolume");
+        let restore = async |name: &str, required_bytes, limit_bytes| {
+            let new = NewVolume {
+                capacity_range: Some(CapacityRange { required_bytes, limit_bytes }),
+                capabilities: vec![usage(false).capability],
+                content_source: Some(VolumeContentSource::Snapshot(taken.snapshot_id.clone())),
+                ..NewVolume::default()
+            };
+            let plugin = PluginName::new(PLUGIN).expect("a good name");
+            let create = CreateVolume { volume: key(name), plugin, new, within: LONG };
+            host.volumes().ask(create).await.expect("it runs")
+        };
+        for (required, limit) in [(bytes - 1, 0), (1, bytes - 1)] {
+            let said = restore("small", required, limit).await.expect_err("it does not fit").to_string();
+            assert!(
+                said.contains(&format!("has {bytes} bytes")) && said.contains("as many or more"),
+                "{said}"
+            );
+        }
+        assert_eq!(served.calls("CreateVolume"), calls, "the plugin is not asked to");
+        restore("copy", bytes, bytes).await.expect("it fits");
+        delete(&host, &key("copy")).await;
         served.stop(&host).await;
         host.stop().await;
     });

@@ -178,7 +178,7 @@ const fn takes_secrets(call: Call) -> bool {
 impl Admitted {
     async fn make(self, call: VolumeCall) -> VolumeOutcome {
         match call {
-            VolumeCall::Create(_, _, args) => VolumeOutcome::Created(self.create(&args).await),
+            VolumeCall::Create(spec, _, args) => VolumeOutcome::Created(self.create(&spec, &args).await),
             VolumeCall::Delete(spec, _) => VolumeOutcome::Controller(self.delete(&spec).await),
             VolumeCall::Attach(spec, _, args) => VolumeOutcome::Controller(self.attach(&spec, args).await),
             VolumeCall::Detach(spec, _, args) => VolumeOutcome::Controller(self.detach(&spec, args).await),
@@ -221,7 +221,8 @@ impl Admitted {
         Ok((in_time(*clock, "a client of its plugin", client).await??, permit))
     }
 
-    async fn create(self, args: &CreateArgs) -> Result<crate::csi::Volume, Failure> {
+    async fn create(self, spec: &VolumeSpec, args: &CreateArgs) -> Result<crate::csi::Volume, Failure> {
+        self.check_size(spec, args).await?;
         self.send(&args.request(self.secrets.clone())).await
     }
 
