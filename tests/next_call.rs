@@ -8,6 +8,7 @@ mod support;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use callboard::actors::allocation::AllocationOptions;
 use callboard::actors::allocations::AdoptAllocation;
 use callboard::actors::instances::InstancesOptions;
 use callboard::actors::inventory::TakeInventory;
@@ -24,6 +25,8 @@ use support::{LONG, Stage, Task, id, instances, node, order, until, until_active
 
 /// How long the host waits for an answer before it asks for another lease.
 const ANSWER: Duration = Duration::from_secs(1);
+/// It takes a millisecond from a kill to the call that the standby answers; this is what a busy machine gets for that.
+const TAKEOVER: Duration = Duration::from_secs(2);
 
 /// A plugin whose node id is the name of its allocation, so that an answer tells who gave it.
 fn plugin(stage: &Stage, allocation: &str) -> Task {
@@ -178,6 +181,35 @@ async fn a_plugin_that_a_wrapper_starts_again_is_another_generation_hlt_08() {
     assert!(after.generation() > before.generation());
     let ended = node_id(&before).await.expect_err("it was a lease of the process that died");
     assert!(LeaseError::of(&ended).is_some_and(|error| error.needs_new_lease()), "{ended:?}");
+    host.stop().await;
+}
+
+/// The wrapper lives on, so no end of a process tells the host of it, and with the rounds that hosts have by default no probe does in time.
+#[actix::test]
+async fn a_plugin_that_is_lost_behind_its_wrapper_is_left_for_the_standby_at_once_hlt_08_r1b() {
+    let stage = Stage::new();
+    let options = InstancesOptions::default();
+    assert!(options.limits.round > 10 * TAKEOVER);
+    let host = stage.builder().instances(options).allocation(AllocationOptions::default());
+    let host = host.start().await.unwrap();
+    let mut old = plugin(&stage, "old");
+    old.start(&host).await;
+    until_active(&host, &node("zfs"), "old").await;
+    let mut new = plugin(&stage, "new").behind_a_wrapper();
+    new.start(&host).await;
+    until_active(&host, &node("zfs"), "new").await;
+    assert_eq!(call(&host).await, "new");
+    let before = host.leases().lease(&node("zfs"), LONG).await.unwrap();
+
+    new.signal_behind_the_wrapper(Signal::KILL);
+    let began = Instant::now();
+    assert_eq!(call(&host).await, "old");
+    assert!(began.elapsed() < TAKEOVER, "it took {:?}", began.elapsed());
+    let ended = node_id(&before).await.expect_err("it was a lease of the process that died");
+    assert!(LeaseError::of(&ended).is_some_and(|error| error.needs_new_lease()), "{ended:?}");
+    shown(&host, "old").await;
+    lacks(&host, "new", is_unfit("")).await;
+    assert_eq!(call(&host).await, "old");
     host.stop().await;
 }
 

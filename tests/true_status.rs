@@ -429,6 +429,26 @@ fn what_is_shown_is_so_when_a_wrapper_starts_its_plugin_again_beside_a_standby_h
     at_rest(&host, witness, "new");
 }
 
+#[test]
+fn what_is_shown_is_so_when_a_wrapper_loses_its_plugin_beside_a_standby_hlt_08_r1b() {
+    let loses = script("new", "$PLUGIN $CSI_ENDPOINT --plugin-version 1; exec sleep 1000", "start = false");
+    let stage = stage("", &[old(""), loses]);
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "old");
+    assert!(host.ask(&["start", "new"]).status.success());
+    host.until_active("csi-node", "zfs", "new");
+    until_all(&host, 2);
+    let (witness, wrapper) = (witness(&stage), pid_of(&host.json(&["status"]), "new"));
+    signal(&stage, "new", Signal::KILL);
+    serves_within(&host, TAKEOVER, "old");
+    host.until_within(SOON, "that the other one is lost", |status| {
+        let new = task(status, "new");
+        zfs(status)["healthy"] == 1 && new["health"] == "unhealthy" && new["pid"] == wrapper
+    });
+    until_lacks(&host, "new", "");
+    at_rest(&host, witness, "old");
+}
+
 /// Two plugins that survive their host; `new` comes later.
 fn two_that_survive() -> Stage {
     let survives = "survives = true";

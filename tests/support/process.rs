@@ -1,6 +1,7 @@
 //! Plugins in processes of their own, played as the tasks of allocations.
 
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
@@ -11,7 +12,7 @@ use callboard::actors::allocations::{
 };
 use callboard::actors::vocabulary::{PluginName, Role, TaskName};
 use callboard::host::Host;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::{LONG, PAUSE, Stage, id};
 
@@ -20,15 +21,32 @@ pub(crate) struct Task {
     pub(crate) spec: AllocationSpec,
     pub(crate) arguments: Vec<String>,
     log: PathBuf,
+    /// Whether a shell script starts the plugin, and stays when that has ended.
+    is_wrapped: bool,
     process: Option<Child>,
 }
+
+/// Starts the plugin, which is its arguments, and goes on without it.
+const WRAPPER: &str = "\"$@\"; exec sleep 1000";
 
 impl Task {
     pub(crate) fn new(stage: &Stage, allocation: &str, plugin: &str, role: Role) -> Self {
         let task = TaskName::new("plugin").unwrap();
         let spec = AllocationSpec::new(id(allocation), task, PluginName::new(plugin).unwrap(), role);
         let log = stage.path(&format!("{allocation}.log"));
-        Self { spec, arguments: vec![format!("--role={}", role.as_str())], log, process: None }
+        Self {
+            spec,
+            arguments: vec![format!("--role={}", role.as_str())],
+            log,
+            is_wrapped: false,
+            process: None,
+        }
+    }
+
+    /// Puts it behind a wrapper script, which is what the host knows as its process.
+    pub(crate) fn behind_a_wrapper(mut self) -> Self {
+        self.is_wrapped = true;
+        self
     }
 
     /// What else its plugin is told at its next start.
@@ -51,7 +69,13 @@ impl Task {
     pub(crate) fn spawn(&mut self, context: &TaskContext) {
         assert!(self.process.is_none(), "it runs already");
         let log = File::options().create(true).append(true).open(&self.log).unwrap();
-        let process = Command::new(env!("CARGO_BIN_EXE_callboard"))
+        let program = env!("CARGO_BIN_EXE_callboard");
+        let mut command = if self.is_wrapped { Command::new("/bin/sh") } else { Command::new(program) };
+        if self.is_wrapped {
+            // A group of its own, by which what it has started can be ended.
+            command.args(["-c", WRAPPER, "wrapper", program]).process_group(0);
+        }
+        let process = command
             .args(["plugin", "hostpath"])
             .args(&self.arguments)
             .envs(&context.environment)
@@ -96,6 +120,14 @@ impl Task {
         kill_process(Pid::from_child(self.process.as_ref().unwrap()), signal).unwrap();
     }
 
+    /// Sends a signal to the plugin and not to its wrapper, which stays.
+    pub(crate) fn signal_behind_the_wrapper(&self, signal: Signal) {
+        let wrapper = self.process.as_ref().unwrap().id();
+        let children = fs::read_to_string(format!("/proc/{wrapper}/task/{wrapper}/children")).unwrap();
+        let plugin = children.trim().parse().unwrap_or_else(|error| panic!("{error}: {children:?}"));
+        kill_process(Pid::from_raw(plugin).unwrap(), signal).unwrap();
+    }
+
     /// Waits until its process has ended.
     pub(crate) async fn end(&mut self) -> ExitStatus {
         let mut process = self.process.take().unwrap();
@@ -128,6 +160,9 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         if let Some(process) = &mut self.process {
+            if self.is_wrapped {
+                let _ = kill_process_group(Pid::from_child(process), Signal::KILL);
+            }
             let _ = process.kill();
             let _ = process.wait();
         }
