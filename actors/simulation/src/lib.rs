@@ -81,7 +81,7 @@ pub use stand_in::{Disk, Left, Refusal, Rules, Settlement, StandIn};
 pub use supervision::{
     SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld, Task, TaskEnd,
 };
-pub use tamper::{Mishears, Misreads, Spoil, Spoils, Tamper};
+pub use tamper::{Gates, Mishears, Misreads, Spoil, Spoils, Tamper};
 pub use volume::{Answered, VolumeBounds, VolumeEvent, VolumeLaws, VolumeWorld};
 pub use volumes::{
     PluginWord, VolumeAct, VolumesBounds, VolumesEvent, VolumesLaws, VolumesRequest, VolumesScene,

@@ -241,6 +241,10 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> StandIn<M, S, W> {
         if is_written {
             self.around.durable_through = self.around.durable_through.max(through);
         }
+        while let Some(left) = self.around.no_longer_held() {
+            self.witness.left(&left, true);
+            self.around.left.push(left);
+        }
         let outcome = if is_written { Ok(()) } else { Err("the disk failed".to_owned()) };
         self.drive(moment, Event::Settled { epoch, through, outcome });
     }

@@ -5,6 +5,8 @@ use std::hash::{Hash, Hasher};
 
 use callboard_actors::kernel::{Effect, Input, Machine};
 
+use super::stand_in::Left;
+
 /// Makes a machine wrong. Each method passes on what it gets unless it is overridden.
 pub trait Tamper<M: Machine>: Debug {
     /// What the machine hears; `None` keeps it from hearing this at all.
@@ -21,6 +23,12 @@ pub trait Tamper<M: Machine>: Debug {
     /// What a machine is rebuilt from.
     fn image(&self, image: M::Image) -> M::Image {
         image
+    }
+
+    /// Whether this leaves only when everything that was written before is on disk, as if it were a promise.
+    fn waits_for_disk(&self, left: &Left<M>) -> bool {
+        let _ = left;
+        false
     }
 }
 
@@ -41,6 +49,9 @@ pub struct Mishears<M: Machine>(pub fn(Input<M>) -> Option<Input<M>>);
 /// A fault in what a machine is rebuilt from.
 pub struct Misreads<M: Machine>(pub fn(M::Image) -> M::Image);
 
+/// A fault in what waits for the disk.
+pub struct Gates<M: Machine>(pub fn(&Left<M>) -> bool);
+
 impl<M: Machine> Tamper<M> for Spoils<M> {
     fn effects(&self, _: &M, input: &Input<M>, effects: Vec<Effect<M>>) -> Vec<Effect<M>> {
         self.0(input, effects)
@@ -59,6 +70,12 @@ impl<M: Machine> Tamper<M> for Misreads<M> {
     }
 }
 
+impl<M: Machine> Tamper<M> for Gates<M> {
+    fn waits_for_disk(&self, left: &Left<M>) -> bool {
+        self.0(left)
+    }
+}
+
 impl<M: Machine> Debug for Spoils<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Spoils")
@@ -74,5 +91,11 @@ impl<M: Machine> Debug for Mishears<M> {
 impl<M: Machine> Debug for Misreads<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Misreads")
+    }
+}
+
+impl<M: Machine> Debug for Gates<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gates")
     }
 }

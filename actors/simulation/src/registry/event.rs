@@ -27,6 +27,8 @@ pub struct RegistryBounds {
     pub renewals: u8,
     /// How often a client waits for the plugin.
     pub waits: u8,
+    /// How often a client asks which registrations there are.
+    pub questions: u8,
     /// How many writes fail, in any of three ways.
     pub failures: u8,
     /// How often the disk becomes sick, and is sound again at any instant.
@@ -52,6 +54,7 @@ impl RegistryBounds {
         reports: 0,
         renewals: 0,
         waits: 0,
+        questions: 0,
         failures: 0,
         sicknesses: 0,
         crashes: 0,
@@ -76,6 +79,8 @@ pub enum RegistryEvent {
     Renew(u8),
     /// A client waits for the plugin.
     Wait,
+    /// A client asks which registrations there are.
+    List,
     /// So many of the waiting writes settle in this way.
     Settle(u8, Outcome),
     /// The next write will be refused at once.
@@ -119,6 +124,7 @@ impl fmt::Display for RegistryEvent {
             Self::Report(who, false) => write!(f, "unfit {} csi-node/zfs", name(*who)),
             Self::Renew(who) => write!(f, "renew {} csi-node/zfs", name(*who)),
             Self::Wait => f.write_str("wait csi-node/zfs 3"),
+            Self::List => f.write_str("list"),
             Self::Settle(count, Outcome::Written) => write!(f, "settle {count}"),
             Self::Settle(_, Outcome::Failed) => f.write_str("write-fails"),
             Self::Settle(_, Outcome::FailedButWritten) => f.write_str("write-fails-but-is-there"),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::registry::{
-    CheckOutcome, Entry, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions, RegistryTimer,
+    CheckOutcome, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions, RegistryTimer,
     RegistryView, Standing, WaitError,
 };
-use callboard_actors::shell::{AskId, Effect, Input, Machine};
+use callboard_actors::shell::{AskId, Effect, Input};
 use callboard_actors::vocabulary::{Generation, Moment, PluginKey, RegistrationNumber, RunNumber, Timestamp};
 
 use super::super::law::Law;
@@ -38,6 +38,8 @@ pub struct RegistryLaws {
     /// Whether something was told whose write may not have reached the disk yet.
     is_told_ahead: bool,
     picture: Picture,
+    /// How many identity checks were decided in this life and have not left.
+    checks_held: usize,
     /// What is found of it.
     pub verdict: Verdict,
 }
@@ -63,6 +65,7 @@ impl RegistryLaws {
             told: 0,
             is_told_ahead: false,
             picture: Picture::default(),
+            checks_held: 0,
             verdict: Verdict::NONE,
         }
     }
@@ -86,6 +89,12 @@ impl RegistryLaws {
         self.told = 0;
         self.picture = Picture::default();
         self.waiting.clear();
+    }
+
+    /// How many identity checks were decided and have not left.
+    #[must_use]
+    pub const fn checks_held(&self) -> usize {
+        self.checks_held
     }
 
     // === What a step must come to ===
@@ -275,36 +284,11 @@ impl RegistryLaws {
             RegistryNews::Deregistered(..) | RegistryNews::ActiveChanged { .. } => {}
         }
     }
-
-    // === What is rebuilt ===
-
-    fn check_rebuilt(&mut self, machine: &Registry, rows: &Rows) {
-        let view = machine.view();
-        let told = view.entries.iter().map(|entry| (entry.number, &entry.registration));
-        if !told.eq(rows.values().map(|row| (row.number, &row.registration))) {
-            let law = if view.entries.len() == rows.len() { Law::R2 } else { Law::Shell2 };
-            self.verdict.violation(law, || {
-                "the rebuilt registry is not what the disk holds, in its order".to_owned()
-            });
-        }
-        let is_so = |entry: &Entry| {
-            let is_confirmed = rows.get(&entry.number).is_some_and(|row| row.confirmed_in == self.run);
-            is_confirmed == (entry.standing == Standing::Confirmed)
-        };
-        if !view.entries.iter().all(is_so) {
-            self.verdict
-                .violation(Law::R8, || "what was not confirmed in this run counts as confirmed".to_owned());
-        }
-        let served = self.model.boards.values().filter_map(|board| board.active.as_ref());
-        if !view.active.iter().map(|active| active.generation).eq(served.map(|served| served.generation)) {
-            self.verdict
-                .violation(Law::R1, || "a rebuild has changed who is active, or its generation".to_owned());
-        }
-    }
 }
 
 impl Witness<Registry> for RegistryLaws {
     fn rebuilt(&mut self, _moment: Moment, machine: &Registry) {
+        self.checks_held = 0;
         let Some(rows) = self.expected.take() else { return };
         self.model = Model::of(&rows, self.run);
         self.waiting.clear();
@@ -329,6 +313,7 @@ impl Witness<Registry> for RegistryLaws {
         };
         let reading = Reading::of(effects, current);
         self.is_told_ahead |= reading.is_told_ahead();
+        self.checks_held += effects.iter().filter(|effect| matches!(effect, Effect::Call { .. })).count();
         let mut tales = Vec::new();
         match input {
             Input::Asked { id, asked_at, ask } => self.asked(moment, *id, *asked_at, ask, &reading),
@@ -386,7 +371,8 @@ impl Witness<Registry> for RegistryLaws {
                     self.picture = Picture::of(view);
                 }
             }
-            Left::Answer(..) | Left::Refused(..) | Left::Call { .. } | Left::Ended(_) => {}
+            Left::Call { .. } => self.checks_held = self.checks_held.saturating_sub(1),
+            Left::Answer(..) | Left::Refused(..) | Left::Ended(_) => {}
         }
     }
 }

@@ -7,6 +7,8 @@ mod laws;
 mod model;
 mod questions;
 mod reading;
+mod rebuilt;
+mod sick;
 mod world;
 
 pub use disk::{RegistryDisk, Rows};

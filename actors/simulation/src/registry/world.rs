@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::registry::{
-    CheckOutcome, Deregister, Entry, LeaveCause, Register, Registry, RegistryAsk, RegistryOptions, Renew,
-    ReportFitness, Standing, WaitForPlugin,
+    CheckOutcome, Deregister, Entry, LeaveCause, List, Register, Registry, RegistryAsk, RegistryOptions,
+    Renew, ReportFitness, Standing, WaitForPlugin,
 };
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{
@@ -26,19 +26,21 @@ use super::laws::RegistryLaws;
 /// The world, with what may still happen.
 #[derive(Debug, Clone, Hash)]
 pub struct RegistryWorld {
-    registry: StandIn<Registry, RegistryDisk, RegistryLaws>,
+    pub(super) registry: StandIn<Registry, RegistryDisk, RegistryLaws>,
     options: RegistryOptions,
     tamper: Option<Rc<dyn Tamper<Registry>>>,
     now: Timestamp,
     left: RegistryBounds,
     orders: Vec<u8>,
     askers: u64,
-    unanswered: BTreeSet<u64>,
+    pub(super) unanswered: BTreeSet<u64>,
     /// Those of them who want a promise.
-    promises: BTreeSet<u64>,
+    pub(super) promises: BTreeSet<u64>,
+    /// Those of them who want to know something.
+    pub(super) questions: BTreeSet<u64>,
     /// Whether it was told to stop.
-    is_stopped: bool,
-    verdict: Verdict,
+    pub(super) is_stopped: bool,
+    pub(super) verdict: Verdict,
 }
 
 const GRACE: Duration = Duration::from_secs(6);
@@ -69,6 +71,7 @@ impl RegistryWorld {
             askers: 0,
             unanswered: BTreeSet::new(),
             promises: BTreeSet::new(),
+            questions: BTreeSet::new(),
             is_stopped: false,
             verdict: Verdict::NONE,
         };
@@ -103,9 +106,11 @@ impl RegistryWorld {
     fn say(&mut self, ask: RegistryAsk) {
         self.askers += 1;
         self.unanswered.insert(self.askers);
-        if matches!(ask, RegistryAsk::Register(_)) {
-            self.promises.insert(self.askers);
-        }
+        match ask {
+            RegistryAsk::Register(_) => self.promises.insert(self.askers),
+            RegistryAsk::List(_) => self.questions.insert(self.askers),
+            _ => false,
+        };
         self.registry.ask(self.moment(), self.askers, ask);
     }
 
@@ -144,6 +149,7 @@ impl RegistryWorld {
         let mut left = Vec::new();
         self.registry.take_left(&mut left);
         for left in left {
+            self.look_at_refusal(&left);
             match left {
                 Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
                     if !self.unanswered.remove(&asker) {
@@ -169,29 +175,6 @@ impl RegistryWorld {
         self.verdict.heard_of(self.registry.witness.verdict.broken());
     }
 
-    /// While its disk is sick no caller waits for a promise, and the registry ends when it is told to.
-    fn look_at_the_sick_disk(&mut self) {
-        self.promises.retain(|asker| self.unanswered.contains(asker));
-        if !self.registry.is_sick() {
-            return;
-        }
-        if self.registry.machine().is_none() {
-            let is_on_its_way = self.registry.is_loading() || self.registry.pauses_until().is_some();
-            if !is_on_its_way && !self.registry.has_ended() {
-                let waits = || "the disk is sick, and the registry waits for it to be built again".to_owned();
-                self.verdict.violation(Law::Shell1a, waits);
-            }
-            return;
-        }
-        if let Some(asker) = self.promises.first() {
-            let waits = || format!("the disk is sick, and promise {asker} is neither refused nor given");
-            self.verdict.violation(Law::Shell1a, waits);
-        }
-        if self.is_stopped {
-            self.verdict.violation(Law::Shell1a, || "the disk is sick, and it does not end".to_owned());
-        }
-    }
-
     fn orders(&self, events: &mut Vec<RegistryEvent>) {
         for (who, left) in (0_u8..).zip(&self.orders) {
             if *left > 0 {
@@ -206,9 +189,8 @@ impl RegistryWorld {
             }
             events.extend((self.left.renewals > 0).then_some(RegistryEvent::Renew(who)));
         }
-        if self.left.waits > 0 {
-            events.push(RegistryEvent::Wait);
-        }
+        events.extend((self.left.waits > 0).then_some(RegistryEvent::Wait));
+        events.extend((self.left.questions > 0).then_some(RegistryEvent::List));
     }
 
     fn faults(&self, events: &mut Vec<RegistryEvent>) {
@@ -321,6 +303,10 @@ impl Play for RegistryWorld {
                     plugin,
                     within: Duration::from_secs(3),
                 }));
+            }
+            RegistryEvent::List => {
+                self.left.questions -= 1;
+                self.say(RegistryAsk::List(List));
             }
             RegistryEvent::Settle(count, outcome) => {
                 self.left.failures -= u8::from(outcome != Outcome::Written);

@@ -98,6 +98,9 @@ impl HostModel {
             let waits = format!("the disk is sick, and question {asker} waits for it");
             self.violation(Law::Shell1a, waits);
         }
+        if self.registry.witness.checks_held() > 0 {
+            self.violation(Law::Shell1a, "the disk is sick, and an identity check waits for it".to_owned());
+        }
         if self.curtain == Curtain::Fallen {
             self.violation(Law::Shell1a, "the disk is sick, and the registry does not end".to_owned());
         }

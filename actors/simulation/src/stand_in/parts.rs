@@ -70,6 +70,21 @@ pub enum Left<M: Machine> {
     Ended(Ending),
 }
 
+impl<M: Machine> Clone for Left<M> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Answer(asker, answer) => Self::Answer(*asker, Rc::clone(answer)),
+            Self::Refused(asker, refusal) => Self::Refused(*asker, *refusal),
+            Self::News(number, news) => Self::News(*number, news.clone()),
+            Self::Snapshot(number, view) => Self::Snapshot(*number, Rc::clone(view)),
+            Self::Call { number, deadline, call } => {
+                Self::Call { number: *number, deadline: *deadline, call: call.clone() }
+            }
+            Self::Ended(ending) => Self::Ended(ending.clone()),
+        }
+    }
+}
+
 /// What a stand-in is set up with.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {

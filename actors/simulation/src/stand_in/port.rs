@@ -38,7 +38,10 @@ pub(super) struct Around<M: Machine> {
     pub(super) left: Vec<Left<M>>,
     /// Calls that are not made, each to come back as lost.
     pub(super) lost: VecDeque<(u64, CallLost)>,
+    written_through: u64,
     pub(super) durable_through: u64,
+    /// What a fault keeps back until the disk has come so far.
+    held: VecDeque<(u64, Left<M>)>,
     pub(super) is_fuse_lit: bool,
     /// Whether the step that is being taken has crashed.
     has_crashed: bool,
@@ -56,7 +59,9 @@ impl<M: Machine> Default for Around<M> {
             tamper: None,
             left: Vec::new(),
             lost: VecDeque::new(),
+            written_through: 0,
             durable_through: 0,
+            held: VecDeque::new(),
             is_fuse_lit: false,
             has_crashed: false,
             has_reader: false,
@@ -67,11 +72,12 @@ impl<M: Machine> Default for Around<M> {
     }
 }
 
-/// Everything but what has left and what never changes.
+/// Everything but what has left and what never changes. What is held back is told by the world, which waits for it.
 impl<M: Machine> Hash for Around<M> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { tamper: _, left: _, lost, durable_through, is_fuse_lit, has_crashed, .. } = self;
         (lost, durable_through, is_fuse_lit, has_crashed, self.has_reader, self.broken).hash(state);
+        self.held.iter().for_each(|(through, _)| through.hash(state));
     }
 }
 
@@ -82,7 +88,9 @@ impl<M: Machine> Around<M> {
             tamper: self.tamper.clone(),
             left: Vec::new(),
             lost: self.lost.clone(),
+            written_through: self.written_through,
             durable_through: self.durable_through,
+            held: self.held.clone(),
             is_fuse_lit: self.is_fuse_lit,
             has_crashed: self.has_crashed,
             has_reader: self.has_reader,
@@ -90,6 +98,18 @@ impl<M: Machine> Around<M> {
             steps: self.steps,
             entries: self.entries.as_ref().map(|_| Vec::new()),
         }
+    }
+
+    /// Whether a fault keeps this back, since the disk has not come as far as what was written before.
+    fn holds(&self, left: &Left<M>) -> bool {
+        let is_due = self.written_through <= self.durable_through;
+        !is_due && self.tamper.as_ref().is_some_and(|tamper| tamper.waits_for_disk(left))
+    }
+
+    /// What was kept back until the disk came as far as it is.
+    pub(super) fn no_longer_held(&mut self) -> Option<Left<M>> {
+        let is_due = self.held.front().is_some_and(|(through, _)| *through <= self.durable_through);
+        if is_due { self.held.pop_front().map(|(_, left)| left) } else { None }
     }
 }
 
@@ -156,6 +176,7 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
         let books = &mut *self.books;
         let written = catch_unwind(AssertUnwindSafe(|| books.write(ticket, change)));
         self.around.broken = written.is_err();
+        self.around.written_through = ticket.sequence;
         written.unwrap_or_else(|_| Written::Failed("the model of the disk crashed".to_owned()))
     }
 
@@ -182,6 +203,10 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
                 return;
             }
         };
+        if self.around.holds(&left) {
+            self.around.held.push_back((self.around.written_through, left));
+            return;
+        }
         self.witness.left(&left, behind <= self.around.durable_through);
         self.around.left.push(left);
     }

@@ -6,7 +6,9 @@ use callboard_actors::registry::{
 };
 use callboard_actors::shell::{Effect, Effects, Gate, Input, Machine};
 use callboard_actors::vocabulary::{Generation, Moment, RegistrationNumber, RunNumber};
-use callboard_simulation::{Law, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils, Tamper};
+use callboard_simulation::{
+    Gates, Law, Left, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils, Tamper,
+};
 
 use crate::{tampered_is_found_out, without};
 
@@ -19,6 +21,11 @@ fn spoiled(law: Law, bounds: RegistryBounds, spoil: Spoil<Registry>) {
 
 fn misread(law: Law, bounds: RegistryBounds, misread: fn(Image) -> Image) {
     tampered_is_found_out(law, bounds, RegistryWorld::new, Misreads(misread));
+}
+
+/// A shell of the registry that holds this up until everything before it is on disk.
+fn gates(bounds: RegistryBounds, is_held: fn(&Left<Registry>) -> bool) {
+    tampered_is_found_out(Law::Shell1a, bounds, RegistryWorld::new, Gates(is_held));
 }
 
 const fn is_goodbye(input: &Input<Registry>) -> bool {
@@ -315,6 +322,21 @@ fn a_registry_whose_goodbyes_wait_for_the_disk_breaks_shell_1a() {
             if is_goodbye(input) { gated(effects, Gate::Promises) } else { effects }
         },
     );
+}
+
+#[test]
+fn a_registry_whose_answers_to_questions_wait_for_the_disk_breaks_shell_1a() {
+    let bounds = RegistryBounds { sicknesses: 1, questions: 1, orders_each: 1, ..SMALL };
+    gates(
+        bounds,
+        |left| matches!(left, Left::Answer(_, answer) if matches!(**answer, RegistryAnswer::List(_))),
+    );
+}
+
+#[test]
+fn a_registry_whose_probes_wait_for_the_disk_breaks_shell_1a() {
+    let bounds = RegistryBounds { sicknesses: 1, pauses: 1, orders_each: 1, are_provable: true, ..RESTARTED };
+    gates(bounds, |left| matches!(left, Left::Call { .. }));
 }
 
 #[test]

@@ -126,4 +126,12 @@ fn every_order_with_a_sick_disk_refuses_promises_and_holds_up_nothing_else_shell
     holds("a crash on a sick disk", small, whole);
     let small = RegistryBounds { sicknesses: 1, restarts: 1, ..BRIEF };
     holds("a sick disk and a killed host", small, RegistryBounds { reports: 1, pauses: 1, ..small });
+    let small = RegistryBounds { sicknesses: 1, questions: 1, failures: 1, ..BRIEF };
+    holds("questions on a sick disk", small, RegistryBounds { crashes: 1, reports: 1, ..small });
+}
+
+#[test]
+fn every_order_with_identity_checks_on_a_sick_disk_holds_up_none_shell_1a_r8() {
+    let small = RegistryBounds { sicknesses: 1, restarts: 1, pauses: 1, are_provable: true, ..BRIEF };
+    holds("identity checks on a sick disk", small, RegistryBounds { pauses: 2, ..small });
 }
