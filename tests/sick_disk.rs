@@ -229,6 +229,34 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
 }
 
 #[test]
+fn a_host_whose_disk_hangs_at_its_start_says_so_and_ends_when_told_p3_s3() {
+    let sick = Sick::new();
+    sick.disk("hang");
+    let program = sick.stage.begin_as(&sick.preloaded.environment());
+    let waits = "the database is not open yet, since the disk does not answer";
+    until_true("it says what it waits for", SICK_WITHIN, || program.log().contains(waits));
+    let began = Instant::now();
+    program.signal(Signal::TERM);
+    let log = sick.stage.directory.path().join("stderr");
+    let (status, _) = program.ended();
+    assert!(began.elapsed() < STATUS_WITHIN, "it took {:?}", began.elapsed());
+    let log = std::fs::read_to_string(log).expect("it is there");
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(
+        log.ends_with("callboard: SIGTERM came before the database was open: nothing was started\n"),
+        "{log}"
+    );
+
+    // It goes on by itself when the disk answers.
+    let program = sick.stage.begin_as(&sick.preloaded.environment());
+    until_true("it waits again", SICK_WITHIN, || program.log().contains(waits));
+    sick.disk("ok");
+    until_true("it answers", SICK_WITHIN, || program.ask(&["status"]).status.success());
+    until_both_serve(&program);
+    assert!(within(&program, STOP_WITHIN, &["shutdown"]).status.success());
+}
+
+#[test]
 fn a_disk_that_answers_when_its_host_goes_on_after_a_pause_is_not_sick_p3() {
     /// Longer than a commit may take.
     const PAUSE: Duration = Duration::from_secs(4);

@@ -23,6 +23,7 @@ mod run;
 mod simulate;
 
 mod ask;
+mod awaited;
 mod claims;
 mod logs;
 mod target;

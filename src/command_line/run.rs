@@ -16,9 +16,10 @@ use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
 use callboard_actors::vocabulary::{AllocationId, PluginKey};
 use clap::Args;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, interval_at};
 
+use super::awaited::tell_awaited;
 use super::left::Left;
 use super::signals::Signals;
 use super::{claims, show, told};
@@ -72,6 +73,8 @@ enum RunError {
     Logs(#[from] LogsError),
     #[error("the host has ended: {0}")]
     HostEnded(Ending),
+    #[error("{0} came before the database was open: nothing was started")]
+    ToldEarly(&'static str),
     #[error(transparent)]
     Left(#[from] Left),
 }
@@ -180,17 +183,17 @@ impl Outside {
 
 impl Program {
     async fn start(config: Config) -> Result<Self, RunError> {
-        let signals = Signals::listen().map_err(RunError::Signals)?;
-        let keeper = keeper(&config)?;
-        let started_at = Clock::system().now();
+        let mut signals = Signals::listen().map_err(RunError::Signals)?;
+        let (keeper, started_at) = (keeper(&config)?, Clock::system().now());
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
         let builder = builder(&config, &runtime_dir).binder(binder.clone());
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let home = ProcessHome { binder, log_dir: config.data_dir.join("logs") };
-        let mut opened = None;
+        let (mut opened, is_open) = (None, Notify::new());
         let started = builder.start_with(async |host: &Host| {
+            is_open.notify_one();
             let outside = opened.insert(Outside::open(&config, &runtime_dir, host).await?);
             let surroundings = (Arc::clone(&outside.topology), outside.ground.clone(), outside.logs.clone());
             let volumes = config.volumes.clone();
@@ -201,7 +204,7 @@ impl Program {
             let tasks = tasks::part(&tasks, config.clone(), surroundings);
             Ok::<_, RunError>(vec![agent.into(), tasks.into()])
         });
-        let host = match started.await {
+        let host = match signals.unless_told_before(&is_open, started).await.map_err(RunError::ToldEarly)? {
             Ok(host) => host,
             Err(error) => {
                 if let Some(outside) = opened {
@@ -278,7 +281,7 @@ impl Program {
                 stopped = &mut stopping => break stopped,
                 name = signals.next() => tracing::info!(signal = name, "stopping already"),
                 Some(order) = orders.recv() => replies.push(order),
-                _ = telling.tick() => tell_progress(&host).await,
+                _ = telling.tick() => tell_awaited(&host).await,
             }
         };
         let report = admin::stopped(&stopped);
@@ -292,18 +295,6 @@ impl Program {
             tracing::warn!(error = %error, "the report of the shutdown cannot be printed");
         }
         Left::check(&report)
-    }
-}
-
-/// Logs what a stop waits for.
-async fn tell_progress(host: &Host) {
-    let now = Clock::system().now();
-    for awaited in admin::awaited(&admin::host_tree(host).await, now) {
-        // Where no time is given, the actor above it has one.
-        let until = Some(awaited.until_unix_ms).filter(|until| *until > 0).map(Duration::from_millis);
-        let at_most_s = until.map(|until| until.saturating_sub(now.since_epoch()).as_secs());
-        let (waits_for, state) = (awaited.name, awaited.message);
-        tracing::info!(waits_for, state, at_most_s, "stopping still");
     }
 }
 

@@ -1,6 +1,9 @@
 //! The signals by which a program is asked to end.
 
+use std::future::Future;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
 
 use crate::process::IgnoredSignals;
 
@@ -21,6 +24,22 @@ impl Signals {
             (signal(SignalKind::hangup())?, "SIGHUP"),
         ];
         Ok(Self { streams, outlives_terminal: ignored.has(SignalKind::hangup()) })
+    }
+
+    /// Does this to its end, unless a signal comes before it has begun something, which it notes: then it is left, and the signal named.
+    pub(super) async fn unless_told_before<T>(
+        &mut self,
+        has_begun: &Notify,
+        work: impl Future<Output = T>,
+    ) -> Result<T, &'static str> {
+        let mut work = std::pin::pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => return Ok(done),
+            () = has_begun.notified() => {}
+            name = self.next() => return Err(name),
+        }
+        Ok(work.await)
     }
 
     /// Waits for the next one, and names it.

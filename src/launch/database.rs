@@ -1,10 +1,11 @@
 //! The database of a host, as a part of it: opened before the others start, closed when all writers have ended.
 
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::persister::{self, CloseError, OpenError, Persister};
+use callboard_actors::persister::{self, CloseError, OpenError, Persister, WRITE_DEADLINE};
 use callboard_actors::shell::{Ending, Running, StopMode, Vitals};
 use callboard_actors::supervisor::{Child, ChildDescription};
 use tokio::sync::{Notify, watch};
@@ -26,7 +27,17 @@ pub(super) async fn open(options: &Options) -> Result<Persister, OpenError> {
         Some(disk) => disk.hold(options.data_dir.clone()),
         None => persister::Options::new(options.data_dir.clone()),
     };
-    Persister::open(persister::Options { disk: options.disk_health.clone(), ..place }).await
+    let options = persister::Options { disk: options.disk_health.clone(), ..place };
+    let data_dir = options.data_dir.clone();
+    let mut opening = pin!(Persister::open(options));
+    if let Ok(opened) = timeout(WRITE_DEADLINE, &mut opening).await {
+        return opened;
+    }
+    tracing::warn!(
+        data_dir = %data_dir.display(),
+        "the database is not open yet, since the disk does not answer; nothing is started before it does"
+    );
+    opening.await
 }
 
 /// Closes that of a host which does not start after all.

@@ -87,7 +87,12 @@ impl Stage {
 
     /// Starts a host.
     pub(crate) fn begin(&self) -> Program<'_> {
-        self.begin_through(&[CALLBOARD], &[], &[])
+        self.begin_as(&[])
+    }
+
+    /// The same with more in its environment.
+    pub(crate) fn begin_as(&self, environment: &[(&str, &str)]) -> Program<'_> {
+        self.begin_through(&[CALLBOARD], &[], environment)
     }
 
     fn begin_through(
