@@ -6,10 +6,11 @@
 mod preloaded;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -336,9 +337,16 @@ fn the_demo_on_a_slow_disk_plays_every_chapter_p3() {
     demo.left_nothing();
 }
 
+/// What a demo complains of when its disk takes no writes: what it was that could not be written, and what to do.
+fn says_what_is_not_written(complaints: &str, what: &str) {
+    for words in [what, "callboard-demo-", "make room there, or set TMPDIR to a directory on another disk"] {
+        assert!(complaints.contains(words), "{words:?} is not in:\n{complaints}");
+    }
+}
+
 /// The disk becomes sick before a plugin is killed: its standby takes over as on a sound disk. A later allocation is not registered, which
 /// would be a promise, so the demo ends, in its time and with nothing left.
-fn the_disk_is_sick_from_the_third_chapter_on(state: &str) {
+fn the_disk_is_sick_from_the_third_chapter_on(state: &str, reason: &str) {
     let directory = TempDir::new().unwrap();
     let preloaded = Preloaded::below(directory.path());
     let mut demo = Demo::play_with(&[], &preloaded.environment());
@@ -346,18 +354,164 @@ fn the_disk_is_sick_from_the_third_chapter_on(state: &str) {
     preloaded.disk(state);
     let taken_over = demo.line_with("process has ended, and");
     assert!(taken_over.contains('✓') && taken_over.contains("takes over"), "{taken_over}");
-    let (status, output, _) = demo.ended();
+    let (status, output, complaints) = demo.ended();
     assert_eq!(status.code(), Some(1), "{output}");
     assert!(output.contains('✗') && !output.contains(CHAPTERS[4]), "{output}");
+    says_what_is_not_written(&complaints, reason);
+    says_what_is_not_written(&complaints, "not on disk: registration csi-");
     demo.left_nothing();
 }
 
 #[test]
 fn a_demo_whose_disk_is_full_sees_the_takeover_and_leaves_nothing_shell_1a() {
-    the_disk_is_sick_from_the_third_chapter_on("full");
+    the_disk_is_sick_from_the_third_chapter_on("full", "no space is left");
 }
 
 #[test]
 fn a_demo_whose_disk_hangs_sees_the_takeover_and_leaves_nothing_shell_1a() {
-    the_disk_is_sick_from_the_third_chapter_on("hang");
+    the_disk_is_sick_from_the_third_chapter_on("hang", "no answer within 3s");
+}
+
+#[test]
+fn a_demo_whose_disk_fails_its_syncs_sees_the_takeover_and_leaves_nothing_shell_1a() {
+    the_disk_is_sick_from_the_third_chapter_on("lost", "Input/output error");
+}
+
+#[test]
+fn a_demo_on_a_disk_that_takes_no_writes_from_the_start_says_what_it_cannot_write_and_leaves_nothing_p3() {
+    for (state, reason) in [
+        ("full", "callboard.redb: no space is left"),
+        ("lost", "callboard.redb: Input/output error"),
+        ("hang", "the database is not open yet, since the disk does not answer"),
+    ] {
+        let directory = TempDir::new().unwrap();
+        let preloaded = Preloaded::below(directory.path());
+        preloaded.disk(state);
+        let began = Instant::now();
+        let mut demo = Demo::play_with(&[], &preloaded.environment());
+        let (status, output, complaints) = demo.ended();
+        assert_eq!(status.code(), Some(1), "{output}");
+        assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
+        assert!(output.contains(CHAPTERS[0]) && !output.contains('✓'), "{output}");
+        says_what_is_not_written(&complaints, reason);
+        demo.left_nothing();
+    }
+}
+
+/// A part of the demo whose disk becomes sick when this line is printed. What goes on, goes on; the part ends where something has to be on
+/// disk, within its time and with nothing left.
+fn the_disk_is_sick_from(part: &str, line: &str, state: &str, unwritten: &str) {
+    let directory = TempDir::new().unwrap();
+    let preloaded = Preloaded::below(directory.path());
+    let mut demo = Demo::play_with(&["--part", part], &preloaded.environment());
+    demo.line_with(line);
+    preloaded.disk(state);
+    let (status, output, complaints) = demo.ended();
+    assert_eq!(status.code(), Some(1), "{output}");
+    says_what_is_not_written(&complaints, unwritten);
+    demo.left_nothing();
+}
+
+#[test]
+fn a_demo_of_tasks_whose_disk_becomes_sick_says_what_is_not_written_and_leaves_nothing_shell_1a() {
+    for state in ["full", "lost", "hang"] {
+        the_disk_is_sick_from("tasks", "The driver is killed", state, "not on disk: ");
+    }
+}
+
+#[test]
+fn a_demo_of_volumes_whose_disk_becomes_sick_says_what_is_not_written_and_leaves_nothing_shell_1a() {
+    let shows_volumes = ["unshare", "--user", "--mount", "--map-root-user", "--"];
+    if !permits(&shows_volumes, "a demo of volumes whose disk becomes sick") {
+        return;
+    }
+    for state in ["full", "lost", "hang"] {
+        the_disk_is_sick_from("volumes", "A newer version of the plugin", state, "not on disk: ");
+    }
+}
+
+/// Takes all room of a file system, also what becomes free later, until this is dropped.
+struct Filler {
+    is_done: Arc<AtomicBool>,
+    writer: Option<thread::JoinHandle<()>>,
+}
+
+impl Filler {
+    fn take_all_room(path: &Path) -> Self {
+        let mut file = fs::File::create(path).unwrap();
+        let is_done = Arc::new(AtomicBool::new(false));
+        let (is_over, (told, is_full)) = (Arc::clone(&is_done), mpsc::channel());
+        let writer = thread::spawn(move || {
+            while !is_over.load(Ordering::SeqCst) {
+                while file.write_all(&[7; 4_096]).is_ok() {}
+                let _ = told.send(());
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        is_full.recv_timeout(TIMEOUT).unwrap();
+        Self { is_done, writer: Some(writer) }
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        self.is_done.store(true, Ordering::SeqCst);
+        self.writer.take().into_iter().for_each(|writer| writer.join().unwrap());
+    }
+}
+
+/// The storage part of the demo in a file system of 16 MiB, which is the directory for temporary files and is filled at this line, or before
+/// it begins. No library stands before its system calls.
+fn play_on_a_small_file_system(line: Option<&str>, reason: &str) {
+    let (small, filler) = (std::env::temp_dir(), "filler");
+    let fill = || Filler::take_all_room(&small.join(filler));
+    let full = line.is_none().then(fill);
+    let mut demo = Demo::play(&["--part", "storage"]);
+    let full = full.unwrap_or_else(|| {
+        line.into_iter().for_each(|line| drop(demo.line_with(line)));
+        fill()
+    });
+    let (status, output, complaints) = demo.ended();
+    assert_eq!(status.code(), Some(1), "{output}");
+    says_what_is_not_written(&complaints, reason);
+    demo.left_nothing();
+    drop(full);
+    fs::remove_file(small.join(filler)).unwrap();
+    assert_eq!(fs::read_dir(&small).unwrap().count(), 1, "only the directory that is as empty as before");
+}
+
+/// What has no room for its first file, cannot start its host, or loses its room in the middle of a chapter.
+#[test]
+fn a_demo_on_a_file_system_that_fills_up_says_so_fails_and_leaves_nothing_p3() {
+    const INSIDE: &str = "SMALL_DEMO_INSIDE";
+    const NAME: &str = "a_demo_on_a_file_system_that_fills_up_says_so_fails_and_leaves_nothing_p3";
+    if std::env::var_os(INSIDE).is_some() {
+        let small = std::env::temp_dir();
+        let mut mount = Command::new("mount");
+        let mounted = mount.args(["-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs"]).arg(&small).output();
+        let mounted = mounted.unwrap();
+        if !mounted.status.success() {
+            return eprintln!(
+                "NOT RUN: nothing can be mounted here: {}",
+                String::from_utf8_lossy(&mounted.stderr)
+            );
+        }
+        play_on_a_small_file_system(None, "host.toml: No space left on device");
+        for chapter in [0, 2] {
+            play_on_a_small_file_system(Some(CHAPTERS[chapter]), "no space is left");
+        }
+        return;
+    }
+    let apart = ["unshare", "--user", "--map-root-user", "--mount", "--propagation", "private", "--"];
+    if !permits(&apart, "a demo on a small file system") {
+        return;
+    }
+    let small = TempDir::new().unwrap();
+    let mut inside = Command::new(apart[0]);
+    inside.args(&apart[1..]).arg(std::env::current_exe().unwrap()).args(["--exact", NAME, "--nocapture"]);
+    let played = inside.env(INSIDE, "yes").env("TMPDIR", small.path()).output().unwrap();
+    let said =
+        [played.stdout, played.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    eprint!("{said}");
+    assert!(played.status.success() && said.contains("1 passed"), "{}", played.status);
 }

@@ -1,11 +1,12 @@
 //! Errors that end the demo.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_actors::vocabulary::MalformedEndpoint;
 
+use super::disk::ELSEWHERE;
 use crate::admin::AdminError;
 
 /// Why the demo cannot continue. A failed check is not among these.
@@ -15,7 +16,7 @@ pub(super) enum DemoError {
     #[error("cannot start the keeper of what the demo starts: {0}")]
     Keeper(io::Error),
     /// A file operation failed.
-    #[error("cannot {what} {path}: {source}")]
+    #[error("cannot {what} {path}: {source}{}", advice(source))]
     File {
         /// The operation.
         what: &'static str,
@@ -48,13 +49,28 @@ pub(super) enum DemoError {
         /// The end of its log.
         log: String,
     },
+    /// The host ended before it served its admin socket.
+    #[error("the host has not started ({how}); the end of its log:\n{log}\n{}", of_the_disk(directory))]
+    HostNotStarted {
+        /// How it ended.
+        how: String,
+        /// The end of its log.
+        log: String,
+        /// Everything of the demo is below this.
+        directory: PathBuf,
+    },
     /// The host does not answer in time.
-    #[error("the host did not serve its admin socket within {timeout:?}; the end of its log:\n{log}")]
+    #[error(
+        "the host did not serve its admin socket within {timeout:?}; the end of its log:\n{log}\n{}",
+        of_the_disk(directory)
+    )]
     HostSilent {
         /// The timeout.
         timeout: Duration,
         /// The end of its log.
         log: String,
+        /// Everything of the demo is below this.
+        directory: PathBuf,
     },
     /// No host runs, but one is needed.
     #[error("no host runs")]
@@ -105,4 +121,19 @@ pub(super) enum DemoError {
     /// A check failed that later steps depend on.
     #[error("what comes next rests on a step that does not hold")]
     StepFailed,
+}
+
+/// What to do about an error of a file operation, where it is the disk's.
+fn advice(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("; {ELSEWHERE}")
+        }
+        _ => String::new(),
+    }
+}
+
+/// What to do if the disk is the reason, which only a log can tell.
+fn of_the_disk(directory: &Path) -> String {
+    format!("if the disk below {} takes no writes or does not answer: {ELSEWHERE}", directory.display())
 }

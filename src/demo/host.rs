@@ -61,10 +61,12 @@ impl HostProcess {
                 Err(error) => return Err(asked("connect to the host")(error)),
             }
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(DemoError::HostEnded { how: told(status), log: workspace.log_end() });
+                let (log, directory) = (workspace.log_end(), workspace.path().to_owned());
+                return Err(DemoError::HostNotStarted { how: told(status), log, directory });
             }
             if Instant::now() >= given_up {
-                return Err(DemoError::HostSilent { timeout: START_TIMEOUT, log: workspace.log_end() });
+                let (log, directory) = (workspace.log_end(), workspace.path().to_owned());
+                return Err(DemoError::HostSilent { timeout: START_TIMEOUT, log, directory });
             }
             sleep(LOOK_PAUSE).await;
         }

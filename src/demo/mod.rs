@@ -23,6 +23,7 @@ mod workspace;
 
 mod board;
 mod check;
+mod disk;
 mod lines;
 mod mounted;
 mod stage;
@@ -96,8 +97,15 @@ pub(crate) async fn run(args: &DemoArgs) -> ExitCode {
     let mut stage = Stage::new(workspace, keeper, palette, args.verbose);
     let ending = bounded(&mut stage, args).await;
     let (tally, not_shown) = (stage.tally, stage.not_shown.take());
+    let disk = match ending {
+        Ending::Played(_) | Ending::TookTooLong => disk::trouble(&stage.workspace).await,
+        Ending::Interrupted => None,
+    };
     stage.clear().await;
-    let (text, code) = verdict(&ending, tally, not_shown.as_deref(), began.elapsed(), args.limit);
+    let (mut text, code) = verdict(&ending, tally, not_shown.as_deref(), began.elapsed(), args.limit);
+    if let Some(disk) = disk.filter(|_| code != 0) {
+        text = format!("{text}\n{disk}");
+    }
     let kept = kept.map_or_else(String::new, |path| format!("\nKept: {}\n", path.display()));
     let told = match code {
         0 => print(&format!("{kept}\n{}\n", palette.paint(Tone::Good, &text))),
@@ -111,7 +119,8 @@ pub(crate) async fn run(args: &DemoArgs) -> ExitCode {
 }
 
 fn failed(text: &str, code: u8) -> ExitCode {
-    complain(&format!("callboard: {text}"));
+    // It may have the end of a log.
+    format!("callboard: {text}").lines().for_each(complain);
     ExitCode::from(code)
 }
 
