@@ -2,7 +2,10 @@
 
 mod program;
 
-use program::{CALLBOARD, Stage, allocation, driven, pid_of, plugin, task, until_true};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use program::{CALLBOARD, Stage, TIMEOUT, allocation, driven, pid_of, plugin, task, until_true};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -114,6 +117,93 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
     assert_eq!(host.ended().0.code(), Some(0));
 }
 
+/// What each entry of a list has under a key.
+fn texts(list: &Value, key: &str) -> Vec<String> {
+    let all = list.as_array().expect("a list").iter();
+    all.map(|one| one[key].as_str().unwrap_or_else(|| panic!("no {key} in {one}")).to_owned()).collect()
+}
+
+/// `callboard watch`, begun, in this form.
+fn watching(stage: &Stage, form: &[&str]) -> Child {
+    let mut watch = Command::new(CALLBOARD);
+    watch.arg("watch").args(form).arg("--data-dir").arg(stage.data_dir());
+    watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
+}
+
+/// The log tells every 5 s what a stop still waits for.
+#[test]
+fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3() {
+    let stubborn = |name: &str, plugin: &str, grace: &str| {
+        allocation(name, plugin, "node", &["--ignore-sigterm"], &format!("stop_grace = {grace:?}"))
+    };
+    let stage = Stage::new(&(stubborn("slow", "zfs", "7s") + &stubborn("slower", "nfs", "11s")));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "slow");
+    host.until_active("csi-node", "nfs", "slower");
+    let mut in_json = watching(&stage, &["--json"]);
+    let mut in_words = watching(&stage, &[]);
+    let mut lines = BufReader::new(in_json.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let mut words = BufReader::new(in_words.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    assert!(lines.next().is_some_and(|line| line.contains("snapshot")), "it watches");
+    let first = words.next().expect("it watches");
+    host.signal(Signal::TERM);
+
+    let lines: Vec<Value> = lines.map(|line| serde_json::from_str(&line).expect("it is JSON")).collect();
+    let of_host = lines.iter().filter(|line| line["news"] == "host_changed");
+    let stops: Vec<&Value> = of_host.map(|line| &line["about"]["stopping"]).collect();
+    let (both, one) = (["host/agent", "task/slow", "task/slower"], ["host/agent", "task/slower"]);
+    let waits_for = |names: &[&str]| {
+        let place = stops.iter().position(|stopping| texts(&stopping["waits_for"], "name") == names);
+        place.unwrap_or_else(|| panic!("a wait for {names:?} is not in {stops:#?}"))
+    };
+    let (both, one) = (waits_for(&both), waits_for(&one));
+    assert!(both < one, "{stops:#?}");
+    for (place, awaited) in [(both, 3), (one, 2)] {
+        let waits_for = stops[place]["waits_for"].as_array().expect("a list");
+        let is_held_up =
+            |one: &Value| one["message"].as_str().is_some_and(|why| why.starts_with("ending process "));
+        assert!(waits_for.len() == awaited && waits_for[1..].iter().all(is_held_up), "{waits_for:?}");
+    }
+    let last = stops.last().expect("one");
+    assert_eq!(last["waits_for"], json!([]), "{last:#}");
+    let ended = texts(&last["ended"], "child");
+    let is_in = |name: &str| ended.iter().any(|child| child == name);
+    assert!(
+        ["allocation/slow", "process/slow", "allocation/slower", "process/slower"]
+            .iter()
+            .all(|name| is_in(name))
+    );
+    // The other one ends with the agent, which is what tells of allocations.
+    let of_it = |line: &&Value| line["news"] == "allocation_changed" && line["about"]["name"] == "slow";
+    let slow = lines.iter().rfind(of_it).expect("it changes");
+    assert_eq!(slow["about"]["task"], "stopped", "{slow:#}");
+
+    let words: Vec<String> = [first].into_iter().chain(words).collect();
+    let words = words.join("\n");
+    for told in [
+        "the host is stopping for",
+        "waits for task/slow: ending process",
+        "waits for task/slower: ending process",
+    ] {
+        assert!(words.contains(told), "{told} is not in {words}");
+    }
+    for watching in [in_json, in_words] {
+        let ended = watching.wait_with_output().expect("it is our child");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.code() == Some(1) && said.contains("the host has ended"), "{said}");
+    }
+
+    let log = stage.directory.path().join("stderr");
+    assert_eq!(host.ended().0.code(), Some(0));
+    let log = std::fs::read_to_string(log).expect("it is there");
+    let still = |name: &str| {
+        let told = format!("stopping still waits_for=\"{name}\" state=\"ending process ");
+        log.lines().filter(|line| line.contains(" INFO ") && line.contains(&told)).count()
+    };
+    assert_eq!((still("task/slow"), still("task/slower")), (1, 2), "{log}");
+    assert!(log.contains("waits_for=\"host/agent\" state=\"\" at_most_s="), "{log}");
+}
+
 /// A driver, given this more of its table, and a task that runs this script.
 fn job(driver: &str, more: &str, script: &str) -> String {
     format!(
@@ -184,7 +274,7 @@ fn the_first_inventory_of_a_fresh_start_has_what_is_configured_and_an_ordered_st
     let stage = Stage::new(&format!("[restart]\nattempts = 1\ndelay = \"10ms\"\n{slow}{falls}"));
     let host = stage.run();
     let published = "first fingerprints are published";
-    until_true("the first inventory", program::TIMEOUT, || host.log().contains(published));
+    until_true("the first inventory", TIMEOUT, || host.log().contains(published));
     let log = host.log();
     let summary = log.lines().find(|line| line.contains(published)).expect("it is there");
     assert!(summary.contains("healthy=1 unhealthy=0 undetected=1 no_answer=0"), "{log}");
@@ -226,8 +316,8 @@ fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
     );
     host.signal(Signal::TERM);
     host.ended();
-    let after = std::process::Command::new(CALLBOARD);
-    let ended = |mut command: std::process::Command| {
+    let after = Command::new(CALLBOARD);
+    let ended = |mut command: Command| {
         command.args(["health", "--data-dir"]).arg(stage.data_dir()).output().expect("it runs")
     };
     assert_eq!(ended(after).status.code(), Some(4));

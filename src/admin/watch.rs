@@ -17,7 +17,7 @@ use callboard_proto::admin::v1 as wire;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tonic::Status;
 use wire::watch_response::News;
 
@@ -31,6 +31,8 @@ const QUEUE: usize = 4_096;
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// How soon an actor that did not answer is asked again.
 const GONE_PAUSE: Duration = Duration::from_secs(1);
+/// How long the last look at a host may take, which has ended by then.
+const LAST_LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One reader's state.
 pub(super) struct Watching {
@@ -43,6 +45,8 @@ pub(super) struct Watching {
     looked: Option<Instant>,
     ready: VecDeque<News>,
     number: u64,
+    /// Whether the host has ended, and was looked at for the last time.
+    is_over: bool,
 }
 
 /// What the journal has of a change.
@@ -99,17 +103,22 @@ impl Watching {
             looked: None,
             ready: VecDeque::new(),
             number: 0,
+            is_over: false,
         }
     }
 
-    /// The answers, one by one. The end of the host ends them.
+    /// The answers, one by one. The end of the host ends them, when it is told what that came to.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<wire::WatchResponse, Status>> + Send {
         unfold(Some(self), |watching| async {
             let mut watching = watching?;
             let host = watching.sources.host.clone();
             let next = tokio::select! {
-                next = watching.next() => next,
-                _ = host.ended() => Err(host_has_ended()),
+                next = watching.next(), if !watching.is_over => next.ok(),
+                _ = host.ended() => None,
+            };
+            let next = match next {
+                Some(next) => Ok(next),
+                None => watching.last().await,
             };
             match next {
                 Ok(response) => Some((Ok(response), Some(watching))),
@@ -127,12 +136,30 @@ impl Watching {
                     self.ready.push_back(News::Lagged(wire::Lagged { missed }));
                 }
             }
+            if let Some(looked) = self.looked {
+                sleep_until(looked + LOOK_PAUSE).await;
+            }
             self.look().await;
         }
+        self.told().ok_or_else(host_has_ended)
+    }
+
+    /// What is left to be told of a host that has ended: the pause between two looks may have hidden the end of its stop.
+    async fn last(&mut self) -> Result<wire::WatchResponse, Status> {
+        if !std::mem::replace(&mut self.is_over, true) && self.shown.is_some() {
+            // Its actors have ended, and none keeps an answer waiting. If one did, what it knew is not told.
+            let _ = timeout(LAST_LOOK_TIMEOUT, self.look()).await;
+        }
+        self.told().ok_or_else(host_has_ended)
+    }
+
+    /// The next answer, of what was noted.
+    fn told(&mut self) -> Option<wire::WatchResponse> {
+        let news = self.ready.pop_front()?;
         self.number += 1;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at_unix_ms = milliseconds(now);
-        Ok(wire::WatchResponse { number: self.number, at_unix_ms, news: self.ready.pop_front() })
+        Some(wire::WatchResponse { number: self.number, at_unix_ms, news: Some(news) })
     }
 
     /// Waits until something may have changed, and counts the entries of the journal that were missed.
@@ -158,9 +185,6 @@ impl Watching {
 
     /// Looks at everything and notes what differs from what was shown.
     async fn look(&mut self) {
-        if let Some(looked) = self.looked {
-            sleep_until(looked + LOOK_PAUSE).await;
-        }
         self.looked = Some(Instant::now());
         let mut status = gather(&self.sources).await;
         match self.shown.take() {
