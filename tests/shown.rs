@@ -3,7 +3,7 @@
 mod program;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use program::{CALLBOARD, Stage, TIMEOUT, allocation, driven, pid_of, plugin, task, until_true};
 use rustix::process::Signal;
@@ -204,6 +204,53 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
     assert!(log.contains("waits_for=\"host/agent\" state=\"\" at_most_s="), "{log}");
 }
 
+/// An allocation whose process ends at once.
+const FALLS: &str = "[[allocation]]\nname = \"falls\"\nplugin = \"bad\"\ntype = \"node\"\ncommand = [\"/bin/sh\", \"-c\", \"exit 3\"]\n";
+
+#[test]
+fn an_allocation_that_crashes_in_a_loop_is_given_up_in_the_log_and_shown_so_hlt_08() {
+    for format in ["text", "json"] {
+        let stage =
+            Stage::new(&format!("[restart]\nattempts = 2\nwindow = \"1m\"\ndelay = \"10ms\"\n{FALLS}"));
+        let host = stage.run_as(&["--log-format", format], &[]);
+        let status = host.until("one that is given up", |status| task(status, "falls")["task"] == "failed");
+        let row = task(&status, "falls");
+        assert_eq!((&row["restarts"], &row["pid"]), (&json!(2), &Value::Null), "{row:#}");
+        let why = "process ended: exit code 3; given up after 2 restarts within 60s";
+        assert_eq!(row["last_event"], why, "{row:#}");
+        let bad = shown(&status, "bad");
+        assert_eq!((&bad["health"], &bad["expected"]), (&json!("gone"), &json!(1)), "{bad:#}");
+        assert_eq!(bad["reason"], format!("falls: {why}"), "{bad:#}");
+        let table = String::from_utf8(host.ask(&["status"]).stdout).expect("text");
+        let row_of_table = table.lines().find(|line| line.starts_with("falls ")).expect("it is listed");
+        assert!(row_of_table.contains(" failed ") && table.contains(why), "{table}");
+        let whole = String::from_utf8(host.ask(&["status", "falls"]).stdout).expect("text");
+        assert!(whole.contains("failed") && whole.contains(why), "{whole}");
+        let check = host.ask(&["health", "falls"]);
+        assert_eq!(check.status.code(), Some(3), "{check:?}");
+
+        let line = "an allocation was given up";
+        until_true(line, TIMEOUT, || host.log().contains(line));
+        let log = host.log();
+        let said: Vec<&str> = log.lines().filter(|one| one.contains(line)).collect();
+        let [said] = said[..] else { panic!("it is said once: {log}") };
+        if format == "text" {
+            let fields = format!("allocation=falls attempt=3 restarts=2 exit=\"exit code 3\" error={why:?}");
+            assert!(said.contains(" ERROR ") && said.contains(&fields), "{said}");
+        } else {
+            let said: Value = serde_json::from_str(said).expect("it is JSON");
+            assert_eq!(said["level"], "error", "{said}");
+            let fields = &said["fields"];
+            let told = ["allocation", "attempt", "restarts", "exit", "error"].map(|key| fields[key].clone());
+            assert_eq!(
+                told,
+                [json!("falls"), json!("3"), json!(2), json!("exit code 3"), json!(why)],
+                "{said}"
+            );
+        }
+    }
+}
+
 /// A driver, given this more of its table, and a task that runs this script.
 fn job(driver: &str, more: &str, script: &str) -> String {
     format!(
@@ -263,6 +310,73 @@ fn the_log_tells_of_each_task_what_became_of_it_in_fields_that_can_be_parsed() {
         let is_nested = |text: &str| ["Some(", "None", "[\""].iter().any(|start| text.starts_with(start));
         let nested: Vec<_> = fields.filter(|(_, value)| value.as_str().is_some_and(is_nested)).collect();
         assert!(nested.is_empty(), "{line}");
+    }
+}
+
+/// Where a text shows a value as Rust does to programmers: `Some(..)`, `Name { field: .. }`.
+fn debug_forms(text: &str) -> Vec<&str> {
+    let is_debug = |line: &&str| {
+        let has_fields = line.match_indices(" { ").any(|(at, _)| {
+            let before = line[..at].rsplit(|c: char| !c.is_alphanumeric()).next();
+            before.is_some_and(|word| word.starts_with(char::is_uppercase))
+        });
+        has_fields || ["Some(", "None", "Ok(", "Err("].iter().any(|form| line.contains(form))
+    };
+    text.lines().filter(is_debug).collect()
+}
+
+#[test]
+fn no_output_shows_a_value_as_rust_does_to_programmers_log_02() {
+    assert_eq!(debug_forms("exit=Some(3)\nLastExit { at: 1 }\nits { and }\n").len(), 2);
+    for format in ["text", "json"] {
+        let stage = Stage::new("");
+        let (volumes, directory) =
+            (stage.directory.path().join("volumes"), stage.directory.path().display().to_string());
+        let volumes = volumes.to_str().expect("text");
+        let serves = allocation("serves", "zfs", "monolith", &["--volumes", volumes], "");
+        let idle = allocation("idle", "off", "node", &[], "start = false");
+        let broken = "[[driver]]\nname = \"broken\"\ncommand = \"/bin/false\"\n";
+        let waits = "[[task]]\nname = \"waits\"\ndriver = \"broken\"\nconfig = { command = \"/bin/true\" }\n";
+        let web = driven::task(&directory, "web", "");
+        let restart = "[restart]\nattempts = 1\ndelay = \"10ms\"\n";
+        let jobs = job("exec", "", "exit 3");
+        stage.configure(&format!("{restart}{serves}{FALLS}{idle}{broken}{waits}{jobs}{web}"));
+        let host = stage.run_as(&["--log-format", format], &[]);
+        let watches = [&[][..], &["--json"], &["--timeline"]].map(|form| watching(&stage, form));
+        host.until_active("csi-node", "zfs", "serves");
+        let created = ["volume", "create", "data", "--plugin", "zfs", "--capacity", "1MiB"];
+        let refused = ["volume", "create", "more", "--plugin", "off", "--capacity", "1MiB"];
+        let mut said: Vec<Output> = [created, refused].iter().map(|words| host.ask(words)).collect();
+        host.until("all that is to fail", |status| {
+            let is = |list, name, key, value: &str| driven::find(status, list, name)[key] == value;
+            is("allocations", "falls", "task", "failed")
+                && is("tasks", "job", "state", "failed")
+                && is("tasks", "waits", "state", "waiting")
+                && is("tasks", "web", "state", "running")
+                && status["volumes"] != json!([])
+        });
+        let names =
+            ["zfs", "bad", "serves", "falls", "idle", "exec", "broken", "web", "job", "waits", "data"];
+        let of_each = names.iter().flat_map(|name| [vec!["status", name], vec!["health", name]]);
+        let all: [&[&str]; 5] =
+            [&["status"], &["tree"], &["health"], &["volume", "list"], &["volume", "status", "data"]];
+        let of_all = all.into_iter().flat_map(|words| [words.to_vec(), [words, &["--json"][..]].concat()]);
+        said.extend(of_each.chain(of_all).map(|words| host.ask(&words)));
+        said.extend(
+            [["start", "serves"], ["stop", "serves"], ["stop", "web"], ["stop", "nothing"]]
+                .map(|words| host.ask(&words)),
+        );
+        let log = stage.directory.path().join("stderr");
+        said.push(host.ask(&["shutdown"]));
+        let (_, printed) = host.ended();
+        said.extend(watches.map(|watching| watching.wait_with_output().expect("it is our child")));
+        let log = std::fs::read_to_string(log).expect("it is there");
+        let said = said.iter().flat_map(|output| [&output.stdout, &output.stderr]);
+        let said = said.map(|text| String::from_utf8_lossy(text).into_owned()).chain([printed, log]);
+        let said: String = said.collect();
+        assert!(said.contains("was given up") && said.contains("default/data"), "{said}");
+        let found = debug_forms(&said);
+        assert!(found.is_empty(), "{found:#?}");
     }
 }
 
