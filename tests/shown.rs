@@ -503,7 +503,7 @@ fn task_is(status: &Value, name: &str, state: &str) -> bool {
 }
 
 /// A call that is never answered, made by another client of the host.
-struct Hanging(std::process::Child);
+struct Hanging(Child);
 
 impl Drop for Hanging {
     fn drop(&mut self) {
@@ -523,9 +523,9 @@ fn leases_and_calls_in_flight_are_shown_and_a_stop_waits_for_them_within_its_bou
     let host = stage.run();
     host.until_active("csi-controller", "zfs", "a");
     let ask = |words: &[&str]| {
-        let mut command = std::process::Command::new(CALLBOARD);
+        let mut command = Command::new(CALLBOARD);
         command.args(words).arg("--data-dir").arg(stage.data_dir());
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Hanging(command.spawn().expect("it runs"))
     };
     let counts = |of: &Value| json!([of["leases"], of["calls_in_flight"]]);
