@@ -374,10 +374,14 @@ fn live_on_a_small_disk() {
     let filler = Filler::take_all_room(data_dir.join("filler"));
     let active = fail_over(&program);
     until(&program, SICK_WITHIN, "the full disk", is_sick);
-    let text = said(&within(&program, STATUS_WITHIN, &["status"]));
-    assert!(text.contains("disk sick") && text.contains("space"), "{text}");
+    // The host may be faster than the filler, where the database gives back room: then one write gets through.
+    until_true("people see the full disk", SICK_WITHIN, || {
+        let text = said(&within(&program, STATUS_WITHIN, &["status"]));
+        text.contains("disk sick") && text.contains("space")
+    });
     let stopped = within(&program, STOP_WITHIN, &["stop", &active]);
-    assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
+    let (code, is_unwritten) = (stopped.status.code(), said(&stopped).contains("not on disk"));
+    assert_eq!(code, Some(i32::from(is_unwritten)), "{}", said(&stopped));
 
     filler.give_it_back();
     until(&program, SICK_WITHIN, "the sound disk", |status| {
