@@ -1,14 +1,12 @@
 //! Work that may hang: on threads of its own, with a time limit, and a bounded number of them.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Instant;
 
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinHandle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::{DeviceNumber, Hanging, LookError, MountLimits};
 use crate::pauses;
@@ -20,7 +18,6 @@ const STACK_BYTES: usize = 256 * 1_024;
 #[derive(Debug, Clone)]
 pub(super) struct Threads {
     limits: MountLimits,
-    pool: Arc<Pool>,
     slots: Arc<Semaphore>,
     running: Arc<Mutex<Running>>,
 }
@@ -51,9 +48,8 @@ pub(super) struct Ticket {
 
 impl Threads {
     pub(super) fn new(limits: MountLimits) -> Self {
-        let threads = limits.threads.max(1);
-        let slots = Arc::new(Semaphore::new(threads));
-        Self { limits, pool: Arc::new(Pool::new(threads)), slots, running: Arc::default() }
+        let slots = Arc::new(Semaphore::new(limits.threads.max(1)));
+        Self { limits, slots, running: Arc::default() }
     }
 
     /// Runs work on a path. It goes on when the caller has gone, or when its time is up.
@@ -64,17 +60,20 @@ impl Threads {
         work: impl FnOnce(&Ticket) -> T + Send + 'static,
     ) -> Result<T, LookError> {
         let ticket = self.admit(attempt, &path).await?;
-        let refused = |reason: &str| LookError::Refused { path: path.clone(), reason: reason.to_owned() };
-        let answered = self.pool.spawn(move || {
+        let (answer, answered) = oneshot::channel();
+        let builder = thread::Builder::new().name("mounts".to_owned()).stack_size(STACK_BYTES);
+        let spawned = builder.spawn(move || {
             let result = work(&ticket);
             // The slot is free before the caller goes on.
             drop(ticket);
-            result
+            // A caller whose time was up has gone.
+            let _ = answer.send(result);
         });
-        let answered = answered.ok_or_else(|| refused("no thread could be started"))?;
+        let refused = |reason: String| LookError::Refused { path: path.clone(), reason };
+        spawned.map_err(|error| refused(format!("no thread could be started: {error}")))?;
         match pauses::within(self.limits.time, answered).await {
             Ok(Ok(result)) => Ok(result),
-            Ok(Err(_)) => Err(refused("its thread panicked")),
+            Ok(Err(_)) => Err(refused("its thread panicked".to_owned())),
             Err(_) => Err(LookError::Hung { path, limit: self.limits.time }),
         }
     }
@@ -119,34 +118,6 @@ impl Threads {
         let hanging = self.hanging();
         let first = hanging.first().map_or_else(|| path.to_owned(), |first| first.path.clone());
         LookError::TooManyHang { path: path.to_owned(), hanging: hanging.len(), first }
-    }
-}
-
-/// Threads that are used again: to start one takes longer than most looks. Those of a runtime of its own, since the end of a runtime
-/// waits for its threads, and these may hang for ever.
-#[derive(Debug)]
-struct Pool(Option<Runtime>);
-
-impl Pool {
-    fn new(threads: usize) -> Self {
-        let mut builder = Builder::new_current_thread();
-        builder.max_blocking_threads(threads).thread_name("mounts").thread_stack_size(STACK_BYTES);
-        Self(Some(builder.build().expect("a runtime without drivers takes nothing from the system")))
-    }
-
-    /// Runs work on a thread. `None` if the system has none to give.
-    fn spawn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<JoinHandle<T>> {
-        let runtime = self.0.as_ref()?;
-        // It panics if no thread can be started.
-        catch_unwind(AssertUnwindSafe(|| runtime.spawn_blocking(work))).ok()
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 
