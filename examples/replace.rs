@@ -41,12 +41,19 @@ impl Workload {
     }
 
     /// Deregistered first, so that no work is routed to it any more; then ended.
-    async fn stop(mut self, host: &Host) -> Result<(), Box<dyn Error>> {
-        let stop = StopAllocation { allocation: self.allocation, even_if_used: false };
+    async fn stop(self, host: &Host) -> Result<(), Box<dyn Error>> {
+        let stop = StopAllocation { allocation: self.allocation.clone(), even_if_used: false };
         host.allocations().ask(stop).await??;
-        self.process.kill()?;
-        self.process.wait()?;
         Ok(())
+    }
+}
+
+/// Its process ends with it, also when something fails meanwhile.
+impl Drop for Workload {
+    fn drop(&mut self) {
+        // It fails only for one that has ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 

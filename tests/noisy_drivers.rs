@@ -155,8 +155,9 @@ fn a_driver_that_floods_its_connection_is_cut_off_with_the_reason_and_disturbs_n
     }
     // It is tried again, and cut off again, with pauses between.
     let ping = find(&program.json(&["status"]), "drivers", "ping")["generation"].as_u64();
+    let ping = ping.expect("it has had a connection");
     let status = program.until("another connection to a driver", |status| {
-        find(status, "drivers", "ping")["generation"].as_u64() > ping
+        find(status, "drivers", "ping")["generation"].as_u64() > Some(ping)
     });
     assert_eq!(calm(&status), before);
     assert_eq!(find(&status, "drivers", "exec")["health"], "healthy");

@@ -441,7 +441,7 @@ fn what_is_shown_is_so_when_a_wrapper_loses_its_plugin_beside_a_standby_hlt_08_r
     let (witness, wrapper) = (witness(&stage), pid_of(&host.json(&["status"]), "new"));
     signal(&stage, "new", Signal::KILL);
     serves_within(&host, TAKEOVER, "old");
-    host.until_within(SOON, "that the other one is lost", |status| {
+    host.until("that the other one is lost", |status| {
         let new = task(status, "new");
         zfs(status)["healthy"] == 1 && new["health"] == "unhealthy" && new["pid"] == wrapper
     });
