@@ -108,11 +108,7 @@ fn connected(host: &Host, views: &Views) -> Connected {
                 ((report.plugin.clone(), report.generation), calls)
             })
             .collect(),
-        allocations: views
-            .tasks
-            .iter()
-            .map(|task| (task.allocation.clone(), plugins.calls_to(&task.allocation)))
-            .collect(),
+        allocations: plugins.calls_by_allocation(),
         drivers: views
             .drivers
             .reports

@@ -35,7 +35,7 @@ use crate::volumes::Claimer;
 
 /// Questions of one connection that are worked on at once.
 const QUESTIONS_MAX: usize = 32;
-/// The largest question: it names an allocation or two, or has the parameters and the mount flags of a volume, 4 KiB of each. All
+/// The largest question: it names an allocation or two or the volumes of a group, or has the parameters and the mount flags of a volume. All
 /// connections together may have as many of them half sent as there are connections and places for questions, so it is small.
 const QUESTION_BYTES_MAX: usize = 16 * 1024;
 /// How many bytes of unread questions one connection may take of our memory.

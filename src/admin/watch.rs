@@ -31,8 +31,8 @@ const QUEUE: usize = 4_096;
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// How soon an actor that did not answer is asked again.
 const GONE_PAUSE: Duration = Duration::from_secs(1);
-/// How long the last look at a host may take, which has ended by then.
-const LAST_LOOK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the last look at a host may take, which has ended by then: less than readers have to go.
+const LAST_LOOK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// One reader's state.
 pub(super) struct Watching {

@@ -147,7 +147,14 @@ enum Cause {
 }
 
 async fn host(config: Config) -> Result<(), RunError> {
-    let mut program = Program::start(config).await?;
+    let mut program = match Program::start(config).await {
+        // It is told to end, and there is nothing to be ended.
+        Err(told @ RunError::ToldEarly(_)) => {
+            tracing::info!("{told}");
+            return Ok(());
+        }
+        started => started?,
+    };
     let cause = program.until_told().await;
     let (mode, replies, error) = match cause {
         Cause::Told => (StopMode::Stop, vec![], None),

@@ -35,7 +35,7 @@ pub(super) async fn open(options: &Options) -> Result<Persister, OpenError> {
     }
     tracing::warn!(
         data_dir = %data_dir.display(),
-        "the database is not open yet, since the disk does not answer; nothing is started before it does"
+        "the database is not open yet: its disk does not answer, or it is being repaired; what needs it waits"
     );
     opening.await
 }

@@ -1,6 +1,6 @@
 //! The open connections of all instances, as leases find them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::LeasedCalls;
 use super::clients::Lease;
@@ -73,12 +73,16 @@ impl Connections {
         leased.map_or_else(LeasedCalls::default, |leased| counts(&leased.gate))
     }
 
-    /// The same of all connections to an allocation, also of those that are about to end.
+    /// The same of all connections to each allocation, also of those that are about to end.
     #[must_use]
-    pub fn calls_to(&self, allocation: &AllocationId) -> LeasedCalls {
+    pub fn calls_by_allocation(&self) -> BTreeMap<AllocationId, LeasedCalls> {
         let all: Vec<_> = self.open_ones().values().map(Arc::clone).collect();
-        let of_it = all.iter().filter(|leased| leased.allocation == *allocation);
-        of_it.map(|leased| counts(&leased.gate)).sum()
+        let mut calls = BTreeMap::<_, LeasedCalls>::new();
+        for leased in all {
+            let of_it = calls.entry(leased.allocation.clone()).or_default();
+            *of_it = [*of_it, counts(&leased.gate)].into_iter().sum();
+        }
+        calls
     }
 }
 
