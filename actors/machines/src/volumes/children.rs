@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::news::VolumesNews;
 use super::purposes::{Purpose, Request};
-use super::state::{ChildEnded, Entry, Vacancy, Volumes, VolumesCall, VolumesTimer};
+use super::state::{ChildEnded, Deletion, Entry, Vacancy, Volumes, VolumesCall, VolumesTimer};
 use crate::kernel::{CallLost, Effects, Ending, StopMode, StopStep};
 use crate::supervisor::{ChildState, DynamicChild, Ended};
 use crate::vocabulary::{AllocationId, Attempt, BackoffState, Moment};
@@ -296,6 +296,7 @@ impl Entry {
             last_change: Attempt::default(),
             is_settled: false,
             vacancy: Vacancy::Unproven,
+            deletion: Deletion::default(),
             delete_tries: BackoffState::default(),
             fallen: None,
         }

@@ -7,7 +7,7 @@ use super::errors::{CreateError, DeleteError};
 use super::messages::{CreateVolume, DeleteVolume, VolumesAnswer};
 use super::purposes::{InFlight, Purpose, Request};
 use super::reasons::NoAnswer;
-use super::state::{KnownVolume, Volumes, VolumesChange, VolumesTimer};
+use super::state::{Deletion, Entry, KnownVolume, Volumes, VolumesChange, VolumesTimer};
 use crate::csi::{self, Context};
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
@@ -86,9 +86,12 @@ impl Volumes {
             effects.persist(VolumesChange::Delete(key.clone()));
         }
         let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within });
-        let request = Request { purpose: Purpose::Delete { id, is_first }, until: asked_at + within, ask };
+        let request = Request { purpose: Purpose::Delete(id), until: asked_at + within, ask };
         self.submit(moment, &key, request, effects);
         if is_first {
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.deletion = Deletion { is_refused_only: true, is_due: false };
+            }
             self.deleting.insert(key);
         }
     }
@@ -132,38 +135,59 @@ impl Volumes {
     /// Repeats a deletion that was asked for, of which it is not known what became: an earlier life of the actor may have learned that and not
     /// told, or the disk did not take it.
     pub(super) fn delete_again(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
-        if self.deleting.contains(key) {
-            let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within: Duration::ZERO });
-            self.send(moment, key, Request { purpose: Purpose::Note, until: moment.now, ask }, effects);
-        }
+        let Some(entry) = self.entries.get_mut(key).filter(|_| self.deleting.contains(key)) else { return };
+        entry.deletion.is_due = true;
+        effects.cancel_timer(VolumesTimer::Delete(key.clone()));
+        let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within: Duration::ZERO });
+        self.send(moment, key, Request { purpose: Purpose::Note, until: moment.now, ask }, effects);
     }
 
-    /// A volume has not answered a deletion, as on a sick disk.
-    pub(super) fn deletion_not_answered(
+    /// A volume has answered a deletion, or not, as on a sick disk.
+    pub(super) fn deletion_returned(
         &mut self,
         moment: Moment,
         (key, purpose): (&VolumeKey, Purpose),
-        no_answer: &NoAnswer,
+        answer: &Result<VolumeAnswer, NoAnswer>,
         effects: &mut Effects<Self>,
     ) {
-        let is_other = |sent: &InFlight| sent.volume == *key && sent.request.deletes();
-        match purpose {
-            // No caller hears of that and asks again.
-            Purpose::Note => self.delete_later(moment, key, effects),
-            // Its caller is told that nothing was begun, so it is never done later.
-            Purpose::Delete { is_first: true, .. }
-                if !no_answer.may_go_on() && !self.asks.values().any(is_other) =>
-            {
-                self.still_exists(key, effects);
+        let is_outstanding = self.is_deletion_outstanding(key);
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let deletion = &mut entry.deletion;
+        match answer {
+            Ok(answer) => {
+                deletion.is_due = false;
+                deletion.is_refused_only &= is_refused_deletion(answer);
             }
-            _ => {}
+            Err(no_answer) => {
+                deletion.is_refused_only &= !no_answer.may_go_on();
+                match (deletion.is_refused_only, is_outstanding) {
+                    // All its callers are told that nothing was begun, so it is never done later.
+                    (true, false) => self.still_exists(key, effects),
+                    // The last of them decides.
+                    (true, true) => {}
+                    // Its caller was told that it may go on. No other message repeats it.
+                    (false, _) if deletion.is_due || purpose == Purpose::Note || !no_answer.may_go_on() => {
+                        self.delete_later(moment, key, effects);
+                    }
+                    // What its actor says of its existence next decides.
+                    (false, _) => {}
+                }
+            }
         }
+    }
+
+    /// Whether a volume still has to answer a deletion.
+    fn is_deletion_outstanding(&self, key: &VolumeKey) -> bool {
+        let is_sent = |sent: &InFlight| sent.volume == *key && sent.request.deletes();
+        let is_queued = |entry: &Entry| entry.queue.iter().any(Request::deletes);
+        self.asks.values().any(is_sent) || self.entries.get(key).is_some_and(is_queued)
     }
 
     /// Repeats a deletion after a pause that grows.
     fn delete_later(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
         let backoff = self.config.options.volume.backoff;
         let Some(entry) = self.entries.get_mut(key).filter(|_| self.deleting.contains(key)) else { return };
+        entry.deletion.is_due = true;
         let due = moment.now + entry.delete_tries.failed(&backoff, moment);
         effects.start_timer(VolumesTimer::Delete(key.clone()), due);
     }
@@ -202,9 +226,12 @@ impl Volumes {
             VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.still_exists(key, effects),
             VolumeAnswer::PlaceOrder(Ok(done)) => self.learn_size(key, done, effects),
             VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 => {
-                entry.is_settled = !status.exists.is_changing();
+                let is_there = status.exists.is_there();
+                // As long as it has not taken a deletion that goes on, it is there, and is deleted nevertheless.
+                let is_due = is_there && entry.deletion.is_due && self.deleting.contains(key);
+                entry.is_settled = !status.exists.is_changing() && !is_due;
                 // Each life of the actor that may not know of a deletion was asked for it before this.
-                if status.exists.is_there() {
+                if is_there && !is_due {
                     self.still_exists(key, effects);
                 }
                 match (&status.created, status.exists) {
@@ -284,4 +311,9 @@ impl Volumes {
             self.publish(key, effects);
         }
     }
+}
+
+/// Whether a volume refused to be deleted, and nothing of that goes on.
+fn is_refused_deletion(answer: &VolumeAnswer) -> bool {
+    matches!(answer, VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on())
 }

@@ -40,12 +40,7 @@ pub(super) enum Purpose {
     /// For the caller of a creation.
     Create(AskId),
     /// For the caller of a deletion.
-    Delete {
-        /// The caller.
-        id: AskId,
-        /// Whether the deletion was written down for it, and not for an earlier one.
-        is_first: bool,
-    },
+    Delete(AskId),
     /// For the caller of an order.
     Order(AskId, OrderKind),
     /// For the caller of a claim.

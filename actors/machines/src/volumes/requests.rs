@@ -172,8 +172,8 @@ impl Volumes {
         let answer = answer.cloned().map(|answer| self.confirmed_late(&volume, &request, answer));
         let is_proof = answer.as_ref().is_ok_and(says_vacant);
         let is_check = request.purpose == Purpose::Check;
-        if let (Err(no_answer), true) = (&answer, request.deletes()) {
-            self.deletion_not_answered(moment, (&volume, request.purpose), no_answer, effects);
+        if request.deletes() {
+            self.deletion_returned(moment, (&volume, request.purpose), &answer, effects);
         }
         self.deliver(&volume, request.purpose, answer.clone(), effects);
         if let (VolumeAsk::PrepareForce(asked), Ok(VolumeAnswer::PrepareForce(Ok(())))) =
@@ -220,7 +220,7 @@ impl Volumes {
                 let result = result.and_then(|created| Ok(is_other().map(|()| created)?));
                 effects.reply(id, VolumesAnswer::CreateVolume(result));
             }
-            Purpose::Delete { id, .. } => {
+            Purpose::Delete(id) => {
                 let result = reply::<volume::DeleteVolume>(volume, answer).map_err(DeleteError::from);
                 let result = result.and_then(|deleted| deleted.map_err(DeleteError::from));
                 effects.reply(id, VolumesAnswer::DeleteVolume(result));
@@ -293,7 +293,7 @@ impl Purpose {
     const fn is_awaited(self) -> bool {
         match self {
             Self::Create(_)
-            | Self::Delete { .. }
+            | Self::Delete(_)
             | Self::Order(..)
             | Self::Claim(_)
             | Self::Release(_)

@@ -276,6 +276,15 @@ pub(super) enum Vacancy {
     Proven,
 }
 
+/// What the volume has made of its deletion so far, which is asked for. It means nothing otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct Deletion {
+    /// Whether it was first asked for in this life of the owner, and nothing was begun for any of its callers so far.
+    pub(super) is_refused_only: bool,
+    /// Whether it has to be repeated until the volume answers it.
+    pub(super) is_due: bool,
+}
+
 /// A volume that is in use, or may be: it has an actor, or gets one.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Entry {
@@ -296,6 +305,7 @@ pub(super) struct Entry {
     /// Whether its existence is known and does not change.
     pub(super) is_settled: bool,
     pub(super) vacancy: Vacancy,
+    pub(super) deletion: Deletion,
     /// How often in a row the volume did not take a deletion that the owner repeated.
     pub(super) delete_tries: BackoffState,
     /// How the actor ended last, unexpectedly.
