@@ -11,6 +11,7 @@
 //! Until the call goes to the plugin at most half of its time passes. What follows the secrets goes on whatever becomes of its actor. The
 //! permit is held for the call alone: a mount of one volume that hangs takes none of its plugin's other volumes (V9).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,8 +33,8 @@ use crate::csi::{
 use crate::pauses;
 use crate::vocabulary::{Generation, PluginKey, PluginType};
 
-/// How long a call waits for the turns of others than its volume.
-const OTHERS_WITHIN: Duration = Duration::from_secs(10);
+/// How long a call waits for the turns of others than its volume. Its backoff is the rest of that.
+const OTHERS_WITHIN: Duration = Duration::from_millis(200);
 
 /// The time of one call.
 #[derive(Debug, Clone, Copy)]
@@ -136,9 +137,10 @@ fn addressee(call: &VolumeCall) -> Option<Addressee<'_>> {
 
 async fn admit(shared: &Shared, options: &VolumeOptions, call: &VolumeCall) -> Result<Admitted, Failure> {
     let clock = Clock::start(options);
-    let turns = take_turns(shared, clock, call).await?;
+    let turns = call.turns();
     let Addressee { spec, half, generation, call } =
         addressee(call).ok_or_else(|| not_made("it is no call to a plugin"))?;
+    let turns = take_turns(shared, clock, spec, turns).await?;
     let secrets = match takes_secrets(call) {
         true => {
             let secrets = in_time(clock, "its secrets", shared.secrets.secrets(&spec.key, call)).await?;
@@ -150,13 +152,22 @@ async fn admit(shared: &Shared, options: &VolumeOptions, call: &VolumeCall) -> R
     Ok(Admitted { shared, half, generation, secrets, clock, mounting, _turns: turns })
 }
 
-/// Waits for all turns of a call. One that is on more than its volume waits for the others for a short time only: meanwhile nothing else of
-/// its volume is done (V9).
-async fn take_turns(shared: &Shared, clock: Clock, call: &VolumeCall) -> Result<Vec<Permit<Turn>>, Failure> {
-    let turns = call.turns();
-    let longest = if turns.len() > 1 { OTHERS_WITHIN } else { Duration::MAX };
-    let entered = pauses::within(clock.for_admission().min(longest), shared.turns.enter_all(&turns)).await;
-    entered.map_err(|_| waited(clock, "an earlier call on the same"))
+/// Waits for the turn of its volume, and takes the others if they are free by then or soon after: meanwhile nothing else of its volume is done,
+/// so that another volume that hangs must not hold it up (V9).
+async fn take_turns(
+    shared: &Shared,
+    clock: Clock,
+    spec: &VolumeSpec,
+    mut turns: BTreeSet<Turn>,
+) -> Result<Vec<Permit<Turn>>, Failure> {
+    let own = Turn::Volume(spec.key.clone());
+    turns.remove(&own);
+    let own = in_time(clock, "an earlier call on the same", shared.turns.enter(&own)).await?;
+    let others = pauses::within(OTHERS_WITHIN, shared.turns.enter_all(&turns)).await;
+    let mut taken =
+        others.map_err(|_| waited(clock, "an earlier call on another volume or a snapshot of it"))?;
+    taken.push(own);
+    Ok(taken)
 }
 
 /// Waits for one step of the admission.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use callboard_actors::shell::StopMode;
-use callboard_actors::volume::VolumeOptions;
-use callboard_actors::volumes::VolumesOptions;
+use callboard_actors::volume::{VolumeKey, VolumeOptions};
+use callboard_actors::volumes::{DeleteSnapshot, VolumesOptions};
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
@@ -65,6 +65,39 @@ fn looks_at_the_hanging_mount_of_one_volume_delay_no_other_volume_of_its_plugin_
         assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
         let doing = node.describe(&hung).await.status.expect("it is in use").doing;
         assert!(doing.contains("NodeStageVolume"), "its staging is looked at still: {doing}");
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_call_that_waits_for_one_of_another_volume_holds_up_no_claim_of_its_own_c002_v9() {
+    story(|| async {
+        let node = Node::open();
+        let plugin = Plugin::new(&node.kernel);
+        let _serving = node.add_plugin("zfs", "p", &plugin).await;
+        let (hung, sound) = (node.add_volume("zfs", "hung").await, node.add_volume("zfs", "sound").await);
+        plugin.once("DeleteSnapshot", Act::Hang);
+        let delete = |volume: &VolumeKey| {
+            let (volume, snapshot_id) = (volume.clone(), "s1".to_owned());
+            node.volumes.ask(DeleteSnapshot { volume, snapshot_id, within: PATIENCE })
+        };
+        let first = tokio::task::spawn_local(delete(&hung));
+        plugin.is_called().await;
+        let second = tokio::task::spawn_local(delete(&sound));
+        let doing =
+            async || node.describe(&sound).await.status.map(|status| status.doing).unwrap_or_default();
+        while !doing().await.contains("DeleteSnapshot") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        for _ in 0..3 {
+            let began = Instant::now();
+            node.claim(&sound, "a").await.expect("it is set up");
+            node.release(&sound, "a").await.expect("it is undone");
+            assert!(began.elapsed() < 3 * SECOND, "{:?}", began.elapsed());
+        }
+        assert_eq!(plugin.take_calls().iter().filter(|call| **call == "DeleteSnapshot").count(), 1);
+        first.await.expect("it runs").expect("it runs").expect("it is deleted when it is asked again");
+        second.await.expect("it runs").expect("it runs").expect("it is deleted in its turn");
         node.stop().await;
     });
 }
