@@ -9,8 +9,8 @@ use callboard::actors::csi::{
 use callboard::actors::vocabulary::{PluginKey, PluginName, PluginType};
 use callboard::actors::volume::{NewVolume, VolumeKey};
 use callboard::actors::volumes::{
-    CreateGroupSnapshot, CreateSnapshot, CreateVolume, DeleteGroupSnapshot, DeleteSnapshot, DeleteVolume,
-    DescribeGroupSnapshot, DescribeVolume, OrderError,
+    CreateError, CreateGroupSnapshot, CreateSnapshot, CreateVolume, DeleteGroupSnapshot, DeleteSnapshot,
+    DeleteVolume, DescribeGroupSnapshot, DescribeVolume, OrderError,
 };
 use callboard::host::Host;
 
@@ -193,38 +193,85 @@ fn a_volume_of_a_group_that_is_being_taken_waits_for_it_and_is_not_deleted_c001(
     });
 }
 
+/// Takes a snapshot of a new volume; gives its id and its size.
+async fn snapshot(host: &Host) -> (String, u64) {
+    let volume = create(host, "data").await;
+    let take = CreateSnapshot { volume, name: "one".to_owned(), parameters: [].into(), within: LONG };
+    let taken = host.volumes().ask(take).await.expect("it runs").expect("it is taken");
+    (taken.snapshot_id.clone(), taken.size_bytes)
+}
+
+/// Makes a volume from a snapshot.
+async fn restore(
+    host: &Host,
+    snapshot_id: &str,
+    name: &str,
+    (required_bytes, limit_bytes): (u64, u64),
+) -> Result<(), CreateError> {
+    let new = NewVolume {
+        capacity_range: Some(CapacityRange { required_bytes, limit_bytes }),
+        capabilities: vec![usage(false).capability],
+        content_source: Some(VolumeContentSource::Snapshot(snapshot_id.to_owned())),
+        ..NewVolume::default()
+    };
+    let plugin = PluginName::new(PLUGIN).expect("a good name");
+    let create = CreateVolume { volume: key(name), plugin, new, within: LONG };
+    host.volumes().ask(create).await.expect("it runs").map(drop)
+}
+
+/// Whether the plugin lists its snapshots, says that in its second answer only, or tells each alone (C002).
 #[test]
-fn a_volume_from_a_snapshot_is_not_smaller_than_it_c102() {
-    let name = "snapshots::a_volume_from_a_snapshot_is_not_smaller_than_it_c102";
+fn a_volume_from_a_snapshot_is_not_smaller_than_it_c002_c102() {
+    let name = "snapshots::a_volume_from_a_snapshot_is_not_smaller_than_it_c002_c102";
+    in_namespace(name, async |_| {
+        let lists: (&[&str], &str) = (&[], "ListSnapshots");
+        let is_late: (&[&str], &str) = (&["--fault", "ListSnapshots=UNAVAILABLE,nth:1"], "ListSnapshots");
+        let capabilities = [
+            "--controller-capability",
+            "CREATE_DELETE_VOLUME",
+            "--controller-capability",
+            "CREATE_DELETE_SNAPSHOT",
+            "--controller-capability",
+            "GET_SNAPSHOT",
+            "--controller-capability",
+            "SINGLE_NODE_MULTI_WRITER",
+        ];
+        let gets: (&[&str], &str) = (&capabilities, "GetSnapshot");
+        for (arguments, question) in [lists, is_late, gets] {
+            let stage = Stage::new();
+            let host = builder(&stage).start_on_own_thread().await.expect("it starts");
+            let mut served = plugin(&stage, "plugin").with(arguments);
+            served.start(&host).await;
+            let (id, bytes) = snapshot(&host).await;
+            let calls = served.calls("CreateVolume");
+            for range in [(bytes - 1, 0), (1, bytes - 1)] {
+                let refused = restore(&host, &id, "small", range).await;
+                let said = refused.expect_err("it does not fit").to_string();
+                let is_told =
+                    said.contains(&format!("has {bytes} bytes")) && said.contains("as many or more");
+                assert!(is_told, "{arguments:?}: {said}");
+            }
+            assert_eq!(served.calls("CreateVolume"), calls, "{arguments:?}: the plugin is not asked to");
+            assert!(served.calls(question) >= 2, "{arguments:?}");
+            restore(&host, &id, "copy", (bytes, bytes)).await.expect("it fits");
+            delete(&host, &key("copy")).await;
+            served.stop(&host).await;
+            host.stop().await;
+        }
+    });
+}
+
+#[test]
+fn a_plugin_that_does_not_tell_the_size_of_a_snapshot_decides_itself_c102() {
+    let name = "snapshots::a_plugin_that_does_not_tell_the_size_of_a_snapshot_decides_itself_c102";
     in_namespace(name, async |_| {
         let stage = Stage::new();
-        let (host, mut served) = serve(&stage).await;
-        let data = create(&host, "data").await;
-        let take =
-            CreateSnapshot { volume: data, name: "one".to_owned(), parameters: [].into(), within: LONG };
-        let taken = host.volumes().ask(take).await.expect("it runs").expect("it is taken");
-        let bytes = taken.size_bytes;
-        let calls = served.calls("CreateVolume");
-        let restore = async |name: &str, required_bytes, limit_bytes| {
-            let new = NewVolume {
-                capacity_range: Some(CapacityRange { required_bytes, limit_bytes }),
-                capabilities: vec![usage(false).capability],
-                content_source: Some(VolumeContentSource::Snapshot(taken.snapshot_id.clone())),
-                ..NewVolume::default()
-            };
-            let plugin = PluginName::new(PLUGIN).expect("a good name");
-            let create = CreateVolume { volume: key(name), plugin, new, within: LONG };
-            host.volumes().ask(create).await.expect("it runs")
-        };
-        for (required, limit) in [(bytes - 1, 0), (1, bytes - 1)] {
-            let said = restore("small", required, limit).await.expect_err("it does not fit").to_string();
-            assert!(
-                said.contains(&format!("has {bytes} bytes")) && said.contains("as many or more"),
-                "{said}"
-            );
-        }
-        assert_eq!(served.calls("CreateVolume"), calls, "the plugin is not asked to");
-        restore("copy", bytes, bytes).await.expect("it fits");
+        let host = builder(&stage).start_on_own_thread().await.expect("it starts");
+        let mut served = plugin(&stage, "plugin").with(&["--fault", "ListSnapshots=PERMISSION_DENIED"]);
+        served.start(&host).await;
+        let (id, bytes) = snapshot(&host).await;
+        restore(&host, &id, "copy", (bytes, bytes)).await.expect("the plugin makes it");
+        assert_eq!(served.calls("ListSnapshots"), 1, "the same question gets no other answer");
         delete(&host, &key("copy")).await;
         served.stop(&host).await;
         host.stop().await;

@@ -1,35 +1,33 @@
 //! What is asked about a snapshot before a call that depends on it: the group that it belongs to, and its size.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::calls::Admitted;
+use super::plugins::not_made;
 use super::{CreateArgs, Failure, Known, Turn, VolumeSpec};
 use crate::csi::{
-    Call, Client, Code, GetSnapshotRequest, ListSnapshotsRequest, Secrets, Snapshot, UnaryRequest,
-    VolumeContentSource,
+    Call, GetSnapshotRequest, ListSnapshotsRequest, Secrets, Snapshot, UnaryRequest, VolumeContentSource,
 };
 use crate::pauses;
-use crate::vocabulary::ControllerCapability;
 use crate::vocabulary::text::escaped;
+use crate::vocabulary::{ControllerCapability, CsiFingerprint};
 
-/// How long an answer about a snapshot is waited for.
+/// How long an answer about a snapshot is waited for, and before it the turn of a question that is about this snapshot alone.
 const ASK_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a plugin says of a snapshot; `None` if it does not know it, or has no such call.
-type Told = Result<Option<Snapshot>, NotTold>;
-
-/// Why it says nothing, with the code that it has answered.
-type NotTold = (Option<Code>, Failure);
+/// What a plugin says of a snapshot; `None` if it does not know it, or has no such call. Its failure is [`Known::NotMade`] if it was not asked,
+/// [`Known::NotNow`] if it may say it later, and [`Known::Refused`] if the same question would most likely get no other answer.
+type Told = Result<Option<Snapshot>, Failure>;
 
 impl Admitted {
     /// Refuses a snapshot of a group, which is deleted with its group alone (C103). A plugin that lists no snapshots refuses it itself
     /// (C104). What it gives is whether the plugin has groups.
     pub(super) async fn check_alone(&self, spec: &VolumeSpec, snapshot_id: &str) -> Result<bool, Failure> {
-        let (client, _permit) = self.client().await?;
-        if client.lease().fingerprint().group_controller.is_none() {
+        if self.offered().await?.group_controller.is_none() {
             return Ok(false);
         }
-        let told = self.listed(&client, spec, snapshot_id).await.map_err(|(_, failure)| Failure {
+        let told = self.listed(spec, snapshot_id).await.map_err(|failure| Failure {
             known: if failure.known == Known::NotMade { Known::NotMade } else { Known::NotNow },
             reason: format!("whether it belongs to a group of snapshots cannot be asked: {}", failure.reason),
         })?;
@@ -66,62 +64,70 @@ impl Admitted {
         Err(Failure { known: Known::Refused, reason })
     }
 
-    /// The size of a snapshot; zero if it is unknown, or the plugin cannot tell it now.
+    /// The size of a snapshot; zero if it is unknown, or the plugin does not tell it: it refuses what is too small itself then.
     async fn size_of(&self, spec: &VolumeSpec, snapshot_id: &str) -> Result<u64, Failure> {
-        let (client, _permit) = self.client().await?;
-        let fingerprint = client.lease().fingerprint().clone();
-        let can = |call| fingerprint.controller.as_ref().is_some_and(|can| can.contains(&call));
+        let offered = self.offered().await?;
+        let can = |call| offered.controller.as_ref().is_some_and(|can| can.contains(&call));
         let told = match can(ControllerCapability::ListSnapshots) {
-            true => self.listed(&client, spec, snapshot_id).await,
-            false if can(ControllerCapability::GetSnapshot) => self.got(&client, spec, snapshot_id).await,
+            true => self.listed(spec, snapshot_id).await,
+            false if can(ControllerCapability::GetSnapshot) => self.got(spec, snapshot_id).await,
             false => Ok(None),
         };
         match told {
             Ok(snapshot) => Ok(snapshot.map(|snapshot| snapshot.size_bytes).unwrap_or_default()),
-            // The plugin cannot tell, and refuses what is too small itself.
-            Err((Some(_), _)) => Ok(0),
-            Err((None, failure)) => Err(failure),
+            Err(Failure { known: Known::Refused, reason }) => {
+                let snapshot = escaped(snapshot_id);
+                tracing::warn!(volume = %spec.key, %snapshot, reason, "a plugin does not tell the size of a snapshot");
+                Ok(0)
+            }
+            Err(Failure { known, reason }) => {
+                let reason =
+                    format!("the size of snapshot {} cannot be asked: {reason}", escaped(snapshot_id));
+                Err(Failure { known, reason })
+            }
         }
     }
 
+    /// What its half of the plugin has said that it can do.
+    async fn offered(&self) -> Result<Arc<CsiFingerprint>, Failure> {
+        let (client, _permit) = self.client().await?;
+        Ok(client.lease().fingerprint().clone())
+    }
+
     /// What the list of the plugin has of this snapshot.
-    async fn listed(&self, client: &Client, spec: &VolumeSpec, snapshot_id: &str) -> Told {
+    async fn listed(&self, spec: &VolumeSpec, snapshot_id: &str) -> Told {
         let secrets = self.secrets_for(spec, Call::ListSnapshots).await?;
         let snapshot_id = snapshot_id.to_owned();
         let request = ListSnapshotsRequest { snapshot_id, secrets, ..ListSnapshotsRequest::default() };
-        let listed = self.told(client, &request).await?;
+        let listed = self.told(&request).await?;
         let is_it = |snapshot: &Snapshot| snapshot.snapshot_id == request.snapshot_id;
         Ok(listed.and_then(|listed| listed.entries.into_iter().find(is_it)))
     }
 
-    async fn got(&self, client: &Client, spec: &VolumeSpec, snapshot_id: &str) -> Told {
+    /// What the plugin says of this snapshot alone, when no other call on it is in flight (C002).
+    async fn got(&self, spec: &VolumeSpec, snapshot_id: &str) -> Told {
         let of = Turn::Snapshot(spec.plugin.clone(), snapshot_id.to_owned());
-        let turn = pauses::within(ASK_WITHIN, self.shared.turn(of)).await;
-        let _turn = turn.map_err(|_| not_asked("another call on this snapshot is in flight"))?;
+        let turn = pauses::within(ASK_WITHIN.min(self.clock.for_the_call()), self.shared.turn(of)).await;
+        let _turn = turn.map_err(|_| not_made("another call on this snapshot is in flight"))?;
         let secrets = self.secrets_for(spec, Call::GetSnapshot).await?;
-        self.told(client, &GetSnapshotRequest { snapshot_id: snapshot_id.to_owned(), secrets }).await
+        self.told(&GetSnapshotRequest { snapshot_id: snapshot_id.to_owned(), secrets }).await
     }
 
-    async fn secrets_for(&self, spec: &VolumeSpec, call: Call) -> Result<Secrets, NotTold> {
+    async fn secrets_for(&self, spec: &VolumeSpec, call: Call) -> Result<Secrets, Failure> {
         let secrets = self.shared.secrets_of(&spec.key, call).await;
-        secrets.map_err(|reason| not_asked(&format!("its secrets cannot be had: {reason}")))
+        secrets.map_err(|reason| not_made(format!("its secrets cannot be had: {reason}")))
     }
 
-    /// The answer of the plugin; `None` if it does not know the snapshot, or has no such call.
-    async fn told<R: UnaryRequest>(
-        &self,
-        client: &Client,
-        request: &R,
-    ) -> Result<Option<R::Answer>, NotTold> {
-        let told = client.call(request, ASK_WITHIN.min(self.clock.for_the_call())).await;
-        match told.map_err(|failed| (failed.code(), Failure::from(&failed))) {
+    /// The answer of the plugin; `None` if it does not know the snapshot, or has no such call. The permit for it comes after any turn, as
+    /// everywhere.
+    async fn told<R: UnaryRequest>(&self, request: &R) -> Result<Option<R::Answer>, Failure> {
+        let (client, _permit) = self.client().await?;
+        match client.call(request, ASK_WITHIN.min(self.clock.for_the_call())).await {
             Ok(told) => Ok(Some(told)),
-            Err((Some(Code::NotFound), _) | (_, Failure { known: Known::Unsupported, .. })) => Ok(None),
-            Err(not_told) => Err(not_told),
+            Err(failed) => match Known::of_question(&failed) {
+                Known::Absent | Known::Unsupported => Ok(None),
+                known => Err(Failure { known, reason: failed.to_string() }),
+            },
         }
     }
-}
-
-fn not_asked(reason: &str) -> NotTold {
-    (None, Failure { known: Known::NotMade, reason: reason.to_owned() })
 }

@@ -171,6 +171,26 @@ impl Known {
             ) => Self::NotNow,
         }
     }
+
+    /// What a failed question means for the call that depends on its answer. A question that was sent counts as a try, however it failed: a
+    /// plugin that never answers it holds nothing up for ever.
+    #[must_use]
+    pub fn of_question(failed: &FailedCall) -> Self {
+        match (&failed.failure, failed.outcome().reaction) {
+            (csi::Failure::LeaseEnded { .. } | csi::Failure::TooMany { .. }, _) => Self::NotMade,
+            (_, Reaction::GiveUp) => Self::Unsupported,
+            (_, Reaction::Verify) => Self::Absent,
+            (_, Reaction::ChangeRequest | Reaction::Authorize | Reaction::Report) => Self::Refused,
+            (
+                _,
+                Reaction::Retry
+                | Reaction::NewLease
+                | Reaction::RestartList
+                | Reaction::MakeRoom
+                | Reaction::MeetPrecondition,
+            ) => Self::NotNow,
+        }
+    }
 }
 
 /// A call that did not succeed.
@@ -304,11 +324,12 @@ impl ControllerRoute {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::time::Duration;
 
     use super::*;
     use crate::csi::Code;
     use crate::csi::fixtures::fingerprint;
-    use crate::vocabulary::NodeInfo;
+    use crate::vocabulary::{AllocationId, NodeInfo, PluginKey, PluginName, PluginType};
 
     fn known(call: Call) -> BTreeMap<&'static str, Known> {
         let of = |code| {
@@ -333,6 +354,33 @@ mod tests {
             assert_eq!(of(Known::NotNow).collect::<Vec<_>>(), ["FAILED_PRECONDITION", "NOT_FOUND"], "{step}");
             assert_eq!(of(Known::Unclear).count(), 17 - 7, "{step}");
         }
+    }
+
+    #[test]
+    fn a_question_that_was_sent_counts_and_one_that_gets_no_other_answer_is_not_repeated_c102_c103() {
+        let of = |failure| {
+            let plugin = PluginName::new("zfs").expect("a good name");
+            Known::of_question(&FailedCall {
+                call: Call::ListSnapshots,
+                plugin: PluginKey::new(PluginType::CsiController, plugin),
+                allocation: AllocationId::new("a1").expect("a good id"),
+                generation: Generation::new(7),
+                failure,
+            })
+        };
+        let code = |code| of(csi::Failure::Status { code, message: String::new() });
+        for passing in [Code::Unavailable, Code::Aborted, Code::DeadlineExceeded, Code::Internal] {
+            assert_eq!(code(passing), Known::NotNow, "{passing}");
+        }
+        for refused in [Code::InvalidArgument, Code::PermissionDenied, Code::Unauthenticated] {
+            assert_eq!(code(refused), Known::Refused, "{refused}");
+        }
+        assert_eq!((code(Code::NotFound), code(Code::Unimplemented)), (Known::Absent, Known::Unsupported));
+        assert_eq!(of(csi::Failure::DeadlineExceeded { after: Duration::ZERO }), Known::NotNow);
+        assert_eq!(of(csi::Failure::Lost { detail: String::new() }), Known::NotNow);
+        assert_eq!(of(csi::Failure::TooMany { detail: String::new() }), Known::NotMade);
+        let fault = csi::Fault { rule: "C102", field: "size_bytes", problem: csi::Problem::Empty };
+        assert_eq!(of(csi::Failure::Answer(fault)), Known::Refused);
     }
 
     #[test]
