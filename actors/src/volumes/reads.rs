@@ -117,16 +117,18 @@ async fn members(
         found.extend(of_group.map(|snapshot| snapshot.snapshot_id));
         starting_token = page.next_token;
         if starting_token.is_empty() {
-            break;
-        }
-    }
-    match found.is_empty() {
-        true => {
             let (plugin, group_snapshot_id) = (spec.plugin.clone(), group_snapshot_id.to_owned());
-            Err(ReadError::NoGroup { plugin, group_snapshot_id })
+            let none = ReadError::NoGroup { plugin, group_snapshot_id };
+            return if found.is_empty() { Err(none) } else { Ok(found) };
         }
-        false => Ok(found),
     }
+    Err(ReadError::Failed {
+        plugin: spec.plugin.clone(),
+        reason: format!(
+            "its list of snapshots has more than {PAGES_MAX} pages; give the ids of all snapshots of the group"
+        ),
+        is_transient: false,
+    })
 }
 
 /// The page with this token, which is empty for the first one.

@@ -125,14 +125,17 @@ async fn create(mut client: AdminClient, args: &CreateArgs) -> Result<(), AskErr
 
 async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskError> {
     let DeleteArgs { of, yes, wait, plain } = args;
-    let snapshot_ids = match &of.snapshots[..] {
+    let snapshot_ids: Vec<_> = match &of.snapshots[..] {
         [] => {
             let found = find(&mut client, of, wait).await?;
             found.snapshots.into_iter().map(|snapshot| snapshot.snapshot_id).collect()
         }
         given => given.to_vec(),
     };
-    if !yes && !snapshot_ids.is_empty() {
+    if snapshot_ids.is_empty() {
+        return Err(AskError::NoGroup { name: of.volume.clone(), id: of.id.clone() });
+    }
+    if !yes {
         let question = format!(
             "group {} is deleted at the plugin of volume {}, with its snapshots {}. Type \"yes\" to go on:",
             harmless(&of.id),
@@ -141,15 +144,13 @@ async fn delete(mut client: AdminClient, args: &DeleteArgs) -> Result<(), AskErr
         );
         confirm::at_terminal(&question, "a snapshot that is deleted cannot be had back")?;
     }
-    if !snapshot_ids.is_empty() {
-        let request = wire::DeleteGroupSnapshotRequest {
-            name: of.volume.clone(),
-            group_snapshot_id: of.id.clone(),
-            snapshot_ids,
-            within_ms: wait.milliseconds(),
-        };
-        client.delete_group_snapshot(request).await?;
-    }
+    let request = wire::DeleteGroupSnapshotRequest {
+        name: of.volume.clone(),
+        group_snapshot_id: of.id.clone(),
+        snapshot_ids,
+        within_ms: wait.milliseconds(),
+    };
+    client.delete_group_snapshot(request).await?;
     let text = match plain.json {
         true => pretty(&json!({ "deleted_group": of.id })),
         false => format!("the plugin of {} has no group {} any more\n", of.volume, harmless(&of.id)),

@@ -101,7 +101,7 @@ impl Volumes {
         let VolumeSpec { key, plugin, .. } = spec;
         self.room_for(plugin, self.config.options.waiting_max)?;
         self.admit_id(spec)?;
-        match self.needed_by(key, plugin).filter(|(keeper, _)| keeper != key) {
+        match self.needed_by(key, plugin) {
             Some((keeper, what)) => Err(DeleteError::InGroup { volume: key.clone(), keeper, what }),
             None => Ok(()),
         }

@@ -117,9 +117,9 @@ impl Volumes {
         }
     }
 
-    /// The volume whose ledger has an order that needs this one, and the order: a volume is not deleted under a group that is being taken.
+    /// Another volume whose ledger has an order that needs this one, and the order: a volume is not deleted under a group that is being taken.
     pub(super) fn needed_by(&self, key: &VolumeKey, plugin: &PluginName) -> Option<(VolumeKey, String)> {
-        let open = self.open_groups(plugin).find(|open| open.order.has(key))?;
+        let open = self.open_groups(plugin).find(|open| open.keeper != key && open.order.has(key))?;
         Some((open.keeper.clone(), format!("take {}", open.order)))
     }
 
