@@ -42,6 +42,7 @@ impl Machine for Volumes {
             created: BTreeSet::new(),
             deleting: image.deleting,
             entries: BTreeMap::new(),
+            unread: BTreeSet::new(),
             plugins: BTreeMap::new(),
             asks: BTreeMap::new(),
             reads: BTreeMap::new(),
@@ -163,6 +164,7 @@ impl Volumes {
         effects.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
         self.drop_stale_deletions(effects);
         for spec in std::mem::take(&mut self.in_ledger) {
+            self.unread.insert(spec.key.clone());
             self.open(moment, &spec, effects);
         }
         self.resume_deletions(moment, effects);
@@ -217,6 +219,7 @@ impl Volumes {
             }
             VolumesAsk::AwaitUnused(asked) => self.await_unused(moment, (id, asked_at), asked, effects),
             VolumesAsk::VolumeReported(VolumeReported { volume, life, news }) => {
+                self.is_read(volume, *life, news);
                 self.reported(moment, volume, *life, news, effects);
                 effects.reply(id, VolumesAnswer::VolumeReported(()));
             }
@@ -263,7 +266,10 @@ impl Volumes {
             (VolumesCall::AwaitEndings, outcome) => {
                 effects.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
                 if let Ok(VolumesOutcome::Ended(endings)) = outcome {
-                    endings.iter().for_each(|ended| self.ended(moment, ended, effects));
+                    for ended in endings {
+                        self.ended(moment, ended, effects);
+                        self.is_unread_again(&ended.volume);
+                    }
                 }
             }
             (VolumesCall::Ask { .. }, outcome) => self.answered(moment, key.attempt, outcome, effects),

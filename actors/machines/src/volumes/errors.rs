@@ -148,6 +148,17 @@ pub enum DeleteError {
         /// The order.
         what: String,
     },
+    /// It is not known yet whether a group of snapshots is being taken of it. Nothing was begun.
+    #[error(
+        "volume {volume} is not deleted yet, since volume {unread} of its plugin has just been started and may be taking a group of snapshots of \
+         it; try again"
+    )]
+    Unread {
+        /// The volume.
+        volume: VolumeKey,
+        /// The volume whose ledger may have such an order.
+        unread: VolumeKey,
+    },
     /// Too many callers wait. Nothing was begun.
     #[error(transparent)]
     TooManyCallers(#[from] TooManyCallers),

@@ -101,9 +101,10 @@ impl Volumes {
         let VolumeSpec { key, plugin, .. } = spec;
         self.room_for(plugin, self.config.options.waiting_max)?;
         self.admit_id(spec)?;
-        match self.needed_by(key, plugin) {
-            Some((keeper, what)) => Err(DeleteError::InGroup { volume: key.clone(), keeper, what }),
-            None => Ok(()),
+        match (self.needed_by(key, plugin), self.unread_beside(Some(key), plugin)) {
+            (Some((keeper, what)), _) => Err(DeleteError::InGroup { volume: key.clone(), keeper, what }),
+            (None, Some(unread)) => Err(DeleteError::Unread { volume: key.clone(), unread: unread.clone() }),
+            (None, None) => Ok(()),
         }
     }
 

@@ -74,6 +74,18 @@ pub enum GroupError {
         /// The volume whose ledger has that order.
         keeper: VolumeKey,
     },
+    /// It is not known yet what groups of the plugin are being taken.
+    #[error(
+        "nothing is done about the group of snapshots {} yet, since volume {unread} of its plugin has just been started and may be taking it; \
+         try again",
+        escaped(group)
+    )]
+    Unread {
+        /// The name of the group, or its id.
+        group: String,
+        /// The volume whose ledger may have an order of it.
+        unread: VolumeKey,
+    },
     /// The group is being taken: what takes it would take it anew.
     #[error(
         "the group of snapshots {} is not ready yet, as it was ordered of volume {keeper} under the name {}; wait until it is, or force that \
@@ -96,7 +108,7 @@ impl GroupError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::SameName { .. } | Self::BeingTaken { .. } => true,
+            Self::SameName { .. } | Self::BeingTaken { .. } | Self::Unread { .. } => true,
             Self::NoVolumes { .. }
             | Self::TooManyVolumes { .. }
             | Self::Twice { .. }

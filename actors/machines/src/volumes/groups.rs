@@ -12,8 +12,9 @@ use super::purposes::OrderKind;
 use super::reasons::UnknownVolume;
 use super::state::{Entry, Volumes};
 use crate::kernel::{AskId, Effects};
-use crate::vocabulary::{Moment, PluginName, Timestamp};
-use crate::volume::{GroupMember, GroupOrder, Order, PlaceOrder, VolumeAsk, VolumeKey};
+use crate::supervisor::ChildState;
+use crate::vocabulary::{Attempt, Moment, PluginName, Timestamp};
+use crate::volume::{GroupMember, GroupOrder, Order, PlaceOrder, VolumeAsk, VolumeKey, VolumeNews};
 
 /// How many volumes one group has at most: each of them waits while it is taken.
 const GROUP_MAX: usize = 64;
@@ -92,6 +93,9 @@ impl Volumes {
         if let Some(keeper) = another {
             return Err(GroupError::SameName { name: order.name, plugin, keeper }.into());
         }
+        if let Some(unread) = self.unread_beside(Some(&first.volume), &plugin) {
+            return Err(GroupError::Unread { group: order.name, unread: unread.clone() }.into());
+        }
         Ok((first.volume, order))
     }
 
@@ -106,9 +110,13 @@ impl Volumes {
         let DeleteGroupSnapshot { volume, group_snapshot_id, .. } = asked;
         let (plugin, _) = self.member(volume)?;
         let is_it = |open: &Open<'_>| open.taken == Some(&**group_snapshot_id);
-        match self.open_groups(&plugin).find(is_it) {
-            None => Ok(()),
-            Some(Open { keeper, order, .. }) => Err(GroupError::BeingTaken {
+        match (self.open_groups(&plugin).find(is_it), self.unread_beside(None, &plugin)) {
+            (None, None) => Ok(()),
+            (None, Some(unread)) => {
+                let (group, unread) = (group_snapshot_id.clone(), unread.clone());
+                Err(GroupError::Unread { group, unread }.into())
+            }
+            (Some(Open { keeper, order, .. }), _) => Err(GroupError::BeingTaken {
                 group_snapshot_id: group_snapshot_id.clone(),
                 name: order.name.clone(),
                 keeper: keeper.clone(),
@@ -121,6 +129,33 @@ impl Volumes {
     pub(super) fn needed_by(&self, key: &VolumeKey, plugin: &PluginName) -> Option<(VolumeKey, String)> {
         let open = self.open_groups(plugin).find(|open| open.keeper != key && open.order.has(key))?;
         Some((open.keeper.clone(), format!("take {}", open.order)))
+    }
+
+    // === What is not known yet ===
+
+    /// A volume of a plugin whose ledger may have a group that it has not shown: its actor was started on it and has not reported since. One that
+    /// fell too often is not waited for.
+    pub(super) fn unread_beside(&self, own: Option<&VolumeKey>, plugin: &PluginName) -> Option<&VolumeKey> {
+        let is_awaited =
+            |entry: &Entry| entry.spec.plugin == *plugin && entry.child.state() != ChildState::GivenUp;
+        let others = self.unread.iter().filter(|key| own != Some(*key));
+        others.into_iter().find(|key| self.entries.get(*key).is_some_and(is_awaited))
+    }
+
+    /// The actor of a volume has ended: what its ledger has got since its last report is not known.
+    pub(super) fn is_unread_again(&mut self, key: &VolumeKey) {
+        let has_fallen = |entry: &Entry| entry.child.life().is_none();
+        if self.entries.get(key).is_some_and(has_fallen) {
+            self.unread.insert(key.clone());
+        }
+    }
+
+    /// The actor of a volume has reported.
+    pub(super) fn is_read(&mut self, key: &VolumeKey, life: Attempt, news: &VolumeNews) {
+        let is_present = |entry: &Entry| entry.child.life() == Some(life);
+        if matches!(news, VolumeNews::Changed(_)) && self.entries.get(key).is_some_and(is_present) {
+            self.unread.remove(key);
+        }
     }
 
     /// The groups of a plugin that are being taken: those that were sent to their volumes, and those that these have shown last.

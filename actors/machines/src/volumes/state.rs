@@ -335,6 +335,8 @@ pub struct Volumes {
     /// The known volumes whose deletion was asked for, and of which it is not known what became of that.
     pub(super) deleting: BTreeSet<VolumeKey>,
     pub(super) entries: BTreeMap<VolumeKey, Entry>,
+    /// The volumes whose actors have not reported yet, in their present life, what their ledgers have.
+    pub(super) unread: BTreeSet<VolumeKey>,
     pub(super) plugins: BTreeMap<PluginName, Plugin>,
     /// The messages that volumes have not answered yet, by number.
     pub(super) asks: BTreeMap<Attempt, InFlight>,
