@@ -382,7 +382,7 @@ fn a_demo_on_a_disk_that_takes_no_writes_from_the_start_says_what_it_cannot_writ
     for (state, reason) in [
         ("full", "callboard.redb: no space is left"),
         ("lost", "callboard.redb: Input/output error"),
-        ("hang", "the database is not open yet, since the disk does not answer"),
+        ("hang", "the database is not open yet: its disk does not answer"),
     ] {
         let directory = TempDir::new().unwrap();
         let preloaded = Preloaded::below(directory.path());
