@@ -42,7 +42,6 @@ impl Machine for Volumes {
             created: BTreeSet::new(),
             deleting: image.deleting,
             entries: BTreeMap::new(),
-            unread: BTreeSet::new(),
             plugins: BTreeMap::new(),
             asks: BTreeMap::new(),
             reads: BTreeMap::new(),
@@ -164,8 +163,10 @@ impl Volumes {
         effects.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
         self.drop_stale_deletions(effects);
         for spec in std::mem::take(&mut self.in_ledger) {
-            self.unread.insert(spec.key.clone());
             self.open(moment, &spec, effects);
+            if let Some(entry) = self.entries.get_mut(&spec.key) {
+                entry.is_unread = true;
+            }
         }
         self.resume_deletions(moment, effects);
     }
@@ -219,7 +220,6 @@ impl Volumes {
             }
             VolumesAsk::AwaitUnused(asked) => self.await_unused(moment, (id, asked_at), asked, effects),
             VolumesAsk::VolumeReported(VolumeReported { volume, life, news }) => {
-                self.is_read(volume, *life, news);
                 self.reported(moment, volume, *life, news, effects);
                 effects.reply(id, VolumesAnswer::VolumeReported(()));
             }
@@ -266,10 +266,7 @@ impl Volumes {
             (VolumesCall::AwaitEndings, outcome) => {
                 effects.call(CallKey::default(), FOLLOW_DEADLINE, VolumesCall::AwaitEndings);
                 if let Ok(VolumesOutcome::Ended(endings)) = outcome {
-                    for ended in endings {
-                        self.ended(moment, ended, effects);
-                        self.is_unread_again(&ended.volume);
-                    }
+                    endings.iter().for_each(|ended| self.ended(moment, ended, effects));
                 }
             }
             (VolumesCall::Ask { .. }, outcome) => self.answered(moment, key.attempt, outcome, effects),

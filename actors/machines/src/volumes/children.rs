@@ -67,6 +67,7 @@ impl Volumes {
                 let Some(entry) = entry.filter(|entry| entry.child.life() == Some(life)) else { return };
                 entry.claimants.extend(status.claims.iter().map(|claim| claim.allocation.clone()));
                 entry.status = Some(status.clone());
+                entry.is_unread = false;
                 entry.vacancy.is_reported();
                 self.has_expanded(key, status.expanded_bytes, effects);
                 self.publish(key, effects);
@@ -181,6 +182,7 @@ impl Volumes {
             "that happened too often, so it is started again only with the next message for the volume"
         };
         entry.fallen = Some(format!("{ending}; {next}").into());
+        entry.is_unread = true;
         self.publish(key, effects);
     }
 
@@ -296,6 +298,7 @@ impl Entry {
             last_change: Attempt::default(),
             is_settled: false,
             vacancy: Vacancy::Unproven,
+            is_unread: false,
             deletion: Deletion::default(),
             delete_tries: BackoffState::default(),
             fallen: None,

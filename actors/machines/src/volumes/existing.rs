@@ -134,11 +134,15 @@ impl Volumes {
     }
 
     /// Repeats a deletion that was asked for, of which it is not known what became: an earlier life of the actor may have learned that and not
-    /// told, or the disk did not take it.
+    /// told, or the disk did not take it. While another one is not answered, that answer decides: it may say that nothing was begun.
     pub(super) fn delete_again(&mut self, moment: Moment, key: &VolumeKey, effects: &mut Effects<Self>) {
+        let is_outstanding = self.is_deletion_outstanding(key);
         let Some(entry) = self.entries.get_mut(key).filter(|_| self.deleting.contains(key)) else { return };
         entry.deletion.is_due = true;
         effects.cancel_timer(VolumesTimer::Delete(key.clone()));
+        if is_outstanding {
+            return;
+        }
         let ask = VolumeAsk::DeleteVolume(volume::DeleteVolume { within: Duration::ZERO });
         self.send(moment, key, Request { purpose: Purpose::Note, until: moment.now, ask }, effects);
     }

@@ -13,8 +13,8 @@ use super::reasons::UnknownVolume;
 use super::state::{Entry, Volumes};
 use crate::kernel::{AskId, Effects};
 use crate::supervisor::ChildState;
-use crate::vocabulary::{Attempt, Moment, PluginName, Timestamp};
-use crate::volume::{GroupMember, GroupOrder, Order, PlaceOrder, VolumeAsk, VolumeKey, VolumeNews};
+use crate::vocabulary::{Moment, PluginName, Timestamp};
+use crate::volume::{GroupMember, GroupOrder, Order, PlaceOrder, VolumeAsk, VolumeKey};
 
 /// How many volumes one group has at most: each of them waits while it is taken.
 const GROUP_MAX: usize = 64;
@@ -72,21 +72,21 @@ impl Volumes {
         }
         let mut members = volumes.iter().map(|key| self.member(key)).collect::<Result<Vec<_>, _>>()?;
         members.sort();
-        if let Some(pair) = members.windows(2).find(|pair| pair[0].1.volume == pair[1].1.volume) {
-            let volume = pair[0].1.volume.clone();
+        if let Some(pair) = members.windows(2).find(|pair| pair[0].0.volume == pair[1].0.volume) {
+            let volume = pair[0].0.volume.clone();
             return Err(GroupError::Twice { name, volume }.into());
         }
-        let Some((plugin, first)) = members.iter().min_by_key(|(_, member)| &member.volume).cloned() else {
+        let Some((first, plugin)) = members.first().cloned() else {
             return Err(GroupError::NoVolumes { name }.into());
         };
-        if let Some((other_plugin, other)) = members.iter().find(|(other, _)| *other != plugin).cloned() {
+        if let Some((other, other_plugin)) = members.iter().find(|(_, other)| *other != plugin).cloned() {
             let (volume, other) = (first.volume, other.volume);
             return Err(GroupError::OtherPlugin { name, volume, plugin, other, other_plugin }.into());
         }
-        if let Some((_, member)) = members.iter().find(|(_, member)| self.deleting.contains(&member.volume)) {
+        if let Some((member, _)) = members.iter().find(|(member, _)| self.deleting.contains(&member.volume)) {
             return Err(GroupError::BeingDeleted { name, volume: member.volume.clone() }.into());
         }
-        let members = members.into_iter().map(|(_, member)| member).collect();
+        let members = members.into_iter().map(|(member, _)| member).collect();
         let order = GroupOrder { name, members, parameters };
         let is_another = |open: &Open<'_>| open.order.name == order.name && **open.order != order;
         let another = self.open_groups(&plugin).find(is_another).map(|open| open.keeper.clone());
@@ -100,15 +100,15 @@ impl Volumes {
     }
 
     /// A volume of a group, and its plugin.
-    fn member(&self, key: &VolumeKey) -> Result<(PluginName, GroupMember), OrderError> {
+    fn member(&self, key: &VolumeKey) -> Result<(GroupMember, PluginName), OrderError> {
         let known = self.known.get(key).ok_or_else(|| UnknownVolume { volume: key.clone() })?;
         let member = GroupMember { volume: key.clone(), volume_id: known.spec.volume_id.clone() };
-        Ok((known.spec.plugin.clone(), member))
+        Ok((member, known.spec.plugin.clone()))
     }
 
     fn admit_group_deletion(&self, asked: &DeleteGroupSnapshot) -> Result<(), OrderError> {
         let DeleteGroupSnapshot { volume, group_snapshot_id, .. } = asked;
-        let (plugin, _) = self.member(volume)?;
+        let (_, plugin) = self.member(volume)?;
         let is_it = |open: &Open<'_>| open.taken == Some(&**group_snapshot_id);
         match (self.open_groups(&plugin).find(is_it), self.unread_beside(None, &plugin)) {
             (None, None) => Ok(()),
@@ -131,31 +131,12 @@ impl Volumes {
         Some((open.keeper.clone(), format!("take {}", open.order)))
     }
 
-    // === What is not known yet ===
-
-    /// A volume of a plugin whose ledger may have a group that it has not shown: its actor was started on it and has not reported since. One that
-    /// fell too often is not waited for.
+    /// A volume of a plugin whose ledger may have a group that it has not shown. One that fell too often is not waited for.
     pub(super) fn unread_beside(&self, own: Option<&VolumeKey>, plugin: &PluginName) -> Option<&VolumeKey> {
-        let is_awaited =
-            |entry: &Entry| entry.spec.plugin == *plugin && entry.child.state() != ChildState::GivenUp;
-        let others = self.unread.iter().filter(|key| own != Some(*key));
-        others.into_iter().find(|key| self.entries.get(*key).is_some_and(is_awaited))
-    }
-
-    /// The actor of a volume has ended: what its ledger has got since its last report is not known.
-    pub(super) fn is_unread_again(&mut self, key: &VolumeKey) {
-        let has_fallen = |entry: &Entry| entry.child.life().is_none();
-        if self.entries.get(key).is_some_and(has_fallen) {
-            self.unread.insert(key.clone());
-        }
-    }
-
-    /// The actor of a volume has reported.
-    pub(super) fn is_read(&mut self, key: &VolumeKey, life: Attempt, news: &VolumeNews) {
-        let is_present = |entry: &Entry| entry.child.life() == Some(life);
-        if matches!(news, VolumeNews::Changed(_)) && self.entries.get(key).is_some_and(is_present) {
-            self.unread.remove(key);
-        }
+        let is_awaited = |entry: &Entry| {
+            entry.is_unread && entry.spec.plugin == *plugin && entry.child.state() != ChildState::GivenUp
+        };
+        self.entries.iter().find(|(key, entry)| own != Some(*key) && is_awaited(entry)).map(|(key, _)| key)
     }
 
     /// The groups of a plugin that are being taken: those that were sent to their volumes, and those that these have shown last.

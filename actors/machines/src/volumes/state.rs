@@ -305,6 +305,8 @@ pub(super) struct Entry {
     /// Whether its existence is known and does not change.
     pub(super) is_settled: bool,
     pub(super) vacancy: Vacancy,
+    /// Whether its actor was started on a ledger, in this life of the owner or after a fall, and has not reported since what that has.
+    pub(super) is_unread: bool,
     pub(super) deletion: Deletion,
     /// How often in a row the volume did not take a deletion that the owner repeated.
     pub(super) delete_tries: BackoffState,
@@ -335,8 +337,6 @@ pub struct Volumes {
     /// The known volumes whose deletion was asked for, and of which it is not known what became of that.
     pub(super) deleting: BTreeSet<VolumeKey>,
     pub(super) entries: BTreeMap<VolumeKey, Entry>,
-    /// The volumes whose actors have not reported yet, in their present life, what their ledgers have.
-    pub(super) unread: BTreeSet<VolumeKey>,
     pub(super) plugins: BTreeMap<PluginName, Plugin>,
     /// The messages that volumes have not answered yet, by number.
     pub(super) asks: BTreeMap<Attempt, InFlight>,
