@@ -71,11 +71,11 @@ pub(super) async fn take_group(
     asked: wire::CreateGroupSnapshotRequest,
 ) -> Result<wire::CreateGroupSnapshotResponse, Status> {
     let volumes = asked.names.iter().map(|name| key(name)).collect::<Result<Vec<_>, _>>()?;
-    let name = volumes.iter().min().map(ToString::to_string).unwrap_or_default();
     let parameters = asked.parameters.into_iter().collect();
     let within = within(asked.within_ms);
-    let taken =
-        place(sources, CreateGroupSnapshot { volumes, name: asked.group, parameters, within }).await?;
+    let create = CreateGroupSnapshot { volumes, name: asked.group, parameters, within };
+    let name = create.keeper().map(ToString::to_string).unwrap_or_default();
+    let taken = place(sources, create).await?;
     Ok(wire::CreateGroupSnapshotResponse { name, group: Some(group(&taken)) })
 }
 

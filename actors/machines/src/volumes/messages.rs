@@ -129,6 +129,14 @@ pub struct CreateGroupSnapshot {
     pub within: Duration,
 }
 
+impl CreateGroupSnapshot {
+    /// The volume whose ledger keeps the order. `None` if it names none.
+    #[must_use]
+    pub fn keeper(&self) -> Option<&VolumeKey> {
+        self.volumes.iter().min()
+    }
+}
+
 /// Deletes a group of snapshots with all of them. Answered when that is confirmed. Repeating it is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DeleteGroupSnapshot {
