@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use super::calls::Admitted;
 use super::plugins::not_made;
-use super::{CreateArgs, Failure, Known, Turn, VolumeSpec};
-use crate::csi::{
-    Call, GetSnapshotRequest, ListSnapshotsRequest, Secrets, Snapshot, UnaryRequest, VolumeContentSource,
-};
+use super::{CreateArgs, Failure, Known, Turn, VolumeSpec, is_alone};
+use crate::csi::{Call, GetSnapshotRequest, ListSnapshotsRequest, Secrets, Snapshot, UnaryRequest};
 use crate::pauses;
 use crate::vocabulary::text::escaped;
 use crate::vocabulary::{ControllerCapability, CsiFingerprint};
@@ -31,37 +29,16 @@ impl Admitted {
             known: if failure.known == Known::NotMade { Known::NotMade } else { Known::NotNow },
             reason: format!("whether it belongs to a group of snapshots cannot be asked: {}", failure.reason),
         })?;
-        match told.map(|snapshot| snapshot.group_snapshot_id).filter(|group| !group.is_empty()) {
-            None => Ok(true),
-            Some(group) => {
-                let reason = format!(
-                    "it belongs to the group of snapshots {group}, and goes with it alone: delete the group instead, with all of its snapshots \
-                     ('volume snapshot group delete {} --id {group}')",
-                    spec.key,
-                    group = escaped(&group)
-                );
-                Err(Failure { known: Known::Refused, reason })
-            }
-        }
+        told.map_or(Ok(()), |snapshot| is_alone(&spec.key, &snapshot))?;
+        Ok(true)
     }
 
     /// Refuses a volume that is to be smaller than the snapshot in it (C102). A snapshot of an unknown size is up to the plugin.
     pub(super) async fn check_size(&self, spec: &VolumeSpec, args: &CreateArgs) -> Result<(), Failure> {
-        let (Some(VolumeContentSource::Snapshot(id)), Some(range)) =
-            (&args.volume.content_source, args.volume.capacity_range)
-        else {
-            return Ok(());
-        };
-        let bytes = self.size_of(spec, id).await?;
-        let most = if range.limit_bytes > 0 { range.limit_bytes } else { range.required_bytes };
-        if most == 0 || most >= bytes {
-            return Ok(());
+        match args.sized_by() {
+            Some(snapshot_id) => args.has_room_for(snapshot_id, self.size_of(spec, snapshot_id).await?),
+            None => Ok(()),
         }
-        let reason = format!(
-            "snapshot {} has {bytes} bytes, and a volume from it is not smaller: ask for as many or more instead of {most}",
-            escaped(id)
-        );
-        Err(Failure { known: Known::Refused, reason })
     }
 
     /// The size of a snapshot; zero if it is unknown, or the plugin does not tell it: it refuses what is too small itself then.

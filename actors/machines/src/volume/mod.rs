@@ -84,6 +84,7 @@ mod order_messages;
 mod record;
 
 mod existence;
+mod snapshots;
 
 mod outcome;
 mod turns;
@@ -133,5 +134,6 @@ pub use record::{
     AttachArgs, Audit, ClaimRecord, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards, Usage,
     VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
 };
+pub use snapshots::is_alone;
 pub use state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
 pub use turns::Turn;
