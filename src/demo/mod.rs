@@ -97,15 +97,12 @@ pub(crate) async fn run(args: &DemoArgs) -> ExitCode {
     let mut stage = Stage::new(workspace, keeper, palette, args.verbose);
     let ending = bounded(&mut stage, args).await;
     let (tally, not_shown) = (stage.tally, stage.not_shown.take());
-    let disk = match ending {
-        Ending::Played(_) | Ending::TookTooLong => disk::trouble(&stage.workspace).await,
-        Ending::Interrupted => None,
-    };
-    stage.clear().await;
     let (mut text, code) = verdict(&ending, tally, not_shown.as_deref(), began.elapsed(), args.limit);
-    if let Some(disk) = disk.filter(|_| code != 0) {
+    let has_failed = code != 0 && !matches!(ending, Ending::Interrupted);
+    if has_failed && let Some(disk) = disk::trouble(&stage.workspace).await {
         text = format!("{text}\n{disk}");
     }
+    stage.clear().await;
     let kept = kept.map_or_else(String::new, |path| format!("\nKept: {}\n", path.display()));
     let told = match code {
         0 => print(&format!("{kept}\n{}\n", palette.paint(Tone::Good, &text))),
