@@ -235,6 +235,11 @@ fn a_host_whose_disk_hangs_at_its_start_says_so_and_ends_when_told_p3_s3() {
     let program = sick.stage.begin_as(&sick.preloaded.environment());
     let waits = "the database is not open yet: its disk does not answer";
     until_true("it says what it waits for", SICK_WITHIN, || program.log().contains(waits));
+    for (words, code) in [(&["status"][..], 1), (&["health"], 3), (&["status", "--check"], 3)] {
+        let asked = program.ask(words);
+        assert_eq!(asked.status.code(), Some(code), "{}", said(&asked));
+        assert!(said(&asked).contains("does not answer: it is starting or ending"), "{}", said(&asked));
+    }
     let began = Instant::now();
     program.signal(Signal::TERM);
     let log = sick.stage.directory.path().join("stderr");
@@ -288,16 +293,22 @@ fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
     for state in ["full", "lost"] {
         let program = sick.run();
         sick.disk(state);
-        fail_over(&program);
+        let active = fail_over(&program);
         until(&program, SICK_WITHIN, "the sick disk", is_sick);
         let (code, troubles) = health(&program);
         assert!(code == Some(3) && has_disk(&troubles), "{troubles}");
+        // It ends, and that it has ended is not on disk.
+        let stopped = within(&program, STOP_WITHIN, &["stop", &active]);
+        assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
+        assert!(said(&stopped).contains("not on disk"), "{}", said(&stopped));
         // The one that was killed runs again, and is not registered: that would be a promise.
         sick.disk("ok");
         until(&program, SICK_WITHIN, "the sound disk", |status| {
             let disk = &status["host"]["disk"];
             disk["health"] == "sound" && disk["unwritten"] == 0
         });
+        let started = within(&program, STOP_WITHIN, &["start", &active]);
+        assert!(started.status.success(), "{}", said(&started));
         until(&program, SICK_WITHIN, "a standby", |status| {
             plugin(status, "csi-node", "disks")["standby"]
                 .as_array()

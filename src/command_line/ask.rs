@@ -176,6 +176,7 @@ impl AskError {
     const fn health_exit_code(&self) -> u8 {
         match self {
             Self::Target(TargetError::Admin(AdminError::NoHost { .. } | AdminError::Dead { .. })) => NO_HOST,
+            Self::Target(TargetError::NotAnswering { .. }) => NOT_WELL,
             other => other.exit_code(),
         }
     }
@@ -199,7 +200,10 @@ where
 {
     let socket = args.target.socket()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { question(AdminClient::connect(&socket).await?).await })
+    runtime.block_on(async {
+        let client = AdminClient::connect(&socket).await.map_err(|error| args.target.explained(error))?;
+        question(client).await
+    })
 }
 
 /// `callboard status`

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use callboard_actors::persister::{Holder, holder_of};
 use callboard_actors::vocabulary::SocketPath;
 use clap::Args;
 
@@ -43,6 +44,18 @@ pub(super) enum TargetError {
     /// It is not there, or did not answer as it was asked to.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    /// It has not opened its admin socket yet, or has closed it.
+    #[error(
+        "the host {holder} has the data directory {} and does not answer: it is starting or ending; while it waits for its disk or for a \
+         repair of its database, its log says so",
+        data_dir.display()
+    )]
+    NotAnswering {
+        /// The data directory.
+        data_dir: PathBuf,
+        /// The host.
+        holder: Holder,
+    },
 }
 
 impl TargetError {
@@ -50,7 +63,7 @@ impl TargetError {
     pub(super) const fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) => 2,
-            Self::Admin(_) => 1,
+            Self::Admin(_) | Self::NotAnswering { .. } => 1,
         }
     }
 }
@@ -69,6 +82,20 @@ impl TargetArgs {
         match config.admin_socket {
             Some(socket) => Ok(socket),
             None => Ok(find_socket(&config.data_dir)?),
+        }
+    }
+}
+
+impl TargetArgs {
+    /// Why the host could not be asked, where it is there nevertheless: one that starts has locked its data directory before it listens.
+    pub(super) fn explained(&self, error: AdminError) -> TargetError {
+        if !matches!(error, AdminError::NoHost { .. } | AdminError::Dead { .. }) {
+            return error.into();
+        }
+        let Ok(Place::Directory(data_dir, _)) = self.place() else { return error.into() };
+        match holder_of(&data_dir) {
+            Some(holder) => TargetError::NotAnswering { data_dir, holder },
+            None => error.into(),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,6 +15,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use tracing::warn;
 
+use super::open::LOCK_FILE;
 use super::source::open_at;
 
 /// A host that has locked a data directory.
@@ -61,6 +63,31 @@ impl fmt::Display for Holder {
         }
         self.since.map_or(Ok(()), |since| write!(f, ", since {}", Utc(since)))
     }
+}
+
+/// The host that has locked a data directory now. `None` if there is none, or the kernel does not show it: it is another machine's, or in a
+/// process namespace of its own. The lock itself is not touched, since a host that starts meanwhile would not get it.
+#[must_use]
+pub fn holder_of(data_dir: &Path) -> Option<Holder> {
+    let file = File::open(data_dir.join(LOCK_FILE)).ok()?;
+    let inode = file.metadata().ok()?.ino();
+    let mut text = String::new();
+    (&file).take(1_024).read_to_string(&mut text).ok()?;
+    let holder = Holder::parse(&text);
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().any(|line| is_lock_of(line, holder.pid, inode)).then_some(holder)
+}
+
+/// Whether a line of the kernel's list of locks is that of this process on this file.
+fn is_lock_of(line: &str, pid: Option<u32>, inode: u64) -> bool {
+    let mut words = line.split_whitespace().skip(1);
+    let is_flock = [words.next(), words.nth(1)] == [Some("FLOCK"), Some("WRITE")];
+    let is_of = |word: Option<&str>, number: Option<u64>| {
+        number.is_some() && word.and_then(|word| word.parse::<u64>().ok()) == number
+    };
+    is_flock
+        && is_of(words.next(), pid.map(u64::from))
+        && is_of(words.next().and_then(|file| file.rsplit(':').next()), Some(inode))
 }
 
 #[derive(Debug)]
@@ -152,6 +179,35 @@ mod tests {
         let pid = child.id();
         child.wait().expect("it is our child");
         assert!(holder(Some(pid)).is_gone());
+    }
+
+    #[test]
+    fn who_has_locked_a_directory_is_known_while_it_has_p5() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        assert_eq!(holder_of(directory.path()), None, "there is no lock");
+        let held = OwnedFd::from(File::open(directory.path()).expect("it is there"));
+        let holder = Holder::this();
+        let Ok(Locking::Held(lock)) = lock(&held, LOCK_FILE.as_ref(), holder) else { panic!("it is free") };
+        assert_eq!(holder_of(directory.path()), Some(holder));
+        drop(lock);
+        assert_eq!(holder_of(directory.path()), None, "its text is still there");
+    }
+
+    #[test]
+    fn only_the_lock_of_that_process_on_that_file_counts() {
+        let line = "7: FLOCK  ADVISORY  WRITE 41 fe:00:99 0 EOF";
+        assert!(is_lock_of(line, Some(41), 99));
+        assert!(
+            !is_lock_of(line, Some(4), 99) && !is_lock_of(line, Some(41), 9) && !is_lock_of(line, None, 99)
+        );
+        let waits = "7: -> FLOCK  ADVISORY  WRITE 41 fe:00:99 0 EOF";
+        let others = [
+            waits,
+            "7: POSIX  ADVISORY  WRITE 41 fe:00:99 0 EOF",
+            "7: FLOCK  ADVISORY  READ 41 fe:00:99 0 EOF",
+            "",
+        ];
+        assert!(others.iter().all(|line| !is_lock_of(line, Some(41), 99)));
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub use codec::{DecodeError, RECORD_BYTES_MAX, decode, decode_payload, encode};
 pub use errors::{CloseError, LoadError, OpenError, WriteError};
 pub use handle::Persister;
 pub use health::{Disk, DiskHealth, WRITE_DEADLINE};
-pub use lock::Holder;
+pub use lock::{Holder, holder_of};
 pub use memory_disk::{DiskFault, MemoryDisk, Reached};
 pub use messages::{Damaged, Loaded, OpenLedger, Operation, Owner, Settled, Table, UnwrittenRow, Write};
 pub use meta::FILE_SCHEMA;
