@@ -1,22 +1,20 @@
 //! A real host on a disk that hangs, is full or loses what is synced: it stays visible, takes over, stops and shuts down in bounded
 //! time, refuses new promises, and goes on when the disk is mended (SHELL-1A, P3).
 //!
-//! The disk is made sick by a library that is loaded into the host and stands before its system calls. One host lives on a small file system that is really full; where a user may mount
-//! none, that test says so and tests nothing.
+//! The disk is made sick by a library that is loaded into the host and stands before its system calls. One host lives on a small file
+//! system that is really full; where a user may mount none, that test says so and tests nothing.
 
+#[path = "support/filler.rs"]
+mod filler;
 #[path = "support/preloaded.rs"]
 mod preloaded;
 mod program;
 
-use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use callboard::host::Host;
+use filler::Filler;
 use preloaded::{Preloaded, own_disk};
 use program::{Program, Stage, TIMEOUT, allocation, driven, lives, pid_of, plugin, task, until_true};
 use rustix::process::{Pid, Signal, kill_process};
@@ -321,6 +319,23 @@ fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
     }
 }
 
+/// Its log is on a full disk, or goes to a reader that is gone.
+#[test]
+fn a_host_whose_log_takes_no_lines_takes_over_and_ends_in_order_p3_s3() {
+    for log in ["2>/dev/full", "3<>reader 2>reader 3<&-"] {
+        let stage = Stage::new(&two());
+        let directory = stage.directory.path().display();
+        let exec = format!("cd {directory} && mkfifo reader && exec \"$@\" {log}");
+        let program = stage.run_through(&["sh", "-c", &exec, "sh"]);
+        until_both_serve(&program);
+        fail_over(&program);
+        until_both_serve(&program);
+        let ended = within(&program, STOP_WITHIN, &["shutdown"]);
+        assert!(ended.status.success(), "{log}: {}", said(&ended));
+        assert_eq!(program.ended().0.code(), Some(0), "{log}");
+    }
+}
+
 #[test]
 fn a_host_on_a_full_disk_shuts_down_and_says_what_is_lost_s3() {
     let sick = Sick::new();
@@ -332,37 +347,6 @@ fn a_host_on_a_full_disk_shuts_down_and_says_what_is_lost_s3() {
     let (status, printed) = program.ended();
     assert_eq!(status.code(), Some(1), "{printed}");
     assert!(printed.contains("are lost") && printed.contains("registration csi-node/disks of"), "{printed}");
-}
-
-/// A file that takes all room of a file system, also what becomes free later: a database that is opened again after a failed write
-/// gives back what it had grown by.
-struct Filler {
-    path: PathBuf,
-    is_done: Arc<AtomicBool>,
-    writer: JoinHandle<()>,
-}
-
-impl Filler {
-    fn take_all_room(path: PathBuf) -> Self {
-        let mut file = std::fs::File::create(&path).expect("there is room");
-        while file.write_all(&[7; 4_096]).is_ok() {}
-        let is_done = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&is_done);
-        let writer = std::thread::spawn(move || {
-            while !is_over.load(Ordering::SeqCst) {
-                while file.write_all(&[7; 4_096]).is_ok() {}
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
-        Self { path, is_done, writer }
-    }
-
-    fn give_it_back(self) {
-        self.is_done.store(true, Ordering::SeqCst);
-        // Its room is not free as long as it is open.
-        self.writer.join().expect("it only writes");
-        std::fs::remove_file(&self.path).expect("it is ours");
-    }
 }
 
 /// What a host on a file system of 16 MiB lives through: no library stands before its system calls.
@@ -391,7 +375,7 @@ fn live_on_a_small_disk() {
     let (code, is_unwritten) = (stopped.status.code(), said(&stopped).contains("not on disk"));
     assert_eq!(code, Some(i32::from(is_unwritten)), "{}", said(&stopped));
 
-    filler.give_it_back();
+    drop(filler);
     until(&program, SICK_WITHIN, "the sound disk", |status| {
         let disk = &status["host"]["disk"];
         disk["health"] == "sound" && disk["unwritten"] == 0

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::{self, Debug};
+use std::io;
 
 use callboard_actors::vocabulary::text::{bounded, json_for_terminals};
 use serde::Serialize;
@@ -16,7 +17,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFi
 use tracing_subscriber::registry::LookupSpan;
 
 use super::text::with_sources;
-use super::{PLUGIN_FIELDS, VALUE_BYTES_MAX};
+use super::{LINES_LOST, PLUGIN_FIELDS, VALUE_BYTES_MAX};
 
 /// Formats the fields of a span as an object, which [`JsonLines`] parses.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +61,23 @@ struct Line<'a> {
 struct Span {
     name: &'static str,
     fields: Map<String, Value>,
+}
+
+/// The line that says how many lines before it were lost.
+pub(super) fn lost_lines(lines: u64, error: &io::Error) -> String {
+    let mut timestamp = String::new();
+    // A text takes everything.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
+    let fields = [("error".to_owned(), error.to_string().into()), ("lines".to_owned(), lines.into())];
+    let line = Line {
+        timestamp,
+        level: level(tracing::Level::WARN),
+        target: "callboard::logging",
+        message: LINES_LOST.into(),
+        fields: fields.into_iter().collect(),
+        spans: Vec::new(),
+    };
+    format!("{}\n", serde_json::to_string(&line).unwrap_or_default())
 }
 
 impl<S> FormatEvent<S, JsonFields> for JsonLines

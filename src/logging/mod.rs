@@ -10,6 +10,7 @@
 
 mod json;
 mod options;
+mod stderr;
 mod text;
 
 use std::io;
@@ -19,6 +20,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use options::LogFormat;
 pub(crate) use options::{LogArgs, LogError};
+use stderr::LogWriter;
 
 /// The longest text of one value, in bytes. A longer one is truncated, with a note.
 const VALUE_BYTES_MAX: usize = 64 * 1_024;
@@ -27,13 +29,20 @@ const VALUE_BYTES_MAX: usize = 64 * 1_024;
 /// compile time, and these are the plugin's.
 const PLUGIN_FIELDS: &str = "plugin_fields";
 
+/// The message about lines that standard error did not take.
+const LINES_LOST: &str = "lines of this log were lost";
+
 /// Logs to standard error, as the command line and `RUST_LOG` say. A `tracing` subscriber that is already set stays.
 ///
 /// # Errors
 /// If `RUST_LOG` is not a valid filter.
 pub(crate) fn log_to_stderr(args: LogArgs) -> Result<(), LogError> {
     let filter = args.filter()?;
-    let plain = fmt().with_writer(io::stderr).with_env_filter(filter);
+    let notice = match args.format() {
+        LogFormat::Text => text::lost_lines,
+        LogFormat::Json => json::lost_lines,
+    };
+    let plain = fmt().with_writer(LogWriter::new(io::stderr(), notice)).with_env_filter(filter);
     // The only possible error is that a subscriber is already set.
     let _ = match args.format() {
         LogFormat::Text => plain.fmt_fields(text::TextFields).finish().try_init(),

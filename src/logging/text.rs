@@ -2,14 +2,16 @@
 
 use std::error::Error;
 use std::fmt::{self, Debug};
+use std::io;
 
 use callboard_actors::vocabulary::text::{bounded, escaped_but_tabs};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
-use super::{PLUGIN_FIELDS, VALUE_BYTES_MAX};
+use super::{LINES_LOST, PLUGIN_FIELDS, VALUE_BYTES_MAX};
 
 /// Escapes values, so that none can begin a line or send a terminal control sequence.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +23,15 @@ impl<'writer> FormatFields<'writer> for TextFields {
         fields.record(&mut values);
         values.result
     }
+}
+
+/// The line that says how many lines before it were lost.
+pub(super) fn lost_lines(lines: u64, error: &io::Error) -> String {
+    let mut timestamp = String::new();
+    // A text takes everything.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
+    let error = quoted(&error.to_string());
+    format!("{timestamp}  WARN callboard::logging: {LINES_LOST} lines={lines} error={error}\n")
 }
 
 struct Values<'writer> {
