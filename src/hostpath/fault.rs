@@ -30,7 +30,7 @@ pub struct Fault {
 pub enum Action {
     /// It is answered with this error.
     Answer(Code),
-    /// It is never answered.
+    /// It is not answered, as long as there is the file of [`When::While`], otherwise never.
     Hang,
     /// It takes this much longer.
     Slow(Duration),
@@ -157,6 +157,14 @@ impl When {
             Self::From(first) => number >= *first,
             Self::Chance(chance) => dice() < *chance,
             Self::While(path) => is_there(path),
+        }
+    }
+
+    /// The file that it waits for.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::While(path) => Some(path),
+            Self::Always | Self::Nth(_) | Self::From(_) | Self::Chance(_) => None,
         }
     }
 }

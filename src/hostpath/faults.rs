@@ -44,7 +44,7 @@ pub struct FaultArgs {
     ///
     /// ACTION is a gRPC code, hang, slow:DURATION, die, forget (answer well and remember nothing) or lie (give an untrue answer).
     /// MOMENT is before the effect of the call, which is the default, in the middle of it, or after it. WHEN is nth:N, from:N
-    /// (counted from 1), chance:PERCENT or while:FILE (while there is that file); without it, always.
+    /// (counted from 1), chance:PERCENT or while:FILE (while there is that file, which also ends a hang); without it, always.
     #[arg(long, value_name = "FAULT", value_parser = Fault::parse)]
     pub fault: Vec<Fault>,
 
@@ -115,6 +115,8 @@ struct Calls {
 pub(super) struct Plan {
     call: Call,
     faults: Vec<(Action, Moment)>,
+    /// The file while which it hangs. `None`: it hangs for ever, if it hangs.
+    held_by: Option<PathBuf>,
 }
 
 impl Faults {
@@ -143,9 +145,15 @@ impl Faults {
         let always = hangs.chain(fails.map(|(_, code)| Action::Answer(*code)));
         let always = always.map(|action| (action, Moment::Before));
         let of_call = self.args.fault.iter().filter(|fault| fault.call == call);
-        let now = of_call.filter(|fault| fault.when.is_now(*number, || dice.f64(), Path::exists));
-        let now: Vec<_> = now.map(|fault| (fault.action, fault.moment)).collect();
-        Plan { call, faults: always.chain(now).collect() }
+        let now: Vec<_> =
+            of_call.filter(|fault| fault.when.is_now(*number, || dice.f64(), Path::exists)).collect();
+        let mut hanging = now.iter().filter(|fault| fault.action == Action::Hang);
+        let held_by = hanging.next().and_then(|fault| fault.when.file()).map(Path::to_owned);
+        Plan {
+            call,
+            faults: always.chain(now.iter().map(|fault| (fault.action, fault.moment))).collect(),
+            held_by,
+        }
     }
 
     /// For a call without any effect: all that goes wrong with it.
@@ -230,13 +238,26 @@ impl Plan {
                     let text = format!("{} fails, as it was told to", self.call);
                     return Err(Status::new(code.number().into(), text));
                 }
-                Action::Hang => pending().await,
+                Action::Hang => self.hang().await,
                 Action::Slow(time) => tokio::time::sleep(*time).await,
                 Action::Die => self.die(),
                 Action::Forget | Action::Lie => {}
             }
         }
         Ok(())
+    }
+
+    async fn hang(&self) {
+        /// How often it looks whether the file is still there.
+        const PAUSE: Duration = Duration::from_millis(10);
+        match &self.held_by {
+            Some(file) => {
+                while file.exists() {
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+            None => pending().await,
+        }
     }
 
     /// As a crash: nothing is cleaned up.

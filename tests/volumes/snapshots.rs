@@ -1,7 +1,6 @@
 //! Snapshots that belong to a group, groups that are taken through the owner of the volumes, and volumes that are made from a snapshot.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use callboard::actors::csi::{
     CapacityRange, CreateVolumeGroupSnapshotRequest, DeleteVolumeGroupSnapshotRequest, VolumeContentSource,
@@ -160,11 +159,12 @@ fn a_volume_of_a_group_that_is_being_taken_waits_for_it_and_is_not_deleted_c001(
     in_namespace(name, async |_| {
         let stage = Stage::new();
         let host = builder(&stage).start_on_own_thread().await.expect("it starts");
-        let fault = ["--fault", "CreateVolumeGroupSnapshot=slow:2s,nth:1"];
-        let mut served = plugin(&stage, "plugin").with(&fault);
+        let held = stage.path("held");
+        std::fs::write(&held, "").expect("it is ours");
+        let fault = format!("CreateVolumeGroupSnapshot=hang,before,while:{}", held.display());
+        let mut served = plugin(&stage, "plugin").with(&["--fault", &fault]);
         served.start(&host).await;
         let (data, logs) = (create(&host, "data").await, create(&host, "logs").await);
-        let began = Instant::now();
         let group = host.volumes().ask(take(&[&data, &logs], "weekly"));
         let alone = async {
             let called = async {
@@ -177,20 +177,33 @@ fn a_volume_of_a_group_that_is_being_taken_waits_for_it_and_is_not_deleted_c001(
             let said =
                 host.volumes().ask(delete).await.expect("it runs").expect_err("it is needed").to_string();
             assert!(said.contains("of volume default/data is not done"), "{said}");
-            let alone = CreateSnapshot {
-                volume: logs.clone(),
-                name: "alone".to_owned(),
-                parameters: [].into(),
-                within: LONG,
-            };
-            host.volumes().ask(alone).await.expect("it runs").expect("it is taken behind the group");
-            assert!(began.elapsed() >= Duration::from_secs(2), "it went beside the call for the group");
+            let volume = logs.clone();
+            let alone =
+                CreateSnapshot { volume, name: "alone".to_owned(), parameters: [].into(), within: LONG };
+            host.volumes().ask(alone).await
         };
-        let (group, ()) = tokio::join!(group, alone);
+        let release = async {
+            let ordered = async {
+                while orders(&host, &logs).await == 0 {
+                    tokio::time::sleep(PAUSE).await;
+                }
+            };
+            tokio::time::timeout(LONG, ordered).await.expect("it is ordered");
+            assert_eq!(served.calls("CreateSnapshot"), 0, "it went beside the call for the group");
+            std::fs::remove_file(&held).expect("it is ours");
+        };
+        let (group, alone, ()) = tokio::join!(group, alone, release);
         group.expect("it runs").expect("it is taken");
+        alone.expect("it runs").expect("it is taken behind the group");
         served.stop(&host).await;
         host.stop().await;
     });
+}
+
+/// How many orders of a volume are not done.
+async fn orders(host: &Host, volume: &VolumeKey) -> usize {
+    let described = host.volumes().ask(DescribeVolume { volume: volume.clone() }).await.expect("it runs");
+    described.expect("it is known").status.map_or(0, |status| status.orders.len())
 }
 
 /// Takes a snapshot of a new volume; gives its id and its size.
