@@ -149,7 +149,21 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
     let first = words.next().expect("it watches");
     host.signal(Signal::TERM);
 
-    let lines: Vec<Value> = lines.map(|line| serde_json::from_str(&line).expect("it is JSON")).collect();
+    let mut lines = lines.map(|line| serde_json::from_str::<Value>(&line).expect("it is JSON"));
+    let mut seen = Vec::new();
+    while !seen.last().is_some_and(|line: &Value| line["about"]["stopping"].is_object()) {
+        seen.push(lines.next().expect("it tells of the stop"));
+    }
+    // Who begins to watch now sees at once that it stops, what it waits for, and then its end.
+    let late = watching(&stage, &["--json"]).wait_with_output().expect("it is our child");
+    let late = String::from_utf8_lossy(&late.stdout).into_owned();
+    let late: Vec<Value> = late.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();
+    let stopping = &late[0]["about"]["host"]["stopping"];
+    assert!(texts(&stopping["waits_for"], "name").contains(&"task/slower".to_owned()), "{:#}", late[0]);
+    let last = late.iter().rfind(|line| line["news"] == "host_changed").expect("it changes");
+    assert_eq!(last["about"]["stopping"]["waits_for"], json!([]), "{last:#}");
+
+    let lines: Vec<Value> = seen.into_iter().chain(lines).collect();
     let of_host = lines.iter().filter(|line| line["news"] == "host_changed");
     let stops: Vec<&Value> = of_host.map(|line| &line["about"]["stopping"]).collect();
     let (both, one) = (["host/agent", "task/slow", "task/slower"], ["host/agent", "task/slower"]);
@@ -246,7 +260,7 @@ fn an_allocation_that_crashes_in_a_loop_is_given_up_in_the_log_and_shown_so_hlt_
             let told = ["allocation", "attempt", "restarts", "exit", "error"].map(|key| fields[key].clone());
             assert_eq!(
                 told,
-                [json!("falls"), json!("3"), json!(2), json!("exit code 3"), json!(why)],
+                [json!("falls"), json!(3), json!(2), json!("exit code 3"), json!(why)],
                 "{said}"
             );
         }
@@ -277,7 +291,10 @@ fn the_log_tells_of_each_task_what_became_of_it_in_fields_that_can_be_parsed() {
     let stage = Stage::new("");
     let go = stage.directory.path().join("go");
     let script = format!("until rm {}; do sleep 0.01; done; exit 3", go.display());
-    stage.configure(&format!("[restart]\nattempts = 1\ndelay = \"10ms\"\n{}", job("exec", "", &script)));
+    stage.configure(&format!(
+        "[restart]\nattempts = 1\ndelay = \"10ms\"\n{}{FALLS}",
+        job("exec", "", &script)
+    ));
     let host = stage.run_as(&["--log-format", "json"], &[]);
     for restarts in 0..2 {
         host.until("a task that runs", |status| {

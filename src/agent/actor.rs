@@ -168,13 +168,13 @@ impl<B: Books> Handler<B> {
         let is_new = told.is_some_and(|(phase, _)| phase != task.phase);
         match task.phase {
             TaskPhase::Waiting if told.is_some_and(|(_, before)| before < *restarts) => {
-                tracing::warn!(%allocation, %attempt, restarts, exit, error = last_event, "an allocation is started again");
+                tracing::warn!(%allocation, attempt = attempt.get(), restarts, exit, error = last_event, "an allocation is started again");
             }
             TaskPhase::Failed if is_new => {
-                tracing::error!(%allocation, %attempt, restarts, exit, error = last_event, "an allocation was given up");
+                tracing::error!(%allocation, attempt = attempt.get(), restarts, exit, error = last_event, "an allocation was given up");
             }
             TaskPhase::Stopped if is_new => {
-                tracing::info!(%allocation, %attempt, restarts, exit, how = last_event, "an allocation has stopped");
+                tracing::info!(%allocation, attempt = attempt.get(), restarts, exit, how = last_event, "an allocation has stopped");
             }
             TaskPhase::Waiting
             | TaskPhase::Failed
@@ -273,7 +273,7 @@ async fn launch_surviving(memory: &AgentMemory, order: LaunchOrder) -> Result<u3
 }
 
 fn log_start(allocation: &AllocationId, attempt: Attempt, pid: u32, program: &Path) {
-    tracing::info!(%allocation, %attempt, pid, program = %program.display(), "the process of an allocation started");
+    tracing::info!(%allocation, attempt = attempt.get(), pid, program = %program.display(), "the process of an allocation started");
 }
 
 async fn next_endings(endings: Rc<Endings>) -> AgentOutcome {

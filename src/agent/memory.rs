@@ -162,15 +162,15 @@ fn log_end(allocation: &AllocationId, attempt: Attempt, pid: u32, end: &End) {
     let exit = end.exit.map_or_else(|| "unknown".to_owned(), |exit| exit.to_string());
     match end.by {
         EndedBy::Request => {
-            tracing::info!(%allocation, %attempt, pid, exit, "the process of an allocation ended when asked to");
+            tracing::info!(%allocation, attempt = attempt.get(), pid, exit, "the process of an allocation ended when asked to");
         }
         EndedBy::Force => {
-            tracing::warn!(%allocation, %attempt, pid, exit, "the process of an allocation was killed after its grace");
+            tracing::warn!(%allocation, attempt = attempt.get(), pid, exit, "the process of an allocation was killed after its grace");
         }
         EndedBy::Itself => {
             let is_killed = end.exit.is_some_and(ProcessExit::is_from_outside);
             let last_output = end.last_words.as_deref().filter(|_| !is_killed).unwrap_or_default();
-            tracing::warn!(%allocation, %attempt, pid, exit, last_output, "the process of an allocation ended by itself");
+            tracing::warn!(%allocation, attempt = attempt.get(), pid, exit, last_output, "the process of an allocation ended by itself");
         }
     }
 }
