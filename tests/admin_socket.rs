@@ -347,6 +347,12 @@ fn resident_mib(pid: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1_024
 }
 
+/// How long clients go on when the host takes nothing more of what they send.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How many questions have to be half sent in each round, and how many pieces of one without end: a few of each need no room of the host.
+const SENT_MIN: usize = 1_000;
+const TAKEN_MIN: usize = 16;
+
 /// How much more memory a host may hold for clients that do their worst, in MiB: as many connections as there may be, each with as many
 /// questions, each as large as it may be, and what the allocator keeps of that.
 const GROWTH_MAX_MIB: u64 = 100;
@@ -373,18 +379,22 @@ fn clients_that_send_as_much_as_they_can_and_read_nothing_take_bounded_memory_an
         for stream in (1..=63).step_by(2) {
             clients.iter_mut().for_each(|client| client.ask(stream, "GetStatus"));
             let mut waiting: Vec<_> = clients.iter_mut().collect();
-            let began = Instant::now();
-            while !waiting.is_empty() && began.elapsed() < Duration::from_millis(50) {
+            let mut last = Instant::now();
+            while !waiting.is_empty() && last.elapsed() < PATIENCE {
                 let before = waiting.len();
                 waiting.retain_mut(|client| !client.say(stream, bytes, bytes as usize - 1_000));
-                sent += before - waiting.len();
+                if waiting.len() < before {
+                    (sent, last) = (sent + before - waiting.len(), Instant::now());
+                }
             }
         }
+        assert!(sent >= SENT_MIN, "only {sent} questions of {bytes} bytes got there");
         look(&format!("{sent} questions of {bytes} bytes that are half sent, round {round}"));
         // One that claims a size beyond all limits, and sends it for as long as it is taken.
         let mut large = RawClient::connect(&stage);
         large.ask(1, "GetStatus");
         let taken = (0..10_000).filter(|_| large.say(1, u32::MAX, 16_384)).count();
+        assert!(taken >= TAKEN_MIN, "only {taken} pieces got there");
         look(&format!("a question without end, of which {taken} pieces were taken, round {round}"));
     }
     // Those that watch and never read, while there is news all the time.
