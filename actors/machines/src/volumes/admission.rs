@@ -5,7 +5,7 @@ use super::messages::Claim;
 use super::reasons::{TooManyCallers, UnknownVolume};
 use super::state::{Entry, KnownVolume, Volumes};
 use crate::vocabulary::{NodeInfo, PluginName};
-use crate::volume::{self, Exists, VolumeKey};
+use crate::volume::{self, Exists, VolumeKey, VolumeSpec};
 
 impl Volumes {
     /// Whether a claim may be made at all. Whether it can be held beside others is up to the volume.
@@ -23,13 +23,13 @@ impl Volumes {
             let reason = fault.to_string();
             volume::ClaimError::Invalid { volume: key.clone(), reason }
         })?;
-        if self.used(key).is_some_and(Entry::is_on_node) {
+        if self.used(key).is_some_and(Entry::is_here) {
             // It is here already, and has its place. One that was only created here has none.
             return Ok(());
         }
         let Some(node) = self.node_info(&known.spec.plugin) else { return Ok(()) };
         check_topology(known, node)?;
-        self.check_limit(&known.spec.plugin, node)
+        self.check_limit(known, node)
     }
 
     /// Why a volume that is not known cannot be claimed: there is none, or it does not exist yet, or not for long.
@@ -58,10 +58,12 @@ impl Volumes {
         report.fingerprint.as_ref()?.node_info.as_ref()
     }
 
-    /// The plugin's limit counts every volume that is claimed or set up on this node (C147).
-    fn check_limit(&self, plugin: &PluginName, node: &NodeInfo) -> Result<(), ClaimError> {
+    /// The plugin's limit counts every other volume that is claimed or set up on this node, or may be (C147).
+    fn check_limit(&self, known: &KnownVolume, node: &NodeInfo) -> Result<(), ClaimError> {
         let Some(limit) = node.max_volumes.filter(|limit| *limit > 0) else { return Ok(()) };
-        let used = self.users_of(plugin).filter(|entry| entry.is_on_node()).count();
+        let VolumeSpec { key, plugin, .. } = &*known.spec;
+        let others = self.users_of(plugin).filter(|entry| entry.spec.key != *key);
+        let used = others.filter(|entry| entry.is_on_node()).count();
         let used = u64::try_from(used).unwrap_or(u64::MAX);
         if used >= limit {
             return Err(ClaimError::NodeFull { plugin: plugin.clone(), limit, used });

@@ -11,7 +11,7 @@ use super::state::{Entry, KnownVolume, Vacancy, Volumes, VolumesChange};
 use crate::kernel::Effects;
 use crate::supervisor::ChildState;
 use crate::vocabulary::Attempt;
-use crate::volume::{Exists, VolumeAsk, VolumeKey, VolumeSpec, VolumeStatus};
+use crate::volume::{Exists, VolumeAsk, VolumeKey, VolumeSpec};
 
 impl Volumes {
     pub(super) fn register(
@@ -174,8 +174,13 @@ impl Entry {
     /// Whether it is claimed or set up on this node, or may be.
     pub(super) fn is_on_node(&self) -> bool {
         let is_claim = |request: &Request| matches!(request.ask, VolumeAsk::Claim(_));
-        let is_claimed = !self.claimants.is_empty() || self.queue.iter().any(is_claim);
-        is_claimed || !self.status.as_ref().is_some_and(VolumeStatus::is_down)
+        let may_be_claimed = !self.claimants.is_empty() || self.queue.iter().any(is_claim);
+        may_be_claimed || self.is_here() || self.is_unread && self.status.is_none()
+    }
+
+    /// Whether its actor has reported that it is claimed or set up on this node.
+    pub(super) fn is_here(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| !status.claims.is_empty() || !status.is_down())
     }
 
     fn actor(&self) -> VolumeActor {
