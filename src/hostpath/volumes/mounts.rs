@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 use tonic::Status;
 
@@ -18,6 +20,19 @@ const STACKED_MAX: usize = 16;
 
 /// Whether something is mounted at exactly this path.
 pub(super) fn is_mounted(path: &Path) -> Result<bool, Status> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    match statx(CWD, path, flags, StatxFlags::empty()) {
+        Ok(facts) if facts.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) => {
+            Ok(facts.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+        }
+        Err(Errno::NOENT) => Ok(false),
+        // Before Linux 5.8 the kernel does not tell, and what is mounted there may not answer.
+        Ok(_) | Err(_) => is_listed(path),
+    }
+}
+
+/// The same from the list of all mounts, which takes longer the more there are.
+fn is_listed(path: &Path) -> Result<bool, Status> {
     let list = fs::read(MOUNTS).map_err(|error| failed_at("read", Path::new(MOUNTS), &error))?;
     let mut points = list.split(|byte| *byte == b'\n').filter_map(point);
     Ok(points.any(|point| point == path))
@@ -75,7 +90,7 @@ pub(super) fn remove(path: &Path) -> Result<(), Status> {
             return Ok(());
         }
         unmount(path, UnmountFlags::NOFOLLOW).map_err(|error| match error {
-            rustix::io::Errno::BUSY => {
+            Errno::BUSY => {
                 let problem =
                     format!("{} is in use: a process has a file or directory of it open", path.display());
                 Status::failed_precondition(problem)
@@ -86,8 +101,8 @@ pub(super) fn remove(path: &Path) -> Result<(), Status> {
     Err(Status::internal(format!("more than {STACKED_MAX} mounts are at {}", path.display())))
 }
 
-fn refused(doing: &str, path: &Path, error: rustix::io::Errno) -> Status {
-    if error == rustix::io::Errno::PERM {
+fn refused(doing: &str, path: &Path, error: Errno) -> Status {
+    if error == Errno::PERM {
         let problem = format!(
             "cannot {doing} {}: the plugin may not mount; run it as root, or in a user and mount namespace of its own \
              (unshare --map-root-user --mount)",
@@ -159,7 +174,15 @@ mod tests {
         assert_eq!(point(line), Some(PathBuf::from("/mnt/with blank\\and\ttab")));
         assert_eq!(point(b""), None);
         assert_eq!(unescaped(br"\9\04"), br"\9\04");
-        assert!(is_mounted(Path::new("/proc")).expect("the list can be read"));
-        assert!(!is_mounted(Path::new("/proc/self")).expect("the list can be read"));
+    }
+
+    #[test]
+    fn what_is_mounted_is_seen_with_the_list_and_without() {
+        let gone = PathBuf::from("/proc/this is not there");
+        for (path, expected) in [(Path::new("/proc"), true), (Path::new("/proc/self"), false), (&gone, false)]
+        {
+            assert_eq!(is_mounted(path).expect("it is told"), expected, "{}", path.display());
+            assert_eq!(is_listed(path).expect("the list can be read"), expected, "{}", path.display());
+        }
     }
 }
