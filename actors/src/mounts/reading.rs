@@ -2,11 +2,20 @@
 //!
 //! The kernel writes the whole mount table for each reader, so with thousands of mounts the table is what a look costs. Looks that run
 //! side by side share a reading: the next one that *begins* after they have asked. An earlier one could lack a mount that was made
-//! before they asked.
+//! before they asked. After a reading that took long the next one waits a while for more looks, so that a crowd of them does not keep a
+//! processor busy with reading.
 //!
 //! Any thread may ask, so `actors/tests/threads` model-checks this file with shuttle.
 
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread};
+
+/// A reading that took less is followed by another one at once.
+const LONG: Duration = Duration::from_millis(2);
+/// How many times as long as a long reading the pause behind it is, and its limit.
+const PAUSE_TIMES: u32 = 3;
+const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What is read, and whether it is being read.
 #[derive(Debug)]
@@ -23,17 +32,22 @@ struct State<T> {
     is_underway: bool,
     /// What the last reading brought, and its number.
     last: Option<(u64, Arc<T>)>,
+    /// When the next one may begin.
+    rested: Option<Instant>,
 }
 
 impl<T> Default for Reading<T> {
     fn default() -> Self {
-        Self { state: Mutex::new(State { begun: 0, is_underway: false, last: None }), ended: Condvar::new() }
+        Self {
+            state: Mutex::new(State { begun: 0, is_underway: false, last: None, rested: None }),
+            ended: Condvar::new(),
+        }
     }
 }
 
 impl<T> Reading<T> {
     /// What a reading brings that begins now or later. This thread reads, unless another one does it for both. It waits as long as
-    /// a reading takes, twice at most.
+    /// two readings and the pauses before them take at most.
     pub(crate) fn get(&self, read: impl FnOnce() -> T) -> Arc<T> {
         let mut state = self.lock();
         let wanted = state.begun + 1;
@@ -48,13 +62,22 @@ impl<T> Reading<T> {
             }
             state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.begun += 1;
         state.is_underway = true;
+        let end = End(self);
+        if let Some(pause) = state.rested.map(|at| at.saturating_duration_since(Instant::now())) {
+            drop(state);
+            thread::sleep(pause);
+            state = self.lock();
+        }
+        state.begun += 1;
         let number = state.begun;
         drop(state);
-        let end = End(self);
+        let begun = Instant::now();
         let value = Arc::new(read());
-        self.lock().last = Some((number, Arc::clone(&value)));
+        let mut state = self.lock();
+        state.last = Some((number, Arc::clone(&value)));
+        state.rested = rested(begun, Instant::now());
+        drop(state);
         drop(end);
         value
     }
@@ -64,6 +87,12 @@ impl<T> Reading<T> {
     }
 }
 
+/// When the next reading may begin, after one from `begun` to `ended`; `None` if that is at once.
+fn rested(begun: Instant, ended: Instant) -> Option<Instant> {
+    let took = ended.saturating_duration_since(begun);
+    (took >= LONG).then(|| ended + (took * PAUSE_TIMES).min(PAUSE_MAX))
+}
+
 /// A reading that is underway. It ends although its thread panics: another one reads then.
 struct End<'r, T>(&'r Reading<T>);
 
@@ -71,5 +100,19 @@ impl<T> Drop for End<'_, T> {
     fn drop(&mut self) {
         self.0.lock().is_underway = false;
         self.0.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_reading_that_took_long_is_followed_by_a_pause() {
+        let begun = Instant::now();
+        let pause = |took| rested(begun, begun + took).map(|at| at.duration_since(begun + took));
+        assert_eq!(pause(Duration::from_micros(700)), None);
+        assert_eq!(pause(Duration::from_millis(14)), Some(Duration::from_millis(42)));
+        assert_eq!(pause(Duration::from_secs(2)), Some(PAUSE_MAX));
     }
 }
