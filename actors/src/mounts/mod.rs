@@ -10,7 +10,7 @@
 //!
 //! [`callboard_machines::mounts`] holds the types, and decides whether a mount is the one that was recorded (V7).
 //!
-//! - **Time limits.** Each of these runs on a thread of its own. When it does not answer in time, the caller gets
+//! - **Time limits.** Each of these has a thread to itself, which waits for more work afterwards. When it does not answer in time, the caller gets
 //!   [`LookError::Hung`], and the thread goes on waiting: nothing ends a thread that waits for a dead NFS or FUSE server. The number of
 //!   threads is bounded, that of one file system too, so a dead one takes no thread of another (VOL-08).
 //! - **No mount is touched by accident.** Directories are made and removed below a descriptor of their parent, by `openat2` with
@@ -21,6 +21,8 @@
 //!
 //! `statmount` and `listmount` (Linux 6.8) are not used: rustix has no binding of them, and this crate has no `unsafe` code. The unique id
 //! of a mount, which is what they have beyond the mount table, comes from `statx`.
+
+mod workers;
 
 mod threads;
 

@@ -3,22 +3,20 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use super::workers::Workers;
 use super::{DeviceNumber, Hanging, LookError, MountLimits};
 use crate::pauses;
-
-/// The stack of a thread; the deepest one parses the mount table, on the heap.
-const STACK_BYTES: usize = 256 * 1_024;
 
 /// The threads of one owner.
 #[derive(Debug, Clone)]
 pub(super) struct Threads {
     limits: MountLimits,
     slots: Arc<Semaphore>,
+    workers: Arc<Workers>,
     running: Arc<Mutex<Running>>,
 }
 
@@ -49,7 +47,7 @@ pub(super) struct Ticket {
 impl Threads {
     pub(super) fn new(limits: MountLimits) -> Self {
         let slots = Arc::new(Semaphore::new(limits.threads.max(1)));
-        Self { limits, slots, running: Arc::default() }
+        Self { limits, slots, workers: Arc::default(), running: Arc::default() }
     }
 
     /// Runs work on a path. It goes on when the caller has gone, or when its time is up.
@@ -61,8 +59,7 @@ impl Threads {
     ) -> Result<T, LookError> {
         let ticket = self.admit(attempt, &path).await?;
         let (answer, answered) = oneshot::channel();
-        let builder = thread::Builder::new().name("mounts".to_owned()).stack_size(STACK_BYTES);
-        let spawned = builder.spawn(move || {
+        let begun = self.workers.run(move || {
             let result = work(&ticket);
             // The slot is free before the caller goes on.
             drop(ticket);
@@ -70,7 +67,7 @@ impl Threads {
             let _ = answer.send(result);
         });
         let refused = |reason: String| LookError::Refused { path: path.clone(), reason };
-        spawned.map_err(|error| refused(format!("no thread could be started: {error}")))?;
+        begun.map_err(|error| refused(format!("no thread could be started: {error}")))?;
         match pauses::within(self.limits.time, answered).await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(_)) => Err(refused("its thread panicked".to_owned())),

@@ -49,6 +49,7 @@ mod process {
 #[path = "../../src/mounts"]
 mod mounts {
     pub(crate) mod reading;
+    pub(crate) mod workers;
 }
 
 #[allow(dead_code, unreachable_pub, reason = "as above")]
@@ -72,6 +73,7 @@ mod mailboxes;
 mod notices;
 mod readings;
 mod tasks;
+mod workers;
 
 /// Runs a model under every schedule.
 fn under_every_schedule(model: impl Fn() + Send + Sync + 'static) {

@@ -1,0 +1,107 @@
+//! Threads that wait a while for more work before they end: starting one for each look costs more than most looks.
+//!
+//! Work never waits for a thread that is busy and may hang: it goes to one that waits, or to a new one.
+//!
+//! Any thread may give work, so `actors/tests/threads` model-checks this file with shuttle.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread};
+
+/// How long a thread waits for more work.
+const IDLE_MAX: Duration = Duration::from_secs(10);
+/// How many threads wait at most; further ones end behind their work.
+const WAITING_MAX: usize = 8;
+/// The stack of a thread; the deepest one parses the mount table, on the heap.
+const STACK_BYTES: usize = 256 * 1_024;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// The threads of one owner. Those that wait end when it is dropped, the others behind their work.
+#[derive(Debug, Default)]
+pub(crate) struct Workers(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// There is work, or the owner has gone.
+    changed: Condvar,
+}
+
+/// There is never more work than threads that wait.
+#[derive(Default)]
+struct State {
+    work: VecDeque<Work>,
+    /// How many threads wait, those included for which there is work already.
+    waiting: usize,
+    is_over: bool,
+}
+
+impl Workers {
+    /// Does this on a thread that waits, or on a new one.
+    ///
+    /// # Errors
+    /// No thread could be started.
+    pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let mut state = self.0.lock();
+        if state.waiting > state.work.len() {
+            state.work.push_back(Box::new(work));
+            drop(state);
+            self.0.changed.notify_one();
+            return Ok(());
+        }
+        drop(state);
+        let shared = Arc::clone(&self.0);
+        let thread = thread::Builder::new().name("mounts".to_owned()).stack_size(STACK_BYTES);
+        thread.spawn(move || {
+            work();
+            while let Some(work) = shared.next() {
+                work();
+            }
+        })?;
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Waits for work. `None`: enough others wait, there was none for a while, or the owner has gone.
+    fn next(&self) -> Option<Work> {
+        let mut state = self.lock();
+        if state.waiting >= WAITING_MAX {
+            return None;
+        }
+        state.waiting += 1;
+        let mut is_late = false;
+        loop {
+            let work = state.work.pop_front();
+            if work.is_some() || is_late || state.is_over {
+                state.waiting -= 1;
+                return work;
+            }
+            let (next, waited) =
+                self.changed.wait_timeout(state, IDLE_MAX).unwrap_or_else(PoisonError::into_inner);
+            (state, is_late) = (next, waited.timed_out());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { work, waiting, is_over } = self;
+        let (work, name) = (work.len(), "State");
+        f.debug_struct(name).field("work", &work).field("waiting", waiting).field("is_over", is_over).finish()
+    }
+}
