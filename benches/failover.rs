@@ -38,7 +38,7 @@ async fn measure(pace: Pace) {
     let mut news = stage.registry.subscribe("bench", 64).expect("it runs");
     register(&stage, "standby", &standby).await;
     active(&mut news, "standby").await;
-    let (mut bare, mut failover) = (Samples::default(), Samples::default());
+    let (mut bare, mut ended, mut failover) = (Samples::default(), Samples::default(), Samples::default());
     for round in 0..pace.choose(300, 2) {
         let name = format!("active-{round}");
         let newest = socket(place.path(), &name);
@@ -47,17 +47,21 @@ async fn measure(pace: Pace) {
         active(&mut news, &name).await;
         stage.leases.lease(&plugin(), TIMEOUT).await.expect("it is healthy");
         bare.push(bare_call(&standby).await);
-        failover.push(kill(&stage, victim).await);
+        let (process, call) = kill(&stage, victim).await;
+        ended.push(process);
+        failover.push(call);
         active(&mut news, "standby").await;
         stage.registry.ask(departure(&registration)).await.expect("it runs");
     }
     println!(
-        "bare median ms | bare p99 | failover median ms | failover p99 | times bare, median | times bare, p99"
+        "bare median ms | bare p99 | end of the process median ms | p99 | failover median ms | failover p99 | times bare, median | times bare, p99"
     );
     println!(
-        "{} | {:.2} | {} | {:.2} | {} | {:.1}",
+        "{} | {:.2} | {} | {:.2} | {} | {:.2} | {} | {:.1}",
         bare.spread(2),
         bare.percentile(99.0),
+        ended.spread(2),
+        ended.percentile(99.0),
         failover.spread(2),
         failover.percentile(99.0),
         failover.over(&bare).spread(1),
@@ -67,15 +71,16 @@ async fn measure(pace: Pace) {
     drop(process);
 }
 
-/// Kills the active plugin, and returns the milliseconds until a call has an answer. A lease that still goes to the dead process
+/// Kills the active plugin, and returns the milliseconds until the kernel has ended it, and until a call has an answer. A lease that still goes to the dead process
 /// is given back, and another one is asked for, as a host program does.
-async fn kill(stage: &Stage, victim: HostPath) -> f64 {
+async fn kill(stage: &Stage, victim: HostPath) -> (f64, f64) {
     let begun = Instant::now();
     drop(victim);
+    let ended = begun.elapsed().as_secs_f64() * 1e3;
     loop {
         let lease = stage.leases.lease(&plugin(), TIMEOUT).await.expect("a standby takes over");
         if lease.identity().probe(ProbeRequest {}).await.is_ok() {
-            return begun.elapsed().as_secs_f64() * 1e3;
+            return (ended, begun.elapsed().as_secs_f64() * 1e3);
         }
     }
 }
