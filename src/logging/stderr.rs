@@ -1,5 +1,5 @@
 //! Standard error as the place of a log. A line that it does not take, because its disk is full or its reader is gone, is lost and
-//! counted, and stops nobody. The log says how many were lost when it takes lines again.
+//! counted, and no actor fails of it. The log says how many were lost when it takes lines again.
 
 use std::io::{self, Stderr, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
