@@ -12,12 +12,11 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::text::with_sources;
-use super::{LINES_LOST, PLUGIN_FIELDS, VALUE_BYTES_MAX};
+use super::{LINES_LOST, PLUGIN_FIELDS, VALUE_BYTES_MAX, timestamp};
 
 /// Formats the fields of a span as an object, which [`JsonLines`] parses.
 #[derive(Debug, Clone, Copy)]
@@ -65,12 +64,9 @@ struct Span {
 
 /// The line that says how many lines before it were lost.
 pub(super) fn lost_lines(lines: u64, error: &io::Error) -> String {
-    let mut timestamp = String::new();
-    // A text takes everything.
-    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
     let fields = [("error".to_owned(), error.to_string().into()), ("lines".to_owned(), lines.into())];
     let line = Line {
-        timestamp,
+        timestamp: timestamp(),
         level: level(tracing::Level::WARN),
         target: "callboard::logging",
         message: LINES_LOST.into(),
@@ -90,8 +86,6 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut timestamp = String::new();
-        SystemTime.format_time(&mut Writer::new(&mut timestamp))?;
         let mut fields = values(event);
         let message = fields.remove("message").unwrap_or_else(|| Value::from(""));
         let spans = context.event_scope().into_iter().flat_map(|scope| scope.from_root());
@@ -102,7 +96,7 @@ where
         });
         let metadata = event.metadata();
         let (level, target) = (level(*metadata.level()), metadata.target());
-        let line = Line { timestamp, level, target, message, fields, spans: spans.collect() };
+        let line = Line { timestamp: timestamp(), level, target, message, fields, spans: spans.collect() };
         let line = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
         writeln!(writer, "{}", json_for_terminals(&line))
     }

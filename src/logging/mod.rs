@@ -16,6 +16,8 @@ mod text;
 use std::io;
 
 use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use options::LogFormat;
@@ -31,6 +33,14 @@ const PLUGIN_FIELDS: &str = "plugin_fields";
 
 /// The message about lines that standard error did not take.
 const LINES_LOST: &str = "lines of this log were lost";
+
+/// The present time, as each line begins with it.
+fn timestamp() -> String {
+    let mut timestamp = String::new();
+    // A string takes everything.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
+    timestamp
+}
 
 /// Logs to standard error, as the command line and `RUST_LOG` say. A `tracing` subscriber that is already set stays.
 ///

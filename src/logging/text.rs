@@ -9,9 +9,8 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
-use super::{LINES_LOST, PLUGIN_FIELDS, VALUE_BYTES_MAX};
+use super::{LINES_LOST, PLUGIN_FIELDS, VALUE_BYTES_MAX, timestamp};
 
 /// Escapes values, so that none can begin a line or send a terminal control sequence.
 #[derive(Debug, Clone, Copy)]
@@ -27,10 +26,7 @@ impl<'writer> FormatFields<'writer> for TextFields {
 
 /// The line that says how many lines before it were lost.
 pub(super) fn lost_lines(lines: u64, error: &io::Error) -> String {
-    let mut timestamp = String::new();
-    // A text takes everything.
-    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
-    let error = quoted(&error.to_string());
+    let (timestamp, error) = (timestamp(), quoted(&error.to_string()));
     format!("{timestamp}  WARN callboard::logging: {LINES_LOST} lines={lines} error={error}\n")
 }
 
