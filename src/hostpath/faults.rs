@@ -114,9 +114,16 @@ struct Calls {
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     call: Call,
-    faults: Vec<(Action, Moment)>,
-    /// The file while which it hangs. `None`: it hangs for ever, if it hangs.
-    held_by: Option<PathBuf>,
+    faults: Vec<Due>,
+}
+
+/// What goes wrong with this call.
+#[derive(Debug, Clone)]
+struct Due {
+    action: Action,
+    moment: Moment,
+    /// It lasts as long as there is this file, if it is one that lasts.
+    file: Option<PathBuf>,
 }
 
 impl Faults {
@@ -143,17 +150,16 @@ impl Faults {
         let hangs = self.args.hang.iter().filter(|hanging| **hanging == call).map(|_| Action::Hang);
         let fails = self.args.fail.iter().filter(|(failing, _)| *failing == call);
         let always = hangs.chain(fails.map(|(_, code)| Action::Answer(*code)));
-        let always = always.map(|action| (action, Moment::Before));
+        let always = always.map(|action| Due { action, moment: Moment::Before, file: None });
         let of_call = self.args.fault.iter().filter(|fault| fault.call == call);
-        let now: Vec<_> =
-            of_call.filter(|fault| fault.when.is_now(*number, || dice.f64(), Path::exists)).collect();
-        let mut hanging = now.iter().filter(|fault| fault.action == Action::Hang);
-        let held_by = hanging.next().and_then(|fault| fault.when.file()).map(Path::to_owned);
-        Plan {
-            call,
-            faults: always.chain(now.iter().map(|fault| (fault.action, fault.moment))).collect(),
-            held_by,
-        }
+        let now = of_call.filter(|fault| fault.when.is_now(*number, || dice.f64(), Path::exists));
+        let now: Vec<_> = now
+            .map(|Fault { action, moment, when, .. }| {
+                let file = when.file().map(Path::to_owned);
+                Due { action: *action, moment: *moment, file }
+            })
+            .collect();
+        Plan { call, faults: always.chain(now).collect() }
     }
 
     /// For a call without any effect: all that goes wrong with it.
@@ -207,6 +213,16 @@ impl Faults {
     }
 }
 
+/// Waits as long as there is this file, or for ever.
+async fn hang(file: Option<&Path>) {
+    /// The polling interval.
+    const PAUSE: Duration = Duration::from_millis(10);
+    let Some(file) = file else { return pending().await };
+    while file.exists() {
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 impl Plan {
     /// What goes wrong before the call has any effect.
     ///
@@ -218,7 +234,7 @@ impl Plan {
 
     /// What goes wrong after the first change that the call makes.
     pub(super) fn middle(&self) {
-        if self.faults.contains(&(Action::Die, Moment::Middle)) {
+        if self.faults.iter().any(|due| (due.action, due.moment) == (Action::Die, Moment::Middle)) {
             self.die();
         }
     }
@@ -232,32 +248,19 @@ impl Plan {
     }
 
     async fn met(&self, moment: Moment) -> Result<(), Status> {
-        for (action, _) in self.faults.iter().filter(|(_, at)| *at == moment) {
-            match action {
+        for due in self.faults.iter().filter(|due| due.moment == moment) {
+            match due.action {
                 Action::Answer(code) => {
                     let text = format!("{} fails, as it was told to", self.call);
                     return Err(Status::new(code.number().into(), text));
                 }
-                Action::Hang => self.hang().await,
-                Action::Slow(time) => tokio::time::sleep(*time).await,
+                Action::Hang => hang(due.file.as_deref()).await,
+                Action::Slow(time) => tokio::time::sleep(time).await,
                 Action::Die => self.die(),
                 Action::Forget | Action::Lie => {}
             }
         }
         Ok(())
-    }
-
-    async fn hang(&self) {
-        /// How often it looks whether the file is still there.
-        const PAUSE: Duration = Duration::from_millis(10);
-        match &self.held_by {
-            Some(file) => {
-                while file.exists() {
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
-            None => pending().await,
-        }
     }
 
     /// As a crash: nothing is cleaned up.
@@ -277,7 +280,7 @@ impl Plan {
     }
 
     fn does(&self, action: Action) -> bool {
-        self.faults.iter().any(|(found, _)| *found == action)
+        self.faults.iter().any(|due| due.action == action)
     }
 }
 
