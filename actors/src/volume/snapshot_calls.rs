@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::calls::Admitted;
 use super::plugins::not_made;
-use super::{CreateArgs, Failure, Known, Turn, VolumeSpec, is_alone};
+use super::{CreateArgs, Failure, Known, Turn, VolumeSpec, check_alone};
 use crate::csi::{Call, GetSnapshotRequest, ListSnapshotsRequest, Secrets, Snapshot, UnaryRequest};
 use crate::pauses;
 use crate::vocabulary::text::escaped;
@@ -29,14 +29,14 @@ impl Admitted {
             known: if failure.known == Known::NotMade { Known::NotMade } else { Known::NotNow },
             reason: format!("whether it belongs to a group of snapshots cannot be asked: {}", failure.reason),
         })?;
-        told.map_or(Ok(()), |snapshot| is_alone(&spec.key, &snapshot))?;
+        told.map_or(Ok(()), |snapshot| check_alone(&spec.key, &snapshot))?;
         Ok(true)
     }
 
     /// Refuses a volume that is to be smaller than the snapshot in it (C102). A snapshot of an unknown size is up to the plugin.
     pub(super) async fn check_size(&self, spec: &VolumeSpec, args: &CreateArgs) -> Result<(), Failure> {
         match args.sized_by() {
-            Some(snapshot_id) => args.has_room_for(snapshot_id, self.size_of(spec, snapshot_id).await?),
+            Some(snapshot_id) => args.check_room_for(snapshot_id, self.size_of(spec, snapshot_id).await?),
             None => Ok(()),
         }
     }

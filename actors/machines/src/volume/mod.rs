@@ -134,6 +134,6 @@ pub use record::{
     AttachArgs, Audit, ClaimRecord, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards, Usage,
     VolumeChange, VolumeImage, VolumeKey, VolumeRecord, VolumeSpec, Wish,
 };
-pub use snapshots::is_alone;
+pub use snapshots::check_alone;
 pub use state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
 pub use turns::Turn;

@@ -6,17 +6,17 @@ use super::record::VolumeKey;
 use crate::csi::{CapacityRange, Snapshot, VolumeContentSource};
 use crate::vocabulary::text::escaped;
 
-/// Whether a snapshot is deleted alone, and not with its group (C103). The volume is the one that the deletion goes through.
+/// Checks that a snapshot is deleted alone, and not with its group (C103). The volume is the one that the deletion goes through.
 ///
 /// # Errors
 /// That it belongs to a group, and how that is deleted.
-pub fn is_alone(volume: &VolumeKey, snapshot: &Snapshot) -> Result<(), Failure> {
+pub fn check_alone(volume: &VolumeKey, snapshot: &Snapshot) -> Result<(), Failure> {
     if snapshot.group_snapshot_id.is_empty() {
         return Ok(());
     }
     let reason = format!(
-        "it belongs to the group of snapshots {group}, and goes with it alone: delete the group instead, with all of its snapshots ('volume \
-         snapshot group delete {volume} --id {group}')",
+        "it belongs to the group of snapshots {group}, and goes with it alone: delete the group instead, with all of its snapshots \
+         ('volume snapshot group delete {volume} --id {group}')",
         group = escaped(&snapshot.group_snapshot_id)
     );
     Err(Failure { known: Known::Refused, reason })
@@ -32,11 +32,11 @@ impl CreateArgs {
         }
     }
 
-    /// Whether the volume has room for a snapshot of this size (C102); zero is unknown.
+    /// Checks that the volume has room for a snapshot of this size (C102); zero is unknown.
     ///
     /// # Errors
     /// That it is to be smaller, with both sizes.
-    pub fn has_room_for(&self, snapshot_id: &str, bytes: u64) -> Result<(), Failure> {
+    pub fn check_room_for(&self, snapshot_id: &str, bytes: u64) -> Result<(), Failure> {
         let CapacityRange { required_bytes, limit_bytes } = self.volume.capacity_range.unwrap_or_default();
         let most = if limit_bytes > 0 { limit_bytes } else { required_bytes };
         if most == 0 || most >= bytes {
@@ -60,7 +60,7 @@ mod tests {
         let has_room = |required_bytes, limit_bytes, bytes| {
             let capacity_range = Some(CapacityRange { required_bytes, limit_bytes });
             let volume = NewVolume { capacity_range, ..NewVolume::default() };
-            CreateArgs { name: "v".to_owned(), volume }.has_room_for("s", bytes).is_ok()
+            CreateArgs { name: "v".to_owned(), volume }.check_room_for("s", bytes).is_ok()
         };
         assert!(has_room(10, 0, 10) && has_room(0, 10, 10) && has_room(1, 10, 10), "it can be as large");
         assert!(!has_room(9, 0, 10) && !has_room(0, 9, 10) && !has_room(1, 9, 10), "it is smaller");
