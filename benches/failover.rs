@@ -54,7 +54,8 @@ async fn measure(pace: Pace) {
         stage.registry.ask(departure(&registration)).await.expect("it runs");
     }
     println!(
-        "bare median ms | bare p99 | end of the process median ms | p99 | failover median ms | failover p99 | times bare, median | times bare, p99"
+        "bare median ms | bare p99 | end of the process median ms | p99 | failover median ms | failover p99 | times bare, median | \
+         times bare, p99"
     );
     println!(
         "{} | {:.2} | {} | {:.2} | {} | {:.2} | {} | {:.1}",
@@ -71,8 +72,8 @@ async fn measure(pace: Pace) {
     drop(process);
 }
 
-/// Kills the active plugin, and returns the milliseconds until the kernel has ended it, and until a call has an answer. A lease that still goes to the dead process
-/// is given back, and another one is asked for, as a host program does.
+/// Kills the active plugin, and returns the milliseconds until the kernel has ended it, and until a call has an answer. A lease that still
+/// goes to the dead process is given back, and another one is asked for, as a host program does.
 async fn kill(stage: &Stage, victim: HostPath) -> (f64, f64) {
     let begun = Instant::now();
     drop(victim);

@@ -482,6 +482,7 @@ fn a_demo_on_a_file_system_that_fills_up_says_so_fails_and_leaves_nothing_p3() {
         if code == Some(0) {
             assert!(output.matches('✓').count() >= 20 && !output.contains('✗'), "{output}");
         } else {
+            assert_eq!(code, Some(1), "{output}");
             says_what_is_not_written(&complaints, "no space is left");
         }
         if inside == ROOT {
