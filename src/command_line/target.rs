@@ -84,9 +84,7 @@ impl TargetArgs {
             None => Ok(find_socket(&config.data_dir)?),
         }
     }
-}
 
-impl TargetArgs {
     /// Why the host could not be asked, where it is there nevertheless: one that starts has locked its data directory before it listens.
     pub(super) fn explained(&self, error: AdminError) -> TargetError {
         if !matches!(error, AdminError::NoHost { .. } | AdminError::Dead { .. }) {
