@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 use tracing::warn;
 
@@ -42,6 +42,12 @@ impl Holder {
         }
     }
 
+    fn read(file: &File) -> io::Result<Self> {
+        let mut text = String::new();
+        file.take(1_024).read_to_string(&mut text)?;
+        Ok(Self::parse(&text))
+    }
+
     fn parse(text: &str) -> Self {
         let number = |name: &str| {
             text.split_whitespace()
@@ -69,11 +75,11 @@ impl fmt::Display for Holder {
 /// process namespace of its own. The lock itself is not touched, since a host that starts meanwhile would not get it.
 #[must_use]
 pub fn holder_of(data_dir: &Path) -> Option<Holder> {
-    let file = File::open(data_dir.join(LOCK_FILE)).ok()?;
+    // Whatever lies in its place is not waited for.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(open(data_dir.join(LOCK_FILE), flags, Mode::empty()).ok()?);
     let inode = file.metadata().ok()?.ino();
-    let mut text = String::new();
-    (&file).take(1_024).read_to_string(&mut text).ok()?;
-    let holder = Holder::parse(&text);
+    let holder = Holder::read(&file).ok()?;
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     locks.lines().any(|line| is_lock_of(line, holder.pid, inode)).then_some(holder)
 }
@@ -117,9 +123,7 @@ pub(super) fn lock(directory: &OwnedFd, name: &OsStr, holder: Holder) -> io::Res
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {
-            let mut text = String::new();
-            file.take(1_024).read_to_string(&mut text)?;
-            return Ok(Locking::HeldBy(Holder::parse(&text)));
+            return Ok(Locking::HeldBy(Holder::read(&file)?));
         }
         Err(error) => return Err(error.into()),
     }
@@ -191,6 +195,18 @@ mod tests {
         assert_eq!(holder_of(directory.path()), Some(holder));
         drop(lock);
         assert_eq!(holder_of(directory.path()), None, "its text is still there");
+    }
+
+    #[test]
+    fn what_lies_in_the_place_of_a_lock_is_no_holder_and_not_waited_for() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let place = directory.path().join(LOCK_FILE);
+        let made = std::process::Command::new("mkfifo").arg(&place).status().expect("it runs");
+        assert!(made.success());
+        assert_eq!(holder_of(directory.path()), None, "opening a pipe waits for its writer");
+        std::fs::remove_file(&place).expect("it is ours");
+        std::os::unix::fs::symlink("/proc/self/stat", &place).expect("it is free");
+        assert_eq!(holder_of(directory.path()), None, "a link is not followed");
     }
 
     #[test]
