@@ -2,8 +2,8 @@
 //!
 //! The kernel writes the whole mount table for each reader, so with thousands of mounts the table is what a look costs. Looks that run
 //! side by side share a reading: the next one that *begins* after they have asked. An earlier one could lack a mount that was made
-//! before they asked. After a reading that took long the next one waits a while for more looks, so that a crowd of them does not keep a
-//! processor busy with reading.
+//! before they asked. After a reading that took long and was not for one look alone, the next one waits a while for more looks, so that a
+//! crowd of them does not keep a processor busy with reading.
 //!
 //! Any thread may ask, so `actors/tests/threads` model-checks this file with shuttle.
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread};
 
-/// A reading that took less is followed by another one at once.
+/// A reading that took less is followed by another one at once, and so is one for which one look alone has waited.
 const LONG: Duration = Duration::from_millis(2);
 /// How many times as long as a long reading the pause behind it is, and its limit.
 const PAUSE_TIMES: u32 = 3;
@@ -32,14 +32,16 @@ struct State<T> {
     is_underway: bool,
     /// What the last reading brought, and its number.
     last: Option<(u64, Arc<T>)>,
-    /// When the next one may begin.
-    rested: Option<Instant>,
+    /// How many looks wait for a reading of another one.
+    waiting: usize,
+    /// When the next one may begin. `None`: at once.
+    next_at: Option<Instant>,
 }
 
 impl<T> Default for Reading<T> {
     fn default() -> Self {
         Self {
-            state: Mutex::new(State { begun: 0, is_underway: false, last: None, rested: None }),
+            state: Mutex::new(State { begun: 0, is_underway: false, last: None, waiting: 0, next_at: None }),
             ended: Condvar::new(),
         }
     }
@@ -60,11 +62,13 @@ impl<T> Reading<T> {
             if !state.is_underway {
                 break;
             }
+            state.waiting += 1;
             state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         }
         state.is_underway = true;
         let end = End(self);
-        if let Some(pause) = state.rested.map(|at| at.saturating_duration_since(Instant::now())) {
+        if let Some(pause) = state.next_at.map(|at| at.saturating_duration_since(Instant::now())) {
             drop(state);
             thread::sleep(pause);
             state = self.lock();
@@ -76,7 +80,7 @@ impl<T> Reading<T> {
         let value = Arc::new(read());
         let mut state = self.lock();
         state.last = Some((number, Arc::clone(&value)));
-        state.rested = rested(begun, Instant::now());
+        state.next_at = next_at(begun, Instant::now()).filter(|_| state.waiting > 0);
         drop(state);
         drop(end);
         value
@@ -87,8 +91,8 @@ impl<T> Reading<T> {
     }
 }
 
-/// When the next reading may begin, after one from `begun` to `ended`; `None` if that is at once.
-fn rested(begun: Instant, ended: Instant) -> Option<Instant> {
+/// When the next reading may begin in a crowd, after one from `begun` to `ended`; `None` if that is at once.
+fn next_at(begun: Instant, ended: Instant) -> Option<Instant> {
     let took = ended.saturating_duration_since(begun);
     (took >= LONG).then(|| ended + (took * PAUSE_TIMES).min(PAUSE_MAX))
 }
@@ -110,7 +114,7 @@ mod tests {
     #[test]
     fn only_a_reading_that_took_long_is_followed_by_a_pause() {
         let begun = Instant::now();
-        let pause = |took| rested(begun, begun + took).map(|at| at.duration_since(begun + took));
+        let pause = |took| next_at(begun, begun + took).map(|at| at.duration_since(begun + took));
         assert_eq!(pause(Duration::from_micros(700)), None);
         assert_eq!(pause(Duration::from_millis(14)), Some(Duration::from_millis(42)));
         assert_eq!(pause(Duration::from_secs(2)), Some(PAUSE_MAX));

@@ -147,3 +147,38 @@ impl Drop for Ticket {
 fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::mpsc;
+    use std::thread::{self, ThreadId};
+    use std::time::Duration;
+
+    use super::Workers;
+
+    /// Does work, and gives the thread on which it was done.
+    fn thread_of(workers: &Workers) -> ThreadId {
+        let (tell, told) = mpsc::channel();
+        workers.run(move || tell.send(thread::current().id()).expect("it is waited for")).expect("it starts");
+        told.recv().expect("it is done")
+    }
+
+    #[test]
+    fn a_thread_does_the_next_work_too() {
+        let (workers, mut threads) = (Workers::default(), HashSet::new());
+        // It may not wait yet when the next work comes; then that gets another one.
+        while threads.insert(thread_of(&workers)) {}
+    }
+
+    #[test]
+    fn a_thread_for_which_there_is_no_work_for_a_while_ends() {
+        let idle_max = Duration::from_millis(1);
+        let workers = Workers::waiting_for(idle_max);
+        let first = thread_of(&workers);
+        while thread_of(&workers) == first {
+            // It ends at some time: the next work finds none that waits.
+            thread::sleep(2 * idle_max);
+        }
+    }
+}

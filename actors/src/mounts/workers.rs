@@ -5,12 +5,13 @@
 //! Any thread may give work, so `actors/tests/threads` model-checks this file with shuttle.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread};
 
-/// How long a thread waits for more work.
+/// How long a thread waits for more work, by default.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 /// How many threads wait at most; further ones end behind their work.
 const WAITING_MAX: usize = 8;
@@ -20,11 +21,11 @@ const STACK_BYTES: usize = 256 * 1_024;
 type Work = Box<dyn FnOnce() + Send>;
 
 /// The threads of one owner. Those that wait end when it is dropped, the others behind their work.
-#[derive(Debug, Default)]
 pub(crate) struct Workers(Arc<Shared>);
 
-#[derive(Debug, Default)]
 struct Shared {
+    /// How long a thread waits for more work.
+    idle_max: Duration,
     state: Mutex<State>,
     /// There is work, or the owner has gone.
     changed: Condvar,
@@ -39,7 +40,18 @@ struct State {
     is_over: bool,
 }
 
+impl Default for Workers {
+    fn default() -> Self {
+        Self::waiting_for(IDLE_MAX)
+    }
+}
+
 impl Workers {
+    /// Threads that wait for more work for so long.
+    pub(crate) fn waiting_for(idle_max: Duration) -> Self {
+        Self(Arc::new(Shared { idle_max, state: Mutex::default(), changed: Condvar::new() }))
+    }
+
     /// Does this on a thread that waits, or on a new one.
     ///
     /// # Errors
@@ -81,7 +93,7 @@ impl Shared {
                 return work;
             }
             let (next, waited) =
-                self.changed.wait_timeout(state, IDLE_MAX).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait_timeout(state, self.idle_max).unwrap_or_else(PoisonError::into_inner);
             (state, is_late) = (next, waited.timed_out());
         }
     }
@@ -98,10 +110,8 @@ impl Drop for Workers {
     }
 }
 
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { work, waiting, is_over } = self;
-        let (work, name) = (work.len(), "State");
-        f.debug_struct(name).field("work", &work).field("waiting", waiting).field("is_over", is_over).finish()
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workers").finish_non_exhaustive()
     }
 }
