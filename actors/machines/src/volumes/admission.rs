@@ -15,6 +15,10 @@ impl Volumes {
             return Err(ClaimError::Stopping { volume: key.clone() });
         }
         let known = self.known.get(key).ok_or_else(|| self.unknown(key))?;
+        if self.is_letting_go(key, &asked.allocation) {
+            let allocation = asked.allocation.clone();
+            return Err(volume::ClaimError::Leaving { volume: key.clone(), allocation }.into());
+        }
         if !self.used(key).is_some_and(|entry| entry.is_claimed_by(&asked.allocation)) {
             self.check_stays(key, &known.spec.plugin)?;
         }

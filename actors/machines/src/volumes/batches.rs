@@ -2,10 +2,10 @@
 
 use super::errors::{ConfirmError, ReleaseError};
 use super::messages::{AllocationEnded, ConfirmClaims, VolumeConfirmed, VolumeReleased, VolumesAnswer};
-use super::purposes::{Purpose, Request};
-use super::state::Volumes;
+use super::purposes::{InFlight, Purpose, Request};
+use super::state::{Entry, Volumes};
 use crate::kernel::{AskId, Effects};
-use crate::vocabulary::{Moment, Timestamp};
+use crate::vocabulary::{AllocationId, Moment, Timestamp};
 use crate::volume::{self, ClaimsConfirmed, Released, VolumeAsk, VolumeKey};
 
 /// A message whose parts are not all answered yet.
@@ -19,7 +19,7 @@ pub(super) struct Batch {
 /// The answers so far.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Rows {
-    Released(Vec<VolumeReleased>),
+    Released { allocation: AllocationId, rows: Vec<VolumeReleased> },
     Confirmed(Vec<VolumeConfirmed>),
 }
 
@@ -35,7 +35,8 @@ impl Volumes {
         let AllocationEnded { allocation, observed, within } = asked.clone();
         let may_hold = self.entries.iter().filter(|(_, entry)| entry.may_be_claimed_by(&allocation));
         let volumes: Vec<_> = may_hold.map(|(key, _)| key.clone()).collect();
-        self.batches.insert(id, Batch { missing: volumes.len(), rows: Rows::Released(Vec::new()) });
+        let rows = Rows::Released { allocation: allocation.clone(), rows: Vec::new() };
+        self.batches.insert(id, Batch { missing: volumes.len(), rows });
         for volume in volumes {
             if let Some(result) = self.release_answer(&volume) {
                 self.part_released(id, &volume, result, effects);
@@ -47,6 +48,20 @@ impl Volumes {
             self.submit(moment, &volume, request, effects);
         }
         self.answer_batch(id, effects);
+    }
+
+    /// Whether a release of a claim is not answered yet. It is asked again after a crash of the owner, and would release a claim that was
+    /// granted meanwhile, from under its workload (V8).
+    pub(super) fn is_letting_go(&self, key: &VolumeKey, allocation: &AllocationId) -> bool {
+        let ends =
+            |batch: &Batch| matches!(&batch.rows, Rows::Released { allocation: of, .. } if of == allocation);
+        let releases = |request: &Request| matches!(&request.ask, VolumeAsk::Release(of) if of.allocation == *allocation);
+        let entry = self.entries.get(key).filter(|entry| entry.in_flight > 0);
+        let is_outstanding = |entry: &Entry| {
+            let is_sent = |sent: &InFlight| sent.volume == *key && releases(&sent.request);
+            entry.queue.iter().any(releases) || self.asks.values().any(is_sent)
+        };
+        self.batches.values().any(ends) || entry.is_some_and(is_outstanding)
     }
 
     /// Confirms the claims of all volumes that are in use (V14).
@@ -88,8 +103,10 @@ impl Volumes {
         batch.missing -= 1;
         let is_named = result.as_ref().map_or(true, |released| released.was_held);
         match &mut batch.rows {
-            Rows::Released(rows) if is_named => rows.push(VolumeReleased { volume: volume.clone(), result }),
-            Rows::Released(_) | Rows::Confirmed(_) => {}
+            Rows::Released { rows, .. } if is_named => {
+                rows.push(VolumeReleased { volume: volume.clone(), result });
+            }
+            Rows::Released { .. } | Rows::Confirmed(_) => {}
         }
         self.answer_batch(id, effects);
     }
@@ -109,7 +126,7 @@ impl Volumes {
             Rows::Confirmed(rows) if is_named => {
                 rows.push(VolumeConfirmed { volume: volume.clone(), result })
             }
-            Rows::Confirmed(_) | Rows::Released(_) => {}
+            Rows::Confirmed(_) | Rows::Released { .. } => {}
         }
         self.answer_batch(id, effects);
     }
@@ -120,7 +137,7 @@ impl Volumes {
             return;
         }
         match self.batches.remove(&id).map(|batch| batch.rows) {
-            Some(Rows::Released(mut rows)) => {
+            Some(Rows::Released { mut rows, .. }) => {
                 rows.sort_by(|one, other| one.volume.cmp(&other.volume));
                 effects.reply(id, VolumesAnswer::AllocationEnded(rows));
             }
