@@ -26,7 +26,7 @@ pub struct ForceRelease {
 
 impl ForceRelease {
     /// Whether the claim of this allocation is to be forgotten.
-    pub(super) fn is_for(&self, allocation: &AllocationId) -> bool {
+    pub(crate) fn is_for(&self, allocation: &AllocationId) -> bool {
         match &self.scope {
             ForceScope::Everything => true,
             ForceScope::Claim(meant) => meant == allocation,

@@ -1,8 +1,9 @@
 //! The actors of the volumes: start, retirement, restart, and the end of all.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::claimants::Claimants;
 use super::news::VolumesNews;
 use super::purposes::{Purpose, Request};
 use super::state::{ChildEnded, Deletion, Entry, Vacancy, Volumes, VolumesCall, VolumesTimer};
@@ -65,9 +66,10 @@ impl Volumes {
             VolumeNews::Changed(status) => {
                 let entry = self.entries.get_mut(key);
                 let Some(entry) = entry.filter(|entry| entry.child.life() == Some(life)) else { return };
-                entry.claimants.extend(status.claims.iter().map(|claim| claim.allocation.clone()));
+                if std::mem::take(&mut entry.is_unread) {
+                    entry.claimants.read(status);
+                }
                 entry.status = Some(status.clone());
-                entry.is_unread = false;
                 entry.vacancy.is_reported();
                 self.has_expanded(key, status.expanded_bytes, effects);
                 self.publish(key, effects);
@@ -291,7 +293,7 @@ impl Entry {
             child: DynamicChild::new(ChildState::Pausing),
             spec,
             status: None,
-            claimants: BTreeSet::new(),
+            claimants: Claimants::default(),
             queue: VecDeque::new(),
             in_flight: 0,
             last_begun: Attempt::default(),
@@ -305,12 +307,18 @@ impl Entry {
         }
     }
 
-    /// Whether an allocation may have a claim, or gets one with the next life of the actor.
+    /// Whether an allocation may have a claim, gets one with the next life of the actor, or had one that is still being undone.
     pub(super) fn may_be_claimed_by(&self, allocation: &AllocationId) -> bool {
-        self.status.is_none() || self.is_claimed_by(allocation)
+        self.status.is_none() || self.is_claimed_by(allocation) || self.shows_claim_of(allocation)
     }
 
-    /// Whether an allocation is known to have claimed it.
+    /// Whether its actor has reported last that an allocation has a claim, or had one that is being undone.
+    pub(super) fn shows_claim_of(&self, allocation: &AllocationId) -> bool {
+        let claims = self.status.iter().flat_map(|status| &status.claims);
+        claims.into_iter().any(|claim| claim.allocation == *allocation)
+    }
+
+    /// Whether an allocation is known to have claimed it, and not that this claim is over.
     pub(super) fn is_claimed_by(&self, allocation: &AllocationId) -> bool {
         let is_its_claim = |request: &Request| matches!(&request.ask, VolumeAsk::Claim(claim) if claim.allocation == *allocation);
         self.claimants.contains(allocation) || self.queue.iter().any(is_its_claim)

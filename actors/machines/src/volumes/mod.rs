@@ -62,6 +62,7 @@ mod known;
 
 mod admission;
 mod batches;
+mod claimants;
 mod existing;
 mod forcing;
 mod groups;

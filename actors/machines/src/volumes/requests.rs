@@ -124,7 +124,7 @@ impl Volumes {
         let is_first_claim = match &ask {
             VolumeAsk::Claim(claim) => {
                 entry.last_begun = self.asked;
-                entry.claimants.insert(claim.allocation.clone())
+                entry.claimants.asked(&claim.allocation, self.asked)
             }
             VolumeAsk::PlaceOrder(_) => {
                 entry.last_begun = self.asked;
@@ -163,7 +163,7 @@ impl Volumes {
         if let Some(entry) = self.entries.get_mut(&volume) {
             entry.in_flight = entry.in_flight.saturating_sub(usize::from(request.purpose.is_awaited()));
             if let Ok(answer) = &answer {
-                entry.learn(number, &request.ask, answer, is_first_claim);
+                entry.claimants.answered(number, &request.ask, answer, is_first_claim);
             }
         }
         if let Ok(answer) = &answer {
@@ -310,41 +310,6 @@ impl Entry {
     /// Whether its actor runs, and no caller waits for it.
     pub(super) fn is_idle(&self) -> bool {
         matches!(self.child.state(), ChildState::Running(_)) && self.in_flight == 0
-    }
-
-    /// Learns from an answer who may have a claim.
-    fn learn(&mut self, number: Attempt, ask: &VolumeAsk, answer: &VolumeAnswer, is_first_claim: bool) {
-        match (ask, answer) {
-            (VolumeAsk::Claim(claim), VolumeAnswer::Claim(Err(error)))
-                if is_first_claim && is_refusal(error) =>
-            {
-                self.claimants.remove(&claim.allocation);
-            }
-            (VolumeAsk::Claim(claim), _) => {
-                self.claimants.insert(claim.allocation.clone());
-            }
-            (VolumeAsk::Release(release), VolumeAnswer::Release(Ok(_))) if number > self.last_begun => {
-                self.claimants.remove(&release.allocation);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Whether a claim was refused, so that it was never held.
-const fn is_refusal(error: &volume::ClaimError) -> bool {
-    match error {
-        volume::ClaimError::Held { .. }
-        | volume::ClaimError::Leaving { .. }
-        | volume::ClaimError::OtherUsage { .. }
-        | volume::ClaimError::Invalid { .. }
-        | volume::ClaimError::NotThere { .. }
-        | volume::ClaimError::Full { .. } => true,
-        volume::ClaimError::Pending { .. }
-        | volume::ClaimError::Unproven { .. }
-        | volume::ClaimError::Failed { .. }
-        | volume::ClaimError::Released { .. }
-        | volume::ClaimError::Stopping { .. } => false,
     }
 }
 

@@ -533,7 +533,9 @@ fn read_answer(args: &mut ArgumentConsumer<'_>) -> Result<VolumeAnswer, Fault> {
             doing: "NodeUnpublishVolume is in flight".to_owned(),
         })),
         "confirmed" => {
-            let (confirmed, released) = (allocations(args)?, Vec::new());
+            let released: Vec<_> =
+                args.take_key("released").map(AllocationId::new).transpose()?.into_iter().collect();
+            let confirmed = allocations(args)?;
             VolumeAnswer::ConfirmClaims(ClaimsConfirmed { confirmed, released })
         }
         "prepared" => VolumeAnswer::PrepareForce(Ok(())),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::batches::Batch;
+use super::claimants::Claimants;
 use super::purposes::{InFlight, Reading, Request};
 use super::reads::{Found, Read, ReadError};
 use super::reasons::InUse;
@@ -293,7 +294,7 @@ pub(super) struct Entry {
     /// The last status that was reported, of whichever life.
     pub(super) status: Option<VolumeStatus>,
     /// All allocations that may have a claim.
-    pub(super) claimants: BTreeSet<AllocationId>,
+    pub(super) claimants: Claimants,
     /// What waits for the next life of the actor.
     pub(super) queue: VecDeque<Request>,
     /// How many messages have callers who wait for the answer of an actor of this volume.

@@ -69,7 +69,9 @@ impl Volumes {
     /// Remembers one that goes on. An allocation that had no claim has none afterwards.
     fn is_unconfirmed(&mut self, of: (VolumeKey, Option<AllocationId>)) {
         let entry = self.entries.get(&of.0);
-        let is_held = |id: &AllocationId| entry.is_some_and(|entry| entry.claimants.contains(id));
+        let is_held = |id: &AllocationId| {
+            entry.is_some_and(|entry| entry.claimants.contains(id) || entry.shows_claim_of(id))
+        };
         if self.unconfirmed.len() < UNCONFIRMED_MAX && of.1.as_ref().is_none_or(is_held) {
             self.unconfirmed.insert(of);
         }
