@@ -74,6 +74,12 @@ pub enum ForgetVolumeError {
         /// The volume.
         volume: VolumeKey,
     },
+    /// The host stops. The claims that it leaves need to know the volume at the next start.
+    #[error("volume {volume} is not forgotten any more, since the host stops")]
+    Stopping {
+        /// The volume.
+        volume: VolumeKey,
+    },
 }
 
 /// Why a volume is not created.

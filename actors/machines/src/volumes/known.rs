@@ -60,6 +60,9 @@ impl Volumes {
         if !self.known.contains_key(key) {
             return Ok(false);
         }
+        if self.stop.is_some() {
+            return Err(ForgetVolumeError::Stopping { volume: key.clone() });
+        }
         if let Some(entry) = self.used(key) {
             return Err(ForgetVolumeError::InUse { in_use: entry.in_use() });
         }
