@@ -45,6 +45,10 @@ impl Volumes {
         if self.stop.is_some() {
             return Err(CreateError::Stopping { volume: key.clone() });
         }
+        // Sent behind it, it would leave open to which of the two an answer belongs that its actor did not live to give.
+        if self.is_deletion_outstanding(key) {
+            return Err(volume::CreateError::BeingDeleted { volume: key.clone() }.into());
+        }
         self.room_for(plugin, self.config.options.waiting_max / 2)?;
         let (known, entry) = (self.known.get(key), self.entries.get(key));
         if entry.is_none() {
