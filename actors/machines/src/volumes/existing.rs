@@ -45,7 +45,7 @@ impl Volumes {
         if self.stop.is_some() {
             return Err(CreateError::Stopping { volume: key.clone() });
         }
-        // Sent behind it, it would leave open to which of the two an answer belongs that its actor did not live to give.
+        // After a fall of the actor nobody could tell which of the two was done last.
         if self.is_deletion_outstanding(key) {
             return Err(volume::CreateError::BeingDeleted { volume: key.clone() }.into());
         }
@@ -219,7 +219,9 @@ impl Volumes {
         effects: &mut Effects<Self>,
     ) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if number < entry.last_change {
+        // Nothing is created while a deletion has no answer, so that it is gone whatever was sent since.
+        let is_gone = matches!(answer, VolumeAnswer::DeleteVolume(Ok(_)));
+        if number < entry.last_change && !is_gone {
             return;
         }
         match answer {
