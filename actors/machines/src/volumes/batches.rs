@@ -34,7 +34,10 @@ impl Volumes {
     ) {
         let AllocationEnded { allocation, observed, within } = asked.clone();
         let may_hold = self.entries.iter().filter(|(_, entry)| entry.may_be_claimed_by(&allocation));
-        let volumes: Vec<_> = may_hold.map(|(key, _)| key.clone()).collect();
+        // Its claims to these are not released by this host any more, and the caller is told that.
+        let left = self.left.iter().filter(|left| left.may_be_claimed_by(&allocation));
+        let left = left.map(|left| left.in_use.volume.clone());
+        let volumes: Vec<_> = may_hold.map(|(key, _)| key.clone()).chain(left).collect();
         let rows = Rows::Released { allocation: allocation.clone(), rows: Vec::new() };
         self.batches.insert(id, Batch { missing: volumes.len(), rows });
         for volume in volumes {
@@ -75,8 +78,9 @@ impl Volumes {
         let ConfirmClaims { living, unclear } = asked.clone();
         let confirmation = volume::ConfirmClaims { living: living.into(), unclear: unclear.into() };
         self.confirmation = Some(confirmation.clone());
-        let used = self.entries.iter().filter(|(_, entry)| entry.is_in_use());
-        let volumes: Vec<_> = used.map(|(key, _)| key.clone()).collect();
+        let used = self.entries.iter().filter(|(_, entry)| entry.is_in_use()).map(|(key, _)| key.clone());
+        let left = self.left.iter().map(|left| left.in_use.volume.clone());
+        let volumes: Vec<_> = used.chain(left).collect();
         self.batches.insert(id, Batch { missing: volumes.len(), rows: Rows::Confirmed(Vec::new()) });
         for volume in volumes {
             if self.stop.is_some() {

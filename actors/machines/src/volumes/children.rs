@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::claimants::Claimants;
 use super::news::VolumesNews;
 use super::purposes::{Purpose, Request};
-use super::state::{ChildEnded, Deletion, Entry, Vacancy, Volumes, VolumesCall, VolumesTimer};
+use super::state::{ChildEnded, Deletion, Entry, LeftVolume, Vacancy, Volumes, VolumesCall, VolumesTimer};
 use crate::kernel::{CallLost, Effects, Ending, StopMode, StopStep};
 use crate::supervisor::{ChildState, DynamicChild, Ended};
 use crate::vocabulary::{AllocationId, Attempt, BackoffState, Moment};
@@ -235,7 +235,8 @@ impl Volumes {
             let is_left = is_left && self.stop == Some(StopMode::Stop);
             let took = moment.now.since(self.stop_began);
             self.steps.push(StopStep { what: format!("volume/{key}"), ending, took, is_left });
-            self.left.push((entry.spec.plugin.clone(), entry.in_use()));
+            let (plugin, in_use) = (entry.spec.plugin.clone(), entry.in_use());
+            self.left.push(LeftVolume { plugin, in_use, is_unread: entry.status.is_none() });
         }
         self.end_if_done(effects);
     }
@@ -284,6 +285,13 @@ impl Vacancy {
         if matches!(self, Self::Asked | Self::ReportedSince) {
             *self = Self::Unproven;
         }
+    }
+}
+
+impl LeftVolume {
+    /// Whether an allocation may have a claim.
+    pub(super) fn may_be_claimed_by(&self, allocation: &AllocationId) -> bool {
+        self.is_unread || self.in_use.claims.contains(allocation)
     }
 }
 

@@ -206,10 +206,10 @@ impl Entry {
                 format!("unknown, since its actor has ended: {reason}")
             }
         };
-        let claims = match &self.status {
-            Some(status) => status.claims.iter().map(|claim| claim.allocation.clone()).collect(),
-            None => self.claimants.iter().cloned().collect(),
-        };
+        let shown = self.status.iter().flat_map(|status| &status.claims).map(|claim| &claim.allocation);
+        // The last report may be older than a claim.
+        let others = self.claimants.iter().filter(|id| !self.shows_claim_of(id));
+        let claims = shown.chain(others).cloned().collect();
         InUse { volume: self.spec.key.clone(), claims, state }
     }
 }

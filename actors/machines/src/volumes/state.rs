@@ -315,6 +315,15 @@ pub(super) struct Entry {
     pub(super) fallen: Option<Arc<str>>,
 }
 
+/// A volume that is left in use by the stop of the host.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct LeftVolume {
+    pub(super) plugin: PluginName,
+    pub(super) in_use: InUse,
+    /// Whether its actor ended before it had said who has claims.
+    pub(super) is_unread: bool,
+}
+
 /// The instances of a plugin to which work is routed, and the route that was made of them.
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Plugin {
@@ -359,7 +368,7 @@ pub struct Volumes {
     pub(super) following: Attempt,
     pub(super) stop: Option<StopMode>,
     /// The volumes that are still in use, of which the actors have ended with the host.
-    pub(super) left: Vec<(PluginName, InUse)>,
+    pub(super) left: Vec<LeftVolume>,
     /// When it was asked to stop.
     pub(super) stop_began: Timestamp,
     /// What became of each volume since.

@@ -117,14 +117,14 @@ impl Volumes {
     }
 
     fn refuse_unused(&self, id: AskId, plugin: PluginName, waited: Duration, effects: &mut Effects<Self>) {
-        let left = self.left.iter().filter(|(of, _)| *of == plugin).map(|(_, in_use)| in_use.clone());
+        let left = self.left.iter().filter(|left| left.plugin == plugin).map(|left| left.in_use.clone());
         let volumes: Vec<InUse> = self.users_of(&plugin).map(Entry::in_use).chain(left).collect();
         let error = AwaitUnusedError::InUse { plugin, volumes, waited };
         effects.reply(id, VolumesAnswer::AwaitUnused(Err(error)));
     }
 
     fn uses(&self, plugin: &PluginName) -> bool {
-        self.users_of(plugin).next().is_some() || self.left.iter().any(|(of, _)| of == plugin)
+        self.users_of(plugin).next().is_some() || self.left.iter().any(|left| left.plugin == *plugin)
     }
 
     /// The volumes of a plugin that are in use, or may be.
