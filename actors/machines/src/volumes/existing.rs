@@ -227,14 +227,14 @@ impl Volumes {
         match answer {
             VolumeAnswer::CreateVolume(Ok(created)) => {
                 entry.is_settled = true;
-                self.still_exists(key, effects);
+                self.is_not_deleted(key, effects);
                 self.is_created(key, &created.volume, effects);
             }
             VolumeAnswer::DeleteVolume(Ok(_)) => {
                 entry.is_settled = true;
                 self.is_deleted(key, effects);
             }
-            VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.still_exists(key, effects),
+            VolumeAnswer::DeleteVolume(Err(error)) if !error.goes_on() => self.is_not_deleted(key, effects),
             VolumeAnswer::PlaceOrder(Ok(done)) => self.learn_size(key, done, effects),
             VolumeAnswer::DescribeVolume(status) if entry.in_flight == 0 => {
                 let is_there = status.exists.is_there();
@@ -243,7 +243,7 @@ impl Volumes {
                 entry.is_settled = !status.exists.is_changing() && !is_due;
                 // Each life of the actor that may not know of a deletion was asked for it before this.
                 if is_there && !is_due {
-                    self.still_exists(key, effects);
+                    self.is_not_deleted(key, effects);
                 }
                 match (&status.created, status.exists) {
                     (Some(created), _) => self.is_created(key, created, effects),
@@ -296,6 +296,13 @@ impl Volumes {
             self.know(known.clone());
             effects.persist(VolumesChange::Keep(known));
             self.publish(key, effects);
+        }
+    }
+
+    /// It was not deleted so far. A deletion that is yet to be answered, or to be sent, decides itself, and has to be on disk until then.
+    fn is_not_deleted(&mut self, key: &VolumeKey, effects: &mut Effects<Self>) {
+        if !self.is_deletion_outstanding(key) {
+            self.still_exists(key, effects);
         }
     }
 
