@@ -20,6 +20,8 @@ mod stand_in;
 
 mod writes;
 
+mod chance;
+
 mod search;
 
 mod came;
@@ -54,6 +56,7 @@ pub use allocations::{
     VolumesWord,
 };
 pub use came::{Answer, Came};
+pub use chance::Chance;
 pub use database::{DatabaseBounds, DatabaseEvent, DatabaseWorld, PersisterFault, Trouble};
 pub use drivers::{
     Conduct, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversModel, DriversTampers,
@@ -69,13 +72,12 @@ pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWor
 pub use registry::{RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
 pub use search::{
     Actor, Counterexample, Play, Scene, SceneEvent, SceneFault, SceneWorld, Searched, Stage, World, play,
-    search, shorten,
+    search, shorten, wander,
 };
 pub use simulator::{
-    Chance, DatabaseDoing, DiskTrouble, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening,
-    ProcessDoing, ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched,
-    VolumeDoing, Watch, WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, replay_watched, simulate,
-    simulate_tampered,
+    DatabaseDoing, DiskTrouble, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening, ProcessDoing,
+    ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, VolumeDoing, Watch,
+    WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, replay_watched, simulate, simulate_tampered,
 };
 pub use stand_in::{Disk, Left, Refusal, Rules, Settlement, StandIn};
 pub use supervision::{

@@ -5,6 +5,7 @@
 //! into once. Where nothing more can happen, the world is settled, and every caller must have its answer.
 
 mod scene;
+mod walk;
 mod world;
 
 use std::collections::HashSet;
@@ -14,6 +15,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use foldhash::quality::{FixedState, FoldHasher};
 
 pub use self::scene::{Actor, Event as SceneEvent, Fault as SceneFault, Scene};
+pub use self::walk::wander;
 pub use self::world::{SceneWorld, Stage};
 use super::witness::Violation;
 

@@ -1,17 +1,13 @@
 //! A random walk through the same world, with faults of all kinds, of any length.
 
 use callboard_actors::shell::StopMode;
-use callboard_simulation::{Chance, Counterexample, Fault, Faults, Play, World, shorten};
+use callboard_simulation::{Chance, Counterexample, Fault, Faults, wander};
 
 use super::event::{Manner, TasksBounds, TasksEvent};
 use super::world::TasksWorld;
 
 /// The number of steps in one world.
 const STEPS_OF_A_WORLD: u64 = 400;
-/// The number of steps between checks that everything comes to rest.
-const REST_EVERY: u64 = 40;
-/// A fault happens once in this many steps.
-const RARE: u64 = 10;
 
 /// A random walk.
 #[derive(Debug, Clone, Copy)]
@@ -74,42 +70,12 @@ pub fn walk(walk: &Walk, told: &mut dyn FnMut(&str)) -> Result<Walked, Counterex
         told(&format!("tasks: another world, {} tasks, {:?}", bounds.tasks, bounds.manner));
         let steps = STEPS_OF_A_WORLD.min(walk.steps - walked.steps);
         walked.worlds += 1;
-        live(&TasksWorld::new(bounds, None), steps, &mut chance, &mut walked, told)?;
+        let mut taken = |event: &TasksEvent| {
+            told(&format!("tasks: {event}"));
+            walked.steps += 1;
+            walked.faults += u64::from(event.is_rare());
+        };
+        wander(&TasksWorld::new(bounds, None), steps, &mut chance, |event| event.is_rare(), &mut taken)?;
     }
     Ok(walked)
-}
-
-fn live(
-    start: &TasksWorld,
-    steps: u64,
-    chance: &mut Chance,
-    walked: &mut Walked,
-    told: &mut dyn FnMut(&str),
-) -> Result<(), Counterexample<TasksEvent>> {
-    let (mut world, mut history) = (start.clone(), Vec::new());
-    for step in 1..=steps {
-        walked.steps += 1;
-        let Some(event) = next(&world, chance) else { break };
-        told(&format!("tasks: {event}"));
-        walked.faults += u64::from(event.is_rare());
-        history.push(event);
-        let taken = match world.take(&event) {
-            Ok(()) if step % REST_EVERY == 0 || step == steps => world.clone().settle(),
-            taken => taken,
-        };
-        taken.map_err(|violation| shorten(start, Counterexample { history: history.clone(), violation }))?;
-    }
-    Ok(())
-}
-
-fn next(world: &TasksWorld, chance: &mut Chance) -> Option<TasksEvent> {
-    let (rare, usual): (Vec<_>, Vec<_>) = world.events().into_iter().partition(|event| event.is_rare());
-    let from = match (rare.is_empty(), usual.is_empty()) {
-        (true, true) => return None,
-        (true, false) => usual,
-        (false, true) => rare,
-        (false, false) if chance.once_in(RARE) => rare,
-        (false, false) => usual,
-    };
-    Some(chance.one_of(&from))
 }

@@ -24,7 +24,6 @@ use super::super::supervision::Family;
 use super::super::tamper::Tamper;
 use super::super::witness::Verdict;
 use super::Simulation;
-use super::chance::mixed;
 use super::database::Database;
 use super::disk::DiskTrouble;
 use super::drivers::{Wishes, drivers_model};
@@ -36,6 +35,7 @@ use super::supervision::family;
 use super::tampers::Tampers;
 use super::volumes::OwnedVolumes;
 use super::workloads::Workloads;
+use crate::chance::mixed;
 
 pub(super) type RegistryActor = StandIn<Registry, RegistryDisk, RegistryLaws>;
 pub(super) type InventoryActor = StandIn<Inventory, NoDisk, InventoryLaws>;

@@ -9,7 +9,6 @@
 //! The plan knows chance and no machine; the model of the host knows the machines and no chance. So a run is a list of events, and a
 //! list of events can be played again, shortened and read.
 
-mod chance;
 mod database;
 mod disk;
 mod drivers;
@@ -28,7 +27,6 @@ mod volumes;
 mod words;
 mod workloads;
 
-pub use chance::Chance;
 pub use database::DatabaseDoing;
 pub use disk::DiskTrouble;
 pub use event::{DriverDoing, Event, Happening};

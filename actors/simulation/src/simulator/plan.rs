@@ -24,7 +24,6 @@ use callboard_actors::vocabulary::Timestamp;
 use self::agenda::{Once, Planned, once_of};
 use self::drivers::DriverTurn;
 use super::super::writes::Outcome;
-use super::chance::Chance;
 use super::database::DatabaseDoing;
 use super::disk::DiskTrouble;
 use super::event::{DriverDoing, Event, Happening};
@@ -32,6 +31,7 @@ use super::faults::{Fault, Faults};
 use super::host_model::{HostModel, Signal};
 use super::processes::ProcessesDoing;
 use super::volumes::VolumeDoing;
+use crate::chance::Chance;
 
 const fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)

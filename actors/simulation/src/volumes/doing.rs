@@ -26,14 +26,17 @@ pub(super) enum ChildStep {
     Group,
 }
 
-impl ChildStep {
-    /// Whether it can fail for good. Undoing goes on until it is confirmed.
-    pub(super) const fn may_fail(self) -> bool {
-        matches!(self, Self::Create | Self::Delete(_) | Self::SetUp(_))
-    }
-}
-
 impl VolumeModel {
+    /// Whether a step can fail for good. Undoing goes on until it is confirmed, and a plugin refuses no deletion of what is not there
+    /// (csi.proto, DeleteVolume: it replies OK).
+    pub(super) const fn may_fail(&self, step: ChildStep) -> bool {
+        match step {
+            ChildStep::Create | ChildStep::SetUp(_) => true,
+            ChildStep::Delete(_) => self.there.is_some(),
+            ChildStep::Undo(_) | ChildStep::Unstage | ChildStep::Order | ChildStep::Group => false,
+        }
+    }
+
     /// What it does next, if anything. Claims of an earlier run wait to be confirmed.
     pub(super) fn next_step(&self, child: &Child) -> Option<ChildStep> {
         let sets_up = !child.is_stopping;

@@ -6,19 +6,21 @@ use std::sync::Arc;
 use callboard_actors::instances::{InstanceReport, InstancesNews};
 use callboard_actors::kernel::AskId;
 use callboard_actors::shell::{Effect, FeedItem, Input, Machine};
-use callboard_actors::vocabulary::{AllocationId, Attempt, Moment};
+use callboard_actors::vocabulary::{AllocationId, Attempt, Generation, Moment};
 use callboard_machines::csi;
 use callboard_machines::volume::{
-    Done, Exists, Order, Route, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews,
+    Done, Exists, Order, Released, Route, VolumeAnswer, VolumeAsk, VolumeKey, VolumeNews,
 };
 use callboard_machines::volumes::{
-    Claim, KnownVolume, Volumes, VolumesAnswer, VolumesAsk, VolumesCall, VolumesChange, VolumesOutcome,
+    Claim, KnownVolume, Release, Volumes, VolumesAnswer, VolumesAsk, VolumesCall, VolumesChange,
+    VolumesOutcome,
 };
 
 use super::super::law::Law;
 use super::super::stand_in::Left;
 use super::super::witness::{Verdict, Witness};
 use super::plugin::route_to;
+use super::untold::Untold;
 
 /// Sees everything that the owner of the volumes does.
 #[derive(Debug, Clone, Hash, Default)]
@@ -31,9 +33,14 @@ pub struct VolumesLaws {
     sent: Route,
     /// What it has not answered.
     asks: BTreeMap<AskId, VolumesAsk>,
+    /// What served the plugin when a caller began to wait until it is unused.
+    awaited: BTreeMap<AskId, Option<Generation>>,
     is_stopping: bool,
     /// The claims that were not refused since this run began.
     admitted: BTreeSet<(VolumeKey, AllocationId)>,
+    untold: Untold,
+    /// The volumes that were reported last as claimed or set up.
+    shown: BTreeSet<VolumeKey>,
     /// The volumes that are claimed or set up, in truth.
     pub(super) on_node: BTreeSet<VolumeKey>,
     /// What is found of it.
@@ -58,21 +65,41 @@ impl VolumesLaws {
         }
         if let VolumesAsk::VolumeReported(reported) = ask {
             let is_late = self.lives.get(&reported.volume) != Some(&reported.life);
+            if let (false, VolumeNews::Changed(status)) = (is_late, &reported.news) {
+                let is_here = !status.claims.is_empty() || !status.is_down();
+                if is_here {
+                    self.shown.insert(status.key.clone())
+                } else {
+                    self.shown.remove(&status.key)
+                };
+            }
             if is_late && matches!(reported.news, VolumeNews::Changed(_)) && effects.len() > 1 {
                 let volume = &reported.volume;
                 self.violation(Law::Reg8, || format!("what a former actor of {volume} said has effects"));
             }
         }
+        if matches!(ask, VolumesAsk::AwaitUnused(_)) {
+            self.awaited.insert(id, self.report.as_ref().map(|report| report.generation));
+        }
         self.asks.insert(id, ask.clone());
     }
 
-    /// A claim was not refused: it does not keep a plugin from stopping that is about to.
+    /// Whether a volume is claimed or set up, or that this is over was not heard yet.
+    fn may_be_on_node(&self, volume: &VolumeKey) -> bool {
+        self.on_node.contains(volume) || self.shown.contains(volume)
+    }
+
+    /// A claim was not refused: it does not keep a plugin from stopping that is about to, unless another instance serves it since.
     fn check_leaving(&mut self, id: AskId, claim: &Claim) {
-        let awaits =
-            |(asked, ask): (&AskId, &VolumesAsk)| *asked < id && matches!(ask, VolumesAsk::AwaitUnused(_));
-        let is_awaited = self.asks.iter().any(awaits);
+        let present = self.sent.node.as_ref().map(|node| node.generation);
+        let is_taken_over =
+            |former: Option<Generation>| former.is_some() && present.is_some() && present != former;
+        let awaits = |(asked, served_by): (&AskId, &Option<Generation>)| {
+            *asked < id && self.asks.contains_key(asked) && !is_taken_over(*served_by)
+        };
+        let is_awaited = self.awaited.iter().any(awaits);
         let is_new = self.admitted.insert((claim.volume.clone(), claim.allocation.clone()));
-        if is_awaited && is_new && !self.on_node.contains(&claim.volume) {
+        if is_awaited && is_new && !self.may_be_on_node(&claim.volume) {
             let volume = &claim.volume;
             self.violation(Law::V13, || format!("{volume} is claimed while a stop of its plugin waits"));
         }
@@ -91,7 +118,7 @@ impl VolumesLaws {
         let on_node: BTreeSet<_> = self.on_node.iter().cloned().chain(claimed).collect();
         let fingerprint = self.report.as_ref().and_then(|report| report.fingerprint.as_ref());
         let Some(node) = fingerprint.and_then(|fingerprint| fingerprint.node_info.clone()) else { return };
-        if on_node.contains(volume) {
+        if on_node.contains(volume) || self.may_be_on_node(volume) {
             return;
         }
         if !known.is_reachable_from(node.topology.as_ref()) {
@@ -211,9 +238,19 @@ impl VolumesLaws {
         }
         match change {
             VolumesChange::Keep(known) => self.known.insert(volume.clone(), known.clone()),
-            VolumesChange::Forget(_) => self.known.remove(volume),
+            VolumesChange::Forget(_) => {
+                // Unless its caller is told now.
+                self.untold.insert(volume.clone(), None);
+                self.known.remove(volume)
+            }
             VolumesChange::Delete(_) | VolumesChange::Stay(_) => None,
         };
+    }
+
+    /// Whether an earlier release that its caller has not learned the end of may have let go of the same claim.
+    fn may_have_let_go(&self, asked: &Release) -> bool {
+        let ends = |ask: &VolumesAsk| matches!(ask, VolumesAsk::AllocationEnded(ended) if ended.allocation == asked.allocation);
+        self.untold.contains(&asked.volume, Some(&asked.allocation)) || self.asks.values().any(ends)
     }
 
     /// A success is what the actor of the volume has answered to this, or needs no actor.
@@ -234,21 +271,28 @@ impl VolumesLaws {
             (VolumesAsk::CreateVolume(_), VolumesAnswer::CreateVolume(Ok(created))) => {
                 matches!(heard, Some((_, VolumeAnswer::CreateVolume(Ok(heard)))) if heard == created)
             }
-            (VolumesAsk::DeleteVolume(_), VolumesAnswer::DeleteVolume(Ok(deleted))) if deleted.did_exist => {
-                matches!(heard, Some((_, VolumeAnswer::DeleteVolume(Ok(heard)))) if heard == deleted)
+            (VolumesAsk::DeleteVolume(asked), VolumesAnswer::DeleteVolume(Ok(deleted)))
+                if deleted.did_exist =>
+            {
+                // An earlier deletion may have done it.
+                self.untold.contains(&asked.volume, None)
+                    || matches!(heard, Some((_, VolumeAnswer::DeleteVolume(Ok(heard)))) if heard == deleted)
             }
             (VolumesAsk::CreateGroupSnapshot(_), VolumesAnswer::CreateGroupSnapshot(Ok(group))) => {
                 matches!(heard, Some((_, VolumeAnswer::PlaceOrder(Ok(Done::GroupTaken(heard))))) if heard == group)
             }
             (VolumesAsk::Release(asked), VolumesAnswer::Release(Ok(released))) => match heard {
                 Some((VolumeAsk::Release(release), VolumeAnswer::Release(Ok(heard)))) => {
-                    release.allocation == asked.allocation && heard == released
+                    let was_held = heard.was_held || released.was_held && self.may_have_let_go(asked);
+                    release.allocation == asked.allocation
+                        && Released { was_held, ..heard.clone() } == *released
                 }
                 Some(_) => false,
                 None => matches!(input, Input::Asked { .. }) && !self.on_node.contains(&asked.volume),
             },
             _ => true,
         };
+        self.untold.told(&asked, answer);
         if !is_so {
             self.violation(Law::V15, || format!("{answer:?} is told, and no actor has answered so"));
         }
@@ -277,6 +321,7 @@ fn says_deleted(input: &Input<Volumes>) -> bool {
 /// Whether this says that a volume is not being deleted: its deletion was refused, or it is there.
 fn says_it_stays(input: &Input<Volumes>) -> bool {
     match answer_in(input) {
+        Some(VolumeAnswer::CreateVolume(Ok(_))) => true,
         Some(VolumeAnswer::DeleteVolume(Err(error))) => !error.goes_on(),
         Some(VolumeAnswer::DescribeVolume(status)) => status.exists.is_there(),
         _ => false,

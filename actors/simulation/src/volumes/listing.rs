@@ -17,10 +17,12 @@ impl VolumesScene {
                 VolumesRequest::Create(place),
                 VolumesRequest::Delete(place),
                 VolumesRequest::Order(place),
-                VolumesRequest::Register(place),
                 VolumesRequest::Forget(place),
             ];
-            claims.chain(others).for_each(|request| own(VolumesEvent::Ask(request)));
+            // A person registers what is there.
+            let is_there = self.volumes[place].there == Some(0);
+            let registered = is_there.then_some(VolumesRequest::Register(place));
+            claims.chain(others).chain(registered).for_each(|request| own(VolumesEvent::Ask(request)));
             let volume = &self.volumes[place];
             let acts = VolumeAct::ALL.into_iter().filter(|act| volume.can(*act));
             acts.for_each(|act| own(VolumesEvent::Act(place, act)));
@@ -49,6 +51,15 @@ impl VolumesScene {
         }
         own(VolumesEvent::RefuseNext);
         (0..=waiting).for_each(|reached| own(VolumesEvent::Kill(reached)));
+    }
+}
+
+impl VolumesEvent {
+    /// Whether it is a request or a fault, and not what goes on of itself.
+    #[must_use]
+    pub const fn is_rare(&self) -> bool {
+        let mut bounds = VolumesBounds::NONE;
+        bounds.of(self).is_some()
     }
 }
 

@@ -14,6 +14,7 @@ mod disk;
 mod plugin;
 
 mod laws;
+mod untold;
 
 mod callers;
 mod ending;

@@ -296,7 +296,7 @@ impl Scene for VolumesScene {
 
     /// The lives of actors are numbered from another number in each life of the machine.
     fn random(&self) -> u64 {
-        self.builds << 20
+        self.builds << 36
     }
 
     fn due(&self) -> Option<Timestamp> {

@@ -218,7 +218,7 @@ impl VolumeModel {
         let Some(child) = &self.child else { return false };
         match act {
             VolumeAct::Works => self.next_step(child).is_some(),
-            VolumeAct::Fails => self.next_step(child).is_some_and(|step| step.may_fail()),
+            VolumeAct::Fails => self.next_step(child).is_some_and(|step| self.may_fail(step)),
             VolumeAct::GivesUp | VolumeAct::IsSilent => !child.waiting.is_empty(),
             VolumeAct::Falls => true,
             VolumeAct::FallsOverNext => !child.is_fuse_lit,

@@ -1,0 +1,49 @@
+//! A random walk through a world in which too much can happen to try everything.
+
+use super::{Counterexample, World, shorten};
+use crate::chance::Chance;
+
+/// The number of steps between checks that everything comes to rest.
+const REST_EVERY: u64 = 40;
+/// Something rare happens once in this many steps.
+const RARE: u64 = 10;
+
+/// Takes so many steps, each to one of the events that can happen, by chance. `is_rare` says of an event that it is a fault or a request,
+/// which would otherwise come much more often than what goes on. `told` hears of each before it happens.
+///
+/// # Errors
+/// The first history that breaks a law, shortened.
+pub fn wander<W: World>(
+    start: &W,
+    steps: u64,
+    chance: &mut Chance,
+    is_rare: impl Fn(&W::Event) -> bool,
+    told: &mut dyn FnMut(&W::Event),
+) -> Result<(), Counterexample<W::Event>> {
+    let (mut world, mut history) = (start.clone(), Vec::new());
+    for step in 1..=steps {
+        let Some(event) = next(&world, chance, &is_rare) else { break };
+        told(&event);
+        let taken = world.take(&event);
+        history.push(event);
+        let taken = match taken {
+            Ok(()) if step % REST_EVERY == 0 => world.clone().settle(),
+            taken => taken,
+        };
+        taken.map_err(|violation| shorten(start, Counterexample { history: history.clone(), violation }))?;
+    }
+    world.settle().map_err(|violation| shorten(start, Counterexample { history, violation }))
+}
+
+fn next<W: World>(world: &W, chance: &mut Chance, is_rare: &impl Fn(&W::Event) -> bool) -> Option<W::Event> {
+    let (mut rare, mut usual): (Vec<_>, Vec<_>) = world.events().into_iter().partition(is_rare);
+    let from = match (rare.is_empty(), usual.is_empty()) {
+        (true, true) => return None,
+        (true, false) => &mut usual,
+        (false, true) => &mut rare,
+        (false, false) if chance.once_in(RARE) => &mut rare,
+        (false, false) => &mut usual,
+    };
+    let place = chance.below(from.len() as u64);
+    Some(from.swap_remove(usize::try_from(place).unwrap_or(0)))
+}
