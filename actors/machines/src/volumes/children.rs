@@ -27,6 +27,7 @@ impl Volumes {
         self.life = self.life.next();
         entry.child.start(self.life);
         entry.vacancy = Vacancy::Unproven;
+        entry.before_life = self.asked;
         let queue = std::mem::take(&mut entry.queue);
         let config = VolumeConfig {
             layout: VolumeLayout::new(&self.config.data_dir, &entry.spec.plugin),
@@ -304,6 +305,7 @@ impl Entry {
             claimants: Claimants::default(),
             queue: VecDeque::new(),
             in_flight: 0,
+            before_life: Attempt::default(),
             last_begun: Attempt::default(),
             last_change: Attempt::default(),
             is_settled: false,

@@ -155,7 +155,7 @@ impl Volumes {
     pub(super) fn deletion_returned(
         &mut self,
         moment: Moment,
-        (key, purpose): (&VolumeKey, Purpose),
+        (key, number, purpose): (&VolumeKey, Attempt, Purpose),
         answer: &Result<VolumeAnswer, NoAnswer>,
         effects: &mut Effects<Self>,
     ) {
@@ -164,8 +164,12 @@ impl Volumes {
         let deletion = &mut entry.deletion;
         match answer {
             Ok(answer) => {
-                deletion.is_due = false;
                 deletion.is_refused_only &= is_refused_deletion(answer);
+                deletion.is_due = false;
+                // The present life may not know of it.
+                if number <= entry.before_life && deletion_goes_on(answer) {
+                    self.delete_again(moment, key, effects);
+                }
             }
             Err(no_answer) => {
                 deletion.is_refused_only &= !no_answer.may_go_on();
@@ -329,6 +333,11 @@ impl Volumes {
             self.publish(key, effects);
         }
     }
+}
+
+/// Whether a volume said that its deletion goes on.
+fn deletion_goes_on(answer: &VolumeAnswer) -> bool {
+    matches!(answer, VolumeAnswer::DeleteVolume(Err(error)) if error.goes_on())
 }
 
 /// Whether a volume refused to be deleted, and nothing of that goes on.

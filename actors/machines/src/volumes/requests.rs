@@ -173,7 +173,7 @@ impl Volumes {
         let is_proof = answer.as_ref().is_ok_and(says_vacant);
         let is_check = request.purpose == Purpose::Check;
         if request.deletes() {
-            self.deletion_returned(moment, (&volume, request.purpose), &answer, effects);
+            self.deletion_returned(moment, (&volume, number, request.purpose), &answer, effects);
         }
         self.deliver(&volume, request.purpose, answer.clone(), effects);
         if let (VolumeAsk::PrepareForce(asked), Ok(VolumeAnswer::PrepareForce(Ok(())))) =

@@ -299,6 +299,8 @@ pub(super) struct Entry {
     pub(super) queue: VecDeque<Request>,
     /// How many messages have callers who wait for the answer of an actor of this volume.
     pub(super) in_flight: usize,
+    /// The number of the last message that was sent before the present life of the actor, or the last one, began.
+    pub(super) before_life: Attempt,
     /// The number of the last claim or order that was sent. What is asked later and says that the volume is vacant proves it.
     pub(super) last_begun: Attempt,
     /// The number of the last creation or deletion that was sent. What was asked before says nothing of its existence.
