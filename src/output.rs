@@ -4,8 +4,14 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use callboard_actors::vocabulary::text::{bounded, escaped};
+
+/// How long the last words of a program wait for a place that does not take them, such as a pipe that is not read.
+const TAKEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The permissions of a new file, before the user's umask.
 const FILE_MODE: u32 = 0o666;
@@ -21,6 +27,23 @@ pub(crate) fn print(text: &str) -> io::Result<Reader> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::HasLeft),
         Err(error) => Err(error),
     }
+}
+
+/// Writes a text to standard output, as [`print`] does, and goes on without it when it is not taken: a host ends also when its output is not read.
+///
+/// # Errors
+/// If standard output cannot be written, or did not take it within two seconds.
+pub(crate) fn print_last(text: String) -> io::Result<Reader> {
+    in_time(move || print(&text))
+}
+
+/// Waits for an output for two seconds at most.
+fn in_time<T: Send + 'static>(output: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    let (sender, taken) = mpsc::channel();
+    // Later than that, the send fails.
+    thread::Builder::new().name("output".to_owned()).spawn(move || drop(sender.send(output())))?;
+    let late = |_| Err(io::Error::new(io::ErrorKind::TimedOut, "it was not taken within two seconds"));
+    taken.recv_timeout(TAKEN_WITHIN).unwrap_or_else(late)
 }
 
 /// Whether standard output is still read.
@@ -77,9 +100,10 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     next.persist(path).map(|_| ()).map_err(|error| error.error)
 }
 
-/// Writes a line to standard error. If this fails, no channel is left to report it on.
+/// Writes a line to standard error. If this fails, or takes more than two seconds, no channel is left to report it on.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "{}", escaped(line));
+    let line = format!("{}\n", escaped(line));
+    let _ = in_time(move || io::stderr().write_all(line.as_bytes()));
 }
 
 /// The emphasis of a text, where colours are used.

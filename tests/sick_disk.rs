@@ -322,10 +322,15 @@ fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
 /// Its log is on a full disk, or goes to a reader that is gone.
 #[test]
 fn a_host_whose_log_takes_no_lines_takes_over_and_ends_in_order_p3_s3() {
-    for log in ["2>/dev/full", "3<>reader 2>reader 3<&-"] {
+    let full_pipe = "exec 3<>reader; dd if=/dev/zero of=reader bs=4096 count=1024 oflag=nonblock 2>&-; exec \"$@\" 2>reader";
+    for log in [
+        "exec \"$@\" 2>/dev/full",
+        // Its reader has left, or does not read.
+        "exec \"$@\" 3<>reader 2>reader 3<&-",
+        full_pipe,
+    ] {
         let stage = Stage::new(&two());
-        let directory = stage.directory.path().display();
-        let exec = format!("cd {directory} && mkfifo reader && exec \"$@\" {log}");
+        let exec = format!("cd {} && mkfifo reader && {log}", stage.directory.path().display());
         let program = stage.run_through(&["sh", "-c", &exec, "sh"]);
         until_both_serve(&program);
         fail_over(&program);

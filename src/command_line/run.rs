@@ -30,7 +30,7 @@ use crate::agent::{self, AgentOptions, ProcessHome, VolumeClaims};
 use crate::config::{Config, Problem};
 use crate::host::{Host, HostBuilder, StartError, system};
 use crate::logging::{LogArgs, log_to_stderr};
-use crate::output::{Palette, print};
+use crate::output::{Palette, print_last};
 use crate::process::{Binder, Keeper, usual_environment};
 use crate::tasks::{self, Ground, GroundOptions, TaskIdentities, catalog_options, drivers_options};
 use crate::usage::{UsageCollector, UsageView};
@@ -298,7 +298,7 @@ impl Program {
         }
         server.stop().await;
         keeper.release();
-        if let Err(error) = print(&show::report(&report, Palette::of_stdout())) {
+        if let Err(error) = print_last(show::report(&report, Palette::of_stdout())) {
             tracing::warn!(error = %error, "the report of the shutdown cannot be printed");
         }
         Left::check(&report)

@@ -13,7 +13,9 @@ mod options;
 mod stderr;
 mod text;
 
-use std::io;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::panic::PanicHookInfo;
+use std::{io, panic, thread};
 
 use tracing_subscriber::fmt;
 use tracing_subscriber::fmt::format::Writer;
@@ -45,20 +47,35 @@ fn timestamp() -> String {
 /// Logs to standard error, as the command line and `RUST_LOG` say. A `tracing` subscriber that is already set stays.
 ///
 /// # Errors
-/// If `RUST_LOG` is not a valid filter.
+/// If `RUST_LOG` is not a valid filter, or the system starts no thread for the log.
 pub(crate) fn log_to_stderr(args: LogArgs) -> Result<(), LogError> {
     let filter = args.filter()?;
     let notice = match args.format() {
         LogFormat::Text => text::lost_lines,
         LogFormat::Json => json::lost_lines,
     };
-    let plain = fmt().with_writer(LogWriter::new(io::stderr(), notice)).with_env_filter(filter);
-    // The only possible error is that a subscriber is already set.
-    let _ = match args.format() {
+    let writer = LogWriter::start(io::stderr(), notice).map_err(LogError::NoThread)?;
+    let plain = fmt().with_writer(writer).with_env_filter(filter);
+    let set = match args.format() {
         LogFormat::Text => plain.fmt_fields(text::TextFields).finish().try_init(),
         LogFormat::Json => {
             plain.fmt_fields(json::JsonFields).event_format(json::JsonLines).finish().try_init()
         }
     };
+    // The only possible error is that a subscriber is already set.
+    if set.is_ok() {
+        panic::set_hook(Box::new(log_panic));
+    }
     Ok(())
+}
+
+/// Logs a panic as an event. Written to standard error beside the log, it would not be in the log's format, and could hold up its thread.
+fn log_panic(info: &PanicHookInfo<'_>) {
+    let payload = info.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let reason = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
+    let location = info.location().map(tracing::field::display);
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
+    tracing::error!(thread = thread::current().name(), location, reason, backtrace, "a thread panicked");
 }

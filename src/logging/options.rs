@@ -1,6 +1,7 @@
 //! The options of the log on the command line, and their precedence.
 
 use std::env::{self, VarError};
+use std::io;
 
 use callboard_actors::vocabulary::text::quoted;
 use clap::{Args, ValueEnum};
@@ -68,6 +69,9 @@ pub(crate) enum LogError {
         /// The parser's error.
         problem: String,
     },
+    /// The system starts no thread.
+    #[error("the thread that writes the log cannot be started: {0}; raise the limit of threads or processes")]
+    NoThread(#[source] io::Error),
 }
 
 impl LogArgs {

@@ -1,20 +1,128 @@
 //! Standard error as the place of a log. A line that it does not take, because its disk is full or its reader is gone, is lost and
-//! counted, and no actor fails of it. The log says how many were lost when it takes lines again.
+//! counted, and no actor fails of it. A thread of its own writes the lines, so that no actor hangs with a place that takes nothing and says
+//! nothing, such as a pipe that is not read. The log says how many lines were lost when it takes lines again.
 
-use std::io::{self, Stderr, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io::{self, Write};
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
+
+/// How long the code that logs waits for its line to be written, so that a log is up to date when something happens next. Once a line takes
+/// longer, no thread waits until all lines are written.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(50);
+
+/// How many bytes of lines are kept while they cannot be written.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The lines that were lost, in the format of the log, with the line break.
 pub(super) type Notice = fn(lines: u64, error: &io::Error) -> String;
 
-/// Writes lines to standard error. Never fails.
+/// Hands lines to the thread that writes them. Never fails.
 #[derive(Debug, Clone)]
-pub(super) struct LogWriter<W = Stderr>(Arc<Mutex<State<W>>>);
+pub(super) struct LogWriter(Arc<Queue>);
 
+#[derive(Debug, Default)]
+struct Queue {
+    lines: Mutex<Lines>,
+    has_lines: Condvar,
+    are_written: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    kept: Vec<Vec<u8>>,
+    kept_bytes: usize,
+    /// How many lines were taken so far, and how many of them are done with.
+    taken: u64,
+    done: u64,
+    /// Whether a line was not written in time, and others still wait behind it.
+    is_late: bool,
+    /// How many lines were not taken since the last batch was.
+    not_taken: u64,
+}
+
+impl LogWriter {
+    /// Starts the thread, which lives as long as the process.
+    ///
+    /// # Errors
+    /// If the system starts no thread.
+    pub(super) fn start<W: Write + Send + 'static>(out: W, notice: Notice) -> io::Result<Self> {
+        let queue = Arc::<Queue>::default();
+        let writer = Self(Arc::clone(&queue));
+        let place = Place { out, notice, lost: None, is_in_line: false };
+        thread::Builder::new().name("log".to_owned()).spawn(move || queue.write_to(place))?;
+        Ok(writer)
+    }
+}
+
+impl Queue {
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self, line: &[u8]) {
+        let mut lines = self.lines();
+        if lines.kept_bytes > 0 && lines.kept_bytes + line.len() > KEPT_BYTES_MAX {
+            lines.not_taken += 1;
+            return;
+        }
+        lines.kept.push(line.to_vec());
+        lines.kept_bytes += line.len();
+        lines.taken += 1;
+        let number = lines.taken;
+        self.has_lines.notify_one();
+        if lines.is_late {
+            return;
+        }
+        let waited = self.are_written.wait_timeout_while(lines, WRITTEN_WITHIN, |lines| lines.done < number);
+        let (mut lines, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        lines.is_late = lines.done < number;
+    }
+
+    fn write_to<W: Write>(&self, mut place: Place<W>) {
+        loop {
+            let lines = self.has_lines.wait_while(self.lines(), |lines| lines.kept.is_empty());
+            let mut lines = lines.unwrap_or_else(PoisonError::into_inner);
+            let (batch, not_taken) = (mem::take(&mut lines.kept), mem::take(&mut lines.not_taken));
+            drop(lines);
+            batch.iter().for_each(|line| place.log(line));
+            if not_taken > 0 {
+                place.lose(not_taken, io::Error::new(io::ErrorKind::TimedOut, "none was taken for too long"));
+            }
+            let mut lines = self.lines();
+            lines.kept_bytes -= batch.iter().map(Vec::len).sum::<usize>();
+            lines.done += batch.len() as u64;
+            lines.is_late &= lines.done < lines.taken;
+            self.are_written.notify_all();
+        }
+    }
+}
+
+impl Write for LogWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.log(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for LogWriter {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+/// What the lines are written to.
 #[derive(Debug)]
-struct State<W> {
+struct Place<W> {
     out: W,
     notice: Notice,
     /// How many lines were lost since the last one that was written, and why the last of them was.
@@ -23,18 +131,19 @@ struct State<W> {
     is_in_line: bool,
 }
 
-impl<W: Write> LogWriter<W> {
-    pub(super) fn new(out: W, notice: Notice) -> Self {
-        Self(Arc::new(Mutex::new(State { out, notice, lost: None, is_in_line: false })))
+impl<W: Write> Place<W> {
+    fn log(&mut self, line: &[u8]) {
+        if let Err(error) = self.try_log(line) {
+            self.lose(1, error);
+        }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<W>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lose(&mut self, lines: u64, error: io::Error) {
+        let before = self.lost.as_ref().map_or(0, |(lines, _)| *lines);
+        self.lost = Some((before + lines, error));
     }
-}
 
-impl<W: Write> State<W> {
-    fn log(&mut self, line: &[u8]) -> io::Result<()> {
+    fn try_log(&mut self, line: &[u8]) -> io::Result<()> {
         if let Some((lines, error)) = &self.lost {
             let line_break = if self.is_in_line { "\n" } else { "" };
             let notice = format!("{line_break}{}", (self.notice)(*lines, error));
@@ -60,32 +169,13 @@ impl<W: Write> State<W> {
     }
 }
 
-impl<W: Write> Write for LogWriter<W> {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut state = self.state();
-        if let Err(error) = state.log(line) {
-            let before = state.lost.as_ref().map_or(0, |(lines, _)| *lines);
-            state.lost = Some((before + 1, error));
-        }
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a, W: Write + 'a> MakeWriter<'a> for LogWriter<W> {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
     use super::*;
+
+    const NOTICE: Notice = |lines, error| format!("{lines} lost: {error}\n");
 
     /// Takes so many bytes, and then none until there is room again.
     #[derive(Debug)]
@@ -112,17 +202,54 @@ mod tests {
 
     #[test]
     fn lines_that_are_not_taken_are_counted_and_told_when_there_is_room_again_p3() {
-        let mut log = LogWriter::new(Disk { room: 9, written: Vec::new() }, |lines, error| {
-            format!("{lines} lost: {error}\n")
-        });
-        let say = |log: &mut LogWriter<Disk>, line: &str| log.write_all(line.as_bytes()).unwrap();
+        let out = Disk { room: 9, written: Vec::new() };
+        let mut place = Place { out, notice: NOTICE, lost: None, is_in_line: false };
         for line in ["first\n", "second\n", "third\n"] {
-            say(&mut log, line);
+            place.log(line.as_bytes());
         }
-        log.state().out.room = 1_000;
-        say(&mut log, "fourth\n");
-        say(&mut log, "fifth\n");
-        let written = String::from_utf8(log.state().out.written.clone()).unwrap();
+        place.out.room = 1_000;
+        place.log(b"fourth\n");
+        place.log(b"fifth\n");
+        let written = String::from_utf8(place.out.written).unwrap();
         assert_eq!(written, "first\nsec\n2 lost: no storage space\nfourth\nfifth\n");
+    }
+
+    /// A pipe whose reader has to take each write.
+    struct Pipe(Sender<Vec<u8>>, Receiver<()>);
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
+            self.0.send(bytes.to_vec()).map_err(|_| io::ErrorKind::BrokenPipe)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn who_logs_goes_on_while_the_log_is_not_read_and_no_line_that_was_kept_is_lost_p3() {
+        let ((written, read), (reads, may_write)) = (channel(), channel());
+        let mut log = LogWriter::start(Pipe(written, may_write), NOTICE).unwrap();
+        let long = vec![b'x'; KEPT_BYTES_MAX / 4];
+        log.write_all(b"first\n").unwrap();
+        for _ in 0..5 {
+            log.write_all(&long).unwrap();
+        }
+        // Three of them are kept beside the first line. Now the log is read.
+        for _ in 0..4 {
+            reads.send(()).unwrap();
+        }
+        assert_eq!(read.recv().unwrap(), b"first\n");
+        for _ in 0..3 {
+            assert_eq!(read.recv().unwrap(), long);
+        }
+        reads.send(()).unwrap();
+        reads.send(()).unwrap();
+        log.write_all(b"last\n").unwrap();
+        assert_eq!(read.recv().unwrap(), b"2 lost: none was taken for too long\n");
+        assert_eq!(read.recv().unwrap(), b"last\n");
     }
 }

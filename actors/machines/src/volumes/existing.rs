@@ -45,7 +45,7 @@ impl Volumes {
         if self.stop.is_some() {
             return Err(CreateError::Stopping { volume: key.clone() });
         }
-        // After a fall of the actor nobody could tell which of the two was done last.
+        // After a fall of the actor it could not be told which of the two was done last.
         if self.is_deletion_outstanding(key) {
             return Err(volume::CreateError::BeingDeleted { volume: key.clone() }.into());
         }
