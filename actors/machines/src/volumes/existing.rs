@@ -250,9 +250,10 @@ impl Volumes {
                     self.is_not_deleted(key, effects);
                 }
                 match (&status.created, status.exists) {
-                    (Some(created), _) => self.is_created(key, created, effects),
+                    (Some(created), _) if self.is_lasting(status) => self.is_created(key, created, effects),
                     (None, Exists::Absent) => self.is_deleted(key, effects),
-                    (
+                    (Some(_), _)
+                    | (
                         None,
                         Exists::Registered
                         | Exists::BeingCreated
@@ -277,7 +278,13 @@ impl Volumes {
 
     /// Whether the status of a volume says that what is known of it is not up to date.
     pub(super) fn is_news(&self, status: &VolumeStatus) -> bool {
-        status.created.is_some() && !self.created.contains(&status.key)
+        status.created.is_some() && self.is_lasting(status) && !self.created.contains(&status.key)
+    }
+
+    /// Whether a volume that was created is to be known. One whose deletion was asked for before it was known has no record of that on disk:
+    /// after a kill of the host it would stay known, deleted or not.
+    fn is_lasting(&self, status: &VolumeStatus) -> bool {
+        status.exists != Exists::BeingDeleted || self.known.contains_key(&status.key)
     }
 
     /// It exists, as its plugin answered (C059, C060).
