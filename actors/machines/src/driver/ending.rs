@@ -71,6 +71,16 @@ impl Driver {
             && self.config.mode == DriverMode::Serve
     }
 
+    /// Whether no process of it is there. While one is looked for, or launched, there may be one.
+    const fn is_known_to_be_gone(&self) -> bool {
+        let is_between = match self.phase {
+            Phase::Refused => true,
+            Phase::Pausing => self.report.launches > 0,
+            Phase::Starting(_) | Phase::Watching | Phase::Resting | Phase::Ending(..) | Phase::Gone => false,
+        };
+        is_between && self.process.is_none()
+    }
+
     // === The end of its process ===
 
     /// Ends the process after the calls in flight, politely where it can be spoken to, and goes on from there.
@@ -102,7 +112,7 @@ impl Driver {
 
     /// No call is in flight any more.
     fn drained(&mut self, moment: Moment, then: Then, effects: &mut Effects<Self>) {
-        if then == Then::Leave && self.is_left_running() {
+        if then == Then::Leave && self.is_left_running() && !self.is_known_to_be_gone() {
             return self.gone(moment, DriverEnding::told("it was left running"), effects);
         }
         match (&self.process, &self.link) {
