@@ -75,11 +75,13 @@ impl Instances {
         let mut latest = Timestamp::default();
         for plugin in &awaited.plugins {
             let entry = self.entries.get(&(plugin.clone(), awaited.allocation.clone()));
-            let entry = entry.ok_or_else(|| format!("{plugin} is not registered"))?;
+            let entry = entry.ok_or_else(|| format!("it is not registered as {plugin}"))?;
             match (entry.child.state(), &entry.report.health) {
                 (ChildState::Running(_), Health::Healthy) => latest = latest.max(entry.report.since),
-                (_, Health::Unhealthy { reason }) => return Err(format!("{plugin} is unhealthy: {reason}")),
-                (_, health) => return Err(format!("{plugin} is {}", health.as_str())),
+                (_, Health::Unhealthy { reason }) => {
+                    return Err(format!("its {plugin} is unhealthy: {reason}"));
+                }
+                (_, health) => return Err(format!("its {plugin} is {}", health.as_str())),
             }
         }
         Ok(latest)
