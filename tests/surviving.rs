@@ -95,7 +95,7 @@ fn a_surviving_plugin_that_ends_is_launched_again_also_when_no_host_saw_it_end_p
 }
 
 #[test]
-fn what_the_configuration_has_no_more_is_ended_and_its_socket_removed_s4() {
+fn what_the_configuration_has_no_more_is_ended_and_deregistered_and_its_socket_removed_s4() {
     let stage = Stage::new(&allocation("a", "zfs", "node", &[], SURVIVES));
     let host = stage.run();
     let pid = pid_of(&active(&host), "a");
@@ -105,6 +105,11 @@ fn what_the_configuration_has_no_more_is_ended_and_its_socket_removed_s4() {
     until_true("its process has ended", TIMEOUT, || !exists(pid));
     let directory = stage.data_dir().join("csi/plugins/a");
     until_true("its directory is gone", TIMEOUT, || !directory.exists());
+    host.until("its plugin is not shown", |status| {
+        let plugins = status["plugins"].as_array().expect("a list");
+        plugins.iter().all(|plugin| plugin["name"] == "nfs") && task(status, "b")["health"] == "healthy"
+    });
+    assert!(host.ask(&["health"]).status.success());
     assert!(host.ask(&["shutdown"]).status.success());
 }
 

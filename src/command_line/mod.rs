@@ -25,6 +25,7 @@ mod simulate;
 mod ask;
 mod awaited;
 mod claims;
+mod departed;
 mod logs;
 mod target;
 mod volume;

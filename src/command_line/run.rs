@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::allocation;
 use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::inventory::InventoryOptions;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
@@ -22,7 +21,7 @@ use tokio::time::{Instant, interval_at};
 use super::awaited::tell_awaited;
 use super::left::Left;
 use super::signals::Signals;
-use super::{claims, show, told};
+use super::{claims, departed, show, told};
 use crate::admin::{
     self, AdminServer, AdminSocket, ShutdownOrder, SocketError, Sources, Stopping, socket_path,
 };
@@ -333,7 +332,7 @@ async fn resume(
     let volumes = Claimer::new(host.volumes().clone(), &config.volumes);
     sweep(config, host, ground);
     let departed = claims::departed(config, &runtime_dir).await;
-    sweep_allocations(config, host, volumes.clone(), runtime_dir);
+    departed::sweep(config, host, volumes.clone(), runtime_dir);
     claims::confirm(host, agent, config, &departed);
     claims::attend(&volumes, host.volumes(), config);
     (volumes, departed)
@@ -350,20 +349,6 @@ fn sweep(config: &Config, host: &Host, ground: Ground) {
                 ground.sweep(known).await;
             }
             Err(error) => tracing::warn!(%error, "it was not looked for what dead tasks left"),
-        }
-    });
-}
-
-/// Ends and removes beside everything else what allocations of earlier configurations left.
-fn sweep_allocations(config: &Config, host: &Host, claimer: Claimer, runtime_dir: PathBuf) {
-    let (host, layout) = (host.clone(), claims::layout(config, &runtime_dir));
-    let configured: Vec<_> = config.allocations.iter().map(|allocation| allocation.name.clone()).collect();
-    actix_rt::spawn(async move {
-        let ended = agent::end_departed(host.processes(), &configured).await;
-        claims::release_departed(&claimer, ended);
-        let Some(layout) = layout else { return };
-        for left in allocation::sweep(&layout, &configured).await {
-            tracing::warn!(left, "cannot clean up after allocations that the configuration does not have");
         }
     });
 }
