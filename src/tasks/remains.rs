@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use callboard_actors::driver::DriverReport;
 use callboard_actors::driver::client::{TaskHandle, TaskId, TaskStatus};
+use callboard_actors::driver::{DriverReport, DriverStage};
 use callboard_actors::leftovers::{Named, ProcessTable, Search, TaskMark, Traces};
 
 use super::calls::{Heard, RunKey, Swept, Trouble};
@@ -179,12 +179,13 @@ impl Remains {
 }
 
 /// Why a driver that received a start may still begin the run; `None` if no process that received it is left. A driver that
-/// has launched a process has checked before that none was left of an earlier run of the host.
+/// has launched a process, or whose program was refused then, has checked before that none was left of an earlier run of the host.
 fn may_still_begin(report: Option<&DriverReport>) -> Option<String> {
     match report {
         Some(DriverReport { pid: Some(pid), .. }) => {
             Some(format!("its driver (process {pid}) was told to start it and may still begin"))
         }
+        Some(DriverReport { stage: DriverStage::Refused, .. }) => None,
         Some(DriverReport { launches: 0, .. }) | None => Some(
             "its driver was told to start it, and it is not known whether a process of it is left that may still begin"
                 .to_owned(),
@@ -214,9 +215,21 @@ mod tests {
     use std::time::Instant;
 
     use callboard_actors::leftovers::{ALLOCATION_VARIABLE, TASK_VARIABLE};
-    use callboard_actors::vocabulary::{AllocationId, DriverName};
+    use callboard_actors::vocabulary::{AllocationId, DriverName, Timestamp};
 
     use super::*;
+
+    #[test]
+    fn a_driver_that_is_refused_has_nothing_that_may_still_begin_a_run_t3() {
+        let unknown = DriverReport::of_nothing_yet(DriverName::new("exec").unwrap(), Timestamp::default());
+        assert!(may_still_begin(None).is_some() && may_still_begin(Some(&unknown)).is_some());
+        let refused = DriverReport { stage: DriverStage::Refused, ..unknown.clone() };
+        assert_eq!(may_still_begin(Some(&refused)), None);
+        let launched = DriverReport { launches: 1, ..unknown };
+        assert_eq!(may_still_begin(Some(&launched)), None);
+        let runs = DriverReport { pid: Some(7), ..launched };
+        assert!(may_still_begin(Some(&runs)).is_some());
+    }
 
     fn run_of(allocation: &str, number: u32) -> RunKey {
         RunKey {
