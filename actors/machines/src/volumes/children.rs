@@ -229,10 +229,17 @@ impl Volumes {
         effects.cancel_timer(VolumesTimer::Delete(key.clone()));
         let Some(entry) = self.entries.remove(key) else { return };
         let status = entry.status.as_ref();
+        let goes_on = match entry.changes() {
+            _ if self.deleting.contains(key) => "its deletion is not done; ",
+            Some(_) => "its creation is not done; ",
+            None => "",
+        };
         // The last report may be older than a claim.
-        let seems_vacant = entry.claimants.is_empty() && status.is_some_and(VolumeStatus::is_vacant);
+        let seems_vacant =
+            goes_on.is_empty() && entry.claimants.is_empty() && status.is_some_and(VolumeStatus::is_vacant);
         if entry.vacancy != Vacancy::Proven && !seems_vacant {
             let (ending, is_left) = left_as(status, fallen);
+            let ending = format!("{goes_on}{ending}");
             let is_left = is_left && self.stop == Some(StopMode::Stop);
             let took = moment.now.since(self.stop_began);
             self.steps.push(StopStep { what: format!("volume/{key}"), ending, took, is_left });
