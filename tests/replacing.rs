@@ -43,7 +43,8 @@ fn a_bad_rollout_is_rolled_back_and_the_old_version_serves_all_the_time_f16_r1a(
     let replace = ["replace", "zfs-1", "--with", "zfs-3", "--healthy-for", "500ms", "--within", "3s"];
     let (code, error) = host.refusal(&replace);
     assert_eq!(code, 1);
-    let expected = "callboard: allocation zfs-1 was not replaced with zfs-3: csi-node/zfs is unhealthy: ";
+    let expected =
+        "callboard: allocation zfs-1 was not replaced with zfs-3: zfs-3 is unhealthy as csi-node/zfs: ";
     assert!(error.starts_with(expected), "{error}");
     assert!(error.contains("node_id is empty") && error.ends_with("; the new one has stopped"), "{error}");
     let after = host.until_active("csi-node", "zfs", "zfs-1");

@@ -72,16 +72,16 @@ impl Instances {
 
     /// Since when all these plugins of an allocation are healthy, or why one is not.
     fn healthy_since(&self, awaited: &AwaitHealthy) -> Result<Timestamp, String> {
-        let mut latest = Timestamp::default();
+        let (allocation, mut latest) = (&awaited.allocation, Timestamp::default());
         for plugin in &awaited.plugins {
-            let entry = self.entries.get(&(plugin.clone(), awaited.allocation.clone()));
-            let entry = entry.ok_or_else(|| format!("it is not registered as {plugin}"))?;
+            let entry = self.entries.get(&(plugin.clone(), allocation.clone()));
+            let entry = entry.ok_or_else(|| format!("{allocation} is not registered as {plugin}"))?;
             match (entry.child.state(), &entry.report.health) {
                 (ChildState::Running(_), Health::Healthy) => latest = latest.max(entry.report.since),
                 (_, Health::Unhealthy { reason }) => {
-                    return Err(format!("its {plugin} is unhealthy: {reason}"));
+                    return Err(format!("{allocation} is unhealthy as {plugin}: {reason}"));
                 }
-                (_, health) => return Err(format!("its {plugin} is {}", health.as_str())),
+                (_, health) => return Err(format!("{allocation} is {} as {plugin}", health.as_str())),
             }
         }
         Ok(latest)
