@@ -2,8 +2,8 @@
 
 use super::errors::{ConfirmError, ReleaseError};
 use super::messages::{AllocationEnded, ConfirmClaims, VolumeConfirmed, VolumeReleased, VolumesAnswer};
-use super::purposes::{InFlight, Purpose, Request};
-use super::state::{Entry, Volumes};
+use super::purposes::{Purpose, Request};
+use super::state::Volumes;
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{AllocationId, Moment, Timestamp};
 use crate::volume::{self, ClaimsConfirmed, Released, VolumeAsk, VolumeKey};
@@ -59,12 +59,7 @@ impl Volumes {
         let ends =
             |batch: &Batch| matches!(&batch.rows, Rows::Released { allocation: of, .. } if of == allocation);
         let releases = |request: &Request| matches!(&request.ask, VolumeAsk::Release(of) if of.allocation == *allocation);
-        let entry = self.entries.get(key).filter(|entry| entry.in_flight > 0);
-        let is_outstanding = |entry: &Entry| {
-            let is_sent = |sent: &InFlight| sent.volume == *key && releases(&sent.request);
-            entry.queue.iter().any(releases) || self.asks.values().any(is_sent)
-        };
-        self.batches.values().any(ends) || entry.is_some_and(is_outstanding)
+        self.batches.values().any(ends) || self.is_outstanding(key, releases)
     }
 
     /// Confirms the claims of all volumes that are in use (V14).

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::errors::{CreateError, DeleteError};
 use super::messages::{CreateVolume, DeleteVolume, VolumesAnswer};
-use super::purposes::{InFlight, Purpose, Request};
+use super::purposes::{Purpose, Request};
 use super::reasons::NoAnswer;
-use super::state::{Deletion, Entry, KnownVolume, Volumes, VolumesChange, VolumesTimer};
+use super::state::{Deletion, KnownVolume, Volumes, VolumesChange, VolumesTimer};
 use crate::csi::{self, Context};
 use crate::kernel::{AskId, Effects};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
@@ -191,9 +191,7 @@ impl Volumes {
 
     /// Whether a volume still has to answer a deletion.
     fn is_deletion_outstanding(&self, key: &VolumeKey) -> bool {
-        let is_sent = |sent: &InFlight| sent.volume == *key && sent.request.deletes();
-        let is_queued = |entry: &Entry| entry.queue.iter().any(Request::deletes);
-        self.asks.values().any(is_sent) || self.entries.get(key).is_some_and(is_queued)
+        self.is_outstanding(key, Request::deletes)
     }
 
     /// Repeats a deletion after a pause that grows.

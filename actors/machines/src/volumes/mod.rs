@@ -22,6 +22,9 @@
 //! - What is in use has an actor, or one that is started again; one that fell too often is shown, and the next message starts it.
 //! - An actor is stopped only when its volume is proven vacant: by an answer to what was asked after the last claim. A report proves
 //!   nothing, for it may be older than a claim.
+//! - V8, C059: no claim is sent behind a release of the same allocation without an answer, and no creation behind a deletion without one. After a
+//!   crash of this actor the release is asked again, and would undo the newer claim; after a fall of the volume's actor the answer to the deletion
+//!   would say nothing of what was created since.
 //! - Each message is answered once. If the actor of a volume falls before it answers, its caller gets an error that says to ask again
 //!   (V15). What waits for a volume's actor delays no other volume (V9).
 //! - V12, C137, C147, C148: a claim is refused if the volume is unknown, cannot be reached from this node, or would exceed the plugin's

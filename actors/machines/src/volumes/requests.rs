@@ -138,6 +138,13 @@ impl Volumes {
         effects.call(call_key, within.saturating_add(ANSWER_MARGIN), VolumesCall::Ask { life, ask });
     }
 
+    /// Whether a volume has not answered such a request yet, or not even received it.
+    pub(super) fn is_outstanding(&self, key: &VolumeKey, is_meant: impl Fn(&Request) -> bool) -> bool {
+        let Some(entry) = self.entries.get(key) else { return false };
+        let is_sent = |sent: &InFlight| sent.volume == *key && is_meant(&sent.request);
+        entry.queue.iter().any(&is_meant) || self.asks.values().any(is_sent)
+    }
+
     // === The way back ===
 
     /// A volume has answered, or not.
