@@ -29,7 +29,8 @@ pub(crate) fn print(text: &str) -> io::Result<Reader> {
     }
 }
 
-/// Writes a text to standard output, as [`print()`] does, and goes on without it when it is not taken: a host ends also when its output is not read.
+/// Writes a text to standard output, as [`print()`] does, and goes on without it when it is not taken: a host ends also when its output is
+/// not read.
 ///
 /// # Errors
 /// If standard output cannot be written, or did not take it within two seconds.

@@ -319,7 +319,7 @@ fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
     }
 }
 
-/// Its log is on a full disk, or goes to a reader that is gone.
+/// Its log is on a full disk, or goes to a reader that is gone or does not read.
 #[test]
 fn a_host_whose_log_takes_no_lines_takes_over_and_ends_in_order_p3_s3() {
     let full_pipe = "exec 3<>reader; dd if=/dev/zero of=reader bs=4096 count=1024 oflag=nonblock 2>&-; exec \"$@\" 2>reader";

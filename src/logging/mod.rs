@@ -17,6 +17,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::PanicHookInfo;
 use std::{io, panic, thread};
 
+use callboard_actors::kernel::panic_message;
 use tracing_subscriber::fmt;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
@@ -71,9 +72,7 @@ pub(crate) fn log_to_stderr(args: LogArgs) -> Result<(), LogError> {
 
 /// Logs a panic as an event. Written to standard error beside the log, it would not be in the log's format, and could hold up its thread.
 fn log_panic(info: &PanicHookInfo<'_>) {
-    let payload = info.payload();
-    let text = payload.downcast_ref::<&str>().copied();
-    let reason = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
+    let reason = panic_message(info.payload());
     let location = info.location().map(tracing::field::display);
     let backtrace = Backtrace::capture();
     let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());

@@ -179,7 +179,7 @@ impl Remains {
 }
 
 /// Why a driver that received a start may still begin the run; `None` if no process that received it is left. A driver that
-/// has launched a process, or whose program was refused then, has checked before that none was left of an earlier run of the host.
+/// has launched a process, or was refused when it would have, has checked before that none was left of an earlier run of the host.
 fn may_still_begin(report: Option<&DriverReport>) -> Option<String> {
     match report {
         Some(DriverReport { pid: Some(pid), .. }) => {
