@@ -354,21 +354,47 @@ fn a_host_on_a_full_disk_shuts_down_and_says_what_is_lost_s3() {
     assert!(printed.contains("are lost") && printed.contains("registration csi-node/disks of"), "{printed}");
 }
 
-/// What a host on a file system of 16 MiB lives through: no library stands before its system calls.
-fn live_on_a_small_disk() {
-    let stage = Stage::new(&two());
+/// Set for a test that runs itself in a mount namespace of its own.
+const INSIDE: &str = "SMALL_DISK_INSIDE";
+
+/// Mounts a file system of 16 MiB as the data directory. False means that it says why that cannot be.
+fn is_small(stage: &Stage) -> bool {
     let data_dir = stage.data_dir();
     std::fs::create_dir(&data_dir).expect("it can be made");
     let mut mount = Command::new("mount");
     let mounted = mount.args(["-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs"]).arg(&data_dir).output();
     let mounted = mounted.expect("mount is there");
     if !mounted.status.success() {
-        return eprintln!("NOT RUN: nothing can be mounted here: {}", said(&mounted));
+        eprintln!("NOT RUN: nothing can be mounted here: {}", said(&mounted));
+    }
+    mounted.status.success()
+}
+
+/// Runs this test again in a mount namespace of its own, and of these other namespaces.
+fn runs_apart(name: &str, namespaces: &[&str]) {
+    let test = std::env::current_exe().expect("it runs");
+    let apart = [namespaces, &["--mount", "--propagation", "private"]].concat();
+    let is_possible = Command::new("unshare").args(&apart).arg("true").output();
+    if !is_possible.as_ref().is_ok_and(|output| output.status.success()) {
+        return eprintln!("NOT RUN: this machine forbids a mount namespace to this user: {is_possible:?}");
+    }
+    let mut inside = Command::new("unshare");
+    inside.args(&apart).arg(test).args(["--exact", name, "--nocapture"]).env(INSIDE, "yes");
+    let lived = inside.output().expect("it starts");
+    eprint!("{}", said(&lived));
+    assert!(lived.status.success(), "{}", lived.status);
+}
+
+/// What a host on a small file system lives through: no library stands before its system calls.
+fn live_on_a_small_disk() {
+    let stage = Stage::new(&two());
+    if !is_small(&stage) {
+        return;
     }
     let program = stage.run();
     until_both_serve(&program);
 
-    let filler = Filler::take_all_room(data_dir.join("filler"));
+    let filler = Filler::take_all_room(stage.data_dir().join("filler"));
     let active = fail_over(&program);
     until(&program, SICK_WITHIN, "the full disk", is_sick);
     // The host may be faster than the filler, where the database gives back room: then one write gets through.
@@ -393,21 +419,39 @@ fn live_on_a_small_disk() {
 
 #[test]
 fn a_host_on_a_file_system_that_is_full_takes_over_stops_and_goes_on_when_there_is_room_p3_shell_1a() {
-    const INSIDE: &str = "SMALL_DISK_INSIDE";
     if std::env::var_os(INSIDE).is_some() {
         return live_on_a_small_disk();
     }
-    let test = std::env::current_exe().expect("it runs");
-    let name =
-        "a_host_on_a_file_system_that_is_full_takes_over_stops_and_goes_on_when_there_is_room_p3_shell_1a";
-    let apart = ["--user", "--map-root-user", "--mount", "--propagation", "private"];
-    let is_possible = Command::new("unshare").args(apart).arg("true").output();
-    if !is_possible.as_ref().is_ok_and(|output| output.status.success()) {
-        return eprintln!("NOT RUN: this machine forbids a mount namespace to a user: {is_possible:?}");
+    runs_apart(
+        "a_host_on_a_file_system_that_is_full_takes_over_stops_and_goes_on_when_there_is_room_p3_shell_1a",
+        &["--user", "--map-root-user"],
+    );
+}
+
+/// What a task does whose file system is full: its supervisor has kept room for its exit.
+fn stop_a_task_on_a_small_disk() {
+    let stage = Stage::new("");
+    let task = driven::task(&stage.directory.path().display().to_string(), "web", "");
+    stage.configure(&format!("[[driver]]\nname = \"exec\"\n{task}"));
+    if !is_small(&stage) {
+        return;
     }
-    let mut inside = Command::new("unshare");
-    inside.args(apart).arg(test).args(["--exact", name, "--nocapture"]).env(INSIDE, "yes");
-    let lived = inside.output().expect("it starts");
-    eprint!("{}", said(&lived));
-    assert!(lived.status.success(), "{}", lived.status);
+    let program = stage.run();
+    driven::until_running(&program, "web");
+    let filler = Filler::take_all_room(stage.data_dir().join("filler"));
+    let stopped = within(&program, STOP_WITHIN, &["stop", "web"]);
+    assert!(said(&stopped).contains("ended by signal"), "{}", said(&stopped));
+    drop(filler);
+}
+
+#[test]
+fn a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3() {
+    if std::env::var_os(INSIDE).is_some() {
+        return stop_a_task_on_a_small_disk();
+    }
+    // In a user namespace there is no user that the directories of a task could be given to.
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("NOT RUN: this needs root");
+    }
+    runs_apart("a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3", &[]);
 }

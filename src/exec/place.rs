@@ -4,6 +4,7 @@
 //!  <allocation>/<task>/.callboard/<short name of the task's id>/
 //!    supervisor   locked while the supervisor lives; also its standard error
 //!    state        the processes, and the exit; replaced atomically
+//!    state.next   the next state, and until then the room for it
 //!    control      a FIFO that the supervisor reads
 //!    announced    exists after the end of the task was announced
 //! ```
@@ -22,6 +23,8 @@ use super::record::TaskRecord;
 /// The directory for our files below a task's directory.
 const OURS: &str = ".callboard";
 const STATE_BYTES_MAX: u64 = 64 * 1_024;
+/// By how many bytes an exit lengthens the state at most. A long reason can exceed it: then the disk has to have room.
+const EXIT_BYTES: usize = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TaskPlace(PathBuf);
@@ -134,11 +137,23 @@ impl TaskPlace {
 
     /// Writes the state atomically: a reader gets the old one or the new one.
     pub(super) fn write(&self, record: &TaskRecord) -> io::Result<()> {
-        let next = self.0.join("state.next");
-        let mut file = open(&next, OpenOptions::new().write(true).create(true).truncate(true))?;
-        file.write_all(&serde_json::to_vec(record)?)?;
-        file.sync_data()?;
-        fs::rename(next, self.0.join("state"))
+        let state = serde_json::to_vec(record)?;
+        let next = self.next_state()?;
+        // What is reserved is written over, for which a full disk has room.
+        (&next).write_all(&state)?;
+        next.set_len(state.len() as u64)?;
+        next.sync_data()?;
+        fs::rename(self.0.join("state.next"), self.0.join("state"))
+    }
+
+    /// Takes the room that the record needs with its exit: if the disk is full by then, the exit is recorded all the same.
+    pub(super) fn reserve(&self, record: &TaskRecord) -> io::Result<()> {
+        let bytes = serde_json::to_vec(record)?.len() + EXIT_BYTES;
+        (&self.next_state()?).write_all(&vec![0; bytes])
+    }
+
+    fn next_state(&self) -> io::Result<File> {
+        open(&self.0.join("state.next"), OpenOptions::new().write(true).create(true).truncate(false))
     }
 
     pub(super) fn is_announced(&self) -> bool {
@@ -175,7 +190,40 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::time::Duration;
+
+    use super::super::record::{EndStatus, ProcessIdentity, TaskEnd};
     use super::*;
+
+    #[test]
+    fn what_is_reserved_becomes_the_next_state_p3() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = TaskPlace::at(directory.path().join("place"));
+        place.make().unwrap();
+        let me = ProcessIdentity { pid: 1, start_ticks: 2 };
+        let mut record = TaskRecord {
+            boot_id: "boot".to_owned(),
+            supervisor: me.clone(),
+            task: me,
+            tag: "tag".to_owned(),
+            digest: "digest".to_owned(),
+            context: None,
+            groups: Vec::new(),
+            started_at: Duration::ZERO,
+            ended: None,
+        };
+        place.write(&record).unwrap();
+        place.reserve(&record).unwrap();
+        let reserved = fs::metadata(place.path().join("state.next")).unwrap();
+        let at = Duration::new(u32::MAX.into(), 999_999_999);
+        record.ended = Some(TaskEnd { status: EndStatus::Code(i32::MIN), oom_killed: false, at });
+        assert!(reserved.len() >= serde_json::to_vec(&record).unwrap().len() as u64);
+        place.write(&record).unwrap();
+        let state = fs::metadata(place.path().join("state")).unwrap();
+        assert_eq!(state.ino(), reserved.ino());
+        assert_eq!(place.read().unwrap(), Some(record));
+    }
 
     #[test]
     fn an_order_arrives_as_it_was_sent() {

@@ -129,7 +129,11 @@ fn begin(
     })?;
     let written = record(&child, tag, groups, order).and_then(|record| place.write(&record).map(|()| record));
     match written {
-        Ok(record) => Ok((child, record, control)),
+        Ok(record) => {
+            // Without room for it now, there may be some later.
+            let _ = place.reserve(&record);
+            Ok((child, record, control))
+        }
         Err(error) => {
             // It is an unreaped child, so these fail only if it has ended.
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
