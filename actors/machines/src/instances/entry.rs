@@ -20,6 +20,7 @@ impl Entry {
             report: first_report(&wanted.registration, wanted.generation, since),
             needs_successor: false,
             has_crashed: false,
+            kept: None,
             told: Some(Fitness::Unproven),
         }
     }
@@ -40,18 +41,44 @@ impl Entry {
         }
         if is_same {
             next.child.inherit(former.child);
+            next.kept = former.kept;
         }
         next
     }
 
     /// Stores a report. False means that it looks like the one before (SCL-05).
     pub(super) fn accept(&mut self, report: InstanceReport) -> bool {
-        let is_same_health = self.report.health.as_str() == report.health.as_str();
-        let since = if is_same_health { self.report.since } else { report.since };
+        let known = self.standby_report();
+        let is_same_health = known.health.as_str() == report.health.as_str();
+        let since = if is_same_health { known.since } else { report.since };
         let report = InstanceReport { since, ..report };
+        if report.health != Health::Starting {
+            self.kept = None;
+        }
         let is_new = !report.looks_like(&self.report);
         self.report = report;
         is_new
+    }
+
+    /// Keeps its health for as long as its successor has not looked: the plugin itself goes on as it was (R1d).
+    pub(super) fn keep_health(&mut self) {
+        self.kept = match &self.report.health {
+            Health::Healthy | Health::Unhealthy { .. } => {
+                Some((self.report.health.clone(), self.report.since))
+            }
+            Health::Starting | Health::Gone => self.kept.take(),
+        };
+    }
+
+    /// Its report as one that stands by.
+    pub(super) fn standby_report(&self) -> InstanceReport {
+        let report = self.report.clone();
+        match (&self.kept, &report.health) {
+            (Some((health, since)), Health::Starting | Health::Gone) => {
+                InstanceReport { health: health.clone(), since: *since, ..report }
+            }
+            (_, Health::Starting | Health::Healthy | Health::Unhealthy { .. } | Health::Gone) => report,
+        }
     }
 
     /// Sets the health to gone. False means that it was set before.

@@ -26,8 +26,9 @@
 //!   crashes has lost its connection: its successor starts as after any other loss, as long as its budget lasts.
 //! - A generation that was given out and is not active any more is retired: no lease reaches a registration that is not active.
 //! - The registry is told what the instances find, at once and again after it was rebuilt (R1b).
-//! - From the moment in which the registry routes elsewhere, the old instance is shown as gone and is not dispensed; calls
-//!   in flight still end (SHD-04). `AwaitRetired` waits for that end.
+//! - From the moment in which the registry routes elsewhere, the old instance is not dispensed; calls in flight still end (SHD-04).
+//!   `AwaitRetired` waits for that end. It is shown as gone if its registration has left. If that stands by now, it is shown as it was
+//!   until its successor has looked: the plugin goes on as before (R1d).
 //! - A registration that comes with another socket is another generation, and so another instance (REG-06).
 //! - Late reports of an earlier life of an instance are ignored (REG-08).
 //! - The three answers to `Dispense` are a healthy plugin, not yet, and no, each with its reason (RES-01).

@@ -40,12 +40,12 @@ impl Instances {
 
     /// Publishes what has changed for a registration that stands by, or does not any more.
     pub(super) fn show_standby(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        let present = self.entries.get(place).filter(|_| self.is_standby(place)).map(|entry| &entry.report);
-        match (present, self.shown_standby.get(place)) {
+        let standby = self.entries.get(place).filter(|_| self.is_standby(place)).map(Entry::standby_report);
+        match (standby, self.shown_standby.get(place)) {
             (Some(report), Some(shown)) if report.looks_like(shown) => {}
             (Some(report), _) => {
                 effects.publish(InstancesNews::Standby(report.clone()));
-                self.shown_standby.insert(place.clone(), report.clone());
+                self.shown_standby.insert(place.clone(), report);
             }
             // It is the active one now; that is told of the plugin.
             (None, Some(_)) if self.entries.contains_key(place) => {

@@ -14,8 +14,8 @@ use crate::lease::LeasedCalls;
 use crate::registry::{Active, Entry as Registered, RegistryNews, RegistryView, Renew, ReportFitness};
 use crate::supervisor::DynamicChild;
 use crate::vocabulary::{
-    AllocationId, Attempt, Backoff, CsiFingerprint, Fitness, Generation, PluginKey, Probings, Registration,
-    RegistrationNumber, RestartBudget,
+    AllocationId, Attempt, Backoff, CsiFingerprint, Fitness, Generation, Health, PluginKey, Probings,
+    Registration, RegistrationNumber, RestartBudget, Timestamp,
 };
 use crate::{AskError, FeedItem};
 
@@ -203,6 +203,8 @@ pub(super) struct Entry {
     pub(super) needs_successor: bool,
     /// Whether its actor crashed last: that says nothing of the plugin.
     pub(super) has_crashed: bool,
+    /// Its health and since when, as it was when work was routed elsewhere and its generation had to end. Its successor has not looked yet.
+    pub(super) kept: Option<(Health, Timestamp)>,
     /// What the registry was told last; `None` if it must be told again.
     pub(super) told: Option<Fitness>,
 }

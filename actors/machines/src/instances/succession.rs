@@ -39,7 +39,8 @@ impl Instances {
             (ChildState::Running(_), None) if self.is_active(entry) => {}
             (ChildState::Running(_), Some(_) | None) => self.retire(moment, place, effects),
             // Its end decides about the next step, by the registration that there is then.
-            (ChildState::Stopping(_), Some(_) | None) => {}
+            (ChildState::Stopping(_), Some(_)) => {}
+            (ChildState::Stopping(_), None) => self.leaves(moment, place, effects),
             (ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp, None) => {
                 self.succeed(moment, place, effects);
             }
@@ -127,7 +128,11 @@ impl Instances {
 
     /// Asks an instance to retire. From here on it is shown as gone and is not dispensed any more.
     fn retire(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        let is_routed_elsewhere = self.wanted.contains_key(place) && !self.is_active_place(place);
         let Some(entry) = self.entries.get_mut(place) else { return };
+        if is_routed_elsewhere && !self.is_stopping {
+            entry.keep_health();
+        }
         let due = moment.now + self.options.retire_bound();
         let Some(life) = entry.child.stop(InstancesTimer::Retire(place.clone()), due, effects) else {
             return;
@@ -136,6 +141,14 @@ impl Instances {
         if entry.say_goodbye(moment) {
             self.changed(moment, place, effects);
         }
+    }
+
+    /// An instance that is retiring gets no successor.
+    fn leaves(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
+        if let Some(entry) = self.entries.get_mut(place) {
+            entry.kept = None;
+        }
+        self.show_standby(moment, place, effects);
     }
 
     pub(super) fn retired_too_slowly(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
@@ -212,6 +225,7 @@ impl Instances {
             return self.succeed(moment, place, effects);
         }
         let Some(entry) = self.entries.get_mut(place) else { return };
+        entry.kept = None;
         // Its last report may be still on its way.
         if entry.report.health == Health::Healthy {
             entry.set_health(moment, Health::Starting);
@@ -244,6 +258,7 @@ impl Instances {
         let reason = format!("the instance ended ({ending}); {next}");
         entry.report.fitness = Fitness::Unfit { reason: reason.as_str().into() };
         entry.has_crashed = true;
+        entry.kept = None;
         if entry.set_health(moment, Health::Unhealthy { reason }) {
             self.changed(moment, place, effects);
         }
@@ -295,7 +310,7 @@ impl Instances {
                 ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp => {
                     self.succeed(moment, &place, effects);
                 }
-                ChildState::Stopping(_) => {}
+                ChildState::Stopping(_) => self.leaves(moment, &place, effects),
             }
             self.answer_checks(&place.0, effects);
         }

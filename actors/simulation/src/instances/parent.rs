@@ -43,6 +43,8 @@ pub struct InstancesLaws {
     standby: BTreeMap<Place, InstanceReport>,
     /// How fit each one said last that it is.
     found: BTreeMap<Place, Fitness>,
+    /// Those whose last look was good, with the generation that was looked at, and whose connection has not ended by itself since.
+    well: BTreeMap<Place, Generation>,
     gates: Gates,
     is_stopping: bool,
     /// What is found of it.
@@ -64,6 +66,7 @@ impl InstancesLaws {
             shown: BTreeMap::new(),
             standby: BTreeMap::new(),
             found: BTreeMap::new(),
+            well: BTreeMap::new(),
             gates: Gates::new(),
             is_stopping: false,
             verdict: Verdict::NONE,
@@ -82,6 +85,9 @@ impl InstancesLaws {
             Input::Returned { call: InstancesCall::AwaitEndings, outcome, .. } => {
                 if let Ok(InstancesOutcome::Ended(endings)) = outcome {
                     for ended in endings {
+                        let by_itself = |life: &Life| life.life == ended.life && !life.is_retiring;
+                        let lives = &self.lives;
+                        self.well.retain(|place, _| !lives.get(place).is_some_and(by_itself));
                         self.lives.retain(|_, life| life.life != ended.life);
                         self.gates.ended(&(ended.plugin.clone(), ended.allocation.clone()));
                     }
@@ -198,6 +204,22 @@ impl InstancesLaws {
         }
     }
 
+    fn looked(&mut self, report: &InstanceReport) {
+        let place = (report.plugin.clone(), report.allocation.clone());
+        self.found.insert(place.clone(), report.fitness.clone());
+        match report.health {
+            Health::Healthy => {
+                self.well.insert(place, report.generation);
+            }
+            // A successor that has not looked yet says nothing.
+            Health::Starting if self.well.get(&place) != Some(&report.generation) => {}
+            Health::Starting | Health::Unhealthy { .. } | Health::Gone => {
+                self.well.remove(&place);
+            }
+        }
+        self.gates.reported(report);
+    }
+
     fn shows(&mut self, report: &InstanceReport, is_standby: bool) {
         let plugin = &report.plugin;
         let place = (plugin.clone(), report.allocation.clone());
@@ -215,8 +237,10 @@ impl InstancesLaws {
         let current = self.lives.get(&place);
         let is_current =
             current.is_some_and(|life| life.generation == report.generation && !life.is_retiring);
+        // One that lost the seat stays as it was until its successor has looked (R1d).
+        let is_kept = is_standby && self.wanted.contains_key(&place) && self.well.contains_key(&place);
         match &report.health {
-            Health::Healthy if !is_current => {
+            Health::Healthy if !is_current && !is_kept => {
                 let current = current.cloned();
                 self.verdict.violation(Law::Reg8, || {
                     format!(
@@ -263,7 +287,7 @@ impl InstancesLaws {
         }
     }
 
-    /// From the moment in which its generation is not registered any more, or work is routed elsewhere, an instance is shown as gone.
+    /// From the moment in which its generation is not registered any more, or work is routed elsewhere, an instance retires.
     fn check_retired(&mut self) {
         for (place, life) in &self.lives {
             let (plugin, _) = place;
@@ -312,9 +336,7 @@ impl Witness<Instances> for InstancesLaws {
         if let Input::Asked { ask: InstancesAsk::InstanceReported(reported), .. } = input
             && !late
         {
-            let InstanceReport { plugin, allocation, fitness, .. } = &reported.report;
-            self.found.insert((plugin.clone(), allocation.clone()), fitness.clone());
-            self.gates.reported(&reported.report);
+            self.looked(&reported.report);
         }
         if let Input::Asked { id, ask: InstancesAsk::AwaitHealthy(awaited), .. } = input {
             self.gates.asked(*id, awaited);

@@ -343,6 +343,19 @@ fn a_supervisor_that_shows_a_standby_as_the_active_one_breaks_i1() {
 }
 
 #[test]
+fn a_supervisor_that_calls_a_standby_healthy_that_has_left_breaks_reg_08() {
+    parent(Law::Reg8, TWO, |_, effects| {
+        let shown = effects.into_iter().map(|effect| match effect {
+            Effect::Publish(InstancesNews::Standby(report)) if report.health == Health::Gone => {
+                Effect::Publish(InstancesNews::Standby(InstanceReport { health: Health::Healthy, ..report }))
+            }
+            other => other,
+        });
+        shown.collect()
+    });
+}
+
+#[test]
 fn an_instance_that_takes_it_ill_when_a_node_need_not_be_known_breaks_i7() {
     let declining = InstancesBounds { faults: 1, behaviours: &[Behaviour::Declines], ..ONE };
     found_out(Law::I7, declining, &InstancesWorld::new(declining, None, Some(Rc::new(Touchy))));
