@@ -39,6 +39,11 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
     let stage = stage();
     let program = stage.run();
     let status = until_running(&program, "web");
+    assert!(
+        !program.log().contains("a task waits"),
+        "it waits for nothing but its driver: {}",
+        program.log()
+    );
     until_true("the task has begun", TIMEOUT, || starts(&stage, "web").len() == 1);
     let own = starts(&stage, "web")[0];
     let first_driver = driver_pid(&status);

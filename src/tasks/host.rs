@@ -98,22 +98,6 @@ impl HostRunners {
         }
     }
 
-    /// What a driver can do, as it has told.
-    fn capabilities(
-        &self,
-        driver: &DriverName,
-    ) -> impl Future<Output = Result<Arc<DriverCapabilities>, Trouble>> + use<> {
-        let name = driver.clone();
-        let asked = self.drivers.ask(ListDrivers);
-        async move {
-            let reports = asked.await.map_err(|error| Trouble::passing(error.to_string()))?;
-            let report = reports.into_iter().find(|report| report.name == name);
-            report
-                .and_then(|report| report.capabilities)
-                .ok_or_else(|| Trouble::passing(format!("driver {name} has not told yet what it can do")))
-        }
-    }
-
     /// A client for a run that there is. That none is to be had says nothing of the run.
     fn reach(&self, run: &RunKey) -> impl Future<Output = Result<DriverClient, Trouble>> + use<> {
         let client = self.client(&run.driver, Wanted::Reachable);
@@ -201,14 +185,14 @@ impl Runners for HostRunners {
 
     fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started> {
         let client = self.client(&run.driver, Wanted::Healthy);
-        let capabilities = self.capabilities(&run.driver);
         let preparer = Rc::clone(&self.preparer);
         let (starts, drivers) = (self.starts.clone(), self.drivers.clone());
         let waiting = starts.waits(&run.id);
         Box::pin(async move {
             let prepared = async {
                 let claimed = async {
-                    let (client, capabilities) = (client.await?, capabilities.await?);
+                    let client = client.await?;
+                    let capabilities = capabilities(&drivers, &run.driver).await?;
                     let volumes = preparer.claim(&capabilities, &run, &config).await?;
                     Ok::<_, Trouble>((client, capabilities, volumes))
                 };
@@ -386,6 +370,18 @@ impl Runners for HostRunners {
             Ok(swept)
         })
     }
+}
+
+/// What a healthy driver can do, as it has told.
+async fn capabilities(
+    drivers: &Address<Drivers>,
+    name: &DriverName,
+) -> Result<Arc<DriverCapabilities>, Trouble> {
+    let reports = drivers.ask(ListDrivers).await.map_err(|error| Trouble::passing(error.to_string()))?;
+    let report = reports.into_iter().find(|report| report.name == *name);
+    report
+        .and_then(|report| report.capabilities)
+        .ok_or_else(|| Trouble::passing(format!("driver {name} has not told yet what it can do")))
 }
 
 async fn add(drivers: &Address<Drivers>, spec: DriverSpec) -> Result<(), Trouble> {
