@@ -58,6 +58,7 @@ fn a_plugin_whose_process_was_killed_is_not_healthy_from_the_first_look_on() {
     let status = host.until("its end", |status| task(status, "a")["task"] == "waiting");
     let row = shown(&status, "zfs");
     assert_eq!((&row["health"], &row["healthy"]), (&json!("restarting"), &json!(0)));
+    assert_eq!(task(&status, "a")["health"], "restarting", "as its plugin");
     let reason = row["reason"].as_str().expect("a reason");
     assert!(reason.starts_with("a: process ended: signal 9 (SIGKILL)"), "{reason}");
     for line in ["the process of an allocation ended by itself", "an allocation is started again"] {
@@ -95,7 +96,13 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
     assert_eq!(names(&stopping["ended"], "child"), ["host/tasks"]);
     let gone = &status["gone"][0];
     assert_eq!((&gone["name"], &gone["ended"]), (&json!("tasks"), &json!(true)));
-    assert_eq!(shown(&status, "nfs")["health"], "gone", "nothing comes back to a host that stops");
+    let nfs = shown(&status, "nfs");
+    assert_eq!(nfs["health"], "gone", "nothing comes back to a host that stops");
+    assert!(nfs["since_unix_ms"].as_u64() >= stopping["since_unix_ms"].as_u64(), "{nfs}");
+    for (plugin, allocation) in [("nfs", "b"), ("zfs", "a")] {
+        let healths = (&shown(&status, plugin)["health"], &task(&status, allocation)["health"]);
+        assert_eq!(healths, (&json!("gone"), &json!("gone")), "both say the same");
+    }
     let text = String::from_utf8(host.ask(&["status"]).stdout).expect("text");
     assert!(
         text.contains("waits for host/agent") && text.contains("waits for task/a: ending process"),

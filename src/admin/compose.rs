@@ -21,7 +21,7 @@ use callboard_actors::volumes::VolumesView;
 use callboard_proto::admin::v1 as wire;
 
 use super::convert::unix_ms;
-use crate::agent::{LastExit, TaskReport};
+use crate::agent::{LastExit, TaskPhase, TaskReport};
 use crate::process::ProcessExit;
 use crate::tasks::TasksView;
 use crate::usage::UsageView;
@@ -71,6 +71,9 @@ pub(super) struct Connected {
     pub(super) drivers: BTreeMap<DriverName, (PluginEndpoint, LeasedCalls)>,
 }
 
+/// Nothing serves now, while something is meant to.
+pub(super) const RESTARTING: &str = "restarting";
+
 /// A count as it is sent.
 pub(super) fn count(of: usize) -> u32 {
     u32::try_from(of).unwrap_or(u32::MAX)
@@ -82,13 +85,16 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
     let one = |task: &TaskReport| {
         let book = books.get(&task.allocation);
         let health = book.map(|book| health(book, &views.instances));
+        let shown = book.zip(health).map_or("", |(book, health)| {
+            shown_health((task.phase, task.is_wanted), book.phase, health.as_str())
+        });
         let calls = views.connected.allocations.get(&task.allocation).copied().unwrap_or_default();
         wire::AllocationStatus {
             name: task.allocation.to_string(),
             plugin: task.plugin.to_string(),
             role: task.role.to_string(),
             state: book.map_or_else(String::new, |book| book.phase.as_str().to_owned()),
-            health: health.map_or_else(String::new, |health| health.as_str().to_owned()),
+            health: shown.to_owned(),
             task_state: task.phase.to_string(),
             pid: task.pid.unwrap_or_default(),
             restarts: task.restarts,
@@ -150,12 +156,29 @@ pub(super) fn health<'v>(book: &'v AllocationStatus, instances: &'v InstancesVie
     known.unwrap_or(&book.health)
 }
 
+/// The health of an allocation in a word, which agrees with that of its plugin: one whose process has ended is not there, and one that
+/// is being stopped serves no more.
+const fn shown_health(
+    (task, is_wanted): (TaskPhase, bool),
+    book: AllocationPhase,
+    health: &'static str,
+) -> &'static str {
+    match (task, book) {
+        (TaskPhase::Waiting, _) if is_wanted => RESTARTING,
+        (TaskPhase::Waiting | TaskPhase::Stopped | TaskPhase::Failed, _) | (_, AllocationPhase::Stopping) => {
+            Health::Gone.as_str()
+        }
+        (TaskPhase::Starting | TaskPhase::Running | TaskPhase::Stopping, _) => health,
+    }
+}
+
 /// Why an allocation is unhealthy, or what keeps it from being ready (LOG-05).
 pub(super) fn reason<'v>(book: &'v AllocationStatus, health: &'v Health) -> Option<&'v str> {
     match book.phase {
-        AllocationPhase::AwaitingSocket | AllocationPhase::Probing => Some(&book.last_event),
+        AllocationPhase::AwaitingSocket | AllocationPhase::Probing | AllocationPhase::Registering => {
+            Some(&book.last_event)
+        }
         AllocationPhase::Prepared
-        | AllocationPhase::Registering
         | AllocationPhase::Registered
         | AllocationPhase::AwaitingRestart
         | AllocationPhase::Stopping => health.reason(),
@@ -168,7 +191,6 @@ mod tests {
     use callboard_actors::vocabulary::{Attempt, ListenerRule, Role, SocketPath, TaskName};
 
     use super::*;
-    use crate::agent::TaskPhase;
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::from_epoch(Duration::from_secs(seconds))
@@ -260,5 +282,17 @@ mod tests {
             whole("a", 0),
         ];
         assert_eq!(allocations(&views), expected, "in the order of the configuration");
+    }
+
+    #[test]
+    fn an_allocation_is_gone_or_restarting_when_its_plugin_is() {
+        let shown = |task, is_wanted, book| shown_health((task, is_wanted), book, "healthy");
+        let registered = AllocationPhase::Registered;
+        assert_eq!(shown(TaskPhase::Running, true, registered), "healthy");
+        assert_eq!(shown(TaskPhase::Waiting, true, registered), RESTARTING);
+        assert_eq!(shown(TaskPhase::Waiting, false, registered), "gone");
+        assert_eq!(shown(TaskPhase::Stopped, false, AllocationPhase::Prepared), "gone");
+        assert_eq!(shown(TaskPhase::Failed, true, AllocationPhase::AwaitingRestart), "gone");
+        assert_eq!(shown(TaskPhase::Running, true, AllocationPhase::Stopping), "gone");
     }
 }

@@ -11,14 +11,11 @@ use callboard_actors::vocabulary::{
 };
 use callboard_proto::admin::v1 as wire;
 
-use super::compose::{Connected, Views, count, reason};
+use super::compose::{Connected, RESTARTING, Views, count, reason};
 use super::convert::unix_ms;
 use super::volumes;
 use crate::agent::{TaskPhase, TaskReport};
 use crate::timeline;
-
-/// A plugin that nothing serves now, while something is meant to.
-const RESTARTING: &str = "restarting";
 
 /// All that is known of one plugin.
 #[derive(Default)]
@@ -188,15 +185,12 @@ impl Known<'_> {
 
     /// Nothing serves it: whether that is about to change, and why it is so.
     fn absent(&self) -> Condition {
-        if self.is_host_stopping {
-            let since = self.left_at().unwrap_or_default();
-            return Condition {
-                health: Health::Gone.as_str(),
-                reason: "the host is stopping".to_owned(),
-                since,
-            };
-        }
         let expected: Vec<_> = self.tasks.iter().filter(|(task, _)| is_expected(task)).collect();
+        if self.is_host_stopping && (self.tasks.is_empty() || !expected.is_empty()) {
+            let ended = expected.iter().map(|(task, _)| task.since).max();
+            let (health, reason) = (Health::Gone.as_str(), "the host is stopping".to_owned());
+            return Condition { health, reason, since: ended.max(self.left_at()).unwrap_or(self.started_at) };
+        }
         let was_there = self.offer.is_some() || self.tasks.iter().any(|(task, _)| task.exit.is_some());
         let health = match (expected.is_empty(), was_there) {
             (false, false) => Health::Starting.as_str(),
