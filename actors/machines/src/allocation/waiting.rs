@@ -181,7 +181,7 @@ impl Allocation {
         let Phase::Waiting(waiting) = &mut self.phase else { return };
         waiting.note(&setback.cause);
         // The status shows the cause; it is published once, however often it occurs.
-        if waiting.file.is_some() && setback.class != Class::Absent {
+        if setback.class != Class::Absent {
             self.last_event = format!("not ready yet: {}", setback.cause);
         }
         if setback.class != Class::Denied {
