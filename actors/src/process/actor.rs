@@ -16,7 +16,7 @@ use super::look;
 use super::output::{self, Output, Reading, Shaking};
 use super::owned::{self, Owned};
 use super::plugin_log::PluginLog;
-use super::sockets;
+use super::sockets::{self, Places};
 use super::watcher::Watcher;
 use super::{
     Findings, Identity, LastWords, LaunchError, Process, ProcessCall, ProcessConfig, ProcessNews,
@@ -156,13 +156,22 @@ impl Scene {
         self.surroundings.directory.join(self.record.name.as_str())
     }
 
-    /// Removes all files of a process without kept output.
+    /// Removes all files of a process without kept output, and of any process what lies outside of the data directory.
     async fn end_directory(&self) {
-        if self.record.output_kept_bytes == 0 {
-            let places = [self.sockets()];
-            if let Err(error) = look::beside(move || sockets::retire(&places)).await {
+        let has_no_output = self.record.output_kept_bytes == 0;
+        let place = self.sockets();
+        if has_no_output || !place.starts_with(&self.surroundings.directory) {
+            let (short, owner) = (self.surroundings.short_directory.clone(), self.surroundings.owner.clone());
+            let processes = self.surroundings.directory.clone();
+            let retired = look::beside(move || {
+                let places = Places { processes: &processes, short: &short, owner: &owner };
+                sockets::retire(&places, &[place])
+            });
+            if let Err(error) = retired.await {
                 tracing::warn!(process = %self.record.name, %error, "the directory of its sockets stays behind");
             }
+        }
+        if has_no_output {
             if let Err(error) = executable::remove_copies(&self.directory()) {
                 tracing::warn!(process = %self.record.name, %error, "a copy of its program stays behind");
             }

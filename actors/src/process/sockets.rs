@@ -23,6 +23,8 @@ use crate::vocabulary::hex;
 const DIRECTORY: &str = "sockets";
 /// A file beside the directories of processes: the short directory that was used first, so that every later run uses it too.
 const SHORT_CHOICE: &str = "short-directory";
+/// How often the directory of a process is tried to be made.
+const MAKE_ATTEMPTS: u32 = 10;
 
 #[derive(Debug, Clone)]
 pub(super) struct Places<'a> {
@@ -80,8 +82,18 @@ pub(super) fn begin(places: &Places<'_>, name: &ProcessName) -> io::Result<PathB
         reach(places.short).map_err(io::Error::other)?;
         fs::write(places.processes.join(SHORT_CHOICE), places.short.as_os_str().as_encoded_bytes())?;
     }
-    make(place.parent().unwrap_or(Path::new("/")))?;
-    make(&place)?;
+    let parent = place.parent().unwrap_or(Path::new("/"));
+    // Another process that ends may remove the empty parent in between.
+    for attempt in 1.. {
+        make(parent)?;
+        match make(&place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < MAKE_ATTEMPTS => {}
+            made => {
+                made?;
+                break;
+            }
+        }
+    }
     collect(&place);
     Ok(place)
 }
@@ -112,12 +124,12 @@ pub(super) fn collect(place: &Path) {
 }
 
 /// Removes these directories, unless a living process knows one of them or has a socket there open.
-pub(super) fn retire(places: &[PathBuf]) -> io::Result<()> {
-    if places.is_empty() {
+pub(super) fn retire(places: &Places<'_>, left: &[PathBuf]) -> io::Result<()> {
+    if left.is_empty() {
         return Ok(());
     }
     let told = look::values_of(SOCKET_DIR_VARIABLE)?;
-    for place in places.iter().filter(|place| !told.contains(place.as_os_str())) {
+    for place in left.iter().filter(|place| !told.contains(place.as_os_str())) {
         collect(place);
         match fs::remove_dir(place) {
             Err(error)
@@ -125,6 +137,8 @@ pub(super) fn retire(places: &[PathBuf]) -> io::Result<()> {
             outcome => outcome.map_err(|error| named(place, &error))?,
         }
     }
+    // The directories of other processes may be in it, and it is made again for the next one.
+    let _ = fs::remove_dir(places.short_own());
     Ok(())
 }
 
@@ -132,7 +146,7 @@ pub(super) fn retire(places: &[PathBuf]) -> io::Result<()> {
 pub(super) fn sweep(places: &Places<'_>, recorded: &[ProcessName]) {
     let recorded: BTreeSet<PathBuf> = recorded.iter().map(|name| places.of(name)).collect();
     let left: Vec<PathBuf> = places.all().into_iter().filter(|place| !recorded.contains(place)).collect();
-    if let Err(error) = retire(&left) {
+    if let Err(error) = retire(places, &left) {
         tracing::warn!(%error, "directories for sockets of plugins that are gone stay behind");
     }
 }
@@ -233,6 +247,23 @@ mod tests {
         assert!(place.exists(), "a record names it");
         sweep(&places, &[]);
         assert!(!place.exists());
+    }
+
+    #[test]
+    fn the_short_directory_goes_with_the_last_of_its_processes_and_comes_again() {
+        let (above, _) = above();
+        let processes = above.path().join("long".repeat(30));
+        fs::create_dir(&processes).expect("it can be made");
+        let short = above.path().join("run");
+        fs::create_dir(&short).expect("it can be made");
+        let places = Places { processes: &processes, short: &short, owner: "0011" };
+        let other = ProcessName::new("driver-other").expect("a good name");
+        let [first, second] = [name(), other].map(|name| begin(&places, &name).expect("it can be made"));
+        retire(&places, std::slice::from_ref(&first)).expect("it can be removed");
+        assert!(!first.exists() && second.exists());
+        retire(&places, &[second]).expect("it can be removed");
+        assert_eq!(children(&short), [] as [PathBuf; 0]);
+        assert_eq!(begin(&places, &name()).expect("it can be made again"), first);
     }
 
     #[test]
