@@ -99,10 +99,8 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
     let nfs = shown(&status, "nfs");
     assert_eq!(nfs["health"], "gone", "nothing comes back to a host that stops");
     assert!(nfs["since_unix_ms"].as_u64() >= stopping["since_unix_ms"].as_u64(), "{nfs}");
-    for (plugin, allocation) in [("nfs", "b"), ("zfs", "a")] {
-        let healths = (&shown(&status, plugin)["health"], &task(&status, allocation)["health"]);
-        assert_eq!(healths, (&json!("gone"), &json!("gone")), "both say the same");
-    }
+    let healths = (&shown(&status, "zfs")["health"], &task(&status, "a")["health"]);
+    assert_eq!(healths, (&json!("gone"), &json!("gone")), "both say the same");
     let text = String::from_utf8(host.ask(&["status"]).stdout).expect("text");
     assert!(
         text.contains("waits for host/agent") && text.contains("waits for task/a: ending process"),
@@ -451,6 +449,10 @@ fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
         whole.contains("plugin zfs") && whole.contains("allocation a") && !whole.contains("allocation b"),
         "{whole}"
     );
+    // It is there, and does not answer.
+    host.signal(Signal::STOP);
+    assert_eq!(code(&["health"]), Some(3));
+    host.signal(Signal::CONT);
     host.signal(Signal::TERM);
     host.ended();
     let after = Command::new(CALLBOARD);
@@ -458,6 +460,10 @@ fn the_exit_code_tells_whether_a_host_or_a_thing_is_well() {
         command.args(["health", "--data-dir"]).arg(stage.data_dir()).output().expect("it runs")
     };
     assert_eq!(ended(after).status.code(), Some(4));
+    let mut file = Command::new(CALLBOARD);
+    let refused = file.args(["health", "--socket", CALLBOARD]).output().expect("it runs");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(told.contains("it is not a socket") && refused.status.code() == Some(1), "{told}");
 }
 
 #[test]

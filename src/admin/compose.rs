@@ -85,9 +85,8 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
     let one = |task: &TaskReport| {
         let book = books.get(&task.allocation);
         let health = book.map(|book| health(book, &views.instances));
-        let shown = book.zip(health).map_or("", |(book, health)| {
-            shown_health((task.phase, task.is_wanted), book.phase, health.as_str())
-        });
+        let known = book.zip(health).map(|(book, health)| (book.phase, health.as_str()));
+        let shown = shown_health((task.phase, task.is_wanted), known);
         let calls = views.connected.allocations.get(&task.allocation).copied().unwrap_or_default();
         wire::AllocationStatus {
             name: task.allocation.to_string(),
@@ -158,17 +157,17 @@ pub(super) fn health<'v>(book: &'v AllocationStatus, instances: &'v InstancesVie
 
 /// The health of an allocation in a word, which agrees with that of its plugin: one whose process has ended is not there, and one that
 /// is being stopped serves no more.
-const fn shown_health(
+fn shown_health(
     (task, is_wanted): (TaskPhase, bool),
-    book: AllocationPhase,
-    health: &'static str,
+    known: Option<(AllocationPhase, &'static str)>,
 ) -> &'static str {
-    match (task, book) {
-        (TaskPhase::Waiting, _) if is_wanted => RESTARTING,
-        (TaskPhase::Waiting | TaskPhase::Stopped | TaskPhase::Failed, _) | (_, AllocationPhase::Stopping) => {
-            Health::Gone.as_str()
-        }
-        (TaskPhase::Starting | TaskPhase::Running | TaskPhase::Stopping, _) => health,
+    match (task, known) {
+        // Its files are removed already.
+        (TaskPhase::Stopping, None) | (_, Some((AllocationPhase::Stopping, _))) => Health::Gone.as_str(),
+        (_, None) => "",
+        (TaskPhase::Waiting, Some(_)) if is_wanted => RESTARTING,
+        (TaskPhase::Waiting | TaskPhase::Stopped | TaskPhase::Failed, Some(_)) => Health::Gone.as_str(),
+        (TaskPhase::Starting | TaskPhase::Running | TaskPhase::Stopping, Some((_, health))) => health,
     }
 }
 
@@ -286,7 +285,7 @@ mod tests {
 
     #[test]
     fn an_allocation_is_gone_or_restarting_when_its_plugin_is() {
-        let shown = |task, is_wanted, book| shown_health((task, is_wanted), book, "healthy");
+        let shown = |task, is_wanted, book| shown_health((task, is_wanted), Some((book, "healthy")));
         let registered = AllocationPhase::Registered;
         assert_eq!(shown(TaskPhase::Running, true, registered), "healthy");
         assert_eq!(shown(TaskPhase::Waiting, true, registered), RESTARTING);
@@ -294,5 +293,7 @@ mod tests {
         assert_eq!(shown(TaskPhase::Stopped, false, AllocationPhase::Prepared), "gone");
         assert_eq!(shown(TaskPhase::Failed, true, AllocationPhase::AwaitingRestart), "gone");
         assert_eq!(shown(TaskPhase::Running, true, AllocationPhase::Stopping), "gone");
+        assert_eq!(shown_health((TaskPhase::Stopping, true), None), "gone", "its process ends");
+        assert_eq!(shown_health((TaskPhase::Stopped, false), None), "");
     }
 }
