@@ -419,6 +419,10 @@ const SINGLE: &[(&str, &str)] = &[
         "data_dir = '/d'\nfailover = { policy = 'oldest' }",
         "2:23: `policy`: \"oldest\" is no policy; write `newest-healthy`, `newest` or `pinned:ALLOCATION`",
     ),
+    (
+        "data_dir = '/d'\n[[allocation]]\nname = 'a'\nplugin = 'zfs'\ntype = 'node'\ncommand = '/bin/true'\nfailover = 'pined'",
+        "7:12: `failover` \"pined\" is no policy; write `newest-healthy`, `newest` or `pinned`",
+    ),
     ("data_dir = '/d'\nfailover = { tolerance = 0 }", "2:26: `tolerance` is 0; give a number from 1 to 1000"),
     (
         "data_dir = '/d'\nfailover.plugins = { zfs = 'newest' }",
@@ -676,6 +680,7 @@ fn what_tasks_are_told_of_the_host_is_read_t005_t015_th061() {
 fn names_and_paths_that_would_turn_a_line_around_are_refused_and_so_is_the_root_r9() {
     let root = complaints("data_dir = \"/\"");
     assert_eq!(root.len(), 1, "{root:?}");
+    assert_eq!(complaints("data_dir = \"/var/../..\""), root, "it leads to the root, too");
     assert!(root[0].contains("`data_dir` must not be /; give it a directory of its own"), "{root:?}");
     for (line, what) in [
         ("data_dir = \"/a\\u202eb\"", "`data_dir` \"/a\\u{202e}b\" holds '\\u{202e}'"),

@@ -8,11 +8,10 @@ use std::time::Duration;
 use callboard_actors::allocations::RestartWhen;
 use callboard_actors::process::{MalformedProcessName, ProcessName};
 use callboard_actors::vocabulary::{
-    AllocationId, FailoverPolicy, ListenerRule, PluginName, Probing, Role, SocketPath,
+    AllocationId, FailoverPolicy, ListenerRule, MalformedPolicy, PluginName, Probing, Role, SocketPath,
 };
 use toml::de::DeTable;
 
-use super::failover::read_policy;
 use super::problem::Faults;
 use super::table::{Found, Table};
 use super::volume_use::{self, VolumePlugins};
@@ -156,7 +155,18 @@ fn failover(table: &Table<'_>, name: Option<&AllocationId>, faults: &mut Faults)
     if found.value == "pinned" {
         return Some(FailoverPolicy::Pinned(name?.clone()));
     }
-    match read_policy("failover", &found, faults)? {
+    let policy = found.value.parse().map_err(|error| match error {
+        // Of an allocation, this is the usual one.
+        MalformedPolicy::Unknown { .. } => faults.add(
+            found.at,
+            format!(
+                "`failover` {:?} is no policy; write `newest-healthy`, `newest` or `pinned`",
+                found.value
+            ),
+        ),
+        MalformedPolicy::Name(error) => faults.add(found.at, format!("`failover`: {error}")),
+    });
+    match policy.ok()? {
         FailoverPolicy::Pinned(pinned) if Some(&pinned) != name => {
             let text = "`failover` of an allocation pins no other one; write `pinned`, or name the plugin in `failover.plugins`";
             faults.add(found.at, text);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use callboard_actors::vocabulary::SocketPath;
@@ -102,13 +102,23 @@ fn data_dir(root: &Table<'_>, faults: &mut Faults) -> Option<PathBuf> {
     let found = root.required_text("data_dir", faults)?;
     let at = found.at;
     let path = absolute("data_dir", found, faults)?;
-    if path.parent().is_none() {
+    if is_root(&path) {
         faults
             .add(at, "`data_dir` must not be /; give it a directory of its own, such as /var/lib/callboard");
     } else if path.exists() && !path.is_dir() {
         faults.add(at, format!("`data_dir` {} is a file; name a directory", path.display()));
     }
     Some(path)
+}
+
+/// Whether a path leads to the root, also through `..`.
+fn is_root(path: &Path) -> bool {
+    let depth = path.components().fold(0_usize, |depth, component| match component {
+        Component::Normal(_) => depth + 1,
+        Component::ParentDir => depth.saturating_sub(1),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => depth,
+    });
+    depth == 0
 }
 
 fn admin_socket(root: &Table<'_>, faults: &mut Faults) -> Option<SocketPath> {
