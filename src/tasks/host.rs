@@ -8,8 +8,8 @@ use callboard_actors::allocdir::TaskNames;
 use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskHandle, TaskState};
 use callboard_actors::driver::{DriverCapabilities, DriverSpec, EventPosition, TaskKey};
 use callboard_actors::drivers::{
-    AddDriver, DriverNotLeased, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler,
-    RemoveDriver, RestartDriver, Wanted,
+    AddDriver, DriverNotLeased, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, NotDispensed,
+    RegisterTaskHandler, RemoveDriver, RestartDriver, Wanted,
 };
 use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskJournals};
 use callboard_actors::leftovers::Traces;
@@ -90,8 +90,7 @@ impl HostRunners {
         async move {
             leased.await.map_err(|error| match error {
                 DriverNotLeased::NotDispensed(error) => {
-                    let reason = error.to_string();
-                    Trouble { is_transient: error.is_transient(), is_absent: true, reason }
+                    Trouble { is_transient: error.is_transient(), is_absent: true, reason: reason(&error) }
                 }
                 error => Trouble::passing(error.to_string()),
             })
@@ -369,6 +368,20 @@ impl Runners for HostRunners {
             starts.forget(&run.id);
             Ok(swept)
         })
+    }
+}
+
+/// Why there is no client, without how long was waited: the same reason again is no news.
+fn reason(error: &NotDispensed) -> String {
+    match error {
+        NotDispensed::NotReady { driver, .. } => format!("driver {driver} is not ready yet"),
+        NotDispensed::NotHealthy { driver, health, reason, .. } => {
+            format!("driver {driver} is {health}: {reason}")
+        }
+        NotDispensed::Unknown { .. }
+        | NotDispensed::Blocked { .. }
+        | NotDispensed::Stopping { .. }
+        | NotDispensed::TooMany { .. } => error.to_string(),
     }
 }
 

@@ -80,14 +80,14 @@ fn log_exit(report: &TaskReport, is_asked_to: bool) {
     let (TaskReport { name: task, driver, restarts, .. }, Some((exit, _))) = (report, &report.exit) else {
         return;
     };
-    let oom_killed = exit.oom_killed;
+    let (run, oom_killed) = (report.id.as_ref().map(ToString::to_string), exit.oom_killed);
     match &exit.end {
-        TaskEnd::Exited(0) => tracing::info!(%task, %driver, restarts, exit = %exit, "a task ended"),
+        TaskEnd::Exited(0) => tracing::info!(%task, %driver, run, restarts, exit = %exit, "a task ended"),
         TaskEnd::Exited(_) | TaskEnd::Signalled(_) if is_asked_to => {
-            tracing::info!(%task, %driver, restarts, exit = %exit, oom_killed, "a task ended when asked to");
+            tracing::info!(%task, %driver, run, restarts, exit = %exit, oom_killed, "a task ended when asked to");
         }
         TaskEnd::Exited(_) | TaskEnd::Signalled(_) | TaskEnd::Unknown(_) => {
-            tracing::warn!(%task, %driver, restarts, exit = %exit, oom_killed, "a task ended");
+            tracing::warn!(%task, %driver, run, restarts, exit = %exit, oom_killed, "a task ended");
         }
     }
 }
