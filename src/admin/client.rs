@@ -2,6 +2,8 @@
 
 use std::future::{Ready, ready};
 use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -215,12 +217,19 @@ fn not_connected(socket: &SocketPath, source: io::Error) -> AdminError {
     let path = socket.as_path().to_owned();
     match source.kind() {
         io::ErrorKind::NotFound => AdminError::NoHost { path },
+        io::ErrorKind::ConnectionRefused if is_no_socket(&path) => {
+            AdminError::Connect { path, source: io::Error::other("it is not a socket") }
+        }
         io::ErrorKind::ConnectionRefused => AdminError::Dead { path },
         io::ErrorKind::PermissionDenied => {
             AdminError::Denied { path, ours: rustix::process::geteuid().as_raw() }
         }
         _ => AdminError::Connect { path, source },
     }
+}
+
+fn is_no_socket(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.file_type().is_socket())
 }
 
 fn protocol(socket: &SocketPath, detail: String) -> AdminError {

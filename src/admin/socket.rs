@@ -141,6 +141,7 @@ fn make_way(place: &Path, link: &Path) -> Result<(), SocketError> {
     }
     let remove = || std::fs::remove_file(place).map_err(|source| system("remove", place, source));
     if is_link && place == link {
+        tracing::info!(path = %place.display(), "removing the link to the socket of an earlier host");
         return remove();
     }
     match UnixStream::connect(place) {

@@ -176,7 +176,13 @@ impl AskError {
     const fn health_exit_code(&self) -> u8 {
         match self {
             Self::Target(TargetError::Admin(AdminError::NoHost { .. } | AdminError::Dead { .. })) => NO_HOST,
-            Self::Target(TargetError::NotAnswering { .. }) => NOT_WELL,
+            // It is there, and does not do what it is there for.
+            Self::Target(
+                TargetError::NotAnswering { .. }
+                | TargetError::Admin(
+                    AdminError::TimedOut(_) | AdminError::Ended(_) | AdminError::Protocol { .. },
+                ),
+            ) => NOT_WELL,
             other => other.exit_code(),
         }
     }
