@@ -1,6 +1,7 @@
 //! Interprets a driver's answers about a task: whether a start took effect, and whether an error is permanent.
 
 use callboard_actors::driver::client::{DriverError, ServingProcess, StartOutcome};
+use callboard_actors::drivers::NotDispensed;
 use callboard_actors::rpc::Code;
 
 use super::calls::{RunKey, Started, Trouble};
@@ -19,6 +20,21 @@ pub(super) enum Asked {
     Answered,
     /// It was not sent, and is not sent any more.
     NeverSent,
+}
+
+/// Why there is no client, without how long was waited: the same reason again is no news.
+pub(super) fn not_dispensed(error: &NotDispensed) -> Trouble {
+    let reason = match error {
+        NotDispensed::NotReady { driver, .. } => format!("driver {driver} is not ready yet"),
+        NotDispensed::NotHealthy { driver, health, reason, .. } => {
+            format!("driver {driver} is {health}: {reason}")
+        }
+        NotDispensed::Unknown { .. }
+        | NotDispensed::Blocked { .. }
+        | NotDispensed::Stopping { .. }
+        | NotDispensed::TooMany { .. } => error.to_string(),
+    };
+    Trouble { is_transient: error.is_transient(), is_absent: true, reason }
 }
 
 /// Whether the answer "no such run" from `process` proves that no start of the run is under way there. A process that an

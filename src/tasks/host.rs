@@ -8,8 +8,8 @@ use callboard_actors::allocdir::TaskNames;
 use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskHandle, TaskState};
 use callboard_actors::driver::{DriverCapabilities, DriverSpec, EventPosition, TaskKey};
 use callboard_actors::drivers::{
-    AddDriver, DriverNotLeased, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, NotDispensed,
-    RegisterTaskHandler, RemoveDriver, RestartDriver, Wanted,
+    AddDriver, DriverNotLeased, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler,
+    RemoveDriver, RestartDriver, Wanted,
 };
 use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskJournals};
 use callboard_actors::leftovers::Traces;
@@ -17,7 +17,7 @@ use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners, Watching};
-use super::answers::{is_unknown, not_sent, passing, refused_for_good, started};
+use super::answers::{is_unknown, not_dispensed, not_sent, passing, refused_for_good, started};
 use super::calls::{Found, Heard, RunKey, Started, Swept, Trouble};
 use super::departed::ADVICE;
 use super::endings::ending_of;
@@ -89,9 +89,7 @@ impl HostRunners {
         let leased = self.leases.driver(driver, wanted, DISPENSE_TIMEOUT);
         async move {
             leased.await.map_err(|error| match error {
-                DriverNotLeased::NotDispensed(error) => {
-                    Trouble { is_transient: error.is_transient(), is_absent: true, reason: reason(&error) }
-                }
+                DriverNotLeased::NotDispensed(error) => not_dispensed(&error),
                 error => Trouble::passing(error.to_string()),
             })
         }
@@ -368,20 +366,6 @@ impl Runners for HostRunners {
             starts.forget(&run.id);
             Ok(swept)
         })
-    }
-}
-
-/// Why there is no client, without how long was waited: the same reason again is no news.
-fn reason(error: &NotDispensed) -> String {
-    match error {
-        NotDispensed::NotReady { driver, .. } => format!("driver {driver} is not ready yet"),
-        NotDispensed::NotHealthy { driver, health, reason, .. } => {
-            format!("driver {driver} is {health}: {reason}")
-        }
-        NotDispensed::Unknown { .. }
-        | NotDispensed::Blocked { .. }
-        | NotDispensed::Stopping { .. }
-        | NotDispensed::TooMany { .. } => error.to_string(),
     }
 }
 

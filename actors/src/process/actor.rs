@@ -16,7 +16,7 @@ use super::look;
 use super::output::{self, Output, Reading, Shaking};
 use super::owned::{self, Owned};
 use super::plugin_log::PluginLog;
-use super::sockets::{self, Places};
+use super::sockets;
 use super::watcher::Watcher;
 use super::{
     Findings, Identity, LastWords, LaunchError, Process, ProcessCall, ProcessConfig, ProcessNews,
@@ -160,16 +160,10 @@ impl Scene {
     async fn end_directory(&self) {
         let has_no_output = self.record.output_kept_bytes == 0;
         let place = self.sockets();
-        if has_no_output || !place.starts_with(&self.surroundings.directory) {
-            let (short, owner) = (self.surroundings.short_directory.clone(), self.surroundings.owner.clone());
-            let processes = self.surroundings.directory.clone();
-            let retired = look::beside(move || {
-                let places = Places { processes: &processes, short: &short, owner: &owner };
-                sockets::retire(&places, &[place])
-            });
-            if let Err(error) = retired.await {
-                tracing::warn!(process = %self.record.name, %error, "the directory of its sockets stays behind");
-            }
+        if (has_no_output || !place.starts_with(&self.surroundings.directory))
+            && let Err(error) = self.surroundings.retire_sockets(place).await
+        {
+            tracing::warn!(process = %self.record.name, %error, "the directory of its sockets stays behind");
         }
         if has_no_output {
             if let Err(error) = executable::remove_copies(&self.directory()) {

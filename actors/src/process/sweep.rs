@@ -48,6 +48,16 @@ impl Surroundings {
     pub(super) fn places(&self) -> Places<'_> {
         Places { processes: &self.directory, short: &self.short_directory, owner: &self.owner }
     }
+
+    /// Removes the directory for the sockets of a process that has ended, unless it is still in use.
+    pub(super) async fn retire_sockets(&self, place: PathBuf) -> io::Result<()> {
+        let (processes, short, owner) =
+            (self.directory.clone(), self.short_directory.clone(), Arc::clone(&self.owner));
+        let retire = move || {
+            sockets::retire(&Places { processes: &processes, short: &short, owner: &owner }, &[place])
+        };
+        look::beside(retire).await
+    }
 }
 
 /// Ends processes that have our owner variable and none of these tags: the leaders of launches with lost records, with
