@@ -86,7 +86,7 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
         let book = books.get(&task.allocation);
         let health = book.map(|book| health(book, &views.instances));
         let known = book.zip(health).map(|(book, health)| (book.phase, health.as_str()));
-        let shown = shown_health((task.phase, task.is_wanted), known);
+        let shown = shown_health(task, known);
         let calls = views.connected.allocations.get(&task.allocation).copied().unwrap_or_default();
         wire::AllocationStatus {
             name: task.allocation.to_string(),
@@ -99,7 +99,12 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
             restarts: task.restarts,
             last_event: task.last_event.clone(),
             socket: book.map_or_else(String::new, |book| book.socket.to_string()),
-            reason: book.and_then(|book| reason(book, health?)).unwrap_or_default().to_owned(),
+            // Of a process that is not there its last event tells.
+            reason: book
+                .filter(|_| task.phase == TaskPhase::Running)
+                .and_then(|book| reason(book, health?))
+                .unwrap_or_default()
+                .to_owned(),
             since_unix_ms: unix_ms(task.since),
             exit: task.exit.as_ref().map(exit),
             watching: Some(watching(task, views)),
@@ -155,19 +160,27 @@ pub(super) fn health<'v>(book: &'v AllocationStatus, instances: &'v InstancesVie
     known.unwrap_or(&book.health)
 }
 
-/// The health of an allocation in a word, which agrees with that of its plugin: one whose process has ended is not there, and one that
-/// is being stopped serves no more.
-fn shown_health(
-    (task, is_wanted): (TaskPhase, bool),
-    known: Option<(AllocationPhase, &'static str)>,
-) -> &'static str {
-    match (task, known) {
-        // Its files are removed already.
-        (TaskPhase::Stopping, None) | (_, Some((AllocationPhase::Stopping, _))) => Health::Gone.as_str(),
-        (_, None) => "",
-        (TaskPhase::Waiting, Some(_)) if is_wanted => RESTARTING,
-        (TaskPhase::Waiting | TaskPhase::Stopped | TaskPhase::Failed, Some(_)) => Health::Gone.as_str(),
-        (TaskPhase::Starting | TaskPhase::Running | TaskPhase::Stopping, Some((_, health))) => health,
+/// Whether its process is there or will be.
+pub(super) fn is_expected(task: &TaskReport) -> bool {
+    task.is_wanted && task.phase != TaskPhase::Failed
+}
+
+/// The health of an allocation in a word, which agrees with that of its plugin if no other allocation serves that.
+fn shown_health(task: &TaskReport, known: Option<(AllocationPhase, &'static str)>) -> &'static str {
+    let (gone, starting) = (Health::Gone.as_str(), Health::Starting.as_str());
+    let coming = if task.exit.is_some() { RESTARTING } else { starting };
+    match (task.phase, known) {
+        // It serves no more; without books its files are removed already.
+        (TaskPhase::Stopping, None) | (_, Some((AllocationPhase::Stopping, _))) => gone,
+        (TaskPhase::Waiting | TaskPhase::Starting, _) if is_expected(task) => coming,
+        (TaskPhase::Waiting | TaskPhase::Starting | TaskPhase::Stopped | TaskPhase::Failed, _) => {
+            if known.is_some() || task.exit.is_some() { gone } else { "" }
+        }
+        (TaskPhase::Running | TaskPhase::Stopping, Some((AllocationPhase::Registered, health))) => health,
+        // What it waits for has not come yet.
+        (TaskPhase::Running, Some((_, health))) if health == starting || health == gone => coming,
+        (TaskPhase::Running | TaskPhase::Stopping, Some((_, health))) => health,
+        (TaskPhase::Running, None) => "",
     }
 }
 
@@ -195,10 +208,12 @@ mod tests {
         Timestamp::from_epoch(Duration::from_secs(seconds))
     }
 
-    #[test]
-    fn an_allocation_shows_its_process_and_its_books_and_the_reason_of_its_trouble_log_05() {
-        let id = |name: &str| AllocationId::new(name).expect("a good name");
-        let task = |name: &str, pid| TaskReport {
+    fn id(name: &str) -> AllocationId {
+        AllocationId::new(name).expect("a good name")
+    }
+
+    fn task(name: &str, pid: Option<u32>) -> TaskReport {
+        TaskReport {
             allocation: id(name),
             plugin: PluginName::new("zfs").expect("a good name"),
             role: Role::Monolith,
@@ -222,8 +237,11 @@ mod tests {
                 how: "signal 9".to_owned(),
                 at: at(1),
             }),
-        };
-        let book = |name: &str, phase, health| AllocationStatus {
+        }
+    }
+
+    fn book_of(name: &str, phase: AllocationPhase, health: Health) -> AllocationStatus {
+        AllocationStatus {
             allocation: id(name),
             task: TaskName::new("plugin").expect("a good name"),
             plugin: PluginName::new("zfs").expect("a good name"),
@@ -233,11 +251,15 @@ mod tests {
             health,
             since: at(1),
             last_event: "cannot connect: no such file".to_owned(),
-        };
+        }
+    }
+
+    #[test]
+    fn an_allocation_shows_its_process_and_its_books_and_the_reason_of_its_trouble_log_05() {
         let unhealthy = Health::Unhealthy { reason: "no pool".to_owned() };
         let books = vec![
-            book("b", AllocationPhase::Registered, unhealthy),
-            book("c", AllocationPhase::Probing, Health::Starting),
+            book_of("b", AllocationPhase::Registered, unhealthy),
+            book_of("c", AllocationPhase::Probing, Health::Starting),
         ];
         let tasks = vec![task("c", None), task("b", Some(7)), task("a", None)];
         let views = Views { tasks, allocations: AllocationsView { allocations: books }, ..Views::default() };
@@ -276,24 +298,59 @@ mod tests {
             ..status
         };
         let expected = [
-            with(whole("c", 0), ["probing", "starting", "cannot connect: no such file"]),
+            with(whole("c", 0), ["probing", "restarting", "cannot connect: no such file"]),
             with(whole("b", 7), ["registered", "unhealthy", "no pool"]),
             whole("a", 0),
         ];
         assert_eq!(allocations(&views), expected, "in the order of the configuration");
     }
 
+    /// An allocation of which its owner says this, in the books at this phase, with this health there.
+    fn views_of(phase: TaskPhase, has_exited: bool, book: Option<(AllocationPhase, Health)>) -> Views {
+        let exit = has_exited.then(|| LastExit { exit: None, how: "killed".to_owned(), at: at(1) });
+        let task = TaskReport { phase, is_wanted: phase != TaskPhase::Stopped, exit, ..task("b", None) };
+        let books = book.map(|(phase, health)| book_of("b", phase, health)).into_iter().collect();
+        let allocations = AllocationsView { allocations: books };
+        Views { tasks: vec![task], allocations, ..Views::default() }
+    }
+
     #[test]
-    fn an_allocation_is_gone_or_restarting_when_its_plugin_is() {
-        let shown = |task, is_wanted, book| shown_health((task, is_wanted), Some((book, "healthy")));
-        let registered = AllocationPhase::Registered;
-        assert_eq!(shown(TaskPhase::Running, true, registered), "healthy");
-        assert_eq!(shown(TaskPhase::Waiting, true, registered), RESTARTING);
-        assert_eq!(shown(TaskPhase::Waiting, false, registered), "gone");
-        assert_eq!(shown(TaskPhase::Stopped, false, AllocationPhase::Prepared), "gone");
-        assert_eq!(shown(TaskPhase::Failed, true, AllocationPhase::AwaitingRestart), "gone");
-        assert_eq!(shown(TaskPhase::Running, true, AllocationPhase::Stopping), "gone");
-        assert_eq!(shown_health((TaskPhase::Stopping, true), None), "gone", "its process ends");
-        assert_eq!(shown_health((TaskPhase::Stopped, false), None), "");
+    fn an_allocation_and_its_plugin_say_the_same_in_every_phase_of_a_start() {
+        use AllocationPhase::{AwaitingRestart, AwaitingSocket, Prepared, Probing, Registering};
+        use TaskPhase::{Failed, Running, Starting, Stopped, Waiting};
+        for (phase, has_exited, book, expected) in [
+            (Starting, false, (Prepared, Health::Starting), "starting"),
+            (Waiting, false, (Prepared, Health::Starting), "starting"),
+            (Running, false, (AwaitingSocket, Health::Starting), "starting"),
+            (Waiting, true, (AwaitingRestart, Health::Gone), "restarting"),
+            (Starting, true, (AwaitingRestart, Health::Gone), "restarting"),
+            (Running, true, (AwaitingSocket, Health::Starting), "restarting"),
+            (Running, true, (Probing, Health::Starting), "restarting"),
+            (Running, true, (Registering, Health::Starting), "restarting"),
+            (Failed, true, (AwaitingRestart, Health::Gone), "gone"),
+            (Stopped, true, (Prepared, Health::Starting), "gone"),
+        ] {
+            let views = views_of(phase, has_exited, Some(book.clone()));
+            let of_plugins = super::super::plugins::plugins(&views);
+            let told = (&*allocations(&views)[0].health, &*of_plugins[0].health);
+            assert_eq!(told, (expected, expected), "{phase:?} {has_exited} {book:?}");
+        }
+    }
+
+    #[test]
+    fn an_allocation_says_what_it_waits_for_and_one_that_stops_is_gone() {
+        let one = |views: &Views| allocations(views)[0].clone();
+        let registering =
+            one(&views_of(TaskPhase::Running, false, Some((AllocationPhase::Registering, Health::Starting))));
+        assert_eq!(registering.reason, "cannot connect: no such file");
+        let unhealthy = Health::Unhealthy { reason: "no pool".to_owned() };
+        let waits =
+            one(&views_of(TaskPhase::Waiting, true, Some((AllocationPhase::AwaitingRestart, unhealthy))));
+        assert_eq!((&*waits.health, &*waits.reason), (RESTARTING, ""), "the reason was of its last process");
+        let stops = views_of(TaskPhase::Stopping, false, Some((AllocationPhase::Stopping, Health::Healthy)));
+        assert_eq!(one(&stops).health, "gone");
+        assert_eq!(one(&views_of(TaskPhase::Stopping, false, None)).health, "gone", "its process ends");
+        assert_eq!(one(&views_of(TaskPhase::Stopped, true, None)).health, "gone");
+        assert_eq!(one(&views_of(TaskPhase::Stopped, false, None)).health, "", "it was never started");
     }
 }

@@ -11,7 +11,7 @@ use callboard_actors::vocabulary::{
 };
 use callboard_proto::admin::v1 as wire;
 
-use super::compose::{Connected, RESTARTING, Views, count, reason};
+use super::compose::{Connected, RESTARTING, Views, count, is_expected, reason};
 use super::convert::unix_ms;
 use super::volumes;
 use crate::agent::{TaskPhase, TaskReport};
@@ -242,11 +242,6 @@ impl Known<'_> {
         let names = others.map(|entry| &entry.registration.allocation).filter(|name| Some(*name) != active);
         names.map(ToString::to_string).collect()
     }
-}
-
-/// Whether its process is there or will be.
-fn is_expected(task: &TaskReport) -> bool {
-    task.is_wanted && task.phase != TaskPhase::Failed
 }
 
 /// Why an allocation does not serve its plugin.

@@ -28,7 +28,7 @@ impl Setback {
 impl Allocation {
     pub(super) fn begin_waiting(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         self.start = self.start.next();
-        let event = format!("start {} of the task; waiting for its socket", self.start);
+        let event = self.awaits_socket();
         self.enter(Phase::Waiting(Waiting::default()), event, effects);
         self.since = moment.now;
         // A supervisor that resumes the work of another one does not publish the same health twice.
@@ -40,6 +40,10 @@ impl Allocation {
         let timeout = self.config.spec.health_timeout;
         effects.start_timer(AllocationTimer::HealthTimeout, moment.now + timeout);
         self.look(moment, effects);
+    }
+
+    fn awaits_socket(&self) -> String {
+        format!("start {} of the task; waiting for its socket", self.start)
     }
 
     /// Checks for the socket.
@@ -178,12 +182,14 @@ impl Allocation {
     /// Not ready yet (normal): records the cause and retries. Only a lasting permission error is final at once (SEC-03).
     fn setback(&mut self, setback: &Setback, moment: Moment, effects: &mut Effects<Self>) {
         let options = self.config.options;
+        let awaits_socket = self.awaits_socket();
         let Phase::Waiting(waiting) = &mut self.phase else { return };
         waiting.note(&setback.cause);
         // The status shows the cause; it is published once, however often it occurs.
-        if setback.class != Class::Absent {
-            self.last_event = format!("not ready yet: {}", setback.cause);
-        }
+        self.last_event = match setback.class {
+            Class::Absent => awaits_socket,
+            _ => format!("not ready yet: {}", setback.cause),
+        };
         if setback.class != Class::Denied {
             waiting.denied_since = None;
         }

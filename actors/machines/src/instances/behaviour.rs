@@ -105,9 +105,9 @@ impl Instances {
             InstancesAsk::Dispense(dispense) => self.dispense(moment, id, asked_at, dispense, effects),
             InstancesAsk::CheckNow(check) => self.check_now(moment, id, &check.plugin, effects),
             InstancesAsk::HealthOf(of) => {
-                let reports = self.entries.values().map(|entry| &entry.report);
+                let reports = self.entries.values().map(Entry::shown_report);
                 let reports = reports.filter(|report| report.allocation == of.allocation);
-                effects.reply(id, InstancesAnswer::HealthOf(reports.cloned().collect()));
+                effects.reply(id, InstancesAnswer::HealthOf(reports.collect()));
             }
             InstancesAsk::AwaitRetired(of) => {
                 self.retirement_asked(moment, id, asked_at, &of.allocation, effects);
@@ -380,7 +380,7 @@ impl Instances {
         let status = |entry: &Entry| {
             let described = entry.child.life().and_then(|life| described.get(&life).copied());
             InstanceStatus {
-                report: entry.report.clone(),
+                report: entry.shown_report(),
                 is_active: self.is_active(entry),
                 state: entry.child.state().into(),
                 restarts: entry.child.restarts(),

@@ -48,11 +48,12 @@ impl Entry {
 
     /// Stores a report. False means that it looks like the one before (SCL-05).
     pub(super) fn accept(&mut self, report: InstanceReport) -> bool {
-        let known = self.standby_report();
+        let known = self.shown_report();
         let is_same_health = known.health.as_str() == report.health.as_str();
         let since = if is_same_health { known.since } else { report.since };
         let report = InstanceReport { since, ..report };
-        if report.health != Health::Starting {
+        // Fitness is the word of a look, also where the plugin answers that it is not ready.
+        if report.health != Health::Starting || report.fitness != self.report.fitness {
             self.kept = None;
         }
         let is_new = !report.looks_like(&self.report);
@@ -60,18 +61,19 @@ impl Entry {
         is_new
     }
 
-    /// Keeps its health for as long as its successor has not looked: the plugin itself goes on as it was (R1d).
-    pub(super) fn keep_health(&mut self) {
-        self.kept = match &self.report.health {
+    /// Keeps its health, if it stands by, for as long as its successor has not looked: the plugin itself goes on as it was (R1d).
+    pub(super) fn keep_health(&mut self, stands_by: bool) {
+        let known = match &self.report.health {
             Health::Healthy | Health::Unhealthy { .. } => {
                 Some((self.report.health.clone(), self.report.since))
             }
             Health::Starting | Health::Gone => self.kept.take(),
         };
+        self.kept = known.filter(|_| stands_by);
     }
 
-    /// Its report as one that stands by.
-    pub(super) fn standby_report(&self) -> InstanceReport {
+    /// Its report as it is shown: of one that stands by with the health that was kept.
+    pub(super) fn shown_report(&self) -> InstanceReport {
         let report = self.report.clone();
         match (&self.kept, &report.health) {
             (Some((health, since)), Health::Starting | Health::Gone) => {

@@ -238,6 +238,7 @@ fn read_report(stage: &Stage<Instances>, args: &mut ArgumentConsumer<'_>) -> Res
     let fitness = match &health {
         Health::Healthy => Fitness::Fit,
         Health::Unhealthy { reason } if unfit => Fitness::Unfit { reason: reason.as_str().into() },
+        Health::Starting if unfit => Fitness::Unfit { reason: "it is not ready yet".into() },
         _ => before.fitness.clone(),
     };
     let report = InstanceReport { health, fitness, fingerprint, since: stage.now, ..before };

@@ -40,7 +40,7 @@ impl Instances {
 
     /// Publishes what has changed for a registration that stands by, or does not any more.
     pub(super) fn show_standby(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        let standby = self.entries.get(place).filter(|_| self.is_standby(place)).map(Entry::standby_report);
+        let standby = self.entries.get(place).filter(|_| self.is_standby(place)).map(Entry::shown_report);
         match (standby, self.shown_standby.get(place)) {
             (Some(report), Some(shown)) if report.looks_like(shown) => {}
             (Some(report), _) => {

@@ -6,6 +6,7 @@ use super::messages::{DispenseError, InstanceReport, InstancesAnswer};
 use super::state::{ChildEnded, Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::instance::{Half, InstanceConfig};
 use crate::kernel::{CallKey, CallLost, Effects, Ending};
+use crate::registry::Entry as Registered;
 use crate::supervisor::{ChildState, Ended};
 use crate::vocabulary::{Attempt, Fitness, Health, Moment, PluginKey};
 
@@ -31,6 +32,11 @@ impl Instances {
     /// Reconciles an instance with its registration: takes the next step towards it.
     fn reconcile(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
         let wanted = self.wanted.get(place).map(|wanted| wanted.generation);
+        if !self.stands_by(place)
+            && let Some(entry) = self.entries.get_mut(place)
+        {
+            entry.kept = None;
+        }
         let Some(entry) = self.entries.get(place) else { return self.start(moment, place, effects) };
         let used = entry.report.generation;
         match (entry.child.state(), wanted) {
@@ -39,8 +45,7 @@ impl Instances {
             (ChildState::Running(_), None) if self.is_active(entry) => {}
             (ChildState::Running(_), Some(_) | None) => self.retire(moment, place, effects),
             // Its end decides about the next step, by the registration that there is then.
-            (ChildState::Stopping(_), Some(_)) => {}
-            (ChildState::Stopping(_), None) => self.leaves(moment, place, effects),
+            (ChildState::Stopping(_), Some(_) | None) => self.show_standby(moment, place, effects),
             (ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp, None) => {
                 self.succeed(moment, place, effects);
             }
@@ -126,13 +131,20 @@ impl Instances {
 
     // === The end of one instance ===
 
-    /// Asks an instance to retire. From here on it is shown as gone and is not dispensed any more.
+    /// Whether this registration goes on as before, with the same contents, and work is routed elsewhere.
+    fn stands_by(&self, place: &Place) -> bool {
+        let is_same = |(wanted, entry): (&Registered, &Entry)| {
+            wanted.number == entry.number && wanted.registration == entry.registration
+        };
+        let goes_on = self.wanted.get(place).zip(self.entries.get(place)).is_some_and(is_same);
+        goes_on && !self.is_active_place(place) && !self.is_stopping
+    }
+
+    /// Asks an instance to retire. From here on it is not dispensed any more, and shown as gone unless its registration stands by.
     fn retire(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        let is_routed_elsewhere = self.wanted.contains_key(place) && !self.is_active_place(place);
+        let stands_by = self.stands_by(place);
         let Some(entry) = self.entries.get_mut(place) else { return };
-        if is_routed_elsewhere && !self.is_stopping {
-            entry.keep_health();
-        }
+        entry.keep_health(stands_by);
         let due = moment.now + self.options.retire_bound();
         let Some(life) = entry.child.stop(InstancesTimer::Retire(place.clone()), due, effects) else {
             return;
@@ -141,14 +153,6 @@ impl Instances {
         if entry.say_goodbye(moment) {
             self.changed(moment, place, effects);
         }
-    }
-
-    /// An instance that is retiring gets no successor.
-    fn leaves(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        if let Some(entry) = self.entries.get_mut(place) {
-            entry.kept = None;
-        }
-        self.show_standby(moment, place, effects);
     }
 
     pub(super) fn retired_too_slowly(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
@@ -310,7 +314,12 @@ impl Instances {
                 ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp => {
                     self.succeed(moment, &place, effects);
                 }
-                ChildState::Stopping(_) => self.leaves(moment, &place, effects),
+                ChildState::Stopping(_) => {
+                    if let Some(entry) = self.entries.get_mut(&place) {
+                        entry.kept = None;
+                    }
+                    self.show_standby(moment, &place, effects);
+                }
             }
             self.answer_checks(&place.0, effects);
         }

@@ -208,6 +208,9 @@ impl InstancesLaws {
         let place = (report.plugin.clone(), report.allocation.clone());
         self.found.insert(place.clone(), report.fitness.clone());
         match report.health {
+            _ if matches!(report.fitness, Fitness::Unfit { .. }) => {
+                self.well.remove(&place);
+            }
             Health::Healthy => {
                 self.well.insert(place, report.generation);
             }
@@ -287,8 +290,16 @@ impl InstancesLaws {
         }
     }
 
-    /// From the moment in which its generation is not registered any more, or work is routed elsewhere, an instance retires.
+    /// From the moment in which its generation is not registered any more, or work is routed elsewhere, an instance retires. One whose
+    /// registration has left is not called healthy any more.
     fn check_retired(&mut self) {
+        let has_left = |(place, report): &(&Place, &InstanceReport)| {
+            report.health == Health::Healthy && !self.wanted.contains_key(place)
+        };
+        if let Some((_, report)) = self.standby.iter().find(has_left) {
+            let what = format!("{} of {} is called healthy and has left", report.plugin, report.allocation);
+            return self.verdict.violation(Law::Reg8, || what);
+        }
         for (place, life) in &self.lives {
             let (plugin, _) = place;
             let is_spent = self.spent.contains(&(plugin.clone(), life.generation));
