@@ -199,7 +199,8 @@ async fn a_directory_that_others_may_write_to_and_a_link_are_refused_and_unchang
     fs::write(&precious, "kept").unwrap();
     fs::remove_file(&lock).unwrap();
     std::os::unix::fs::symlink(&precious, &lock).unwrap();
-    refusal(&data_dir).await;
+    let told = refusal(&data_dir).await.to_string();
+    assert!(told.contains("it is a symbolic link") && told.contains("put the file itself"), "{told}");
     assert_eq!(
         fs::read_to_string(&precious).unwrap(),
         "kept",
@@ -209,7 +210,7 @@ async fn a_directory_that_others_may_write_to_and_a_link_are_refused_and_unchang
     let database = data_dir.join(DATABASE);
     fs::rename(&database, stage.path("elsewhere")).unwrap();
     std::os::unix::fs::symlink(stage.path("elsewhere"), &database).unwrap();
-    refused_and_unchanged(&data_dir, &["it is not a file", DATABASE]).await;
+    refused_and_unchanged(&data_dir, &["it is a symbolic link", "put the file itself", DATABASE]).await;
 }
 
 #[actix::test]

@@ -40,8 +40,8 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
     let program = stage.run();
     let status = until_running(&program, "web");
     assert!(
-        !program.log().contains("a task waits"),
-        "it waits for nothing but its driver: {}",
+        !program.log().contains("has not told yet what it can do"),
+        "its driver is healthy when it is asked: {}",
         program.log()
     );
     until_true("the task has begun", TIMEOUT, || starts(&stage, "web").len() == 1);

@@ -176,7 +176,7 @@ impl AskError {
     const fn health_exit_code(&self) -> u8 {
         match self {
             Self::Target(TargetError::Admin(AdminError::NoHost { .. } | AdminError::Dead { .. })) => NO_HOST,
-            // It is there, and does not do what it is there for.
+            // Something is there, and it does not serve as a host.
             Self::Target(
                 TargetError::NotAnswering { .. }
                 | TargetError::Admin(

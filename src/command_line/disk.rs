@@ -14,7 +14,7 @@ pub(super) fn disk_line(disk: &wire::DiskStatus, palette: Palette) -> String {
     let sick = palette.paint(Tone::Bad, &format!("disk {}", harmless(&disk.health)));
     let (since, reason) = (ago(disk.since_unix_ms), harmless(&disk.reason));
     format!(
-        "{sick} for {since}: {reason}\n  {} changes are not on disk; registrations, drivers, tasks and claims wait or are refused until it takes writes\n{}",
+        "{sick} for {since}: {reason}\n  {} changes are not on disk; new registrations and claims, launches of drivers and starts of tasks wait or are refused until it takes writes\n{}",
         disk.unwritten,
         unwritten_line(disk)
     )

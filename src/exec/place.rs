@@ -146,7 +146,8 @@ impl TaskPlace {
         fs::rename(self.0.join("state.next"), self.0.join("state"))
     }
 
-    /// Takes the room that the record needs with its exit: if the disk is full by then, the exit is recorded all the same.
+    /// Takes the room that the record needs with its exit: if the disk is full by then, the exit is recorded all the same, on a file
+    /// system that writes in place.
     pub(super) fn reserve(&self, record: &TaskRecord) -> io::Result<()> {
         let bytes = serde_json::to_vec(record)?.len() + EXIT_BYTES;
         (&self.next_state()?).write_all(&vec![0; bytes])

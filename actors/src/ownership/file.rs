@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::error::OwnershipError;
 use super::kept::{Kept, Mistake, VERSION};
@@ -22,6 +23,10 @@ pub(super) fn read(path: &Path) -> Result<Option<Kept>, OwnershipError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) if source.kind() == io::ErrorKind::InvalidData => {
             return Err(OwnershipError::Malformed { path: path.to_owned(), problem: source.to_string() });
+        }
+        Err(source) if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            let problem = "it is a symbolic link, which is not followed".to_owned();
+            return Err(OwnershipError::Malformed { path: path.to_owned(), problem });
         }
         Err(source) => return Err(OwnershipError::system("read", path)(source)),
     };

@@ -114,6 +114,17 @@ fn a_copy_takes_the_place_of_an_original_that_gave_its_identity_up_th053() {
 }
 
 #[test]
+fn a_link_in_the_place_of_the_identity_is_not_followed_and_named() {
+    let (stage, original) = directory("original");
+    settle(&original, true).unwrap();
+    let (identity, elsewhere) = (original.join(IDENTITY_FILE), stage.path().join("elsewhere"));
+    fs::rename(&identity, &elsewhere).unwrap();
+    symlink(&elsewhere, &identity).unwrap();
+    let told = settle(&original, false).unwrap_err().to_string();
+    assert!(told.contains("symbolic link") && told.contains(IDENTITY_FILE), "{told}");
+}
+
+#[test]
 fn one_directory_under_two_paths_is_no_copy_th053() {
     let (stage, real) = directory("real");
     let link = stage.path().join("link");

@@ -78,7 +78,7 @@ impl Disk {
                 true
             }
             DiskHealth::Sound => {
-                error!(error = reason, path = %path.display(), "the disk takes no writes; registrations, drivers, tasks and claims wait or are refused until it does");
+                error!(error = reason, path = %path.display(), "the disk takes no writes; new registrations and claims, launches of drivers and starts of tasks wait or are refused until it does");
                 let (reason, since) = (reason.to_owned(), Timestamp::from_epoch(since));
                 *health = DiskHealth::Sick { reason, since };
                 true

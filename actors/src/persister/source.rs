@@ -206,6 +206,7 @@ fn is_begun(backend: &dyn StorageBackend) -> io::Result<bool> {
 fn open_for_reading(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<Box<dyn StorageBackend>>> {
     let unusable = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::Symlink => Err(is_link()),
         Ok(found) if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile => {
             unusable("it is not a file")
         }
@@ -219,7 +220,15 @@ fn open_for_reading(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<Box<
 /// Opens a file in a directory; a link is not followed.
 pub(super) fn open_at(directory: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+    match rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => Ok(file.into()),
+        Err(Errno::LOOP) => Err(is_link()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_link() -> io::Error {
+    io::Error::other("it is a symbolic link, which is not followed; put the file itself in its place")
 }
 
 fn file_backend(file: File) -> io::Result<Box<dyn StorageBackend>> {

@@ -85,8 +85,7 @@ pub(super) fn begin(places: &Places<'_>, name: &ProcessName) -> io::Result<PathB
     let parent = place.parent().unwrap_or(Path::new("/"));
     // Another process that ends may remove the empty parent in between.
     for attempt in 1.. {
-        make(parent)?;
-        match make(&place) {
+        match make(parent).and_then(|()| make(&place)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < MAKE_ATTEMPTS => {}
             made => {
                 made?;
