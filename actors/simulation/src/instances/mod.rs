@@ -4,6 +4,7 @@ mod calls;
 mod child;
 mod event;
 mod gates;
+mod looks;
 mod model;
 mod parent;
 mod plugins;

@@ -14,6 +14,7 @@ use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, Moment,
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
 use super::gates::Gates;
+use super::looks::Looks;
 use super::model::Place;
 
 /// What is known of the instance of one registration.
@@ -41,10 +42,7 @@ pub struct InstancesLaws {
     newest: Option<Attempt>,
     shown: BTreeMap<PluginKey, InstanceReport>,
     standby: BTreeMap<Place, InstanceReport>,
-    /// How fit each one said last that it is.
-    found: BTreeMap<Place, Fitness>,
-    /// Those whose last look was good, with the generation that was looked at, and whose connection has not ended by itself since.
-    well: BTreeMap<Place, Generation>,
+    looks: Looks,
     gates: Gates,
     is_stopping: bool,
     /// What is found of it.
@@ -65,8 +63,7 @@ impl InstancesLaws {
             newest: None,
             shown: BTreeMap::new(),
             standby: BTreeMap::new(),
-            found: BTreeMap::new(),
-            well: BTreeMap::new(),
+            looks: Looks::new(),
             gates: Gates::new(),
             is_stopping: false,
             verdict: Verdict::NONE,
@@ -85,11 +82,13 @@ impl InstancesLaws {
             Input::Returned { call: InstancesCall::AwaitEndings, outcome, .. } => {
                 if let Ok(InstancesOutcome::Ended(endings)) = outcome {
                     for ended in endings {
+                        let place = (ended.plugin.clone(), ended.allocation.clone());
                         let by_itself = |life: &Life| life.life == ended.life && !life.is_retiring;
-                        let lives = &self.lives;
-                        self.well.retain(|place, _| !lives.get(place).is_some_and(by_itself));
+                        if self.lives.get(&place).is_some_and(by_itself) {
+                            self.looks.lost(&place);
+                        }
                         self.lives.retain(|_, life| life.life != ended.life);
-                        self.gates.ended(&(ended.plugin.clone(), ended.allocation.clone()));
+                        self.gates.ended(&place);
                     }
                 }
             }
@@ -125,7 +124,7 @@ impl InstancesLaws {
                 RegistryNews::Deregistered(entry, _) => {
                     let registration = &entry.registration;
                     let place = (registration.plugin.clone(), registration.allocation.clone());
-                    self.found.remove(&place);
+                    self.looks.left(&place);
                     self.wanted.remove(&place);
                 }
             },
@@ -204,25 +203,6 @@ impl InstancesLaws {
         }
     }
 
-    fn looked(&mut self, report: &InstanceReport) {
-        let place = (report.plugin.clone(), report.allocation.clone());
-        self.found.insert(place.clone(), report.fitness.clone());
-        match report.health {
-            _ if matches!(report.fitness, Fitness::Unfit { .. }) => {
-                self.well.remove(&place);
-            }
-            Health::Healthy => {
-                self.well.insert(place, report.generation);
-            }
-            // A successor that has not looked yet says nothing.
-            Health::Starting if self.well.get(&place) != Some(&report.generation) => {}
-            Health::Starting | Health::Unhealthy { .. } | Health::Gone => {
-                self.well.remove(&place);
-            }
-        }
-        self.gates.reported(report);
-    }
-
     fn shows(&mut self, report: &InstanceReport, is_standby: bool) {
         let plugin = &report.plugin;
         let place = (plugin.clone(), report.allocation.clone());
@@ -241,7 +221,7 @@ impl InstancesLaws {
         let is_current =
             current.is_some_and(|life| life.generation == report.generation && !life.is_retiring);
         // One that lost the seat stays as it was until its successor has looked (R1d).
-        let is_kept = is_standby && self.wanted.contains_key(&place) && self.well.contains_key(&place);
+        let is_kept = is_standby && self.wanted.contains_key(&place) && self.looks.is_well(&place);
         match &report.health {
             Health::Healthy if !is_current && !is_kept => {
                 let current = current.cloned();
@@ -268,7 +248,7 @@ impl InstancesLaws {
     /// What the registry is told is what the instance found, or that its actor ended.
     fn tells(&mut self, report: &ReportFitness) {
         let place = (report.plugin.clone(), report.allocation.clone());
-        let found = self.found.get(&place);
+        let found = self.looks.found(&place);
         if report.fitness == Fitness::Fit && found != Some(&Fitness::Fit) {
             let found = found.cloned();
             self.verdict.violation(Law::R1b, || {
@@ -347,7 +327,8 @@ impl Witness<Instances> for InstancesLaws {
         if let Input::Asked { ask: InstancesAsk::InstanceReported(reported), .. } = input
             && !late
         {
-            self.looked(&reported.report);
+            self.looks.reported(&reported.report);
+            self.gates.reported(&reported.report);
         }
         if let Input::Asked { id, ask: InstancesAsk::AwaitHealthy(awaited), .. } = input {
             self.gates.asked(*id, awaited);
