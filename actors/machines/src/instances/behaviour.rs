@@ -105,9 +105,9 @@ impl Instances {
             InstancesAsk::Dispense(dispense) => self.dispense(moment, id, asked_at, dispense, effects),
             InstancesAsk::CheckNow(check) => self.check_now(moment, id, &check.plugin, effects),
             InstancesAsk::HealthOf(of) => {
-                let reports = self.entries.values().map(Entry::shown_report);
-                let reports = reports.filter(|report| report.allocation == of.allocation);
-                effects.reply(id, InstancesAnswer::HealthOf(reports.collect()));
+                let entries = self.entries.values();
+                let of_it = entries.filter(|entry| entry.report.allocation == of.allocation);
+                effects.reply(id, InstancesAnswer::HealthOf(of_it.map(Entry::shown_report).collect()));
             }
             InstancesAsk::AwaitRetired(of) => {
                 self.retirement_asked(moment, id, asked_at, &of.allocation, effects);

@@ -48,9 +48,8 @@ impl Entry {
 
     /// Stores a report. False means that it looks like the one before (SCL-05).
     pub(super) fn accept(&mut self, report: InstanceReport) -> bool {
-        let known = self.shown_report();
-        let is_same_health = known.health.as_str() == report.health.as_str();
-        let since = if is_same_health { known.since } else { report.since };
+        let (known, known_since) = self.shown_health();
+        let since = if known.as_str() == report.health.as_str() { known_since } else { report.since };
         let report = InstanceReport { since, ..report };
         // Fitness is the word of a look, also where the plugin answers that it is not ready.
         if report.health != Health::Starting || report.fitness != self.report.fitness {
@@ -74,12 +73,14 @@ impl Entry {
 
     /// Its report as it is shown: of one that stands by with the health that was kept.
     pub(super) fn shown_report(&self) -> InstanceReport {
-        let report = self.report.clone();
-        match (&self.kept, &report.health) {
-            (Some((health, since)), Health::Starting | Health::Gone) => {
-                InstanceReport { health: health.clone(), since: *since, ..report }
-            }
-            (_, Health::Starting | Health::Healthy | Health::Unhealthy { .. } | Health::Gone) => report,
+        let (health, since) = self.shown_health();
+        InstanceReport { health: health.clone(), since, ..self.report.clone() }
+    }
+
+    fn shown_health(&self) -> (&Health, Timestamp) {
+        match (&self.kept, &self.report.health) {
+            (Some((health, since)), Health::Starting | Health::Gone) => (health, *since),
+            (_, health) => (health, self.report.since),
         }
     }
 

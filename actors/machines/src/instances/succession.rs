@@ -306,6 +306,7 @@ impl Instances {
                 effects.reply(id, InstancesAnswer::Dispense(Err(error)));
             }
         }
+        self.entries.values_mut().for_each(|entry| entry.kept = None);
         let entries: Vec<_> =
             self.entries.iter().map(|(place, entry)| (place.clone(), entry.child.state())).collect();
         for (place, child) in entries {
@@ -314,12 +315,7 @@ impl Instances {
                 ChildState::Waiting(_) | ChildState::Pausing | ChildState::GivenUp => {
                     self.succeed(moment, &place, effects);
                 }
-                ChildState::Stopping(_) => {
-                    if let Some(entry) = self.entries.get_mut(&place) {
-                        entry.kept = None;
-                    }
-                    self.show_standby(moment, &place, effects);
-                }
+                ChildState::Stopping(_) => self.show_standby(moment, &place, effects),
             }
             self.answer_checks(&place.0, effects);
         }
