@@ -182,14 +182,15 @@ impl Allocation {
     /// Not ready yet (normal): records the cause and retries. Only a lasting permission error is final at once (SEC-03).
     fn setback(&mut self, setback: &Setback, moment: Moment, effects: &mut Effects<Self>) {
         let options = self.config.options;
-        let awaits_socket = self.awaits_socket();
+        let event = if setback.class == Class::Absent {
+            self.awaits_socket()
+        } else {
+            format!("not ready yet: {}", setback.cause)
+        };
         let Phase::Waiting(waiting) = &mut self.phase else { return };
         waiting.note(&setback.cause);
         // The status shows the cause; it is published once, however often it occurs.
-        self.last_event = match setback.class {
-            Class::Absent => awaits_socket,
-            _ => format!("not ready yet: {}", setback.cause),
-        };
+        self.last_event = event;
         if setback.class != Class::Denied {
             waiting.denied_since = None;
         }
