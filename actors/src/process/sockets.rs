@@ -84,15 +84,10 @@ pub(super) fn begin(places: &Places<'_>, name: &ProcessName) -> io::Result<PathB
     }
     let parent = place.parent().unwrap_or(Path::new("/"));
     // Another process that ends may remove the empty parent in between.
-    for attempt in 1.. {
-        match make(parent).and_then(|()| make(&place)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < MAKE_ATTEMPTS => {}
-            made => {
-                made?;
-                break;
-            }
-        }
-    }
+    let make_both = || make(parent).and_then(|()| make(&place));
+    let is_over =
+        |made: &io::Result<()>| !made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    (1..MAKE_ATTEMPTS).map(|_| make_both()).find(is_over).unwrap_or_else(make_both)?;
     collect(&place);
     Ok(place)
 }
