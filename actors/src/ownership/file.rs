@@ -24,10 +24,6 @@ pub(super) fn read(path: &Path) -> Result<Option<Kept>, OwnershipError> {
         Err(source) if source.kind() == io::ErrorKind::InvalidData => {
             return Err(OwnershipError::Malformed { path: path.to_owned(), problem: source.to_string() });
         }
-        Err(source) if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-            let problem = "it is a symbolic link, which is not followed".to_owned();
-            return Err(OwnershipError::Malformed { path: path.to_owned(), problem });
-        }
         Err(source) => return Err(OwnershipError::system("read", path)(source)),
     };
     match Kept::parse(&text) {
@@ -42,10 +38,15 @@ pub(super) fn read(path: &Path) -> Result<Option<Kept>, OwnershipError> {
 fn text_of(path: &Path) -> io::Result<String> {
     // A FIFO in its place must not block the start.
     let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let unusable = |problem| io::Error::new(io::ErrorKind::InvalidData, problem);
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = opened.map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::LOOP) => unusable("it is a symbolic link, which is not followed"),
+        _ => error,
+    })?;
     let found = file.metadata()?;
     if !found.is_file() || found.len() > BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a short file"));
+        return Err(unusable("it is not a short file"));
     }
     let mut text = String::new();
     file.take(BYTES_MAX).read_to_string(&mut text)?;
