@@ -155,25 +155,18 @@ fn failover(table: &Table<'_>, name: Option<&AllocationId>, faults: &mut Faults)
     if found.value == "pinned" {
         return Some(FailoverPolicy::Pinned(name?.clone()));
     }
-    let policy = found.value.parse().map_err(|error| match error {
-        // Of an allocation, this is the usual one.
-        MalformedPolicy::Unknown { .. } => faults.add(
-            found.at,
-            format!(
-                "`failover` {:?} is no policy; write `newest-healthy`, `newest` or `pinned`",
-                found.value
-            ),
-        ),
-        MalformedPolicy::Name(error) => faults.add(found.at, format!("`failover`: {error}")),
-    });
-    match policy.ok()? {
-        FailoverPolicy::Pinned(pinned) if Some(&pinned) != name => {
-            let text = "`failover` of an allocation pins no other one; write `pinned`, or name the plugin in `failover.plugins`";
-            faults.add(found.at, text);
-            None
+    let refused = match found.value.parse() {
+        Ok(FailoverPolicy::Pinned(pinned)) if Some(&pinned) != name => {
+            "`failover` of an allocation pins no other one; write `pinned`, or name the plugin in `failover.plugins`".to_owned()
         }
-        policy => Some(policy),
-    }
+        Ok(policy) => return Some(policy),
+        Err(MalformedPolicy::Unknown { text }) => {
+            format!("`failover` {text:?} is no policy; write `newest-healthy`, `newest` or `pinned`")
+        }
+        Err(MalformedPolicy::Name(error)) => format!("`failover`: {error}"),
+    };
+    faults.add(found.at, refused);
+    None
 }
 
 /// The names of these processes begin with this.
