@@ -85,8 +85,7 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
     let one = |task: &TaskReport| {
         let book = books.get(&task.allocation);
         let health = book.map(|book| health(book, &views.instances));
-        let known = book.zip(health).map(|(book, health)| (book.phase, health.as_str()));
-        let shown = shown_health(task, known);
+        let shown = shown_health(task, book.map(|book| book.phase).zip(health));
         let calls = views.connected.allocations.get(&task.allocation).copied().unwrap_or_default();
         wire::AllocationStatus {
             name: task.allocation.to_string(),
@@ -166,21 +165,26 @@ pub(super) fn is_expected(task: &TaskReport) -> bool {
 }
 
 /// The health of an allocation in a word, which agrees with that of its plugin if no other allocation serves that.
-fn shown_health(task: &TaskReport, known: Option<(AllocationPhase, &'static str)>) -> &'static str {
-    let (gone, starting) = (Health::Gone.as_str(), Health::Starting.as_str());
-    let coming = if task.exit.is_some() { RESTARTING } else { starting };
+fn shown_health(task: &TaskReport, known: Option<(AllocationPhase, &Health)>) -> &'static str {
+    let coming = if task.exit.is_some() { RESTARTING } else { Health::Starting.as_str() };
     match (task.phase, known) {
         // It serves no more; without books its files are removed already.
-        (TaskPhase::Stopping, None) | (_, Some((AllocationPhase::Stopping, _))) => gone,
+        (TaskPhase::Stopping, None) | (_, Some((AllocationPhase::Stopping, _))) => Health::Gone.as_str(),
         (TaskPhase::Waiting | TaskPhase::Starting, _) if is_expected(task) => coming,
-        (TaskPhase::Waiting | TaskPhase::Starting | TaskPhase::Stopped | TaskPhase::Failed, _) => {
-            if known.is_some() || task.exit.is_some() { gone } else { "" }
+        (TaskPhase::Running, Some((phase, Health::Starting | Health::Gone)))
+            if phase != AllocationPhase::Registered =>
+        {
+            coming
         }
-        (TaskPhase::Running | TaskPhase::Stopping, Some((AllocationPhase::Registered, health))) => health,
-        // What it waits for has not come yet.
-        (TaskPhase::Running, Some((_, health))) if health == starting || health == gone => coming,
-        (TaskPhase::Running | TaskPhase::Stopping, Some((_, health))) => health,
-        (TaskPhase::Running, None) => "",
+        (TaskPhase::Running | TaskPhase::Stopping, known) => known.map_or("", |(_, health)| health.as_str()),
+        (TaskPhase::Waiting | TaskPhase::Starting | TaskPhase::Stopped | TaskPhase::Failed, None)
+            if task.exit.is_none() =>
+        {
+            ""
+        }
+        (TaskPhase::Waiting | TaskPhase::Starting | TaskPhase::Stopped | TaskPhase::Failed, _) => {
+            Health::Gone.as_str()
+        }
     }
 }
 
