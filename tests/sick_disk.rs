@@ -186,6 +186,12 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
         names.iter().any(|name| name.as_str().is_some_and(|name| name.starts_with(&concerned))),
         "{disk}"
     );
+    // The one that was killed runs again. That it is registered is not on disk, and its allocation says what it waits for.
+    until(&program, SICK_WITHIN, "the plugin that was started again", |status| {
+        let again = task(status, other(&active));
+        let waits = again["state"] == "registering" && again["reason"].is_string();
+        again["task"] == "running" && waits && plugin(status, "csi-node", "disks")["registered"] == 2
+    });
     let text = said(&within(&program, STATUS_WITHIN, &["status"]));
     assert!(text.contains("disk sick") && !text.contains("all is well"), "{text}");
     assert!(text.contains("not on disk: ") && text.contains(&concerned), "{text}");
@@ -358,7 +364,7 @@ fn a_host_on_a_full_disk_shuts_down_and_says_what_is_lost_s3() {
 const INSIDE: &str = "SMALL_DISK_INSIDE";
 
 /// Mounts a file system of 16 MiB as the data directory. False means that it says why that cannot be.
-fn is_small(stage: &Stage) -> bool {
+fn mount_small(stage: &Stage) -> bool {
     let data_dir = stage.data_dir();
     std::fs::create_dir(&data_dir).expect("it can be made");
     let mut mount = Command::new("mount");
@@ -371,7 +377,7 @@ fn is_small(stage: &Stage) -> bool {
 }
 
 /// Runs this test again in a mount namespace of its own, and of these other namespaces.
-fn runs_apart(name: &str, namespaces: &[&str]) {
+fn run_apart(name: &str, namespaces: &[&str]) {
     let test = std::env::current_exe().expect("it runs");
     let apart = [namespaces, &["--mount", "--propagation", "private"]].concat();
     let is_possible = Command::new("unshare").args(&apart).arg("true").output();
@@ -388,7 +394,7 @@ fn runs_apart(name: &str, namespaces: &[&str]) {
 /// What a host on a small file system lives through: no library stands before its system calls.
 fn live_on_a_small_disk() {
     let stage = Stage::new(&two());
-    if !is_small(&stage) {
+    if !mount_small(&stage) {
         return;
     }
     let program = stage.run();
@@ -422,7 +428,7 @@ fn a_host_on_a_file_system_that_is_full_takes_over_stops_and_goes_on_when_there_
     if std::env::var_os(INSIDE).is_some() {
         return live_on_a_small_disk();
     }
-    runs_apart(
+    run_apart(
         "a_host_on_a_file_system_that_is_full_takes_over_stops_and_goes_on_when_there_is_room_p3_shell_1a",
         &["--user", "--map-root-user"],
     );
@@ -433,7 +439,7 @@ fn stop_a_task_on_a_small_disk() {
     let stage = Stage::new("");
     let task = driven::task(&stage.directory.path().display().to_string(), "web", "");
     stage.configure(&format!("[[driver]]\nname = \"exec\"\n{task}"));
-    if !is_small(&stage) {
+    if !mount_small(&stage) {
         return;
     }
     let program = stage.run();
@@ -453,5 +459,5 @@ fn a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3() {
     if !rustix::process::geteuid().is_root() {
         return eprintln!("NOT RUN: this needs root");
     }
-    runs_apart("a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3", &[]);
+    run_apart("a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3", &[]);
 }
