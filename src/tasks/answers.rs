@@ -137,6 +137,9 @@ fn refused_start(code: Code, reason: String) -> Started {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use callboard_actors::driver::DriverHealth;
     use callboard_actors::driver::client::{Asked as AskedRpc, DriverRpc, TaskId};
     use callboard_actors::process::ProcessTag;
     use callboard_actors::vocabulary::{AllocationId, DriverName};
@@ -152,6 +155,21 @@ mod tests {
     fn run() -> RunKey {
         let name = AllocationId::new("web").unwrap();
         RunKey { name, driver: DriverName::new("exec").unwrap(), id: TaskId::new("a/web/1").unwrap() }
+    }
+
+    #[test]
+    fn a_driver_that_is_awaited_longer_gives_no_other_reason() {
+        let driver = DriverName::new("exec").unwrap();
+        let of = |seconds| {
+            let waited = Duration::from_secs(seconds);
+            let not_ready = NotDispensed::NotReady { driver: driver.clone(), waited };
+            let (health, reason) = (DriverHealth::Unhealthy, "no pool".to_owned());
+            let driver = driver.clone();
+            let not_healthy = NotDispensed::NotHealthy { driver, health, reason, waited };
+            [not_ready, not_healthy].map(|error| not_dispensed(&error).reason)
+        };
+        assert_eq!(of(5), of(6));
+        assert_eq!(of(5), ["driver exec is not ready yet", "driver exec is unhealthy: no pool"]);
     }
 
     #[test]
