@@ -86,7 +86,7 @@ impl Store<Registry> for DurableStore {
 
 /// The database operations of a change; `called` says what people call a registration.
 pub fn operations_of(change: StoredChange, called: impl Fn(RegistrationNumber) -> String) -> Vec<Operation> {
-    let StoredChange { put, delete } = change;
+    let StoredChange { put, delete, merged: _ } = change;
     let mut operations = Vec::with_capacity(put.len() + delete.len());
     let delete_row = |number| Operation::delete_named::<RegistrationRow>(key(number), called(number));
     operations.extend(delete.into_iter().map(delete_row));

@@ -25,7 +25,9 @@ use proptest::prelude::*;
 use crate::faulty::{Disk, Outcome};
 use crate::fragile::{Birth, Fragile, Handler};
 use crate::model::{Answer, HELD_MAX, Held, Model, Said};
-use crate::stage::{Living, allocation, deregister, plugin, register, settle_down, story};
+use crate::stage::{
+    Living, allocation, deregister, handle_what_is_due, plugin, register, settle_down, story,
+};
 use crate::subscribers::{Listener, Memory};
 
 const PLUGINS: [&str; 3] = ["csi-controller/zfs", "csi-node/zfs", "csi-node/nfs"];
@@ -259,8 +261,8 @@ impl Told {
 
     // === What the model says ===
 
-    /// Takes what was said since the last time into account, in the order in which it was said.
-    fn replay(&mut self) {
+    /// Takes what was said since the last time into account, in the order in which it was said. Returns whether writes were lost.
+    fn replay(&mut self) -> bool {
         let has_lost = self.disk.has_lost();
         let mut story = Vec::new();
         for Question { said, answer, .. } in std::mem::take(&mut self.questions) {
@@ -273,7 +275,8 @@ impl Told {
                 let expected = after.hear(&said);
                 let (is_left_out, is_taken) = match &answer {
                     // Only what is registered is promised: the rest told what was in memory, and that may be lost.
-                    Ok(answer) => (has_lost && !matches!(said, Said::Register(_)), *answer == expected),
+                    Ok(answer @ Answer::Register(Ok(_))) => (false, *answer == expected),
+                    Ok(answer) => (has_lost, *answer == expected),
                     Err(AskError::Busy { .. } | AskError::Crashed { .. }) => (true, false),
                     // It may take effect when the disk is sound.
                     Err(AskError::NotDurable { .. } | AskError::NotRunning { .. }) => (true, true),
@@ -284,6 +287,20 @@ impl Told {
             assert!(!self.states.is_empty(), "no history explains\n{}", story.join("\n"));
         }
         self.states = self.whatever_may_have_happened();
+        has_lost
+    }
+
+    /// What a crash can make of the states when writes were lost: a proof is no promise, and is looked for again.
+    fn without_proofs(&self) -> Vec<Model> {
+        let mut all = self.states.clone();
+        let mut next = 0;
+        while let Some(state) = all.get(next) {
+            for outcome in state.what_may_be_forgotten(&self.answers) {
+                note(&mut all, outcome);
+            }
+            next += 1;
+        }
+        all
     }
 
     /// The states, and whatever identity checks and the end of the grace can make of them.
@@ -330,6 +347,7 @@ impl Told {
 
     /// Lets every listener read all there is. False if there was nothing.
     async fn catch_up(&mut self) -> bool {
+        handle_what_is_due().await;
         let mut has_come = false;
         for listener in &mut self.listeners {
             has_come |= listener.catch_up(&mut self.memory).await;
@@ -372,16 +390,14 @@ impl Told {
             self.disk.lose_all_but(reached);
         }
         self.disk.forget_what_was_lost();
-        self.replay();
+        if self.replay() {
+            self.states = self.without_proofs();
+        }
         if let Some(reached) = reached {
-            // The present run reads the disk before the next one begins: who was confirmed in it is confirmed.
-            let (_, run) = self.disk.rows();
+            // No confirmation outlives its run, whether it was on disk or not.
+            self.states.iter_mut().for_each(Model::begin_run);
             self.disk.begin_run(reached);
-            let (rows, _) = self.disk.rows();
-            let on_disk = Model::of(&rows, run);
-            assert!(self.states.contains(&on_disk), "{on_disk:#?} is on disk and none of {:#?}", self.states);
-            self.states = vec![on_disk];
-            self.states[0].begin_run();
+            self.believe_the_disk();
         }
         let parts = (
             self.registry.clone(),
@@ -486,4 +502,61 @@ proptest! {
     ) {
         story(|| async { tell(answering, &steps).await });
     }
+}
+
+#[test]
+fn what_a_disk_took_and_called_lost_is_there_once_when_the_host_is_killed_while_it_is_written_again_p3() {
+    let steps = [
+        Step::Register(1, vec![0, 1], 0),
+        Step::Deregister(1, vec![0]),
+        Step::Register(1, vec![0], 0),
+        Step::Settle(3, Outcome::FailedButWritten),
+        Step::Pass(10),
+        Step::KillHost(1),
+    ];
+    story(|| async { tell([false; 4], &steps).await });
+}
+
+#[test]
+fn a_confirmation_that_no_write_has_settled_promises_nothing_beyond_its_run_r8() {
+    let steps = [
+        Step::Register(3, vec![0, 1], 0),
+        Step::KillHost(1),
+        Step::Register(0, vec![0], 0),
+        Step::List,
+        Step::Settle(1, Outcome::Written),
+        Step::Pass(0),
+        Step::Register(3, vec![0], 0),
+        Step::KillHost(0),
+    ];
+    story(|| async { tell([false, false, false, true], &steps).await });
+}
+
+#[test]
+fn a_proof_that_was_lost_is_looked_for_again_by_the_next_life_r8() {
+    let steps = [
+        Step::Register(2, vec![0, 1], 1),
+        Step::KillHost(1),
+        Step::Pass(3),
+        Step::Register(2, vec![0], 1),
+        Step::Settle(1, Outcome::Failed),
+        Step::KillActor,
+    ];
+    story(|| async { tell([false, false, true, false], &steps).await });
+}
+
+#[test]
+fn a_number_that_was_told_and_whose_row_is_gone_before_it_is_written_is_not_given_again_r2() {
+    let steps = [
+        Step::Register(0, vec![1], 2),
+        Step::Register(3, vec![0], 0),
+        Step::Settle(1, Outcome::Failed),
+        Step::Register(0, vec![1], 0),
+        Step::Deregister(0, vec![1]),
+        Step::Fuse(1),
+        Step::Register(0, vec![0], 0),
+        Step::Register(3, vec![0], 1),
+        Step::Register(0, vec![0], 0),
+    ];
+    story(|| async { tell([false; 4], &steps).await });
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::Recipient;
 use callboard_actors::persister::{Settled, WriteError};
@@ -16,10 +17,10 @@ use tokio::time::Instant;
 
 use crate::fragile::Fragile;
 
-/// What lies on the disk.
 /// More than can be told and not handed over.
 const NUMBERS_TOLD: u64 = 1_000;
 
+/// What lies on the disk.
 pub(crate) type Rows = BTreeMap<RegistrationNumber, Stored>;
 
 /// How waiting writes are settled.
@@ -96,7 +97,7 @@ impl Disk {
     }
 
     /// How long the present run has lasted.
-    pub(crate) fn run_age(&self) -> std::time::Duration {
+    pub(crate) fn run_age(&self) -> Duration {
         self.state.borrow().begun.elapsed()
     }
 
@@ -123,7 +124,8 @@ impl Disk {
         let mut state = self.state.borrow_mut();
         if std::mem::take(&mut state.is_behind) {
             state.has_lost = true;
-            state.ceiling += NUMBERS_TOLD;
+            let known = Image::of(vec![], state.ceiling, state.run, Duration::ZERO);
+            state.ceiling = known.ceiling + NUMBERS_TOLD;
         }
     }
 

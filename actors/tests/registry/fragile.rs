@@ -70,6 +70,14 @@ impl Machine for Fragile {
     fn awaits_disk(call: &CheckIdentity) -> bool {
         Registry::awaits_disk(call)
     }
+
+    fn reads_ahead() -> bool {
+        Registry::reads_ahead()
+    }
+
+    fn merge(earlier: &mut StoredChange, later: &StoredChange) -> bool {
+        Registry::merge(earlier, later)
+    }
 }
 
 fn same(input: &Input<Fragile>) -> Input<Registry> {

@@ -144,19 +144,30 @@ impl Model {
 
     /// What can come of one identity check or of the end of the grace.
     pub(crate) fn what_may_happen(&self, answers: &[AllocationId], is_grace_over: bool) -> Vec<Self> {
-        let mut outcomes = Vec::new();
-        for (place, held) in self.held.iter().enumerate().filter(|(_, held)| !held.is_confirmed) {
-            let Registration { allocation, provider, .. } = &*held.registration;
-            if provider.is_some() && answers.contains(allocation) {
-                let mut proven = self.clone();
-                proven.held[place].is_confirmed = true;
-                outcomes.push(proven);
-            }
-        }
+        let mut outcomes = self.each_provable(answers, true);
         if is_grace_over && self.held.iter().any(|held| !held.is_confirmed) {
             let mut dropped = self.clone();
             dropped.held.retain(|held| held.is_confirmed);
             outcomes.push(dropped);
+        }
+        outcomes
+    }
+
+    /// What can come of the loss of one proof.
+    pub(crate) fn what_may_be_forgotten(&self, answers: &[AllocationId]) -> Vec<Self> {
+        self.each_provable(answers, false)
+    }
+
+    /// Changes whether one is confirmed, of those whose plugins answer.
+    fn each_provable(&self, answers: &[AllocationId], is_confirmed: bool) -> Vec<Self> {
+        let mut outcomes = Vec::new();
+        for (place, held) in self.held.iter().enumerate() {
+            let Registration { allocation, provider, .. } = &*held.registration;
+            if held.is_confirmed != is_confirmed && provider.is_some() && answers.contains(allocation) {
+                let mut changed = self.clone();
+                changed.held[place].is_confirmed = is_confirmed;
+                outcomes.push(changed);
+            }
         }
         outcomes
     }

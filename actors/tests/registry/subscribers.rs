@@ -13,7 +13,7 @@ use callboard_actors::vocabulary::{
 use crate::faulty::Rows;
 use crate::fragile::Fragile;
 use crate::model::may_leave;
-use crate::stage::Feed;
+use crate::stage::{Feed, handle_what_is_due};
 
 /// Every generation and number that anyone was ever told, in any life of the registry.
 #[derive(Debug, Default)]
@@ -154,6 +154,7 @@ impl Listener {
             return Some(item);
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
+        handle_what_is_due().await;
         self.feed.try_next()
     }
 

@@ -58,13 +58,18 @@ impl<C> Kept<C> {
     /// Merges changes that follow one another if there are too many; `merge` adds the later of two to the earlier one, or says that
     /// they stay apart.
     pub(super) fn merge_if_due(&mut self, merge: impl Fn(&mut C, &C) -> bool) {
-        if self.changes.len() < self.merges_at {
-            return;
+        if self.changes.len() >= self.merges_at {
+            self.merge_after(0, merge);
+            self.merges_at = MERGES_AT.max(2 * self.changes.len());
         }
+    }
+
+    /// Merges the changes after this write, so that all of them reach the disk at once or not at all.
+    pub(super) fn merge_after(&mut self, after: u64, merge: impl Fn(&mut C, &C) -> bool) {
         let mut merged: VecDeque<KeptChange<C>> = VecDeque::new();
         for kept in std::mem::take(&mut self.changes) {
             let is_merged = merged.back_mut().is_some_and(|before| {
-                let is_merged = merge(&mut before.change, &kept.change);
+                let is_merged = before.last > after && merge(&mut before.change, &kept.change);
                 before.last = if is_merged { kept.last } else { before.last };
                 is_merged
             });
@@ -72,7 +77,6 @@ impl<C> Kept<C> {
                 merged.push_back(kept);
             }
         }
-        self.merges_at = MERGES_AT.max(2 * merged.len());
         self.changes = merged;
     }
 }
@@ -117,6 +121,17 @@ mod tests {
         assert_eq!(kept.first(), Some(100));
         let last = MERGES_AT as u64;
         let rest = [(100, 100, vec![("all-alone", 100)]), (101, last, vec![("b", 101), ("a", last)])];
+        assert_eq!(sequences(&mut kept), rest);
+    }
+
+    #[test]
+    fn what_was_handed_over_before_stays_apart_from_what_is_merged() {
+        let mut kept = Kept::default();
+        for sequence in 1..=4 {
+            kept.push(sequence, vec![("a", sequence)]);
+        }
+        kept.merge_after(2, merge);
+        let rest = [(1, 1, vec![("a", 1)]), (2, 2, vec![("a", 2)]), (3, 4, vec![("a", 4)])];
         assert_eq!(sequences(&mut kept), rest);
     }
 

@@ -80,10 +80,12 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         port.pause(pause);
     }
 
-    /// Hands over what was lost, and what has come since. Nothing is handed over behind a later change.
+    /// Hands over what was lost, and what has come since. Nothing is handed over behind a later change, and what can be merged is one
+    /// change: the disk may have taken what it called lost, and the earlier of two changes must not undo the later one there.
     fn hand_over_again(&mut self, port: &mut impl Port<M, T>) {
         self.hands_again_at = None;
         let (epoch, handed_through, mut has_failed) = (self.ticket.epoch, self.handed_through, false);
+        self.kept.merge_after(handed_through, M::merge);
         for kept in self.kept.take() {
             let is_due = kept.last > handed_through && !has_failed;
             let ticket = Ticket { epoch, sequence: kept.last };

@@ -19,6 +19,7 @@ pub(super) struct Draft {
 impl StoredChange {
     /// Adds a later change: of each row its last state counts.
     pub fn merge(&mut self, later: &Self) {
+        self.merged = self.ceiling().max(later.ceiling());
         let is_later = |number: RegistrationNumber| {
             later.delete.contains(&number) || later.put.iter().any(|stored| stored.number == number)
         };

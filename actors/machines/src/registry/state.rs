@@ -111,6 +111,8 @@ pub struct StoredChange {
     pub put: SmallVec<[Stored; 1]>,
     /// Rows to delete.
     pub delete: SmallVec<[RegistrationNumber; 1]>,
+    /// The first number beyond those of the rows that later changes took the place of when they were merged.
+    pub merged: u64,
 }
 
 impl StoredChange {
@@ -118,7 +120,7 @@ impl StoredChange {
     /// this which ones were never given.
     #[must_use]
     pub fn ceiling(&self) -> u64 {
-        ceiling(&self.put)
+        self.merged.max(ceiling(&self.put))
     }
 }
 
