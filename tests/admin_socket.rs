@@ -347,11 +347,17 @@ fn resident_mib(pid: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1_024
 }
 
-/// How long clients go on when the host takes nothing more of what they send.
+/// How long clients go on when the host takes nothing more of what they send, and how long if it has not taken enough to show anything.
 const PATIENCE: Duration = Duration::from_millis(50);
+const LONG_PATIENCE: Duration = Duration::from_secs(20);
 /// How many questions have to be half sent in each round, and how many pieces of one without end: a few of each need no room of the host.
 const SENT_MIN: usize = 1_000;
 const TAKEN_MIN: usize = 16;
+
+/// Whether clients go on, of which the host took something last at this time.
+fn go_on(last: Instant, is_enough: bool) -> bool {
+    last.elapsed() < if is_enough { PATIENCE } else { LONG_PATIENCE }
+}
 
 /// How much more memory a host may hold for clients that do their worst, in MiB: as many connections as there may be, each with as many
 /// questions, each as large as it may be, and what the allocator keeps of that.
@@ -375,14 +381,15 @@ fn clients_that_send_as_much_as_they_can_and_read_nothing_take_bounded_memory_an
     for (round, bytes) in [(1, 16_000), (2, 60_000), (3, 16_000)] {
         // More connections than there may be, each with as many questions as it may have, each half sent.
         let mut clients: Vec<_> = (0..80).map(|_| RawClient::connect(&stage)).collect();
-        let mut sent = 0;
+        let (mut waiting, mut sent) = (Vec::new(), 0);
         for stream in (1..=63).step_by(2) {
             clients.iter_mut().for_each(|client| client.ask(stream, "GetStatus"));
-            let mut waiting: Vec<_> = clients.iter_mut().collect();
+            waiting.extend((0..clients.len()).map(|client| (client, stream)));
             let mut last = Instant::now();
-            while !waiting.is_empty() && last.elapsed() < PATIENCE {
+            while !waiting.is_empty() && go_on(last, stream < 63 || sent >= SENT_MIN) {
                 let before = waiting.len();
-                waiting.retain_mut(|client| !client.say(stream, bytes, bytes as usize - 1_000));
+                waiting
+                    .retain(|&(client, stream)| !clients[client].say(stream, bytes, bytes as usize - 1_000));
                 if waiting.len() < before {
                     (sent, last) = (sent + before - waiting.len(), Instant::now());
                 }
@@ -393,7 +400,12 @@ fn clients_that_send_as_much_as_they_can_and_read_nothing_take_bounded_memory_an
         // One that claims a size beyond all limits, and sends it for as long as it is taken.
         let mut large = RawClient::connect(&stage);
         large.ask(1, "GetStatus");
-        let taken = (0..10_000).filter(|_| large.say(1, u32::MAX, 16_384)).count();
+        let (mut taken, mut last) = (0, Instant::now());
+        while taken < 2_000 && go_on(last, taken >= TAKEN_MIN) {
+            if large.say(1, u32::MAX, 16_384) {
+                (taken, last) = (taken + 1, Instant::now());
+            }
+        }
         assert!(taken >= TAKEN_MIN, "only {taken} pieces got there");
         look(&format!("a question without end, of which {taken} pieces were taken, round {round}"));
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use callboard_actors::datadir::reach_or_make;
 use callboard_actors::vocabulary::SocketPath;
@@ -19,6 +20,10 @@ use super::place::{SOCKET_FILE, short_directory};
 const BACKLOG: i32 = 64;
 /// How often the directory of a socket may be removed while it is being claimed.
 const ATTEMPTS: u32 = 16;
+/// How long to wait for a socket at a place that is claimed to refuse connections, and how long between two tries: a process that a
+/// killed host was just starting has a copy of its socket for an instant. Nobody takes the tries, so they are fewer than [`BACKLOG`].
+const TIMEOUT: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(50);
 /// Who may connect: the owner.
 const SOCKET_MODE: u32 = 0o600;
 
@@ -144,13 +149,25 @@ fn make_way(place: &Path, link: &Path) -> Result<(), SocketError> {
         tracing::info!(path = %place.display(), "removing the link to the socket of an earlier host");
         return remove();
     }
-    match UnixStream::connect(place) {
+    match connect_for_a_while(place) {
         Ok(stream) => Err(in_use(place, Some(&stream))),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused || is_link => {
             tracing::info!(path = %place.display(), "removing the socket of a dead host");
             remove()
         }
         Err(source) => Err(system("connect to", place, source)),
+    }
+}
+
+/// Connects to what listens at a place, if it still does after a while.
+fn connect_for_a_while(place: &Path) -> io::Result<UnixStream> {
+    let begun = Instant::now();
+    loop {
+        let stream = UnixStream::connect(place)?;
+        if begun.elapsed() >= TIMEOUT {
+            return Ok(stream);
+        }
+        std::thread::sleep(PAUSE);
     }
 }
 
@@ -258,6 +275,21 @@ mod tests {
             }
         });
         assert_eq!(problems.into_inner().expect("no host panics"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_copy_of_the_socket_of_a_killed_host_that_a_process_drops_as_it_starts_is_no_living_host_sec_02() {
+        let stage = Stage::new();
+        let data_dir = stage.data_dir("data");
+        let socket = stage.path("admin.sock");
+        let copy = Listener::bind(&socket).expect("it listens");
+        let (file, _listener) = std::thread::scope(|scope| {
+            // The process starts while the next host looks.
+            scope.spawn(move || copy.accept().expect("the next host looks").1);
+            stage.listen(&socket, &data_dir).expect("nobody listens any more")
+        });
+        UnixStream::connect(&socket).expect("the next host listens");
+        file.remove();
     }
 
     #[test]
