@@ -54,6 +54,7 @@ mod state;
 
 mod behaviour;
 mod orders;
+mod preparing;
 mod refused;
 mod replace;
 mod stopping;

@@ -434,6 +434,11 @@ impl Stage {
                 let outcome = AgentOutcome::Prepared(Ok(Err(refusal)));
                 self.come_back(|call| is_of(call, "prepare"), outcome, told);
             }
+            "no-directory" => {
+                let refusal = PrepareError::Directory { allocation, path: "/data/csi".into(), reason: rest };
+                let outcome = AgentOutcome::Prepared(Ok(Err(refusal)));
+                self.come_back(|call| is_of(call, "prepare"), outcome, told);
+            }
             "claimed" => {
                 // All of them, or only these.
                 let task = self.agent.task(name).ok_or("there is no such allocation")?;

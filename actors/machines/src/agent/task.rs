@@ -184,7 +184,7 @@ impl Task {
     ) {
         match call {
             AgentCall::Prepare(_) if self.phase == Phase::Preparing => {
-                self.not_started(moment, options, format!("cannot be prepared: {lost}"), effects);
+                self.not_prepared(moment, options, &format!("cannot be prepared: {lost}"), effects);
             }
             AgentCall::Claim { .. } => self.claimed(moment, options, Err(lost), effects),
             AgentCall::Launch(_) if self.phase == Phase::Launching => {
@@ -210,25 +210,6 @@ impl Task {
             | AgentCall::AwaitEndings
             | AgentCall::AwaitHealthy(_)
             | AgentCall::Follow { .. } => {}
-        }
-    }
-
-    fn prepared(
-        &mut self,
-        moment: Moment,
-        options: &AgentOptions,
-        answer: &Answered<Result<TaskContext, PrepareError>>,
-        effects: &mut Effects<Agent>,
-    ) {
-        if self.memory.wanted != Some(Wanted::Running) {
-            return self.wind_down(moment, None, effects);
-        }
-        match answer {
-            Ok(Ok(context)) => {
-                self.claim(moment, options, context, effects);
-            }
-            Ok(Err(refusal)) => self.not_started(moment, options, refusal.to_string(), effects),
-            Err(error) => self.not_started(moment, options, error.to_string(), effects),
         }
     }
 
@@ -346,7 +327,7 @@ impl Task {
     }
 
     /// It does not run, for this reason: it starts again after a pause, or is given up when its budget is spent.
-    fn not_started(
+    pub(super) fn not_started(
         &mut self,
         moment: Moment,
         options: &AgentOptions,
