@@ -134,7 +134,8 @@ fn log(allocation: &AllocationId, news: &AllocationNews) {
             %allocation,
             plugin = %status.plugin,
             phase = status.phase.as_str(),
-            health = %status.health,
+            health = status.health.as_str(),
+            reason = status.health.reason(),
             event = status.last_event,
             "allocation changed"
         ),

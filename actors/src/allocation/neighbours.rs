@@ -1,14 +1,19 @@
 //! The actors that an allocation's supervisor sends to: the registry and the supervisor of instances.
 
+use std::time::Duration;
+
 use futures_util::future::{LocalBoxFuture, try_join, try_join_all};
 
 use super::{RegisterOutcome, RetiredOutcome, healths};
 use crate::csi::ListenerCheck;
-use crate::instances::{AwaitRetired, HealthOf, Instances};
+use crate::instances::{AwaitRetired, HealthOf, InstanceReport, Instances, InstancesNews, InstancesView};
 use crate::registry::{Deregister, Deregistered, Describe, Register, Registry};
-use crate::shell::{Address, AskError};
+use crate::shell::{Address, AskError, FeedItem, Follower};
 use crate::vocabulary::{AllocationId, Health, PluginKey};
 use crate::volumes::{AwaitUnused, AwaitUnusedError, Volumes};
+
+/// How long to wait before the supervisor of instances is followed again after it has ended.
+const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
 /// The answer of the owner of the volumes, or why there is none.
 type UnusedOutcome = Result<Result<(), AwaitUnusedError>, AskError>;
@@ -34,6 +39,12 @@ pub trait Neighbours: 'static {
     /// Waits until the volumes of a plugin are unused (V13). They always are, unless an implementation knows volumes.
     fn await_unused(&self, _message: AwaitUnused) -> LocalBoxFuture<'static, UnusedOutcome> {
         Box::pin(std::future::ready(Ok(Ok(()))))
+    }
+
+    /// Says the allocation of each plugin of which the instances know something new, for as long as this is awaited. Never says any,
+    /// unless an implementation follows the instances.
+    fn follow_instances(&self, _say: Box<dyn Fn(&AllocationId)>) -> LocalBoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
     }
 
     /// Which process may listen at the socket of an allocation. Any process, unless an implementation checks it.
@@ -89,7 +100,34 @@ impl Neighbours for Addresses {
         }
     }
 
+    fn follow_instances(&self, say: Box<dyn Fn(&AllocationId)>) -> LocalBoxFuture<'static, ()> {
+        let mut follower = Follower::new("allocations", self.instances.clone());
+        Box::pin(async move {
+            loop {
+                match follower.follow(false).await {
+                    Ok(items) => items.iter().flat_map(reports).for_each(|report| say(&report.allocation)),
+                    // Rounds ask until it runs again.
+                    Err(_) => tokio::time::sleep(FOLLOW_PAUSE).await,
+                }
+            }
+        })
+    }
+
     fn listeners(&self) -> ListenerCheck {
         self.listeners.clone()
+    }
+}
+
+/// The reports in what the supervisor of instances publishes.
+fn reports(item: &FeedItem<InstancesNews, InstancesView>) -> Vec<&InstanceReport> {
+    match item {
+        FeedItem::Snapshot { view, .. } => view.reports.iter().chain(&view.standby).collect(),
+        FeedItem::Change { news, .. } => match news {
+            InstancesNews::Reported(report)
+            | InstancesNews::Standby(report)
+            | InstancesNews::Left(report) => vec![report],
+            InstancesNews::Expected(_) | InstancesNews::Settled => vec![],
+        },
+        FeedItem::Lagged { .. } => vec![],
     }
 }

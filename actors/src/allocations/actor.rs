@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 use super::{
     AllocationReported, Allocations, AllocationsCall, AllocationsChange, AllocationsImage, AllocationsNews,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::allocation::{
     self, Allocation, AllocationConfig, DescribeAllocation, Listener, MakeReady, Neighbours, NoteExit,
-    NoteStart, SignOff,
+    NoteHealth, NoteStart, SignOff,
 };
 use crate::datadir::reach;
 use crate::machine::{MACHINE, make_passable};
@@ -40,13 +41,7 @@ pub fn start(
     memory: AllocationsMemory,
     settings: Settings,
 ) -> Running {
-    let handler = Handler {
-        address: address.clone(),
-        neighbours,
-        held: Rc::default(),
-        settings: settings.clone(),
-        endings: Rc::default(),
-    };
+    let handler = Handler::new(address.clone(), neighbours, settings.clone());
     let settings = Settings { calls_running_max: CALLS_MAX, calls_waiting_max: CALLS_MAX, ..settings };
     start_actor(address, options, handler, memory, settings)
 }
@@ -75,8 +70,21 @@ struct Held {
 
 type AllHeld = Rc<RefCell<HashMap<AllocationId, Held>>>;
 
+/// Tells each supervisor when the instances know something new of its plugin. A supervisor that has too much to do asks with its
+/// next round.
+fn follow_instances(neighbours: &dyn Neighbours, held: &AllHeld) -> JoinHandle<()> {
+    let held = Rc::clone(held);
+    actix_rt::spawn(neighbours.follow_instances(Box::new(move |allocation| {
+        if let Some(held) = held.borrow().get(allocation) {
+            let _ = held.address.notify(NoteHealth);
+        }
+    })))
+}
+
 struct Handler {
     address: Address<Allocations>,
+    /// Ends with this.
+    news: JoinHandle<()>,
     neighbours: Rc<dyn Neighbours>,
     held: AllHeld,
     settings: Settings,
@@ -161,6 +169,12 @@ impl EffectHandler<Allocations> for Handler {
 }
 
 impl Handler {
+    fn new(address: Address<Allocations>, neighbours: Rc<dyn Neighbours>, settings: Settings) -> Self {
+        let held = AllHeld::default();
+        let news = follow_instances(&*neighbours, &held);
+        Self { address, news, neighbours, held, settings, endings: Rc::default() }
+    }
+
     fn start(&mut self, life: Attempt, config: AllocationConfig) {
         let id = config.spec.allocation.clone();
         if self.held.borrow().get(&id).is_some_and(|held| held.life == life) {
@@ -265,6 +279,7 @@ fn ready(outcome: AllocationsOutcome) -> LocalBoxFuture<'static, AllocationsOutc
 impl Drop for Handler {
     /// An owner that is killed takes its supervisors with it: none survives without an owner (A5).
     fn drop(&mut self) {
+        self.news.abort();
         for held in self.held.borrow().values() {
             held.running.request_stop(StopMode::Detach);
         }
@@ -304,13 +319,7 @@ mod tests {
             volumes: None,
             listeners: ListenerCheck::default(),
         };
-        Handler {
-            address: Address::vacant("allocations", 1),
-            neighbours: Rc::new(neighbours),
-            held: Rc::default(),
-            settings: Settings::default(),
-            endings: Rc::default(),
-        }
+        Handler::new(Address::vacant("allocations", 1), Rc::new(neighbours), Settings::default())
     }
 
     fn config(id: &AllocationId) -> AllocationConfig {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::messages::{
     AllocationAnswer, AllocationAsk, AllocationNews, AllocationStatus, Listener, MakeReady, NoteExit,
-    NoteStart, PrepareError, SignOff, TaskContext, TaskEvent,
+    NoteHealth, NoteStart, PrepareError, SignOff, TaskContext, TaskEvent,
 };
 use super::messages::{DescribeAllocation, TaskEventKind};
 use super::state::{
@@ -90,6 +90,10 @@ impl Allocation {
                     self.end_of_task(format!("the task ended: {how}"), effects);
                 }
                 effects.reply(id, AllocationAnswer::NoteExit(()));
+            }
+            AllocationAsk::NoteHealth(NoteHealth) => {
+                self.look_now(effects);
+                effects.reply(id, AllocationAnswer::NoteHealth(()));
             }
             AllocationAsk::SignOff(SignOff) => self.begin_stopping(Some(id), moment, effects),
             AllocationAsk::DescribeAllocation(DescribeAllocation) => {

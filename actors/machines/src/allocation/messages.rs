@@ -339,6 +339,11 @@ pub struct SignOff;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DescribeAllocation;
 
+/// What the instance of the allocation knows of its plugin has changed: the allocation asks for it at once, not with its next round (A3).
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NoteHealth;
+
 conversation! {
     /// The messages of an allocation's supervisor.
     #[derive(Clone, Hash)]
@@ -346,6 +351,7 @@ conversation! {
         MakeReady => Result<TaskContext, PrepareError>,
         NoteStart => (),
         NoteExit => (),
+        NoteHealth => (),
         SignOff => AllocationStopped,
         DescribeAllocation => AllocationStatus,
     }

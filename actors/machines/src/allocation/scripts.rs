@@ -266,7 +266,9 @@ fn tell_answer(answer: AllocationAnswer) -> String {
     match answer {
         AllocationAnswer::MakeReady(Ok(_)) => "prepared".to_owned(),
         AllocationAnswer::MakeReady(Err(error)) => format!("refused: {error}"),
-        AllocationAnswer::NoteStart(()) | AllocationAnswer::NoteExit(()) => "noted".to_owned(),
+        AllocationAnswer::NoteStart(())
+        | AllocationAnswer::NoteExit(())
+        | AllocationAnswer::NoteHealth(()) => "noted".to_owned(),
         AllocationAnswer::SignOff(AllocationStopped { deregistered, remarks }) => {
             format!("stopped, deregistered={deregistered} remarks={remarks:?}")
         }
@@ -383,6 +385,7 @@ impl Runner for Stage {
                 self.ask(AllocationAsk::MakeReady(MakeReady { listener: Listener::Welcome }), &mut told);
             }
             "started" => self.ask(AllocationAsk::NoteStart(NoteStart), &mut told),
+            "instance-news" => self.ask(AllocationAsk::NoteHealth(NoteHealth), &mut told),
             "exited" => {
                 let how = args.next_pos().ok_or("how?")?.to_owned();
                 self.ask(AllocationAsk::NoteExit(NoteExit { how }), &mut told);

@@ -238,6 +238,8 @@ pub(super) struct PendingCall {
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Watch {
     pub(super) under_way: Option<Attempt>,
+    /// Whether there is news of the health that the pending round may not know.
+    pub(super) is_outdated: bool,
     /// The pauses between rounds until the plugin is known to be healthy or not.
     pub(super) looks: BackoffState,
     /// Since when it is known to be unhealthy without a break, or when a restart was asked for last.

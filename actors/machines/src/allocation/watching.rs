@@ -2,7 +2,7 @@
 //!
 //! The instance of a registration probes its plugin already, active or standby, and its result is authoritative (HLT-03), so a round
 //! queries that: a plugin is healthy when its instance has read everything (HLT-01). Only a plugin without an instance, because its
-//! registration has just come or its instance has ended, is probed directly.
+//! registration has just come or its instance has ended, is probed directly. When the instance has news, a round begins at once.
 
 use super::messages::{AllocationNews, RestartWhen};
 use super::state::{Allocation, AllocationCall, AllocationTimer, Phase, Standing};
@@ -14,6 +14,9 @@ use crate::vocabulary::{Attempt, Health, Moment};
 impl Allocation {
     fn next_round(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let Phase::Registered(watch) = &mut self.phase else { return };
+        if std::mem::take(&mut watch.is_outdated) {
+            return self.begin_round(effects);
+        }
         let options = &self.config.options;
         let pause = match self.health {
             // The result is known soon.
@@ -37,6 +40,17 @@ impl Allocation {
         if matches!(self.phase, Phase::Registered(_)) {
             let deadline = self.config.options.registry_deadline;
             self.watch(AllocationCall::AskHealth, deadline, effects);
+        }
+    }
+
+    /// Its instance knows something new. A round that is pending may have been asked before that.
+    pub(super) fn look_now(&mut self, effects: &mut Effects<Self>) {
+        let Phase::Registered(watch) = &mut self.phase else { return };
+        if watch.under_way.is_some() {
+            watch.is_outdated = true;
+        } else {
+            effects.cancel_timer(AllocationTimer::Round);
+            self.begin_round(effects);
         }
     }
 

@@ -13,6 +13,8 @@ pub struct AllocationBounds {
     pub faults: u8,
     /// How often time passes until something is due.
     pub pauses: u8,
+    /// How often its instance has news.
+    pub news: u8,
     /// How often the supervisor falls and another one takes its work up.
     pub falls: u8,
     /// How often the host is killed and starts again.
@@ -26,7 +28,7 @@ pub struct AllocationBounds {
 impl AllocationBounds {
     /// Nothing happens.
     pub const NONE: Self =
-        Self { orders: 0, faults: 0, pauses: 0, falls: 0, kills: 0, leaves: false, stops: &[] };
+        Self { orders: 0, faults: 0, pauses: 0, news: 0, falls: 0, kills: 0, leaves: false, stops: &[] };
 }
 
 /// How a question is answered.
@@ -83,6 +85,8 @@ pub enum AllocationEvent {
     Registry(Receipt),
     /// Time passes until something is due.
     Pass,
+    /// Its instance has news.
+    News,
     /// The supervisor falls, and another one takes its work up.
     Fall,
     /// The host is killed, and starts again.
@@ -106,6 +110,7 @@ impl fmt::Display for AllocationEvent {
             Self::Registry(Receipt::Refused) => f.write_str("registry refuses"),
             Self::Registry(Receipt::GivenUp) => f.write_str("registry is slow"),
             Self::Pass => f.write_str("pass-until-due"),
+            Self::News => f.write_str("instance has news"),
             Self::Fall => f.write_str("fall"),
             Self::Kill => f.write_str("kill-host"),
             Self::Stop(StopMode::Stop) => f.write_str("stop"),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::allocation::{
-    Allocation, AllocationAsk, AllocationCall, AllocationConfig, AllocationOutcome, Task, TaskEventKind,
+    Allocation, AllocationAsk, AllocationCall, AllocationConfig, AllocationOutcome, AllocationPhase, Task,
+    TaskEventKind,
 };
 use callboard_actors::csi::{Answer, Class, Readiness};
 use callboard_actors::instances::AwaitRetiredError;
@@ -33,6 +34,8 @@ pub struct AllocationLaws {
     /// The latest call that makes directories.
     pub(super) making: Option<Attempt>,
     pub(super) entry: Entry,
+    /// The phase that was shown last.
+    pub(super) shown: Option<AllocationPhase>,
     /// The message to the registry that is under way.
     pub(super) message: Option<Attempt>,
     pub(super) way_out: Option<WayOut>,
@@ -59,6 +62,8 @@ pub(super) struct Course {
     pub(super) is_unwatched: bool,
     /// Since when it has been unhealthy without a break after it was ready, as heard, or since a restart was asked for.
     pub(super) unhealthy_since: Option<Timestamp>,
+    /// Whether its instance has news that it has not asked for since.
+    pub(super) owes_question: bool,
     /// Whether it was just heard that it is unhealthy.
     pub(super) is_unwell: bool,
     /// The health that was told last.
@@ -104,6 +109,7 @@ impl AllocationLaws {
             questions: BTreeMap::new(),
             making: None,
             entry: Entry::Unknown,
+            shown: None,
             message: None,
             way_out: (task == Task::Leaving).then(|| WayOut::new(now)),
             is_detached: false,
@@ -126,6 +132,11 @@ impl AllocationLaws {
         self.task == Task::Running && !self.course.is_given_up && self.is_in_service()
     }
 
+    /// Whether it is registered, and so looked at again and again.
+    pub(super) fn has_rounds(&self) -> bool {
+        self.is_looked_after() && self.shown == Some(AllocationPhase::Registered)
+    }
+
     pub(super) const fn is_in_service(&self) -> bool {
         self.way_out.is_none() && !self.is_detached
     }
@@ -145,6 +156,7 @@ impl AllocationLaws {
             AllocationAsk::MakeReady(_) if self.is_in_service() && self.task == Task::Running => {
                 self.task = Task::Exited;
             }
+            AllocationAsk::NoteHealth(_) => self.course.owes_question = self.has_rounds(),
             AllocationAsk::NoteStart(_)
             | AllocationAsk::NoteExit(_)
             | AllocationAsk::MakeReady(_)
@@ -309,6 +321,7 @@ impl Witness<Allocation> for AllocationLaws {
         }
         effects.iter().for_each(|effect| self.did(moment, input, effect));
         self.check_time(moment);
+        self.check_news();
         self.course.is_unwell = false;
     }
 

@@ -34,7 +34,12 @@ impl Owner {
             (_, AllocationAsk::NoteExit(_)) | (Task::Running | Task::Exited, AllocationAsk::MakeReady(_)) => {
                 Task::Exited
             }
-            (task, AllocationAsk::MakeReady(_) | AllocationAsk::DescribeAllocation(_)) => task,
+            (
+                task,
+                AllocationAsk::MakeReady(_)
+                | AllocationAsk::NoteHealth(_)
+                | AllocationAsk::DescribeAllocation(_),
+            ) => task,
         };
         self.askers += 1;
         self.unanswered.insert(self.askers, ask.clone());

@@ -45,6 +45,14 @@ impl AllocationLaws {
         }
     }
 
+    /// What its instance knows is asked for at once, or when the question that is under way has its answer.
+    pub(super) fn check_news(&mut self) {
+        let asks = self.questions.values().any(|start| *start == self.starts);
+        if self.course.owes_question && self.has_rounds() && !asks {
+            self.violation(Law::A3, "its instance has news, and it is not asked");
+        }
+    }
+
     // === What it calls ===
 
     fn called(&mut self, moment: Moment, attempt: Attempt, call: &AllocationCall) {
@@ -81,7 +89,10 @@ impl AllocationLaws {
         let is_due = match call {
             AllocationCall::Ask(Rpc::Probe) => !is_ready || std::mem::take(&mut self.course.is_unwatched),
             AllocationCall::Ask(_) => !is_ready && self.course.says_ready,
-            AllocationCall::AskHealth => is_ready,
+            AllocationCall::AskHealth => {
+                self.course.owes_question = false;
+                is_ready
+            }
             _ => !is_ready,
         };
         if !is_due {
@@ -193,6 +204,7 @@ impl AllocationLaws {
 
     fn shows(&mut self, status: &AllocationStatus) {
         let is_registered = matches!(self.entry, Entry::In(_));
+        self.shown = Some(status.phase);
         if status.phase == AllocationPhase::Registered && !(is_registered && self.is_looked_after()) {
             self.violation(Law::A3, "it is shown as registered, and is not");
         }

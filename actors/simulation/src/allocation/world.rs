@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use callboard_actors::allocation::{
     Allocation, AllocationAnswer, AllocationAsk, AllocationConfig, AllocationNews, AllocationOptions,
-    AllocationPhase, AllocationSpec, Layout, Listener, MakeReady, NoteExit, NoteStart, Plan, RestartWhen,
-    SignOff, Task,
+    AllocationPhase, AllocationSpec, Layout, Listener, MakeReady, NoteExit, NoteHealth, NoteStart, Plan,
+    RestartWhen, SignOff, Task,
 };
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Health, Moment, PluginName, Role, TaskName, Timestamp};
@@ -180,6 +180,7 @@ impl World for AllocationWorld {
         maybe(has_orders && self.owner.task == Task::Running, AllocationEvent::Exit);
         maybe(self.left.leaves && self.stopped.is_none(), AllocationEvent::SignOff);
         maybe(self.left.pauses > 0 && self.supervisor.next_timer().is_some(), AllocationEvent::Pass);
+        maybe(self.left.news > 0 && self.stopped.is_none(), AllocationEvent::News);
         maybe(self.may_fall(), AllocationEvent::Fall);
         maybe(self.left.kills > 0, AllocationEvent::Kill);
         events.extend(self.left.stops.iter().map(|mode| AllocationEvent::Stop(*mode)));
@@ -229,6 +230,10 @@ impl Play for AllocationWorld {
                 left.pauses = left.pauses.saturating_sub(1);
                 self.is_disturbed |= self.is_leaving();
                 self.pass();
+            }
+            AllocationEvent::News => {
+                left.news -= 1;
+                self.order(AllocationAsk::NoteHealth(NoteHealth));
             }
             AllocationEvent::Fall => {
                 left.falls -= 1;

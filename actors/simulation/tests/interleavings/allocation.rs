@@ -46,3 +46,10 @@ fn every_order_of_falls_and_killed_hosts_takes_up_what_there_was_a3_a4() {
     let kills = AllocationBounds { orders: 2, kills: 1, ..NONE };
     holds("a host of an allocation is killed", kills, AllocationBounds { faults: 1, ..kills });
 }
+
+#[test]
+fn every_order_of_news_of_its_instance_is_asked_for_at_once_a3() {
+    let news = AllocationBounds { orders: 1, news: 2, faults: 1, ..NONE };
+    let more = AllocationBounds { orders: 2, pauses: 1, leaves: true, ..news };
+    holds("the instance of an allocation has news", news, more);
+}

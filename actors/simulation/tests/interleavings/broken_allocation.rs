@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::allocation::{
-    Allocation, AllocationAnswer, AllocationCall, AllocationNews, AllocationOutcome, AllocationTimer,
-    TaskEventKind,
+    Allocation, AllocationAnswer, AllocationAsk, AllocationCall, AllocationNews, AllocationOutcome,
+    AllocationTimer, TaskEventKind,
 };
 use callboard_actors::csi::Rpc;
 use callboard_actors::registry::Register;
@@ -195,6 +195,16 @@ fn a_supervisor_that_probes_a_plugin_that_its_instance_probes_breaks_a3() {
         instead(effects, |call| {
             matches!(call, AllocationCall::AskHealth).then_some(AllocationCall::Ask(Rpc::Probe))
         })
+    });
+}
+
+#[test]
+fn a_supervisor_that_waits_for_its_next_round_when_its_instance_has_news_breaks_a3() {
+    let news = AllocationBounds { news: 1, ..STARTED };
+    spoiled(Law::A3, news, |input, effects| {
+        let is_news = matches!(input, Input::Asked { ask: AllocationAsk::NoteHealth(_), .. });
+        let is_question = |effect: &Effect<Allocation>| matches!(effect, Effect::Call { .. });
+        effects.into_iter().filter(|effect| !(is_news && is_question(effect))).collect()
     });
 }
 

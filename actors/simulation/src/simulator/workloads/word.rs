@@ -61,7 +61,9 @@ impl HostModel {
         }
         let answered = match answer {
             AllocationAnswer::MakeReady(made) => OrderAnswer::Prepared(made.clone()),
-            AllocationAnswer::NoteStart(()) | AllocationAnswer::NoteExit(()) => OrderAnswer::Noted,
+            AllocationAnswer::NoteStart(())
+            | AllocationAnswer::NoteExit(())
+            | AllocationAnswer::NoteHealth(()) => OrderAnswer::Noted,
             AllocationAnswer::SignOff(report) => OrderAnswer::Stopped(report.clone()),
             AllocationAnswer::DescribeAllocation(status) => {
                 return workload.answers.push_back((call, AllocationsOutcome::Seen(Ok(status.clone()))));
