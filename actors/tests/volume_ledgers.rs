@@ -355,6 +355,43 @@ fn res_08_a_damaged_claim_of_a_volume_whose_row_is_damaged_too_is_found_by_what_
 }
 
 #[test]
+fn the_first_life_of_a_volume_begins_with_what_its_owner_read_and_no_later_one_does_v5() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async move {
+        let plugin = Plugin::default();
+        let run = Run::begin(directory.path()).await;
+        for (name, life) in [("data", 1), ("more", 2)] {
+            let volume = run.live(name, life, &plugin);
+            volume.claim("a1").await;
+            volume.claim("a2").await;
+            volume.end().await;
+        }
+        run.end().await;
+
+        let run = Run::begin(directory.path()).await;
+        let mut owner = volumes::DurableStore::new(&run.database);
+        Store::<volumes::Volumes>::load(&mut owner).await.unwrap();
+        let mut data = owner.ledger(&spec("data").key, Attempt::new(1));
+        let before = data.load().await.unwrap();
+        assert_eq!((&before, before.claims.len()), (&run.ledger("data").await, 2));
+        let forget = || VolumeChange::ForgetClaim(allocation("a1"));
+        data.write(Ticket { epoch: 1, sequence: 1 }, forget());
+        assert_eq!(data.load().await.unwrap().claims.len(), 1, "its actor was rebuilt");
+        let mut next = owner.ledger(&spec("data").key, Attempt::new(2));
+        assert_eq!(next.load().await.unwrap().claims.len(), 1, "its actor was started again");
+
+        // An owner that is rebuilt while actors write to the ledgers leaves nothing to take.
+        let mut more = volume::DurableStore::new(&run.database, spec("more").key.clone(), Attempt::new(3));
+        more.load().await.unwrap();
+        more.write(Ticket { epoch: 1, sequence: 1 }, forget());
+        Store::<volumes::Volumes>::load(&mut owner).await.unwrap();
+        let mut more = owner.ledger(&spec("more").key, Attempt::new(4));
+        assert_eq!(more.load().await.unwrap().claims.len(), 1);
+        run.end().await;
+    });
+}
+
+#[test]
 fn v9_the_audit_of_a_forced_release_is_kept_until_it_is_published() {
     let directory = tempfile::tempdir().unwrap();
     story(|| async move {

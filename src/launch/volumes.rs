@@ -11,7 +11,7 @@ use callboard_actors::instances::Leases;
 use callboard_actors::mounts::{KernelMounts, MountLimits, Mounts};
 use callboard_actors::process::boot_id;
 use callboard_actors::supervisor::TreeNode;
-use callboard_actors::volume::{self, SecretSource, Shared, VolumeKey};
+use callboard_actors::volume::{SecretSource, Shared, VolumeKey};
 use callboard_actors::volumes::{
     self, DurableStore, ListVolumes, VolumeActor, VolumeReport, Volumes, VolumesConfig, VolumesOptions,
 };
@@ -29,14 +29,13 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Volumes> {
     let stop_deadline = options.volume.stop_within.saturating_add(STOP_MARGIN);
     Part::remembering(host.volumes(), move |address, context| {
         let (address, settings) = (address.clone(), context.settings());
-        let (instances, database) = (context.host().instances().clone(), context.host().database().clone());
-        let store = DurableStore::new(&database);
+        let instances = context.host().instances().clone();
+        let store = DurableStore::new(context.host().database());
         let made = surroundings(context.host(), &options, &secrets, &mounts);
         move || {
             let (config, shared) = made.clone()?;
-            let database = database.clone();
-            let ledgers =
-                move |key: &VolumeKey, life| volume::DurableStore::new(&database, key.clone(), life);
+            let owner = store.clone();
+            let ledgers = move |key: &VolumeKey, life| owner.ledger(key, life);
             let (instances, settings) = (instances.clone(), settings.clone());
             Ok(volumes::start(&address, instances, config, shared, store.clone(), ledgers, settings))
         }

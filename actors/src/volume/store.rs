@@ -24,13 +24,20 @@ pub const OWNER_KIND: &str = "volume";
 pub struct DurableStore {
     ledger: Ledger,
     volume: VolumeKey,
+    /// What the owner of the volumes has read already, for the first load.
+    read: Option<VolumeImage>,
 }
 
 impl DurableStore {
     /// The ledger of this volume, for this life of its actor. No two lives on a database have the same number.
     #[must_use]
     pub fn new(database: &Database, volume: VolumeKey, life: Attempt) -> Self {
-        Self { ledger: database.ledger(Owner::numbered(OWNER_KIND, life.get())), volume }
+        Self { ledger: database.ledger(Owner::numbered(OWNER_KIND, life.get())), volume, read: None }
+    }
+
+    /// Loads this first, which was read before any actor of this volume had written to its ledger.
+    pub(crate) fn beginning_with(self, read: Option<VolumeImage>) -> Self {
+        Self { read, ..self }
     }
 }
 
@@ -48,9 +55,13 @@ impl Store<Volume> for DurableStore {
     }
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumeImage, String>> {
-        let Self { ledger, volume } = self.clone();
+        let read = self.read.take();
+        let Self { ledger, volume, .. } = self.clone();
         Box::pin(async move {
             ledger.reopen().await?;
+            if let Some(image) = read {
+                return Ok(image);
+            }
             let below = key(&volume);
             let volumes = ledger.rows_below::<VolumeRow>(below.clone()).await?;
             let claims = ledger.load_below::<ClaimRow>(below.clone()).await?;

@@ -12,34 +12,72 @@ use super::row::{DeletionRow, KnownRow};
 use super::{KnownVolume, Volumes, VolumesChange, VolumesImage};
 use crate::persister::{Disk, Operation, Owner, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
+use crate::vocabulary::Attempt;
 use crate::volume::{
-    AuditRow, ClaimRow, LostClaimRow, MemoryLedgers, OrderRow, VolumeImage, VolumeKey, VolumeRow, VolumeSpec,
-    key, lost_claims, volume_of_order,
+    self, AuditRow, ClaimRow, LostClaimRow, MemoryLedgers, OrderRow, VolumeImage, VolumeKey, VolumeRow,
+    VolumeSpec, key, lost_claims, volume_of_order,
 };
 
 /// The owner of these writes.
 pub const OWNER: Owner = Owner::new("volumes");
 
 /// Stores the known volumes in the database, and reads which volumes have a ledger there. Damaged records that are found on loading are
-/// posted as notices (RES-08).
+/// posted as notices (RES-08). Clones share what was read.
 #[derive(Debug, Clone)]
-pub struct DurableStore(Ledger);
+pub struct DurableStore {
+    database: Database,
+    ledger: Ledger,
+    first: Rc<RefCell<FirstReading>>,
+}
+
+/// What the first load of a host found in the ledgers of the volumes, until the actor of each one takes it: thousands of volumes that
+/// each read their own rows would ask the thread of the database some five times each. A later load leaves nothing to take, since
+/// actors have written to the ledgers by then.
+#[derive(Debug, Default)]
+enum FirstReading {
+    #[default]
+    Expected,
+    Done(BTreeMap<VolumeKey, VolumeImage>),
+}
+
+impl FirstReading {
+    fn done(&mut self, found: BTreeMap<VolumeKey, VolumeImage>) {
+        *self = Self::Done(match self {
+            Self::Expected => found,
+            Self::Done(_) => BTreeMap::new(),
+        });
+    }
+
+    fn take(&mut self, volume: &VolumeKey) -> Option<VolumeImage> {
+        match self {
+            Self::Expected => None,
+            Self::Done(found) => found.remove(volume),
+        }
+    }
+}
 
 impl DurableStore {
     /// A store in this database.
     #[must_use]
     pub fn new(database: &Database) -> Self {
-        Self(database.ledger(OWNER))
+        Self { database: database.clone(), ledger: database.ledger(OWNER), first: Rc::default() }
+    }
+
+    /// The ledger of a volume, for this life of its actor. No two lives on a database have the same number.
+    #[must_use]
+    pub fn ledger(&self, volume: &VolumeKey, life: Attempt) -> volume::DurableStore {
+        let read = self.first.borrow_mut().take(volume);
+        volume::DurableStore::new(&self.database, volume.clone(), life).beginning_with(read)
     }
 }
 
 impl Store<Volumes> for DurableStore {
     fn open(&mut self, settled: Recipient<Settled>) {
-        self.0.open(settled);
+        self.ledger.open(settled);
     }
 
     fn disk(&self) -> Option<Disk> {
-        Some(self.0.disk())
+        Some(self.ledger.disk())
     }
 
     fn write(&mut self, ticket: Ticket, change: VolumesChange) -> Written {
@@ -54,37 +92,65 @@ impl Store<Volumes> for DurableStore {
             VolumesChange::Delete(volume) => vec![Operation::put(key(&volume), &DeletionRow(volume))],
             VolumesChange::Stay(volume) => vec![stays(&volume)],
         };
-        self.0.write(ticket, operations)
+        self.ledger.write(ticket, operations)
     }
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<VolumesImage, String>> {
-        let ledger = self.0.clone();
+        let Self { ledger, first, .. } = self.clone();
         Box::pin(async move {
             ledger.reopen().await?;
             let known = ledger.rows::<KnownRow>().await?;
             let deleting = ledger.rows::<DeletionRow>().await?;
             let deleting = deleting.into_iter().map(|(_, row)| row.0).collect();
-            let mut ledgers = BTreeMap::<VolumeKey, VolumeImage>::new();
-            for (_, VolumeRow(record)) in ledger.rows::<VolumeRow>().await? {
-                let key = record.spec.key.clone();
-                ledgers.entry(key).or_default().volume = Some(record);
-            }
-            let claims = ledger.load::<ClaimRow>().await?;
-            let lost = lost_claims(&claims, &ledger.load::<LostClaimRow>().await?);
-            for (_, ClaimRow(record)) in claims.rows {
-                ledgers.entry(record.spec.key.clone()).or_default().claims.push(record);
-            }
-            for (_, AuditRow(record)) in ledger.rows::<AuditRow>().await? {
-                ledgers.entry(record.spec.key.clone()).or_default().audits.push(record);
-            }
             let known: Vec<_> = known.into_iter().map(|(_, row)| Arc::new(row.0)).collect();
-            let mut in_ledger = specs_of(&ledgers);
-            let orders = ledger.rows::<OrderRow>().await?;
-            let of_orders = orders.iter().filter_map(|(key, _)| volume_of_order(key));
-            let others = lost.into_iter().map(|(key, _)| key).chain(of_orders).collect();
+            let Ledgers { images, others, is_sound } = Ledgers::read(&ledger).await?;
+            let mut in_ledger = specs_of(&images);
             add_known(&mut in_ledger, &others, &known);
+            first.borrow_mut().done(if is_sound { images } else { BTreeMap::new() });
             Ok(VolumesImage { known, in_ledger, deleting })
         })
+    }
+}
+
+/// The ledgers of all volumes.
+struct Ledgers {
+    images: BTreeMap<VolumeKey, VolumeImage>,
+    /// The volumes of rows that do not say what volume it is.
+    others: BTreeSet<VolumeKey>,
+    /// Whether no row is damaged. What is read again is without those that were set aside.
+    is_sound: bool,
+}
+
+impl Ledgers {
+    async fn read(ledger: &Ledger) -> Result<Self, String> {
+        let volumes = ledger.load::<VolumeRow>().await?;
+        let claims = ledger.load::<ClaimRow>().await?;
+        let lost = ledger.load::<LostClaimRow>().await?;
+        let orders = ledger.load::<OrderRow>().await?;
+        let audits = ledger.load::<AuditRow>().await?;
+        let damaged = [&volumes.damaged, &claims.damaged, &lost.damaged, &orders.damaged, &audits.damaged];
+        let is_sound = damaged.into_iter().all(Vec::is_empty);
+        let (mut images, mut others) = (BTreeMap::<VolumeKey, VolumeImage>::new(), BTreeSet::new());
+        for (volume, allocation) in lost_claims(&claims, &lost) {
+            others.insert(volume.clone());
+            images.entry(volume).or_default().lost.insert(allocation);
+        }
+        for (_, VolumeRow(record)) in volumes.rows {
+            let key = record.spec.key.clone();
+            images.entry(key).or_default().volume = Some(record);
+        }
+        for (_, ClaimRow(record)) in claims.rows {
+            images.entry(record.spec.key.clone()).or_default().claims.push(record);
+        }
+        for (key, OrderRow(record)) in orders.rows {
+            let Some(volume) = volume_of_order(&key) else { continue };
+            others.insert(volume.clone());
+            images.entry(volume).or_default().orders.push(record);
+        }
+        for (_, AuditRow(record)) in audits.rows {
+            images.entry(record.spec.key.clone()).or_default().audits.push(record);
+        }
+        Ok(Self { images, others, is_sound })
     }
 }
 

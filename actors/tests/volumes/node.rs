@@ -11,7 +11,7 @@ use callboard_actors::registry::{Deregister, LeaveCause, Register};
 use callboard_actors::shell::{Address, Database, Drill, Drills, Running, Settings, StopMode};
 use callboard_actors::vocabulary::{PluginName, RunNumber, VolumeName, VolumeNamespace};
 use callboard_actors::volume::{
-    self, Claimed, NoSecrets, ObservedEnd, Released, SecretSource, Shared, Usage, VolumeKey, VolumeOptions,
+    Claimed, NoSecrets, ObservedEnd, Released, SecretSource, Shared, Usage, VolumeKey, VolumeOptions,
     VolumeSpec,
 };
 use callboard_actors::volumes::{
@@ -211,7 +211,8 @@ fn start(
         }
         Kept::OnDisk(database) => {
             let store = volumes::DurableStore::new(&database);
-            let ledger = move |key: &VolumeKey, life| volume::DurableStore::new(&database, key.clone(), life);
+            let owner = store.clone();
+            let ledger = move |key: &VolumeKey, life| owner.ledger(key, life);
             volumes::start(volumes, instances, config, shared, store, ledger, settings)
         }
     }
