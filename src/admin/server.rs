@@ -44,6 +44,8 @@ const WINDOW_BYTES: u32 = 64 * 1024;
 const HEADERS_BYTES_MAX: u32 = 4 * 1024;
 /// How long clients may take to go when the server ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long to wait for the removal of its file after that.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whom the server asks.
 #[derive(Debug)]
@@ -145,11 +147,12 @@ impl AdminSocket {
 }
 
 impl AdminServer {
-    /// Takes no more connections, lets answers under way go out, and removes the socket.
+    /// Takes no more connections, lets answers under way go out, and removes the socket. A file system that gives no answer delays no
+    /// answer of the host, and its end only for a while.
     pub async fn stop(self) {
         let Self { file, stop, mut task, listening } = self;
         listening.iter().for_each(JoinHandle::abort);
-        file.remove();
+        let removed = on_a_thread(|| file.remove());
         drop(stop);
         match timeout(CLOSE_TIMEOUT, &mut task).await {
             Ok(Ok(Ok(()))) => {}
@@ -157,5 +160,23 @@ impl AdminServer {
             Ok(Err(error)) => tracing::warn!(error = %error, "the admin socket ended"),
             Err(_elapsed) => task.abort(),
         }
+        if timeout(REMOVE_TIMEOUT, removed).await.is_err() {
+            tracing::warn!(
+                "the admin socket stays behind: its file system gave no answer within {REMOVE_TIMEOUT:?}"
+            );
+        }
     }
+}
+
+/// Does this on a thread of its own, which does not keep the process from ending. Ends when it is done, or could not be begun.
+fn on_a_thread(work: impl FnOnce() + Send + 'static) -> impl Future<Output = ()> {
+    let (done, is_done) = oneshot::channel::<Infallible>();
+    let begun = std::thread::Builder::new().name("admin socket".to_owned()).spawn(move || {
+        work();
+        drop(done);
+    });
+    if let Err(error) = begun {
+        tracing::warn!(%error, "the admin socket stays behind: no thread could be started");
+    }
+    async move { drop(is_done.await) }
 }

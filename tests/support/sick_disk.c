@@ -1,5 +1,5 @@
 // Stands between a program and the file of its database, and lets the disk be sick as long as the file named by SICK_DISK says so:
-// "hang" holds every write and sync, and makes a file with the ending .held beside it, "full" refuses them with ENOSPC, "lost" refuses syncs with EIO, and
+// "hang" holds every write and sync, and makes a file with the ending .held beside it, and holds the removal of the admin socket; "full" refuses them with ENOSPC, "lost" refuses syncs with EIO, and
 // "slow" lets each sync take 50 ms.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -84,3 +84,16 @@ static int trouble(int fd, int is_sync) {
 PASS(fsync, int, 1, (int fd), (fd))
 PASS(fdatasync, int, 1, (int fd), (fd))
 PASS(pwrite64, ssize_t, 0, (int fd, const void *bytes, size_t length, off64_t at), (fd, bytes, length, at))
+
+int unlink(const char *path) {
+    static int (*real)(const char *);
+    if (!real) {
+        real = (int (*)(const char *))dlsym(RTLD_NEXT, "unlink");
+    }
+    const char *name = "/admin.sock";
+    size_t length = strlen(path), tail = strlen(name);
+    while (length >= tail && strcmp(path + length - tail, name) == 0 && wish() == 'h') {
+        usleep(10000);
+    }
+    return real(path);
+}
