@@ -187,6 +187,14 @@ fn a_data_directory_that_is_removed_or_replaced_is_told_and_no_second_host_start
         eprintln!("NOT RUN: hosts of this user do not see each other");
         return;
     }
+    // A supervisor that starts a host where none runs starts none here.
+    let asked_by_path = || {
+        let health = host.ask(&["health"]);
+        let told = String::from_utf8_lossy(&health.stderr).into_owned();
+        assert_eq!(health.status.code(), Some(3), "{told}");
+        assert!(told.contains("a host that runs had its data at this path"), "{told}");
+    };
+    asked_by_path();
     let told = second();
     assert!(told.contains("a host that runs had its data at this path"), "{told}");
     assert!(!stage.data_dir().exists(), "nothing is made for a host that does not start");
@@ -195,6 +203,7 @@ fn a_data_directory_that_is_removed_or_replaced_is_told_and_no_second_host_start
     until_true("the other directory is told", TIMEOUT, || {
         problem().contains("another directory is in the place")
     });
+    asked_by_path();
     assert!(second().contains("a host that runs had its data at this path"));
     std::fs::remove_dir(stage.data_dir()).expect("nothing was put there");
     std::fs::rename(&aside, stage.data_dir()).expect("the path is free");

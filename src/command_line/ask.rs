@@ -179,6 +179,7 @@ impl AskError {
             // Something is there, and it does not serve as a host.
             Self::Target(
                 TargetError::NotAnswering { .. }
+                | TargetError::Replaced(_)
                 | TargetError::Admin(
                     AdminError::TimedOut(_) | AdminError::Ended(_) | AdminError::Protocol { .. },
                 ),

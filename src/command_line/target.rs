@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use callboard_actors::ownership::{OwnershipError, check_path, default_marks_dir};
 use callboard_actors::persister::{Holder, holder_of};
 use callboard_actors::vocabulary::SocketPath;
 use clap::Args;
@@ -56,6 +57,9 @@ pub(super) enum TargetError {
         /// The host.
         holder: Holder,
     },
+    /// Its data directory was removed or replaced while it runs, and its socket with it.
+    #[error(transparent)]
+    Replaced(OwnershipError),
 }
 
 impl TargetError {
@@ -63,7 +67,7 @@ impl TargetError {
     pub(super) const fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) => 2,
-            Self::Admin(_) | Self::NotAnswering { .. } => 1,
+            Self::Admin(_) | Self::NotAnswering { .. } | Self::Replaced(_) => 1,
         }
     }
 }
@@ -91,9 +95,13 @@ impl TargetArgs {
             return error.into();
         }
         let Ok(Place::Directory(data_dir, _)) = self.place() else { return error.into() };
-        match holder_of(&data_dir) {
-            Some(holder) => TargetError::NotAnswering { data_dir, holder },
-            None => error.into(),
+        if let Some(holder) = holder_of(&data_dir) {
+            return TargetError::NotAnswering { data_dir, holder };
+        }
+        let found = default_marks_dir().map(|marks| check_path(&data_dir, &marks));
+        match found {
+            Some(Err(replaced)) => TargetError::Replaced(replaced),
+            Some(Ok(())) | None => error.into(),
         }
     }
 }
