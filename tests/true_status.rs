@@ -70,8 +70,12 @@ fn new(arguments: &[&str]) -> String {
 
 /// An allocation that runs this script, in which `$PLUGIN` is the command of its plugin.
 fn script(name: &str, script: &str, more: &str) -> String {
+    seldom_probed_script(name, script, &probed(more))
+}
+
+/// The same, probed as seldom as by default.
+fn seldom_probed_script(name: &str, script: &str, more: &str) -> String {
     let plugin = format!("{CALLBOARD} plugin hostpath --role node --node-id {name} --endpoint");
-    let more = probed(more);
     format!(
         "[[allocation]]\nname = {name:?}\nplugin = \"zfs\"\ntype = \"node\"\ncommand = [\"/bin/sh\", \"-c\", {script:?}]\n\
          env = {{ PLUGIN = {plugin:?} }}\n{more}"
@@ -447,6 +451,26 @@ fn what_is_shown_is_so_when_a_wrapper_loses_its_plugin_beside_a_standby_hlt_08_r
     });
     until_lacks(&host, "new", "");
     at_rest(&host, witness, "old");
+}
+
+/// The next round is some 30 s away, so only the end of the connection tells of the loss before.
+#[test]
+fn every_view_tells_at_once_of_a_plugin_that_is_lost_behind_its_wrapper_a3_hlt_08() {
+    let lone = seldom_probed_script("lone", "$PLUGIN $CSI_ENDPOINT; exec sleep 1000", "");
+    let stage = stage("", &[lone]);
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "lone");
+    until_all(&host, 1);
+    signal(&stage, "lone", Signal::KILL);
+    host.until_within(Duration::from_secs(15), "the event of the loss", |status| {
+        let lone = task(status, "lone");
+        lone["health"] == "unhealthy"
+            && lone["last_event"].as_str().is_some_and(|it| it.starts_with("unhealthy"))
+    });
+    let tree = host.ask(&["tree"]);
+    let tree = String::from_utf8_lossy(&tree.stdout);
+    assert!(!tree.contains("healthy as"), "{tree}");
+    assert!(host.log().contains("kind=\"unhealthy\""), "{}", host.log());
 }
 
 /// Two plugins that survive their host; `new` comes later.

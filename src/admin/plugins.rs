@@ -261,10 +261,14 @@ fn elected(election: &Description, status: &mut wire::PluginStatus) {
                 since_unix_ms: unix_ms(since),
                 lacks: lacks.map(timeline::lacks).unwrap_or_default(),
                 ready: lacks.is_none_or(|lack| *lack == Lack::Other),
+                calm_until_unix_ms: match lacks {
+                    Some(Lack::Calm { until }) => unix_ms(*until),
+                    _ => 0,
+                },
             }
         };
     status.policy = election.policy.to_string();
-    status.active_reason = election.reason.as_ref().map(timeline::why).unwrap_or_default();
+    status.active_reason = election.reason.as_ref().map(ToString::to_string).unwrap_or_default();
     let active = election.active.iter();
     let active = active.map(|active| registration(&active.registration, "active", active.since, None));
     let standby = election

@@ -129,6 +129,7 @@ fn registration(registration: &wire::RegistrationStatus) -> Value {
         "since_unix_ms": registration.since_unix_ms,
         "lacks": known(&registration.lacks),
         "ready": registration.ready,
+        "calm_until_unix_ms": (registration.calm_until_unix_ms > 0).then_some(registration.calm_until_unix_ms),
     })
 }
 

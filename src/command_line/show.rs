@@ -137,8 +137,12 @@ fn standbys(plugin: &wire::PluginStatus) -> impl Iterator<Item = String> + '_ {
     let lacking = standbys.filter_map(|standby| {
         let is_other = !standby.version.is_empty() && standby.version != plugin.version;
         let version = if is_other { format!(", version {}", standby.version) } else { String::new() };
+        let calm = match standby.calm_until_unix_ms {
+            0 => String::new(),
+            until => format!(" (another {})", span(left_until(until))),
+        };
         (is_other || !standby.ready)
-            .then(|| format!("standby {}{version}: {}", standby.allocation, standby.lacks))
+            .then(|| format!("standby {}{version}: {}{calm}", standby.allocation, standby.lacks))
     });
     policy.into_iter().chain(lacking)
 }
@@ -340,16 +344,31 @@ fn plugin_line(plugin: &wire::PluginStatus, palette: Palette) -> String {
 
 fn allocation_line(allocation: &wire::AllocationStatus, palette: Palette) -> String {
     let task = palette.paint(tone(&allocation.task_state), &allocation.task_state);
-    let state = match &*allocation.state {
-        "" => String::new(),
-        state => format!("  {}", palette.paint(tone(state), state)),
-    };
-    format!("allocation {}  {task}{state}  {}", harmless(&allocation.name), harmless(&allocation.last_event))
+    let mut line = format!("allocation {}  {task}", harmless(&allocation.name));
+    if !allocation.state.is_empty() {
+        line.push_str(&format!("  {}", palette.paint(tone(&allocation.state), &allocation.state)));
+    }
+    match (&*allocation.state, &*allocation.reason) {
+        // Its last event may be older than its health.
+        ("registered", reason) => {
+            line.push_str(&format!("  {}", palette.paint(tone(&allocation.health), &allocation.health)));
+            if !reason.is_empty() {
+                line.push_str(&format!("  ({})", harmless(reason)));
+            }
+        }
+        _ => line.push_str(&format!("  {}", harmless(&allocation.last_event))),
+    }
+    line
 }
 
 /// How long ago something was, in the largest unit that says something.
 pub(super) fn ago(unix_ms: u64) -> String {
     span(since_epoch().saturating_sub(Duration::from_millis(unix_ms)))
+}
+
+/// How long it is until then.
+fn left_until(unix_ms: u64) -> Duration {
+    Duration::from_millis(unix_ms).saturating_sub(since_epoch())
 }
 
 fn since_epoch() -> Duration {
@@ -408,6 +427,29 @@ mod tests {
         let root = node("a", "running", vec![node("b", "running", vec![leaf]), node("d", "ended", vec![])]);
         let expected = "actor a  running\n├─ actor b  running\n│  └─ actor c  waiting  2 restarts, fell\n└─ actor d  ended\n";
         assert_eq!(tree(&root, Palette::plain()), expected);
+    }
+
+    #[test]
+    fn the_line_of_an_allocation_says_its_health_and_no_older_event() {
+        let mut allocation = wire::AllocationStatus {
+            name: "a".to_owned(),
+            task_state: "running".to_owned(),
+            state: "registered".to_owned(),
+            health: "unhealthy".to_owned(),
+            reason: "no answer".to_owned(),
+            last_event: "healthy as zfs 1".to_owned(),
+            ..Default::default()
+        };
+        let plain = Palette::plain();
+        let line = "allocation a  running  registered  unhealthy  (no answer)";
+        assert_eq!(allocation_line(&allocation, plain), line);
+        (allocation.health, allocation.reason) = ("healthy".to_owned(), String::new());
+        allocation.last_event = "unhealthy: no answer".to_owned();
+        assert_eq!(allocation_line(&allocation, plain), "allocation a  running  registered  healthy");
+        allocation.state = "awaiting-socket".to_owned();
+        allocation.last_event = "waiting for its socket".to_owned();
+        let line = "allocation a  running  awaiting-socket  waiting for its socket";
+        assert_eq!(allocation_line(&allocation, plain), line);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) use super::drivers::driver_summary;
 use super::instances::report;
 use super::inventory::{offer, summary};
 use super::news_lines::joined;
-use super::registry::{active, lacks, registration, why};
+use super::registry::{active, lacks, registration};
 pub(crate) use super::supervisor::stopped;
 use super::volumes;
 
@@ -111,7 +111,7 @@ pub(crate) fn described(description: &Description) -> String {
         text.push_str(&format!(" by policy {}", description.policy));
     }
     if let Some(reason) = description.active.as_ref().and(description.reason.as_ref()) {
-        text.push_str(&format!(", {}", why(reason)));
+        text.push_str(&format!(", {reason}"));
     }
     for Standby { entry, lack } in &description.standby {
         text.push_str(&format!("; standby {}: {}", entry.registration.allocation, lacks(lack)));

@@ -40,6 +40,6 @@ pub(crate) use drawn::Drawer;
 pub(crate) use follow::follow;
 pub(crate) use page::Page;
 pub(crate) use played::{Played, message};
-pub(crate) use registry::{lacks, why};
+pub(crate) use registry::lacks;
 pub(crate) use teller::{news_sentence, sentence};
 pub(crate) use volumes::{answer as volume_answer, event as volume_event};

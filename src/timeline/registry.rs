@@ -96,9 +96,9 @@ fn active_changed(
     };
     let message = match (from, to) {
         (Some(from), Some(to)) if from.registration.allocation == to.registration.allocation => {
-            format!("active: {}, {}", name(Some(to)), why(reason))
+            format!("active: {}, {}", name(Some(to)), reason)
         }
-        (from, to) => format!("active: {} → {}, {}", name(from), name(to), why(reason)),
+        (from, to) => format!("active: {} → {}, {}", name(from), name(to), reason),
     };
     let voice = |active: &Active| Voice::Allocation(active.registration.allocation.clone());
     let line = Line::new(Voice::Registry, Voice::Everyone, message)
@@ -125,29 +125,13 @@ pub(super) fn sentence(news: &RegistryNews) -> String {
         }
         RegistryNews::ActiveChanged { plugin, from, to, reason } => {
             let (from, to) = (active(from.as_ref()), active(to.as_ref()));
-            format!("{plugin} is active: {from} → {to}, {}", why(reason))
+            format!("{plugin} is active: {from} → {to}, {reason}")
         }
     }
 }
 
 fn about(entry: &Entry, what: &str) -> String {
     format!("{} {what} {}", entry.registration.allocation, entry.registration.plugin)
-}
-
-/// Why work is routed elsewhere.
-pub(crate) fn why(reason: &ActiveReason) -> String {
-    match reason {
-        ActiveReason::Registered => "as the newest that registered".to_owned(),
-        ActiveReason::Updated => "registered with other contents".to_owned(),
-        ActiveReason::Confirmed => "confirmed after the restart".to_owned(),
-        ActiveReason::Proven => "as the newest that is healthy".to_owned(),
-        ActiveReason::Calm => "healthy for its whole calm time".to_owned(),
-        ActiveReason::Renewed => "since its connection ended".to_owned(),
-        ActiveReason::Left(Departure::Deregistered) => "since the former one left".to_owned(),
-        ActiveReason::Left(Departure::Failed) => "since the former one failed".to_owned(),
-        ActiveReason::Left(Departure::NotConfirmed) => "since the former one was not confirmed".to_owned(),
-        ActiveReason::Failed { reason } => format!("since the former one failed: {reason}"),
-    }
 }
 
 /// What a registration lacks to be the active one.

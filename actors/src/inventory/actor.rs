@@ -117,7 +117,10 @@ fn log_first(summary: &FirstSummary) {
         tracing::warn!(%plugin, state = "unhealthy", error = %reason, "first fingerprint");
     }
     for plugin in undetected {
-        tracing::info!(%plugin, state = "undetected", "first fingerprint");
+        match plugin.plugin_type.is_csi() {
+            true => tracing::warn!(%plugin, state = "gone", "first fingerprint"),
+            false => tracing::info!(%plugin, state = "undetected", "first fingerprint"),
+        }
     }
     for plugin in no_answer {
         tracing::warn!(%plugin, state = "no answer yet", "first fingerprint");

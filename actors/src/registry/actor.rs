@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::{CheckIdentity, CheckOutcome, Registry, RegistryOptions};
+use super::{Active, CheckIdentity, CheckOutcome, Registry, RegistryNews, RegistryOptions};
 use crate::csi::{Connection, Limits};
 use crate::shell::{self, Address, EffectHandler, Running, Settings, Store};
 use crate::vocabulary::Registration;
@@ -61,6 +61,18 @@ impl<I: IdentityCheck> EffectHandler<Registry> for Handler<I> {
             );
             outcome
         })
+    }
+
+    fn published(&mut self, news: &RegistryNews) {
+        let RegistryNews::ActiveChanged { plugin, from, to, reason } = news else { return };
+        let name = |active: &Option<Active>| {
+            active.as_ref().map_or("none".to_owned(), |active| active.registration.allocation.to_string())
+        };
+        let generation = to.as_ref().map(|to| to.generation.get());
+        tracing::info!(
+            %plugin, from = name(from), to = name(to), generation, %reason,
+            "another registration is active"
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! The messages and the news of the registry.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -308,6 +309,23 @@ pub enum ActiveReason {
         /// The failed operation of the former one, and its error.
         reason: Arc<str>,
     },
+}
+
+impl fmt::Display for ActiveReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Registered => "as the newest that registered",
+            Self::Updated => "registered with other contents",
+            Self::Confirmed => "confirmed after the restart",
+            Self::Proven => "as the newest that is healthy",
+            Self::Calm => "healthy for its whole calm time",
+            Self::Renewed => "since its connection ended",
+            Self::Left(Departure::Deregistered) => "since the former one left",
+            Self::Left(Departure::Failed) => "since the former one failed",
+            Self::Left(Departure::NotConfirmed) => "since the former one was not confirmed",
+            Self::Failed { reason } => return write!(f, "since the former one failed: {reason}"),
+        })
+    }
 }
 
 /// Why a registration was removed.
