@@ -21,7 +21,7 @@ const BACKLOG: i32 = 64;
 /// How often the directory of a socket may be removed while it is being claimed.
 const ATTEMPTS: u32 = 16;
 /// How long to wait for a socket at a place that is claimed to refuse connections, and how long between two tries: a process that a
-/// killed host was just starting has a copy of its socket for an instant. Nobody takes the tries, so they are fewer than [`BACKLOG`].
+/// killed host was just starting has a copy of its socket for an instant. No process accepts the tries, so they are fewer than [`BACKLOG`].
 const TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Who may connect: the owner.
@@ -286,7 +286,7 @@ mod tests {
         let (file, _listener) = std::thread::scope(|scope| {
             // The process starts while the next host looks.
             scope.spawn(move || copy.accept().expect("the next host looks").1);
-            stage.listen(&socket, &data_dir).expect("nobody listens any more")
+            stage.listen(&socket, &data_dir).expect("no process listens any more")
         });
         UnixStream::connect(&socket).expect("the next host listens");
         file.remove();
