@@ -170,6 +170,9 @@ impl<B: Books> Handler<B> {
             TaskPhase::Waiting if told.is_some_and(|(_, before)| before < *restarts) => {
                 tracing::warn!(%allocation, attempt = attempt.get(), restarts, exit, error = last_event, "an allocation is started again");
             }
+            TaskPhase::Waiting if is_new => {
+                tracing::warn!(%allocation, attempt = attempt.get(), restarts, error = last_event, "an allocation is not started yet");
+            }
             TaskPhase::Failed if is_new => {
                 tracing::error!(%allocation, attempt = attempt.get(), restarts, exit, error = last_event, "an allocation was given up");
             }

@@ -4,7 +4,6 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use tokio::net::UnixStream;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::removal::take_away;
 use super::{Access, Listener, Place, Plan, PrepareError, Step};
@@ -30,12 +29,16 @@ const SET_ASIDE_MAX: u32 = 16;
 /// running, so that nothing is created after it (A4).
 pub(super) struct Files {
     plan: Plan,
-    turn: Rc<Mutex<()>>,
+    turn: Arc<Mutex<()>>,
 }
+
+/// The turn of one operation, for as long as a thread works on it: one that hangs keeps its turn after its caller has given up, so that
+/// the next one waits and does not hang another thread.
+type Turn = Arc<OwnedMutexGuard<()>>;
 
 impl Files {
     pub(super) fn new(plan: Plan) -> Self {
-        Self { plan, turn: Rc::default() }
+        Self { plan, turn: Arc::default() }
     }
 
     pub(super) const fn plan(&self) -> &Plan {
@@ -52,19 +55,19 @@ impl Files {
         allocation: AllocationId,
         listener: Listener,
     ) -> impl Future<Output = Result<(), PrepareError>> + use<> {
-        let (turn, plan) = (Rc::clone(&self.turn), self.plan.clone());
+        let (turn, plan) = (Arc::clone(&self.turn), self.plan.clone());
         async move {
-            let _turn = turn.lock().await;
-            make_ready(allocation, plan, listener).await
+            let turn = Arc::new(turn.lock_owned().await);
+            make_ready(&turn, allocation, plan, listener).await
         }
     }
 
     /// Removes an allocation's socket and its directory. Returns what could not be cleaned up.
     pub(super) fn remove(&self) -> impl Future<Output = Vec<String>> + use<> {
-        let (turn, plan) = (Rc::clone(&self.turn), self.plan.clone());
+        let (turn, plan) = (Arc::clone(&self.turn), self.plan.clone());
         async move {
-            let _turn = turn.lock().await;
-            remove(plan).await
+            let turn = Arc::new(turn.lock_owned().await);
+            remove(&turn, plan).await
         }
     }
 }
@@ -75,15 +78,18 @@ pub(super) struct Trouble {
     reason: String,
     /// Something on the way is not there: another allocation may have removed it meanwhile.
     is_missing: bool,
+    /// The disk is full or fails, and may be sound again.
+    is_of_disk: bool,
 }
 
 impl Trouble {
     pub(super) fn new(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
-        Self { path: path.into(), reason: reason.into(), is_missing: false }
+        Self { path: path.into(), reason: reason.into(), is_missing: false, is_of_disk: false }
     }
 
     pub(super) fn of(path: impl Into<PathBuf>, error: Errno) -> Self {
-        Self { is_missing: error == Errno::NOENT, ..Self::new(path, error.to_string()) }
+        let is_of_disk = matches!(error, Errno::NOSPC | Errno::DQUOT | Errno::ROFS | Errno::IO);
+        Self { is_missing: error == Errno::NOENT, is_of_disk, ..Self::new(path, error.to_string()) }
     }
 
     pub(super) fn left(self) -> String {
@@ -91,16 +97,23 @@ impl Trouble {
     }
 }
 
-async fn make_ready(allocation: AllocationId, plan: Plan, listener: Listener) -> Result<(), PrepareError> {
-    let said = |Trouble { path, reason, .. }| PrepareError::Directory {
-        allocation: allocation.clone(),
-        path,
-        reason,
+async fn make_ready(
+    turn: &Turn,
+    allocation: AllocationId,
+    plan: Plan,
+    listener: Listener,
+) -> Result<(), PrepareError> {
+    let said = |Trouble { path, reason, is_of_disk, .. }| {
+        let allocation = allocation.clone();
+        match is_of_disk {
+            true => PrepareError::Disk { allocation, path, reason },
+            false => PrepareError::Directory { allocation, path, reason },
+        }
     };
     let socket = plan.context.socket.clone();
     let Plan { socket_place, volume_place, socket_file, .. } = plan;
     let place = socket_place.clone();
-    let made = blocking(move |_| make(&volume_place).and_then(|_| make(&place).map(drop)));
+    let made = in_turn(turn, move |_| make(&volume_place).and_then(|_| make(&place).map(drop)));
     made.await.map_err(said)?;
     if listener == Listener::Welcome {
         return Ok(());
@@ -109,14 +122,16 @@ async fn make_ready(allocation: AllocationId, plan: Plan, listener: Listener) ->
         return Err(PrepareError::SocketInUse { socket });
     }
     match socket_file {
-        Some(file) => blocking(move |asker| clear_place(&socket_place, &file, asker)).await.map_err(said),
+        Some(file) => {
+            in_turn(turn, move |asker| clear_place(&socket_place, &file, asker)).await.map_err(said)
+        }
         None => Ok(()),
     }
 }
 
-async fn remove(plan: Plan) -> Vec<String> {
+async fn remove(turn: &Turn, plan: Plan) -> Vec<String> {
     let Plan { socket_place, socket_file, .. } = plan;
-    let removed = blocking(move |asker| take_away(&socket_place, socket_file.as_deref(), asker));
+    let removed = in_turn(turn, move |asker| take_away(&socket_place, socket_file.as_deref(), asker));
     match removed.await {
         Ok(()) => Vec::new(),
         Err(trouble) => vec![trouble.left()],
@@ -144,6 +159,20 @@ impl Drop for CallerWaits {
     fn drop(&mut self) {
         self.0.has_left.store(true, Ordering::Release);
     }
+}
+
+/// Runs file work of an allocation on a blocking thread, which has the turn until it is done.
+async fn in_turn<T: Send + 'static>(
+    turn: &Turn,
+    work: impl FnOnce(&Asker) -> Result<T, Trouble> + Send + 'static,
+) -> Result<T, Trouble> {
+    let turn = Arc::clone(turn);
+    blocking(move |asker| {
+        let outcome = work(asker);
+        drop(turn);
+        outcome
+    })
+    .await
 }
 
 /// Runs file work on a blocking thread: a disk that hangs must not block others.
@@ -346,6 +375,25 @@ mod tests {
             assert_eq!((made, left), (Ok(()), vec![]));
             assert!(!directory.exists(), "{} came to be behind its removal", directory.display());
         }
+    }
+
+    #[test]
+    fn work_that_was_given_up_keeps_its_turn_until_its_thread_is_done_so_that_no_other_hangs_beside_it_p3() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (go, held) = std::sync::mpsc::channel::<()>();
+            let files = Arc::new(Mutex::new(()));
+            let turn = Arc::new(Arc::clone(&files).lock_owned().await);
+            let work = in_turn(&turn, move |_| {
+                held.recv().expect("the disk is sound again");
+                Ok(())
+            });
+            assert!(tokio::time::timeout(Duration::from_millis(10), work).await.is_err());
+            drop(turn);
+            assert!(files.try_lock().is_err(), "its thread still works");
+            go.send(()).expect("its thread waits");
+            drop(files.lock().await);
+        });
     }
 
     #[test]

@@ -20,19 +20,20 @@ impl Task {
         }
         match answer {
             Ok(Ok(context)) => {
+                self.memory.sick_disk.reset();
                 self.claim(moment, options, context, effects);
             }
-            Ok(Err(disk @ PrepareError::Directory { .. })) => {
-                self.not_prepared(moment, options, &disk.to_string(), effects);
+            Ok(Err(disk @ PrepareError::Disk { .. })) => {
+                self.disk_is_sick(moment, options, &disk.to_string(), effects);
             }
             Ok(Err(refusal)) => self.not_started(moment, options, refusal.to_string(), effects),
-            Err(error) => self.not_prepared(moment, options, &error.to_string(), effects),
+            Err(error) => self.not_started(moment, options, error.to_string(), effects),
         }
     }
 
-    /// It is not to blame for a disk that is full or gives no answer, so its restarts are not used up: it goes on by itself when the disk
+    /// A disk that is full or gives no answer is no fault of the task, so it uses up no restarts: the task goes on by itself when the disk
     /// is sound again.
-    pub(super) fn not_prepared(
+    pub(super) fn disk_is_sick(
         &mut self,
         moment: Moment,
         options: &AgentOptions,
@@ -42,7 +43,7 @@ impl Task {
         if self.memory.wanted != Some(Wanted::Running) {
             return self.wind_down(moment, None, effects);
         }
-        let pause = self.memory.backoff.failed(&options.restart.backoff, moment);
+        let pause = self.memory.sick_disk.failed(&options.restart.backoff, moment);
         self.remember(effects);
         let event = format!("{reason}; tried again in {:.1} s", pause.as_secs_f64());
         self.enter(moment, Phase::Waiting, event, effects);

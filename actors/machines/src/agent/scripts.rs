@@ -434,8 +434,8 @@ impl Stage {
                 let outcome = AgentOutcome::Prepared(Ok(Err(refusal)));
                 self.come_back(|call| is_of(call, "prepare"), outcome, told);
             }
-            "no-directory" => {
-                let refusal = PrepareError::Directory { allocation, path: "/data/csi".into(), reason: rest };
+            "sick-disk" => {
+                let refusal = PrepareError::Disk { allocation, path: "/data/csi".into(), reason: rest };
                 let outcome = AgentOutcome::Prepared(Ok(Err(refusal)));
                 self.come_back(|call| is_of(call, "prepare"), outcome, told);
             }

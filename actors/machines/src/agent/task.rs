@@ -184,7 +184,13 @@ impl Task {
     ) {
         match call {
             AgentCall::Prepare(_) if self.phase == Phase::Preparing => {
-                self.not_prepared(moment, options, &format!("cannot be prepared: {lost}"), effects);
+                let reason = format!("cannot be prepared: {lost}");
+                match lost {
+                    CallLost::DeadlineExceeded(_) => self.disk_is_sick(moment, options, &reason, effects),
+                    CallLost::Crashed(_) | CallLost::Busy(_) => {
+                        self.not_started(moment, options, reason, effects);
+                    }
+                }
             }
             AgentCall::Claim { .. } => self.claimed(moment, options, Err(lost), effects),
             AgentCall::Launch(_) if self.phase == Phase::Launching => {

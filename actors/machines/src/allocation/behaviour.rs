@@ -138,7 +138,7 @@ impl Allocation {
     ) {
         match call {
             AllocationCall::MakeDirectories(_) => {
-                let error = PrepareError::Directory {
+                let error = PrepareError::Disk {
                     allocation: self.config.spec.allocation.clone(),
                     path: self.config.plan.socket_place.path(),
                     reason: format!("the file system gave {lost}; look after its disk"),

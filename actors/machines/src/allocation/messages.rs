@@ -157,7 +157,17 @@ pub enum PrepareError {
         /// The problem.
         reason: String,
     },
-    /// A directory cannot be created.
+    /// A directory cannot be created as long as its file system is full, read-only, fails, or gives no answer.
+    #[error("cannot make {path} for allocation {allocation}: {reason}")]
+    Disk {
+        /// The allocation.
+        allocation: AllocationId,
+        /// The path of the directory.
+        path: PathBuf,
+        /// The error of the system, and the remedy.
+        reason: String,
+    },
+    /// A directory cannot be created, whatever its disk does.
     #[error("cannot make {path} for allocation {allocation}: {reason}")]
     Directory {
         /// The allocation.

@@ -104,7 +104,7 @@ impl Surroundings {
     }
 
     fn no_directory(&self) -> PrepareError {
-        PrepareError::Directory {
+        PrepareError::Disk {
             allocation: self.allocation.clone(),
             path: PathBuf::from("/data"),
             reason: "the disk is full".to_owned(),
