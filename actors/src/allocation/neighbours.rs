@@ -15,6 +15,10 @@ use crate::volumes::{AwaitUnused, AwaitUnusedError, Volumes};
 /// How long to wait before the supervisor of instances is followed again after it has ended.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
+/// How many allocations are notified at once, and the pause before the next ones.
+const NOTIFIED_AT_ONCE: usize = 256;
+const NOTIFY_PAUSE: Duration = Duration::from_millis(20);
+
 /// The answer of the owner of the volumes, or why there is none.
 type UnusedOutcome = Result<Result<(), AwaitUnusedError>, AskError>;
 
@@ -41,9 +45,9 @@ pub trait Neighbours: 'static {
         Box::pin(std::future::ready(Ok(Ok(()))))
     }
 
-    /// Says the allocation of each plugin of which the instances know something new, for as long as this is awaited. Never says any,
-    /// unless an implementation follows the instances.
-    fn follow_instances(&self, _say: Box<dyn Fn(&AllocationId)>) -> LocalBoxFuture<'static, ()> {
+    /// Calls this for each allocation of whose plugin the instances know something new, for as long as the future is polled. It is never
+    /// called, unless an implementation follows the instances.
+    fn follow_instances(&self, _notify: Box<dyn Fn(&AllocationId)>) -> LocalBoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -100,12 +104,20 @@ impl Neighbours for Addresses {
         }
     }
 
-    fn follow_instances(&self, say: Box<dyn Fn(&AllocationId)>) -> LocalBoxFuture<'static, ()> {
+    fn follow_instances(&self, notify: Box<dyn Fn(&AllocationId)>) -> LocalBoxFuture<'static, ()> {
         let mut follower = Follower::new("allocations", self.instances.clone());
         Box::pin(async move {
             loop {
                 match follower.follow(false).await {
-                    Ok(items) => items.iter().flat_map(reports).for_each(|report| say(&report.allocation)),
+                    Ok(items) => {
+                        for (number, report) in items.iter().flat_map(reports).enumerate() {
+                            // Each one asks the registry and the instances, which take a bounded number of questions.
+                            if number > 0 && number % NOTIFIED_AT_ONCE == 0 {
+                                tokio::time::sleep(NOTIFY_PAUSE).await;
+                            }
+                            notify(&report.allocation);
+                        }
+                    }
                     // Rounds ask until it runs again.
                     Err(_) => tokio::time::sleep(FOLLOW_PAUSE).await,
                 }

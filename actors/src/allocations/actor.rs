@@ -76,7 +76,7 @@ fn follow_instances(neighbours: &dyn Neighbours, held: &AllHeld) -> JoinHandle<(
     let held = Rc::clone(held);
     actix_rt::spawn(neighbours.follow_instances(Box::new(move |allocation| {
         if let Some(held) = held.borrow().get(allocation) {
-            let _ = held.address.notify(NoteHealth);
+            let _ = held.address.tell(NoteHealth);
         }
     })))
 }

@@ -238,8 +238,10 @@ pub(super) struct PendingCall {
 #[derive(Debug, Clone, Hash, Default)]
 pub(super) struct Watch {
     pub(super) under_way: Option<Attempt>,
-    /// Whether there is news of the health that the pending round may not know.
-    pub(super) is_outdated: bool,
+    /// Whether its instance has had news since the last question.
+    pub(super) has_news: bool,
+    /// Whether the last question was for news, and no answer has come since.
+    pub(super) owes_question: bool,
     /// The pauses between rounds until the plugin is known to be healthy or not.
     pub(super) looks: BackoffState,
     /// Since when it is known to be unhealthy without a break, or when a restart was asked for last.

@@ -14,11 +14,12 @@ use crate::vocabulary::{Attempt, Health, Moment};
 impl Allocation {
     fn next_round(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let Phase::Registered(watch) = &mut self.phase else { return };
-        if std::mem::take(&mut watch.is_outdated) {
+        if watch.has_news {
             return self.begin_round(effects);
         }
         let options = &self.config.options;
         let pause = match self.health {
+            _ if watch.owes_question => watch.looks.failed(&options.probe_pauses, moment),
             // The result is known soon.
             Health::Starting => watch.looks.failed(&options.probe_pauses, moment),
             Health::Healthy | Health::Unhealthy { .. } | Health::Gone => {
@@ -37,7 +38,8 @@ impl Allocation {
 
     pub(super) fn begin_round(&mut self, effects: &mut Effects<Self>) {
         // Only registered plugins have rounds.
-        if matches!(self.phase, Phase::Registered(_)) {
+        if let Phase::Registered(watch) = &mut self.phase {
+            watch.owes_question |= std::mem::take(&mut watch.has_news);
             let deadline = self.config.options.registry_deadline;
             self.watch(AllocationCall::AskHealth, deadline, effects);
         }
@@ -46,9 +48,8 @@ impl Allocation {
     /// Its instance knows something new. A round that is pending may have been asked before that.
     pub(super) fn look_now(&mut self, effects: &mut Effects<Self>) {
         let Phase::Registered(watch) = &mut self.phase else { return };
-        if watch.under_way.is_some() {
-            watch.is_outdated = true;
-        } else {
+        watch.has_news = true;
+        if watch.under_way.is_none() {
             effects.cancel_timer(AllocationTimer::Round);
             self.begin_round(effects);
         }
@@ -129,6 +130,9 @@ impl Allocation {
     }
 
     fn conclude(&mut self, health: &Health, moment: Moment) {
+        if let Phase::Registered(watch) = &mut self.phase {
+            watch.owes_question = false;
+        }
         match health {
             Health::Healthy => {
                 let event = match (&self.health, &self.sign_in.standing) {
