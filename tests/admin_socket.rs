@@ -354,7 +354,7 @@ const LONG_PATIENCE: Duration = Duration::from_secs(20);
 const SENT_MIN: usize = 1_000;
 const TAKEN_MIN: usize = 16;
 
-/// Whether clients go on, of which the host took something last at this time.
+/// Whether clients go on sending, when the host took something last at this time.
 fn go_on(last: Instant, is_enough: bool) -> bool {
     last.elapsed() < if is_enough { PATIENCE } else { LONG_PATIENCE }
 }

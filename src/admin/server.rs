@@ -119,8 +119,8 @@ impl AdminSocket {
     }
 
     /// Removes the socket: no host will serve it.
-    pub fn remove(self) {
-        self.file.remove();
+    pub async fn remove(self) {
+        remove(self.file).await;
     }
 
     /// Serves it, on the present arbiter.
@@ -152,7 +152,7 @@ impl AdminServer {
     pub async fn stop(self) {
         let Self { file, stop, mut task, listening } = self;
         listening.iter().for_each(JoinHandle::abort);
-        let removed = on_a_thread(|| file.remove());
+        let removed = remove(file);
         drop(stop);
         match timeout(CLOSE_TIMEOUT, &mut task).await {
             Ok(Ok(Ok(()))) => {}
@@ -160,23 +160,26 @@ impl AdminServer {
             Ok(Err(error)) => tracing::warn!(error = %error, "the admin socket ended"),
             Err(_elapsed) => task.abort(),
         }
-        if timeout(REMOVE_TIMEOUT, removed).await.is_err() {
-            tracing::warn!(
-                "the admin socket stays behind: its file system gave no answer within {REMOVE_TIMEOUT:?}"
-            );
-        }
+        removed.await;
     }
 }
 
-/// Does this on a thread of its own, which does not keep the process from ending. Ends when it is done, or could not be begun.
-fn on_a_thread(work: impl FnOnce() + Send + 'static) -> impl Future<Output = ()> {
+/// Begins to remove the socket at once, on a thread of its own. Ends when that is done, or when its file system has given no answer for
+/// a while.
+fn remove(file: SocketFile) -> impl Future<Output = ()> {
     let (done, is_done) = oneshot::channel::<Infallible>();
     let begun = std::thread::Builder::new().name("admin socket".to_owned()).spawn(move || {
-        work();
+        file.remove();
         drop(done);
     });
     if let Err(error) = begun {
         tracing::warn!(%error, "the admin socket stays behind: no thread could be started");
     }
-    async move { drop(is_done.await) }
+    async move {
+        if timeout(REMOVE_TIMEOUT, is_done).await.is_err() {
+            tracing::warn!(
+                "the admin socket is not removed yet: its file system has given no answer for {REMOVE_TIMEOUT:?}"
+            );
+        }
+    }
 }

@@ -21,7 +21,7 @@ const BACKLOG: i32 = 64;
 /// How often the directory of a socket may be removed while it is being claimed.
 const ATTEMPTS: u32 = 16;
 /// How long to wait for a socket at a place that is claimed to refuse connections, and how long between two tries: a process that a
-/// killed host was just starting has a copy of its socket for an instant. No process accepts the tries, so they are fewer than [`BACKLOG`].
+/// killed host was just starting has a copy of its socket for an instant. The tries wait in its queue.
 const TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Who may connect: the owner.
@@ -151,6 +151,7 @@ fn make_way(place: &Path, link: &Path) -> Result<(), SocketError> {
     }
     match connect_for_a_while(place) {
         Ok(stream) => Err(in_use(place, Some(&stream))),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(in_use(place, None)),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused || is_link => {
             tracing::info!(path = %place.display(), "removing the socket of a dead host");
             remove()
@@ -163,12 +164,21 @@ fn make_way(place: &Path, link: &Path) -> Result<(), SocketError> {
 fn connect_for_a_while(place: &Path) -> io::Result<UnixStream> {
     let begun = Instant::now();
     loop {
-        let stream = UnixStream::connect(place)?;
-        if begun.elapsed() >= TIMEOUT {
-            return Ok(stream);
+        let connected = connect(place);
+        let is_full = connected.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        if begun.elapsed() >= TIMEOUT || !(is_full || connected.is_ok()) {
+            return connected;
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Connects without waiting for what listens there. [`io::ErrorKind::WouldBlock`] if its queue is full.
+fn connect(place: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(place)?)?;
+    Ok(socket.into())
 }
 
 fn in_use(place: &Path, stream: Option<&UnixStream>) -> SocketError {

@@ -182,7 +182,7 @@ impl Outside {
 
     /// Undoes it: the host does not start after all.
     async fn close(self) {
-        self.socket.remove();
+        self.socket.remove().await;
         self.logs.stop().await;
     }
 }
