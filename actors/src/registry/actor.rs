@@ -65,14 +65,17 @@ impl<I: IdentityCheck> EffectHandler<Registry> for Handler<I> {
 
     fn published(&mut self, news: &RegistryNews) {
         let RegistryNews::ActiveChanged { plugin, from, to, reason } = news else { return };
-        let name = |active: &Option<Active>| {
-            active.as_ref().map_or("none".to_owned(), |active| active.registration.allocation.to_string())
-        };
-        let generation = to.as_ref().map(|to| to.generation.get());
-        tracing::info!(
-            %plugin, from = name(from), to = name(to), generation, %reason,
-            "another registration is active"
-        );
+        let name = |active: &Active| active.registration.allocation.to_string();
+        let (from, generation) = (from.as_ref().map(name), to.as_ref().map(|to| to.generation.get()));
+        match to.as_ref().map(name) {
+            None => tracing::info!(%plugin, from, %reason, "no registration is active"),
+            Some(to) if from.as_ref() == Some(&to) => {
+                tracing::info!(%plugin, allocation = to, generation, %reason, "the active registration has a new generation");
+            }
+            Some(to) => {
+                tracing::info!(%plugin, from, to, generation, %reason, "another registration is active")
+            }
+        }
     }
 }
 
