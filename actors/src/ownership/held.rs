@@ -12,6 +12,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use super::deciding::Former;
@@ -157,8 +159,9 @@ pub fn check_path(data_dir: &Path, marks: &Path) -> Result<(), OwnershipError> {
     let parent = data_dir.parent().and_then(|parent| parent.canonicalize().ok());
     let (Some(parent), Some(name)) = (parent, data_dir.file_name()) else { return Ok(()) };
     let is_held = |lock: &PathBuf| {
-        let file = OpenOptions::new().read(true).open(lock);
-        file.and_then(|file| Locked::within(file, Duration::ZERO)).is_ok_and(|locked| locked.is_none())
+        // A shared lock is refused by that of a host, and refuses that of no other look.
+        let Ok(file) = OpenOptions::new().read(true).open(lock) else { return false };
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
     };
     let mut locks = files_of_place(marks, &parent.join(name), &mount_namespace()).into_iter();
     match locks.find(is_held) {
