@@ -50,7 +50,11 @@ impl FirstReading {
 
     fn take(&mut self, volume: &VolumeKey) -> Option<VolumeImage> {
         match self {
-            Self::Expected => None,
+            // An actor that reads for itself writes from then on.
+            Self::Expected => {
+                *self = Self::Done(BTreeMap::new());
+                None
+            }
             Self::Done(found) => found.remove(volume),
         }
     }

@@ -67,7 +67,9 @@ pub trait Machine: Sized + Debug + 'static {
     }
 
     /// Adds a later change to an earlier one, so that both are one, in which the last state of each row counts. A sick disk may take
-    /// neither for days. False if they stay apart: for a machine that writes little while it gives no promises.
+    /// neither for days, and one that called both lost may have taken both: then the earlier one, handed over again alone, would undo the
+    /// later one there. False if they stay apart: for a machine that writes little while it gives no promises, and that reads a
+    /// mixture of both as safely as either.
     fn merge(_earlier: &mut Self::Change, _later: &Self::Change) -> bool {
         false
     }

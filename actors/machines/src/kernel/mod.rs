@@ -28,8 +28,8 @@
 //!    machine goes on, and what it wrote is written when the disk is sound. Calls wait until then.
 //! 2. What was handed over and is lost ([`Event::Settled`] with an error) is handed over again after a pause, in its order and before
 //!    any later change; the machine goes on, and a caller that waits for a promise is refused as [`Refusal::NotDurable`]. Changes
-//!    that are handed over again become one by [`Machine::merge`], since the disk may have taken what it called lost. So do those
-//!    that are kept while the disk is sick, which bounds them. When a
+//!    that are handed over again become one where the machine merges ([`Machine::merge`]), since the disk may have taken what it called
+//!    lost. So do those that are kept while the disk is sick, which bounds them. When a
 //!    write is refused at once ([`Written::Failed`]), nothing that follows from it leaves, and the machine is rebuilt from its store.
 //!    What no step had answered yet is asked again, in the order in which it came, also if no caller waits for the answer: so a
 //!    machine answers everything that is said to it, sooner or later. A request to stop keeps its place among the questions.
