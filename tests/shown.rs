@@ -412,7 +412,8 @@ fn the_first_inventory_of_a_fresh_start_has_what_is_configured_and_an_ordered_st
     until_true("the first inventory", TIMEOUT, || host.log().contains(published));
     let log = host.log();
     let summary = log.lines().find(|line| line.contains(published)).expect("it is there");
-    assert!(summary.contains("healthy=1 unhealthy=0 undetected=1 no_answer=0"), "{log}");
+    assert!(summary.contains("healthy=1 unhealthy=0 gone=1 undetected=0 no_answer=0"), "{log}");
+    assert!(log.contains("first fingerprint plugin=csi-node/bad state=\"gone\""), "{log}");
     assert!(!log.contains("no answer yet"), "{log}");
 
     assert!(host.ask(&["stop", "slow"]).status.success());

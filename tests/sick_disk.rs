@@ -365,10 +365,16 @@ const INSIDE: &str = "SMALL_DISK_INSIDE";
 
 /// Mounts a file system of 16 MiB as the data directory. False means that it says why that cannot be.
 fn mount_small(stage: &Stage) -> bool {
+    mount(stage, "size=16m")
+}
+
+/// The same, with this limit.
+fn mount(stage: &Stage, limit: &str) -> bool {
     let data_dir = stage.data_dir();
     std::fs::create_dir(&data_dir).expect("it can be made");
     let mut mount = Command::new("mount");
-    let mounted = mount.args(["-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs"]).arg(&data_dir).output();
+    let mounted =
+        mount.args(["-t", "tmpfs", "-o", &format!("{limit},mode=0700"), "tmpfs"]).arg(&data_dir).output();
     let mounted = mounted.expect("mount is there");
     if !mounted.status.success() {
         eprintln!("NOT RUN: nothing can be mounted here: {}", said(&mounted));
@@ -460,4 +466,44 @@ fn a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3() {
         return eprintln!("NOT RUN: this needs root");
     }
     run_apart("a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3", &[]);
+}
+
+/// What an allocation lives through that is started while there is no room for its directories.
+fn start_where_no_directory_can_be_made() {
+    let late = allocation("late", "disks", "node", &[], "start = false");
+    let stage = Stage::new(&format!("[restart]\nattempts = 1\ndelay = \"100ms\"\n{late}"));
+    if !mount(&stage, "nr_inodes=100") {
+        return;
+    }
+    let program = stage.run();
+    program.until("a host that runs", |status| task(status, "late")["task"] == "stopped");
+    let names = stage.data_dir().join("names");
+    std::fs::create_dir(&names).expect("there is room for it");
+    let taken = (0..).take_while(|number| std::fs::write(names.join(number.to_string()), "").is_ok()).count();
+    assert!(taken < 100, "the file system has room for {taken} files");
+
+    let started = within(&program, STATUS_WITHIN, &["start", "late"]);
+    // More often than it may be restarted.
+    let waits = "an allocation is not started yet";
+    until_true("the third try", SICK_WITHIN, || program.log().matches(waits).count() >= 3);
+    let status = program.json(&["status"]);
+    let late = task(&status, "late");
+    let event = late["last_event"].as_str().expect("a text");
+    assert!(event.contains("No space left on device"), "{event}: {}", said(&started));
+    assert_eq!(late["restarts"], 0);
+
+    std::fs::remove_dir_all(&names).expect("it is ours");
+    let status = program.until("the plugin", |status| task(status, "late")["health"] == "healthy");
+    assert_eq!(task(&status, "late")["restarts"], 0);
+}
+
+#[test]
+fn an_allocation_whose_directories_a_full_disk_does_not_let_be_made_starts_when_there_is_room_p3() {
+    if std::env::var_os(INSIDE).is_some() {
+        return start_where_no_directory_can_be_made();
+    }
+    run_apart(
+        "an_allocation_whose_directories_a_full_disk_does_not_let_be_made_starts_when_there_is_room_p3",
+        &["--user", "--map-root-user"],
+    );
 }

@@ -265,9 +265,19 @@ fn what_is_shown_is_so_when_the_active_one_is_killed_hlt_08_r1b() {
     let witness = witness(&stage);
     signal(&stage, "new", Signal::KILL);
     let generation = serves_within(&host, TAKEOVER, "old")["generation"].clone();
+    let takeover = "another registration is active plugin=csi-node/zfs from=\"new\" to=\"old\"";
+    assert!(host.log().contains(takeover), "{}", host.log());
     // It is started again, and takes nothing back before it was calm.
     until_all(&host, 2);
     until_lacks(&host, "new", "must be healthy for a while");
+    let status = host.json(&["status"]);
+    let registrations = zfs(&status)["registrations"].as_array().expect("a list");
+    let calm = |name: &str| {
+        let of_it = registrations.iter().find(|one| one["allocation"] == name);
+        of_it.expect("it is registered")["calm_until_unix_ms"].clone()
+    };
+    let began = status["host"]["started_at_unix_ms"].as_u64().expect("a time");
+    assert!(calm("new").as_u64() > Some(began) && calm("old").is_null(), "{registrations:#?}");
     assert_eq!(zfs(&host.json(&["status"]))["generation"], generation);
     at_rest(&host, witness, "old");
 }

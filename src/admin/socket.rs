@@ -126,7 +126,7 @@ fn claim_in_its_directory(place: &Path) -> Result<Claim, SocketError> {
 /// Claims a place, so that no other host changes what lies there.
 fn claim(place: &Path) -> Result<Claim, SocketError> {
     let claim = Claim::take(place).map_err(|source| system("lock", &lock_of(place), source))?;
-    claim.ok_or_else(|| in_use(place, UnixStream::connect(place).ok().as_ref()))
+    claim.ok_or_else(|| in_use(place, connect(place).ok().as_ref()))
 }
 
 /// Removes what is dead and ours, at a place that is claimed. That a socket is dead shows in that it refuses a connection. The link

@@ -1,6 +1,6 @@
 // Stands between a program and the file of its database, and lets the disk be sick as long as the file named by SICK_DISK says so:
-// "hang" holds every write and sync, and makes a file with the ending .held beside it, and holds the removal of the admin socket; "full" refuses them with ENOSPC, "lost" refuses syncs with EIO, and
-// "slow" lets each sync take 50 ms.
+// "hang" holds every write and sync, makes a file with the ending .held beside it, and holds the removal of the admin socket; "full"
+// refuses writes and syncs with ENOSPC, "lost" refuses syncs with EIO, and "slow" lets each sync take 50 ms.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -110,13 +110,8 @@ impl Neighbours for Addresses {
             loop {
                 match follower.follow(false).await {
                     Ok(items) => {
-                        for (number, report) in items.iter().flat_map(reports).enumerate() {
-                            // Each one asks the registry and the instances, which take a bounded number of questions.
-                            if number > 0 && number % NOTIFIED_AT_ONCE == 0 {
-                                tokio::time::sleep(NOTIFY_PAUSE).await;
-                            }
-                            notify(&report.allocation);
-                        }
+                        let reports: Vec<_> = items.iter().flat_map(reports).collect();
+                        by_and_by(&reports, |report| notify(&report.allocation)).await;
                     }
                     // Rounds ask until it runs again.
                     Err(_) => tokio::time::sleep(FOLLOW_PAUSE).await,
@@ -127,6 +122,17 @@ impl Neighbours for Addresses {
 
     fn listeners(&self) -> ListenerCheck {
         self.listeners.clone()
+    }
+}
+
+/// Does this for all, with pauses: each allocation that is notified asks the registry and the instances, which take a bounded number of
+/// questions.
+async fn by_and_by<T>(all: &[T], act: impl Fn(&T)) {
+    for (number, some) in all.chunks(NOTIFIED_AT_ONCE).enumerate() {
+        if number > 0 {
+            tokio::time::sleep(NOTIFY_PAUSE).await;
+        }
+        some.iter().for_each(&act);
     }
 }
 
@@ -141,5 +147,26 @@ fn reports(item: &FeedItem<InstancesNews, InstancesView>) -> Vec<&InstanceReport
             InstancesNews::Expected(_) | InstancesNews::Settled => vec![],
         },
         FeedItem::Lagged { .. } => vec![],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_are_notified_at_once_and_no_more() {
+        let (begun, notified) = (tokio::time::Instant::now(), Cell::new(0));
+        let all = vec![(); 2 * NOTIFIED_AT_ONCE + 1];
+        by_and_by(&all, |()| {
+            let at_most =
+                NOTIFIED_AT_ONCE * (1 + (begun.elapsed().as_millis() / NOTIFY_PAUSE.as_millis()) as usize);
+            notified.set(notified.get() + 1);
+            assert!(notified.get() <= at_most, "{} by now", notified.get());
+        })
+        .await;
+        assert_eq!((notified.get(), begun.elapsed()), (all.len(), 2 * NOTIFY_PAUSE));
     }
 }

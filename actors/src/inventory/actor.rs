@@ -116,11 +116,14 @@ fn log_first(summary: &FirstSummary) {
     for (plugin, reason) in unhealthy {
         tracing::warn!(%plugin, state = "unhealthy", error = %reason, "first fingerprint");
     }
-    for plugin in undetected {
-        match plugin.plugin_type.is_csi() {
-            true => tracing::warn!(%plugin, state = "gone", "first fingerprint"),
-            false => tracing::info!(%plugin, state = "undetected", "first fingerprint"),
-        }
+    // A driver that runs has found nothing to drive; no plugin of the others is there.
+    let (gone, undetected): (Vec<_>, Vec<_>) =
+        undetected.iter().partition(|plugin| plugin.plugin_type.is_csi());
+    for plugin in &gone {
+        tracing::warn!(%plugin, state = "gone", "first fingerprint");
+    }
+    for plugin in &undetected {
+        tracing::info!(%plugin, state = "undetected", "first fingerprint");
     }
     for plugin in no_answer {
         tracing::warn!(%plugin, state = "no answer yet", "first fingerprint");
@@ -131,6 +134,7 @@ fn log_first(summary: &FirstSummary) {
     tracing::info!(
         healthy = healthy.len(),
         unhealthy = unhealthy.len(),
+        gone = gone.len(),
         undetected = undetected.len(),
         no_answer = no_answer.len(),
         missing = missing.len(),

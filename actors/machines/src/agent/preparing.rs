@@ -4,8 +4,8 @@ use crate::allocations::{PrepareError, TaskContext};
 use crate::kernel::Effects;
 use crate::vocabulary::Moment;
 
-use super::calls::{AgentTimer, Answered};
-use super::state::{Agent, AgentOptions, Phase, Task, Wanted};
+use super::calls::Answered;
+use super::state::{Agent, AgentOptions, Task, Wanted};
 
 impl Task {
     pub(super) fn prepared(
@@ -44,9 +44,6 @@ impl Task {
             return self.wind_down(moment, None, effects);
         }
         let pause = self.memory.sick_disk.failed(&options.restart.backoff, moment);
-        self.remember(effects);
-        let event = format!("{reason}; tried again in {:.1} s", pause.as_secs_f64());
-        self.enter(moment, Phase::Waiting, event, effects);
-        effects.start_timer(AgentTimer::Start(self.config.name.clone()), moment.now + pause);
+        self.start_later(moment, pause, &format!("{reason}; tried again"), effects);
     }
 }

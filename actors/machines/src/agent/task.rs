@@ -354,8 +354,19 @@ impl Task {
         }
         self.memory.restarts += 1;
         let pause = self.memory.backoff.failed(&options.restart.backoff, moment);
+        self.start_later(moment, pause, &format!("{reason}; starts again"), effects);
+    }
+
+    /// Waits this long before it is started. `event` says why, and what happens then.
+    pub(super) fn start_later(
+        &mut self,
+        moment: Moment,
+        pause: Duration,
+        event: &str,
+        effects: &mut Effects<Agent>,
+    ) {
         self.remember(effects);
-        let event = format!("{reason}; starts again in {:.1} s", pause.as_secs_f64());
+        let event = format!("{event} in {:.1} s", pause.as_secs_f64());
         self.enter(moment, Phase::Waiting, event, effects);
         effects.start_timer(AgentTimer::Start(self.config.name.clone()), moment.now + pause);
     }

@@ -191,13 +191,8 @@ impl Task {
     ) {
         let pause = self.memory.claims.backoff.failed(&options.restart.backoff, moment);
         self.memory.claims.refusal = Some(reason.to_owned());
-        self.remember(effects);
-        let event = format!(
-            "its volumes cannot be claimed yet: {reason}; tried again in {:.1} s",
-            pause.as_secs_f64()
-        );
-        self.enter(moment, Phase::Waiting, event, effects);
-        effects.start_timer(AgentTimer::Start(self.config.name.clone()), moment.now + pause);
+        let event = format!("its volumes cannot be claimed yet: {reason}; tried again");
+        self.start_later(moment, pause, &event, effects);
     }
 
     fn refused_for_good(&mut self, moment: Moment, reason: &str, effects: &mut Effects<Agent>) {

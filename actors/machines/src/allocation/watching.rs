@@ -18,19 +18,17 @@ impl Allocation {
             return self.begin_round(effects);
         }
         let options = &self.config.options;
-        let pause = match self.health {
-            _ if watch.owes_question => watch.looks.failed(&options.probe_pauses, moment),
-            // The result is known soon.
-            Health::Starting => watch.looks.failed(&options.probe_pauses, moment),
-            Health::Healthy | Health::Unhealthy { .. } | Health::Gone => {
-                let round = moment.spread(options.round, options.round_jitter_percent);
-                // What is said when the time is up is what is found then.
-                match (self.config.spec.restart_when, watch.unhealthy_since) {
-                    (RestartWhen::UnhealthyFor(time), Some(since)) if moment.now < since + time => {
-                        round.min((since + time).since(moment.now))
-                    }
-                    (RestartWhen::Never | RestartWhen::UnhealthyFor(_), _) => round,
+        // The result is known soon, or was asked for in vain.
+        let pause = if watch.owes_question || self.health == Health::Starting {
+            watch.looks.failed(&options.probe_pauses, moment)
+        } else {
+            let round = moment.spread(options.round, options.round_jitter_percent);
+            // What is said when the time is up is what is found then.
+            match (self.config.spec.restart_when, watch.unhealthy_since) {
+                (RestartWhen::UnhealthyFor(time), Some(since)) if moment.now < since + time => {
+                    round.min((since + time).since(moment.now))
                 }
+                (RestartWhen::Never | RestartWhen::UnhealthyFor(_), _) => round,
             }
         };
         effects.start_timer(AllocationTimer::Round, moment.now + pause);

@@ -62,8 +62,10 @@ pub(super) struct Course {
     pub(super) is_unwatched: bool,
     /// Since when it has been unhealthy without a break after it was ready, as heard, or since a restart was asked for.
     pub(super) unhealthy_since: Option<Timestamp>,
-    /// Whether its instance has news that it has not asked for since.
-    pub(super) owes_question: bool,
+    /// By when it has to ask for what its instance has had news of.
+    pub(super) question_due: Option<Timestamp>,
+    /// Whether the question that is under way is for news.
+    pub(super) asks_for_news: bool,
     /// Whether it was just heard that it is unhealthy.
     pub(super) is_unwell: bool,
     /// The health that was told last.
@@ -156,10 +158,11 @@ impl AllocationLaws {
             AllocationAsk::MakeReady(_) if self.is_in_service() && self.task == Task::Running => {
                 self.task = Task::Exited;
             }
-            AllocationAsk::NoteHealth(_) => self.course.owes_question = self.has_rounds(),
+            AllocationAsk::NoteHealth(_) if self.has_rounds() => self.course.question_due = Some(moment.now),
             AllocationAsk::NoteStart(_)
             | AllocationAsk::NoteExit(_)
             | AllocationAsk::MakeReady(_)
+            | AllocationAsk::NoteHealth(_)
             | AllocationAsk::DescribeAllocation(_) => {}
         }
     }
@@ -175,6 +178,7 @@ impl AllocationLaws {
             AllocationCall::FindSocket | AllocationCall::Ask(_) | AllocationCall::AskHealth => {
                 let start = self.questions.remove(&attempt);
                 if start == Some(self.starts) && self.is_looked_after() {
+                    self.answered_news(moment, outcome);
                     self.course.heard(moment, outcome);
                 }
             }
@@ -196,6 +200,16 @@ impl AllocationLaws {
             }
             // Callers that wait for them are checked when they are answered.
             AllocationCall::MakeDirectories(_) => {}
+        }
+    }
+
+    /// News that was asked for in vain is asked for again after a short pause, not with the next round.
+    fn answered_news(&mut self, moment: Moment, outcome: &Outcome) {
+        let is_answered = matches!(outcome, Ok(AllocationOutcome::Health(Ok(_))));
+        if std::mem::take(&mut self.course.asks_for_news) && !is_answered {
+            let pauses = self.config.options.probe_pauses;
+            let longest = pauses.longest * (100 + pauses.jitter_percent) / 100;
+            self.course.question_due.get_or_insert(moment.now + longest);
         }
     }
 
@@ -312,6 +326,7 @@ impl Witness<Allocation> for AllocationLaws {
         effects: &[Effect<Allocation>],
         _machine: &Allocation,
     ) {
+        self.check_news(|due| due < moment.now);
         match input {
             Input::Asked { ask, .. } => self.told(moment, ask),
             Input::Returned { key, call, outcome } => self.heard(moment, key.attempt, call, outcome),
@@ -321,7 +336,7 @@ impl Witness<Allocation> for AllocationLaws {
         }
         effects.iter().for_each(|effect| self.did(moment, input, effect));
         self.check_time(moment);
-        self.check_news();
+        self.check_news(|due| due <= moment.now);
         self.course.is_unwell = false;
     }
 

@@ -46,9 +46,9 @@ impl AllocationLaws {
     }
 
     /// What its instance knows is asked for at once, or when the question that is under way has its answer.
-    pub(super) fn check_news(&mut self) {
+    pub(super) fn check_news(&mut self, is_late: impl Fn(Timestamp) -> bool) {
         let asks = self.questions.values().any(|start| *start == self.starts);
-        if self.course.owes_question && self.has_rounds() && !asks {
+        if self.course.question_due.is_some_and(is_late) && self.has_rounds() && !asks {
             self.violation(Law::A3, "its instance has news, and it is not asked");
         }
     }
@@ -90,7 +90,7 @@ impl AllocationLaws {
             AllocationCall::Ask(Rpc::Probe) => !is_ready || std::mem::take(&mut self.course.is_unwatched),
             AllocationCall::Ask(_) => !is_ready && self.course.says_ready,
             AllocationCall::AskHealth => {
-                self.course.owes_question = false;
+                self.course.asks_for_news = self.course.question_due.take().is_some();
                 is_ready
             }
             _ => !is_ready,

@@ -13,9 +13,10 @@ use callboard_actors::shell::{Effect, Ending, Input, Machine};
 use callboard_actors::vocabulary::{PluginKey, Timestamp};
 use callboard_simulation::{AllocationBounds, AllocationWorld, Law, Spoil, Spoils, Tamper};
 
-use crate::{tampered_is_found_out, without};
+use crate::{changed, tampered_is_found_out, without};
 
 const STARTED: AllocationBounds = AllocationBounds { orders: 1, pauses: 1, ..AllocationBounds::NONE };
+const NEWS: AllocationBounds = AllocationBounds { news: 1, ..STARTED };
 const TROUBLED: AllocationBounds = AllocationBounds { faults: 1, pauses: 2, ..STARTED };
 const EXITED: AllocationBounds = AllocationBounds { orders: 2, ..AllocationBounds::NONE };
 const LEAVING: AllocationBounds = AllocationBounds { leaves: true, ..STARTED };
@@ -200,11 +201,33 @@ fn a_supervisor_that_probes_a_plugin_that_its_instance_probes_breaks_a3() {
 
 #[test]
 fn a_supervisor_that_waits_for_its_next_round_when_its_instance_has_news_breaks_a3() {
-    let news = AllocationBounds { news: 1, ..STARTED };
-    spoiled(Law::A3, news, |input, effects| {
+    spoiled(Law::A3, NEWS, |input, effects| {
         let is_news = matches!(input, Input::Asked { ask: AllocationAsk::NoteHealth(_), .. });
         let is_question = |effect: &Effect<Allocation>| matches!(effect, Effect::Call { .. });
         effects.into_iter().filter(|effect| !(is_news && is_question(effect))).collect()
+    });
+}
+
+#[test]
+fn a_supervisor_that_forgets_news_that_comes_while_it_asks_breaks_a3() {
+    spoiled(Law::A3, NEWS, |input, effects| {
+        let is_answer = matches!(input, Input::Returned { call: AllocationCall::AskHealth, .. });
+        let asks_again = |effect: &Effect<Allocation>| {
+            matches!(effect, Effect::Call { call: AllocationCall::AskHealth, .. })
+        };
+        effects.into_iter().filter(|effect| !(is_answer && asks_again(effect))).collect()
+    });
+}
+
+#[test]
+fn a_supervisor_that_waits_for_its_next_round_when_its_question_for_news_has_no_answer_breaks_a3() {
+    spoiled(Law::A3, AllocationBounds { faults: 1, ..NEWS }, |input, effects| {
+        let is_lost =
+            matches!(input, Input::Returned { call: AllocationCall::AskHealth, outcome: Err(_), .. });
+        changed(effects, |effect| match effect {
+            Effect::StartTimer(AllocationTimer::Round, at) if is_lost => *at = *at + Duration::from_secs(30),
+            _ => {}
+        })
     });
 }
 
