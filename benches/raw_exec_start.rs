@@ -17,7 +17,7 @@ use callboard_actors::driver::client::{
     DriverClient, LinuxResources, Resources, StartOutcome, TaskConfig, TaskId,
 };
 use callboard_actors::drivers::Wanted;
-use callboard_actors::hclspec::{Config, Schema};
+use callboard_actors::hclspec::{Config, Schema, schema_from_wire};
 use callboard_actors::vocabulary::{AllocationId, TaskName};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -49,7 +49,7 @@ async fn measure(pace: Pace) {
     let client =
         host.leases().driver(&name("raw_exec"), Wanted::Healthy, TIMEOUT).await.expect("it is healthy");
     let schema = client.task_config_schema(TIMEOUT).await.expect("it answers");
-    let schema = Schema::from_wire(&schema).expect("a good schema");
+    let schema = schema_from_wire(&schema).expect("a good schema");
 
     let (mut bare, mut ours) = (Samples::default(), Samples::default());
     for round in 0..pace.choose(60, 2) {

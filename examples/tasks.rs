@@ -11,7 +11,7 @@ use callboard::actors::driver::client::{StartOutcome, TaskConfig, TaskExit, Task
 use callboard::actors::driver::{DriverSpec, TaskEventItem, TaskKey};
 use callboard::actors::drivers::{AddDriver, ListDrivers, RegisterTaskHandler, Wanted};
 use callboard::actors::goplugin::HandshakeTerms;
-use callboard::actors::hclspec::{Config, Schema};
+use callboard::actors::hclspec::{Config, schema_from_wire};
 use callboard::actors::process::{Executable, Lifetime, ProcessSpec};
 use callboard::actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, TaskNode};
 use callboard::actors::vocabulary::{AllocationId, DriverName, TaskName};
@@ -69,7 +69,7 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
 
     // A lease of one generation of the driver, with a deadline for each call.
     let driver = host.leases().driver(&name, Wanted::Healthy, TIMEOUT).await?;
-    let schema = Schema::from_wire(&driver.task_config_schema(TIMEOUT).await?)?;
+    let schema = schema_from_wire(&driver.task_config_schema(TIMEOUT).await?)?;
     let config = schema.decode(&Config::from_hcl(task)?)?.to_msgpack();
     let id = TaskId::new("a1/main/1")?;
     let output = directory.path().join("output");

@@ -21,7 +21,7 @@ use callboard::actors::goplugin::{
     Connection, Handshake, HandshakeScan, HandshakeTerms, Limits, LineReader, PluginConfig, PluginLine,
     ScanLimits,
 };
-use callboard::actors::hclspec::{Config, Schema};
+use callboard::actors::hclspec::{Config, schema_from_wire};
 use callboard::actors::vocabulary::{PluginType, TaskName};
 use callboard::host::Host;
 use callboard::plugin::schema;
@@ -112,7 +112,7 @@ async fn a_driver_on_the_go_packages_is_read_configured_and_ended_by_our_parts_o
     assert_eq!((info.name.as_str(), &*info.version, info.plugin_type), ("echo", "1.2.3", PluginType::Driver));
     let schema = connection.config_schema(LONG).await.expect("it answers").expect("it takes a configuration");
     let written = Config::from_hcl("greeter = \"the doorman\"").expect("well formed");
-    let value = Schema::from_wire(&schema).expect("a good schema").decode(&written).expect("it fits");
+    let value = schema_from_wire(&schema).expect("a good schema").decode(&written).expect("it fits");
     let api_version = info.api_versions[0].clone();
     let config = PluginConfig { msgpack: value.to_msgpack(), nomad: None, api_version };
     connection.set_config(config, LONG).await.expect("it takes it");
@@ -258,7 +258,7 @@ fn configuration(hcl: &str) -> Vec<u8> {
         ("greeter", schema::optional("greeter", "string")),
     ]);
     let written = Config::from_hcl(hcl).expect("well formed");
-    Schema::from_wire(&spec).expect("a good schema").decode(&written).expect("it fits").to_msgpack()
+    schema_from_wire(&spec).expect("a good schema").decode(&written).expect("it fits").to_msgpack()
 }
 
 async fn dispense_driver(host: &Host) -> TypedClient {
@@ -272,7 +272,7 @@ async fn start_task(
     task_id: &str,
     hcl: &str,
 ) -> (TaskId, TypedHandle) {
-    let schema = Schema::from_wire(&client.task_config_schema(LONG).await.unwrap()).expect("a good schema");
+    let schema = schema_from_wire(&client.task_config_schema(LONG).await.unwrap()).expect("a good schema");
     let written = schema.decode(&Config::from_hcl(hcl).expect("well formed")).expect("it fits");
     let task = TaskId::new(task_id).unwrap();
     let name = TaskName::new("main").unwrap();
@@ -391,7 +391,7 @@ impl GoDriver {
     /// A task whose configuration is written in HCL and encoded by the driver's own schema.
     async fn task(&self, id: &str, hcl: &str, output: &Path) -> TaskConfig {
         let schema = self.driver().task_config_schema(TaskConfigSchemaRequest {}).await.expect("it answers");
-        let schema = Schema::from_wire(&schema.into_inner().spec.expect("a schema")).expect("a good one");
+        let schema = schema_from_wire(&schema.into_inner().spec.expect("a schema")).expect("a good one");
         let written = Config::from_hcl(hcl).expect("well formed");
         TaskConfig {
             id: id.to_owned(),

@@ -104,7 +104,7 @@ pub fn literal(expression: &str) -> Spec {
 mod tests {
     use std::collections::BTreeMap;
 
-    use callboard_actors::hclspec::{ItemLimits, Schema, Spec as Read, Type, Value};
+    use callboard_actors::hclspec::{ItemLimits, Spec as Read, Type, Value, schema_from_wire};
 
     use super::*;
 
@@ -167,6 +167,6 @@ mod tests {
         ];
         let expected: BTreeMap<_, _> =
             expected.into_iter().map(|(name, read)| (name.to_owned(), read)).collect();
-        assert_eq!(Schema::from_wire(&spec).unwrap().root(), &Read::Object(expected));
+        assert_eq!(schema_from_wire(&spec).unwrap().root(), &Read::Object(expected));
     }
 }

@@ -6,7 +6,7 @@ use callboard_actors::allocdir::TaskNames;
 use callboard_actors::cgroups::Cores;
 use callboard_actors::driver::DriverCapabilities;
 use callboard_actors::driver::client::{DriverClient, TaskConfig as DriverTask, TaskMount, TaskOrigin};
-use callboard_actors::hclspec::{Config as PluginConfig, Schema};
+use callboard_actors::hclspec::{Config as PluginConfig, schema_from_wire};
 use callboard_actors::logmon::{LogPaths, Logs};
 use callboard_actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, TaskNode, inherited};
 
@@ -178,7 +178,7 @@ impl Preparer {
 
 /// A task's `config` encoded for the driver, or its errors with their lines.
 fn encode(schema: &callboard_proto::hclspec::Spec, config: &TaskConfig) -> Result<Vec<u8>, String> {
-    let schema = Schema::from_wire(schema).map_err(|error| error.to_string())?;
+    let schema = schema_from_wire(schema).map_err(|error| error.to_string())?;
     let value = PluginConfig::from_toml(&config.config).and_then(|written| schema.decode(&written));
     let value = value
         .map_err(|errors| format!("its `config` does not fit: {}", config.config_places.told(&errors)))?;

@@ -10,7 +10,7 @@ use callboard::actors::driver::client::{
     TaskEnd, TaskHandle, TaskId, TaskState,
 };
 use callboard::actors::drivers::Wanted;
-use callboard::actors::hclspec::{Config, Schema};
+use callboard::actors::hclspec::{Config, schema_from_wire};
 use callboard::actors::process::IgnoredSignals;
 use callboard::actors::vocabulary::TaskName;
 use callboard::host::Host;
@@ -33,7 +33,7 @@ async fn task(client: &DriverClient, place: &Path, script: &str) -> TaskConfig {
     for made in [shared.join("logs"), own.join("local"), own.join("secrets")] {
         std::fs::create_dir_all(made).unwrap();
     }
-    let schema = Schema::from_wire(&client.task_config_schema(LONG).await.unwrap()).unwrap();
+    let schema = schema_from_wire(&client.task_config_schema(LONG).await.unwrap()).unwrap();
     let written = Config::from_hcl(&format!("command = \"/bin/sh\"\nargs = [\"-c\", {script:?}]"))
         .expect("well formed");
     let task = TaskId::new(format!("{ALLOCATION}/web/00000001")).unwrap();

@@ -23,9 +23,13 @@ pub mod examiner;
 
 pub mod goplugin;
 
+pub mod hclspec;
+
 pub mod process;
 
 pub mod processes;
+
+pub mod catalog;
 
 pub mod topology;
 

@@ -7,11 +7,9 @@ use futures_util::future::LocalBoxFuture;
 
 use super::directory;
 use super::launcher::Launcher;
-use super::messages::CatalogNews;
-use super::options::CatalogOptions;
 use super::probe::Probes;
-use super::state::{Catalog, CatalogCall, CatalogOutcome};
 use super::through::ThroughProcesses;
+use super::{Catalog, CatalogCall, CatalogNews, CatalogOptions, CatalogOutcome};
 use crate::processes::Processes;
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
 

@@ -5,8 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::refusal::DirectoryError;
-use super::state::{DirectoryEntry, EntryKind};
+use super::{DirectoryEntry, DirectoryError, EntryKind};
 
 /// Reads a directory on a blocking thread, since a network file system may be slow.
 pub(super) async fn read(

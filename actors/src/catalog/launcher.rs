@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::refusal::Refusal;
-use super::state::{ProbeOrder, Told};
+use super::{ProbeOrder, Refusal, Told};
 use crate::goplugin::Handshake;
 use crate::process::{ProcessName, ProcessSpec};
 

@@ -10,8 +10,7 @@ use futures_util::future::{Either, LocalBoxFuture, select};
 use tokio::sync::{oneshot, watch};
 
 use super::launcher::Launcher;
-use super::refusal::Refusal;
-use super::state::{ProbeOrder, Told};
+use super::{ProbeOrder, Refusal, Told};
 
 pub(super) type Probed = Result<Box<Told>, Refusal>;
 

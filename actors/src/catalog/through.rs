@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 
 use super::launcher::Launcher;
-use super::refusal::Refusal;
-use super::state::{ProbeOrder, Told};
+use super::{ProbeOrder, Refusal, Told};
 use crate::goplugin::{CallError, Connection, Handshake, Limits, Listener};
+use crate::hclspec::from_wire;
 use crate::process::{EndedBy, Launched, ProcessName, ProcessSpec, prove_listener};
 use crate::processes::{LaunchProcess, Processes, StopProcess};
 use crate::shell::Address;
@@ -64,7 +64,7 @@ impl Launcher for ThroughProcesses {
             let asked = async {
                 let connection = Connection::dial_proven(&handshake.endpoint, limits, prove).await?;
                 let info = connection.plugin_info(order.call_deadline).await?;
-                let schema = connection.config_schema(order.call_deadline).await?;
+                let schema = connection.config_schema(order.call_deadline).await?.as_ref().map(from_wire);
                 Ok((connection, info, schema))
             };
             let (connection, info, schema) = asked.await.map_err(|error: CallError| Refusal::Silent {

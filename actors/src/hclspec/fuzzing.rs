@@ -3,7 +3,7 @@
 use callboard_proto::hclspec as wire;
 use prost::Message;
 
-use super::{Config, ConfigErrors, ERRORS_MAX, Number, Schema, Value};
+use super::{Config, ConfigErrors, ERRORS_MAX, Number, Schema, Value, schema_from_wire};
 use crate::fuzzing::check_told;
 
 /// The separator between schema and configuration: it never occurs in UTF-8.
@@ -17,7 +17,7 @@ const BETWEEN: u8 = 0xff;
 pub(crate) fn schemas(data: &[u8]) {
     let schema = data.split(|byte| *byte == BETWEEN).next().unwrap_or_default();
     let text = data.rsplit(|byte| *byte == BETWEEN).next().unwrap_or_default();
-    let schema = wire::Spec::decode(schema).ok().and_then(|spec| match Schema::from_wire(&spec) {
+    let schema = wire::Spec::decode(schema).ok().and_then(|spec| match schema_from_wire(&spec) {
         Ok(schema) => Some(schema),
         Err(error) => {
             check_told(&error);

@@ -3,7 +3,7 @@
 use callboard_actors::driver::NetworkMode;
 use callboard_actors::driver::client::{CreatedNetwork, DriverClient, NetworkIsolation};
 use callboard_actors::drivers::Wanted;
-use callboard_actors::hclspec::{Config, Schema};
+use callboard_actors::hclspec::{Config, schema_from_wire};
 
 use super::super::told::{schema as told_schema, value as told_value};
 use super::drivers::name;
@@ -62,7 +62,7 @@ fn schema(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let config = config.map_err(|errors| Mistake::new(errors.to_string()))?;
     let ask = move |client: DriverClient| async move { client.task_config_schema(within).await };
     ask_driver(stage, driver, Wanted::Reachable, ask, move |spec| {
-        let schema = match Schema::from_wire(&spec) {
+        let schema = match schema_from_wire(&spec) {
             Ok(schema) => schema,
             Err(malformed) => return format!("no: {malformed}"),
         };

@@ -63,7 +63,7 @@ fn eligible(candidate: Candidate, options: &CatalogOptions) -> Result<Eligible, 
         return Err(Refusal::ApiVersion { offered: api_versions, spoken });
     };
     let schema = match schema {
-        CandidateSchema::Told(spec) => Some(Schema::from_wire(&spec).map_err(Refusal::Schema)?),
+        CandidateSchema::Told(spec) => Some(Schema::from_sent(&spec).map_err(Refusal::Schema)?),
         CandidateSchema::Given(schema) => Some(schema),
         CandidateSchema::Nothing => None,
     };

@@ -17,14 +17,14 @@ fn any_kind() -> impl Strategy<Value = String> {
     })
 }
 
-fn any_spec() -> impl Strategy<Value = wire::Spec> {
+fn any_spec() -> impl Strategy<Value = SentSpec> {
     let name = || prop_oneof![8 => Just("a"), 8 => Just("b"), 8 => Just("c"), 1 => Just("")];
     let literals = prop_oneof![Just("1"), Just("[]"), Just("{a = null}"), Just("\"t\""), Just("f()")];
     let leaf = prop_oneof![
         8 => (name(), any_kind(), any::<bool>()).prop_map(|(name, kind, needed)| attr(name, &kind, needed)),
         4 => (name(), any_kind(), any::<bool>()).prop_map(|(name, kind, needed)| block_attrs(name, &kind, needed)),
         4 => literals.prop_map(literal),
-        1 => Just(wire::Spec { block: None }),
+        1 => Just(SentSpec::Empty),
     ];
     leaf.prop_recursive(4, 24, 3, move |inner| {
         let limits = (0..3_u64, 0..3_u64);
@@ -76,7 +76,7 @@ proptest! {
     #[test]
     fn no_schema_and_no_configuration_makes_it_panic(spec in any_spec(), table in any_table()) {
         let config = Config::from_toml(&table);
-        if let (Ok(schema), Ok(config)) = (Schema::from_wire(&spec), config) {
+        if let (Ok(schema), Ok(config)) = (Schema::from_sent(&spec), config) {
             match schema.decode(&config) {
                 Ok(value) => prop_assert!(!value.to_msgpack().is_empty()),
                 Err(errors) => prop_assert!(!errors.errors().is_empty() && !errors.to_string().is_empty()),
@@ -89,8 +89,8 @@ proptest! {
         text in "([a-z]+ ?(= ?|\\{|\"[a-z]\" \\{)?|[\\[\\](){}\",\n!?:<-]|[0-9.e]{1,5}|\\$\\{|<<E\n|\\PC){0,40}"
     ) {
         let _ = Config::from_hcl(&text);
-        let _ = Schema::from_wire(&literal(&text));
-        let _ = Schema::from_wire(&attr("a", &text, false));
+        let _ = Schema::from_sent(&literal(&text));
+        let _ = Schema::from_sent(&attr("a", &text, false));
     }
 
     #[test]

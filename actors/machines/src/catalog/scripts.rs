@@ -2,19 +2,18 @@
 //!
 //! Each command sets the content of the directory or the answer of a plugin; below it come the effects in order.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use callboard_proto::hclspec as wire;
 use goldenscript::ArgumentConsumer;
 
 use super::messages::*;
 use super::options::*;
 use super::refusal::*;
 use super::state::*;
+use crate::hclspec::SentSpec;
+use crate::kernel::{CallLost, Effect};
 use crate::process::{Executable, ExecutableError, LaunchError, ProcessName};
-use crate::shell::{CallLost, Effect};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 
@@ -178,10 +177,8 @@ fn read_told(args: &mut ArgumentConsumer<'_>) -> Result<Told, Fault> {
     let api_versions = names(args.take_key("api").or(Some("v0.1.0"))).collect();
     let attribute = args.take_key("schema").map(|text| {
         let (name, kind) = text.split_once(':').unwrap_or((text, "string"));
-        let attr = wire::Attr { name: name.into(), r#type: kind.into(), required: true };
-        let attr = wire::Spec { block: Some(wire::spec::Block::Attr(attr)) };
-        let attributes = HashMap::from([(name.to_owned(), attr)]);
-        wire::Spec { block: Some(wire::spec::Block::Object(wire::Object { attributes })) }
+        let attr = SentSpec::Attribute { name: name.into(), kind: kind.into(), is_required: true };
+        SentSpec::Object([(name.to_owned(), attr)].into())
     });
     Ok(Told { plugin: read_plugin(name)?, version: version.to_owned(), api_versions, schema: attribute })
 }

@@ -10,8 +10,8 @@ use super::state::{
     Candidate, CandidateSchema, Catalog, CatalogCall, DirectoryEntry, Draft, EntryKind, Phase, ProbeOrder,
     Scan, Told,
 };
+use crate::kernel::{CallLost, Effects};
 use crate::process::{Lifetime, ProcessName, ProcessSpec};
-use crate::shell::{CallLost, Effects};
 use crate::vocabulary::{Attempt, Moment};
 
 /// The length limit of a file name in the plugin directory: it becomes part of a process name.

@@ -10,7 +10,7 @@ pub const SCHEMA_DEPTH_MAX: usize = 32;
 /// The limit of nodes in a schema.
 pub const SCHEMA_NODES_MAX: usize = 4_096;
 
-/// A plugin's configuration schema. It is created from the wire format with [`Schema::from_wire`], and is well formed.
+/// A plugin's configuration schema. It is created with [`Schema::from_sent`], and is well formed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     pub(super) root: Spec,

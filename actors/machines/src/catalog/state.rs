@@ -5,15 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_proto::hclspec as wire;
-
 use super::files::FileKnown;
 use super::messages::{BlockedPlugin, Listing, PluginSource, RefusedPlugin, ResolveFile};
 use super::options::CatalogOptions;
 use super::refusal::{DirectoryError, Refusal};
-use crate::hclspec::Schema;
+use crate::hclspec::{Schema, SentSpec};
+use crate::kernel::AskId;
 use crate::process::{ProcessName, ProcessSpec};
-use crate::shell::AskId;
 use crate::vocabulary::{Attempt, PluginKey};
 
 /// The calls of the catalog.
@@ -96,7 +94,7 @@ pub struct Told {
     /// The interface versions that it supports.
     pub api_versions: Vec<String>,
     /// Its configuration schema; `None` for a plugin that takes no configuration.
-    pub schema: Option<wire::Spec>,
+    pub schema: Option<SentSpec>,
 }
 
 #[derive(Debug)]
@@ -139,7 +137,7 @@ pub(super) struct Candidate {
 #[derive(Debug)]
 pub(super) enum CandidateSchema {
     /// As the plugin sent it.
-    Told(Box<wire::Spec>),
+    Told(Box<SentSpec>),
     Given(Schema),
     /// It takes no configuration.
     Nothing,

@@ -6,7 +6,7 @@ use super::options::CatalogOptions;
 use super::refusal::{Refusal, ResolveError};
 use super::scanning::{NotAdmitted, admit_name, candidate, order};
 use super::state::{Catalog, CatalogCall, Draft, Phase, Told};
-use crate::shell::{AskId, Effects};
+use crate::kernel::{AskId, Effects};
 
 #[derive(Debug, Clone)]
 pub(super) enum FileKnown {

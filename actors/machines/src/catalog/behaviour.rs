@@ -12,7 +12,7 @@ use super::messages::{
 use super::options::CatalogOptions;
 use super::refusal::{Refusal, ResolveError, ScanError};
 use super::state::{Catalog, CatalogCall, CatalogOutcome, Phase, Told};
-use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, Generation, Moment, PluginKey};
 
 /// The deadline for ending all temporary instances. Each one has its own bound; this is a safety net for bugs.

@@ -3,11 +3,6 @@
 //! The bytes of the first table are those that hcldec of HCL 2 and the encoder of go-cty, as Nomad 1.6 uses them, produce
 //! for the same schema and the same configuration as JSON; Nomad's `base.MsgPackDecode` decoded them into Go structs.
 
-use std::collections::HashMap;
-
-use callboard_proto::hclspec as wire;
-use wire::spec::Block;
-
 use super::*;
 
 mod bounds;
@@ -19,59 +14,49 @@ mod whatever;
 
 // === Schemas, as plugins build them ===
 
-fn spec(block: Block) -> wire::Spec {
-    wire::Spec { block: Some(block) }
+fn attr(name: &str, kind: &str, is_required: bool) -> SentSpec {
+    SentSpec::Attribute { name: name.into(), kind: kind.into(), is_required }
 }
 
-fn attr(name: &str, kind: &str, required: bool) -> wire::Spec {
-    spec(Block::Attr(wire::Attr { name: name.into(), r#type: kind.into(), required }))
+fn object<const N: usize>(attributes: [(&str, SentSpec); N]) -> SentSpec {
+    SentSpec::Object(attributes.map(|(key, spec)| (key.to_owned(), spec)).into())
 }
 
-fn object<const N: usize>(attributes: [(&str, wire::Spec); N]) -> wire::Spec {
-    let attributes: HashMap<_, _> = attributes.map(|(key, spec)| (key.to_owned(), spec)).into();
-    spec(Block::Object(wire::Object { attributes }))
+fn literal(value: &str) -> SentSpec {
+    SentSpec::Literal(value.into())
 }
 
-fn literal(value: &str) -> wire::Spec {
-    spec(Block::Literal(wire::Literal { value: value.into() }))
+fn default(primary: SentSpec, fallback: SentSpec) -> SentSpec {
+    SentSpec::Default { primary: Some(Box::new(primary)), fallback: Some(Box::new(fallback)) }
 }
 
-fn default(primary: wire::Spec, default: wire::Spec) -> wire::Spec {
-    let (primary, default) = (Some(Box::new(primary)), Some(Box::new(default)));
-    spec(Block::Default(Box::new(wire::Default { primary, default })))
+fn block(name: &str, is_required: bool, nested: SentSpec) -> SentSpec {
+    SentSpec::Block { name: name.into(), is_required, nested: Some(Box::new(nested)) }
 }
 
-fn block(name: &str, required: bool, nested: wire::Spec) -> wire::Spec {
-    let nested = Some(Box::new(nested));
-    spec(Block::BlockValue(Box::new(wire::Block { name: name.into(), required, nested })))
+fn block_attrs(name: &str, kind: &str, is_required: bool) -> SentSpec {
+    SentSpec::BlockAttributes { name: name.into(), kind: kind.into(), is_required }
 }
 
-fn block_attrs(name: &str, kind: &str, required: bool) -> wire::Spec {
-    spec(Block::BlockAttrs(wire::BlockAttrs { name: name.into(), r#type: kind.into(), required }))
+fn block_list(name: &str, least: u64, most: u64, nested: SentSpec) -> SentSpec {
+    SentSpec::BlockList { name: name.into(), least, most, nested: Some(Box::new(nested)) }
 }
 
-fn block_list(name: &str, min_items: u64, max_items: u64, nested: wire::Spec) -> wire::Spec {
-    let nested = Some(Box::new(nested));
-    spec(Block::BlockList(Box::new(wire::BlockList { name: name.into(), min_items, max_items, nested })))
+fn block_set(name: &str, nested: SentSpec) -> SentSpec {
+    SentSpec::BlockSet { name: name.into(), least: 0, most: 0, nested: Some(Box::new(nested)) }
 }
 
-fn block_set(name: &str, nested: wire::Spec) -> wire::Spec {
-    let nested = Some(Box::new(nested));
-    spec(Block::BlockSet(Box::new(wire::BlockSet { name: name.into(), min_items: 0, max_items: 0, nested })))
-}
-
-fn block_map(name: &str, labels: &[&str], nested: wire::Spec) -> wire::Spec {
+fn block_map(name: &str, labels: &[&str], nested: SentSpec) -> SentSpec {
     let labels = labels.iter().map(|&label| label.to_owned()).collect();
-    let nested = Some(Box::new(nested));
-    spec(Block::BlockMap(Box::new(wire::BlockMap { name: name.into(), labels, nested })))
+    SentSpec::BlockMap { name: name.into(), labels, nested: Some(Box::new(nested)) }
 }
 
-fn array(values: Vec<wire::Spec>) -> wire::Spec {
-    spec(Block::Array(wire::Array { values }))
+fn array(values: Vec<SentSpec>) -> SentSpec {
+    SentSpec::Array(values)
 }
 
 /// A schema similar to that of a container driver.
-fn docker() -> wire::Spec {
+fn docker() -> SentSpec {
     let gc = object([
         ("image", default(attr("image", "bool", false), literal("true"))),
         ("delay", default(attr("delay", "string", false), literal(r#""3m""#))),
@@ -90,7 +75,7 @@ fn docker() -> wire::Spec {
     ])
 }
 
-fn one(kind: &str) -> wire::Spec {
+fn one(kind: &str) -> SentSpec {
     object([("x", attr("x", kind, false))])
 }
 
@@ -98,8 +83,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn schema(spec: &wire::Spec) -> Schema {
-    Schema::from_wire(spec).unwrap()
+fn schema(spec: &SentSpec) -> Schema {
+    Schema::from_sent(spec).unwrap()
 }
 
 fn from_toml(text: &str) -> Result<Config, ConfigErrors> {
@@ -107,11 +92,11 @@ fn from_toml(text: &str) -> Result<Config, ConfigErrors> {
 }
 
 /// The result for a configuration in TOML, or one mistake per line.
-fn decoded(spec: &wire::Spec, text: &str) -> String {
+fn decoded(spec: &SentSpec, text: &str) -> String {
     told(from_toml(text).and_then(|config| schema(spec).decode(&config)))
 }
 
-fn decoded_hcl(spec: &wire::Spec, text: &str) -> String {
+fn decoded_hcl(spec: &SentSpec, text: &str) -> String {
     told(Config::from_hcl(text).and_then(|config| schema(spec).decode(&config)))
 }
 
@@ -125,7 +110,7 @@ fn told(decoded: Result<Value, ConfigErrors>) -> String {
 // === Results of Go ===
 
 /// Schema, configuration in TOML, and the bytes that Go produces for both.
-fn agreed() -> Vec<(wire::Spec, &'static str, &'static str)> {
+fn agreed() -> Vec<(SentSpec, &'static str, &'static str)> {
     let x = |spec| object([("x", spec)]);
     let full = "
         endpoint = 'unix:///d.sock'

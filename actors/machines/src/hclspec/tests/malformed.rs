@@ -4,19 +4,15 @@ use super::*;
 
 #[test]
 fn a_malformed_schema_is_refused_with_the_place() {
-    let empty = || wire::Spec { block: None };
-    let mut hollow = wire::Block { name: "a".into(), required: false, nested: None };
-    hollow.required = true;
-    let hollow = spec(Block::BlockValue(Box::new(hollow)));
-    let half = wire::Default { primary: Some(Box::new(literal("1"))), default: None };
-    let half = spec(Block::Default(Box::new(half)));
+    let hollow = SentSpec::Block { name: "a".into(), is_required: true, nested: None };
+    let half = SentSpec::Default { primary: Some(Box::new(literal("1"))), fallback: None };
     let call = "literal: a function call cannot be used here; write the value itself";
     let unnamed = default(attr("", "bool", false), literal("1"));
     let ambiguous = object([("a", attr("n", "any", false)), ("b", block_attrs("n", "any", false))]);
     let block_default = default(attr("a", "any", false), block("b", false, object([])));
     for (spec, path, problem) in [
-        (empty(), "schema", SchemaProblem::Empty),
-        (object([("a", object([("b", empty())]))]), "schema.a.b", SchemaProblem::Empty),
+        (SentSpec::Empty, "schema", SchemaProblem::Empty),
+        (object([("a", object([("b", SentSpec::Empty)]))]), "schema.a.b", SchemaProblem::Empty),
         (object([("b", hollow)]), "schema.b", SchemaProblem::NothingNested("block")),
         (object([("b", half)]), "schema.b", SchemaProblem::NothingNested("default")),
         (attr("", "string", false), "schema", SchemaProblem::Unnamed("attr")),
@@ -33,13 +29,13 @@ fn a_malformed_schema_is_refused_with_the_place() {
         (block_list("x", 3, 2, object([])), "schema", SchemaProblem::ImpossibleItems { least: 3, most: 2 }),
         (ambiguous, "schema", SchemaProblem::Ambiguous("n".into())),
     ] {
-        assert_eq!(Schema::from_wire(&spec), Err(MalformedSchema { path: path.into(), problem }));
+        assert_eq!(Schema::from_sent(&spec), Err(MalformedSchema { path: path.into(), problem }));
     }
     for text in
         ["", "text", "list(string", "list(string, bool)", "tuple(string)", "map()", "object([string])"]
     {
-        let told = Schema::from_wire(&block("x", false, attr("a", text, false))).unwrap_err();
+        let told = Schema::from_sent(&block("x", false, attr("a", text, false))).unwrap_err();
         assert_eq!((&*told.path, told.problem), ("schema.x", SchemaProblem::UnknownType(text.into())));
     }
-    assert!(Schema::from_wire(&literal("")).is_err());
+    assert!(Schema::from_sent(&literal("")).is_err());
 }

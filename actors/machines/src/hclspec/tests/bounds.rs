@@ -77,7 +77,7 @@ fn a_configuration_may_be_just_so_large() {
 
 #[test]
 fn a_schema_may_be_just_so_deep_and_large() {
-    let told = |spec: &wire::Spec| Schema::from_wire(spec).map(drop).map_err(|error| error.problem);
+    let told = |spec: &SentSpec| Schema::from_sent(spec).map(drop).map_err(|error| error.problem);
     let objects = |count| (0..count).fold(literal("1"), |inner, _| object([("a", inner)]));
     assert_eq!(told(&objects(SCHEMA_DEPTH_MAX)), Ok(()));
     let arrays = |count| (0..count).fold(literal("1"), |inner, _| array(vec![inner]));
@@ -115,9 +115,9 @@ fn a_schema_is_bounded_in_depth_and_size() {
     for _ in 0..=SCHEMA_DEPTH_MAX {
         deep = object([("a", deep)]);
     }
-    assert_eq!(Schema::from_wire(&deep).unwrap_err().problem, SchemaProblem::TooDeep);
+    assert_eq!(Schema::from_sent(&deep).unwrap_err().problem, SchemaProblem::TooDeep);
     let wide = array(vec![literal("1"); SCHEMA_NODES_MAX]);
-    assert_eq!(Schema::from_wire(&wide).unwrap_err().problem, SchemaProblem::TooLarge);
+    assert_eq!(Schema::from_sent(&wide).unwrap_err().problem, SchemaProblem::TooLarge);
     let nested = format!("{}string{}", "list(".repeat(30), ")".repeat(30));
-    assert!(Schema::from_wire(&attr("a", &nested, false)).is_err());
+    assert!(Schema::from_sent(&attr("a", &nested, false)).is_err());
 }
