@@ -44,6 +44,13 @@ struct Lines {
     not_taken: u64,
 }
 
+impl Lines {
+    /// The wait for this line is over. That it was written says nothing of a later one, which may be late already.
+    const fn waited_for(&mut self, number: u64) {
+        self.is_late |= self.done < number;
+    }
+}
+
 impl LogWriter {
     /// Starts the thread, which lives as long as the process.
     ///
@@ -79,7 +86,7 @@ impl Queue {
         }
         let waited = self.are_written.wait_timeout_while(lines, WRITTEN_WITHIN, |lines| lines.done < number);
         let (mut lines, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        lines.is_late = lines.done < number;
+        lines.waited_for(number);
     }
 
     fn write_to<W: Write>(&self, mut place: Place<W>) {
@@ -212,6 +219,16 @@ mod tests {
         place.log(b"fifth\n");
         let written = String::from_utf8(place.out.written).unwrap();
         assert_eq!(written, "first\nsec\n2 lost: no storage space\nfourth\nfifth\n");
+    }
+
+    #[test]
+    fn a_line_that_was_written_does_not_hide_that_a_later_one_is_late() {
+        let mut lines = Lines { taken: 2, done: 1, ..Lines::default() };
+        lines.waited_for(2);
+        assert!(lines.is_late);
+        // The thread that logged the first line gets the lock only now.
+        lines.waited_for(1);
+        assert!(lines.is_late, "the next one would wait again");
     }
 
     /// A pipe whose reader has to take each write.
