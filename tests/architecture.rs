@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const MACHINES: &[(&str, &[&str])] = &[
     ("vocabulary", &[]),
     ("kernel", &["vocabulary"]),
+    ("persister", &[]),
     ("rpc", &["vocabulary"]),
     ("csi", &["vocabulary", "rpc"]),
     ("examiner", &["vocabulary", "rpc", "csi"]),
@@ -109,11 +110,6 @@ const IMPURE: &[&str] = &[
 
 /// The files that decide. Each is a path below the repository.
 const PURE: &[&str] = &[
-    "actors/src/persister/merging.rs",
-    "actors/src/persister/operations.rs",
-    "actors/src/persister/pacing.rs",
-    "actors/src/persister/queue.rs",
-    "actors/src/persister/record.rs",
     "actors/src/csi/check.rs",
     "actors/src/csi/convert.rs",
     "actors/src/csi/wire/mod.rs",
@@ -266,6 +262,23 @@ const CRATES: &[(&str, &[&str])] = &[
     ("actors", &["callboard-machines", "callboard-proto"]),
     ("actors/simulation", &["callboard-actors", "callboard-machines"]),
     ("", &["callboard-proto", "callboard-machines", "callboard-actors", "callboard-simulation"]),
+];
+
+/// What the crate that decides depends on: encodings, digests, collections and errors; nothing that waits, and nothing outside of memory.
+const DECIDING_DEPENDENCIES: &[&str] = &[
+    "bincode",
+    "crc32fast",
+    "foldhash",
+    "goldenscript",
+    "hcl-rs",
+    "rmp",
+    "semver",
+    "serde",
+    "serde_json",
+    "sha2",
+    "smallvec",
+    "thiserror",
+    "toml",
 ];
 
 /// The production code of all crates.
@@ -436,6 +449,14 @@ fn crates_depend_one_way() {
         }
     }
     complain(&complaints);
+}
+
+#[test]
+fn the_crate_that_decides_depends_on_no_runtime() {
+    let text = fs::read_to_string(root().join("actors/machines/Cargo.toml")).unwrap();
+    let manifest: toml::Table = text.parse().unwrap();
+    let named: Vec<&str> = manifest["dependencies"].as_table().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(named, DECIDING_DEPENDENCIES);
 }
 
 #[test]

@@ -79,10 +79,13 @@ pub mod inventory;
 
 pub mod supervisor;
 
-/// Threads and what they share. Tests of every schedule compile the files that use it with other types of these names.
+/// Threads, what they share, and their time. Tests of every schedule compile the files that use it with other types of these names.
 mod sync {
     pub(crate) use std::sync::*;
     pub(crate) use std::thread;
+    pub(crate) use std::time::Instant;
+
+    pub(crate) use actix_rt::task::spawn_blocking;
 }
 
 #[cfg(any(test, fuzzing))]

@@ -14,6 +14,8 @@ pub mod vocabulary;
 
 pub mod kernel;
 
+pub mod persister;
+
 pub mod rpc;
 
 pub mod csi;

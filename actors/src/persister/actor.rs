@@ -8,18 +8,15 @@ use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, StreamHandler,
     WrapFuture,
 };
+use callboard_machines::persister::{Batch, Next, Operations, Pacing, Progress, UnwrittenRow, WriteError};
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 use tracing::error;
 
-use super::errors::WriteError;
 use super::handoff::{Handoff, Handoffs};
 use super::health::{Disk, DiskHealth, WRITE_DEADLINE, patience};
 use super::inbox::Inbox;
-use super::messages::{Settled, UnwrittenRow};
-use super::operations::Operations;
-use super::pacing::Pacing;
-use super::queue::{Batch, Next, Progress};
+use super::messages::Settled;
 use super::store::Store;
 use super::worker::{self, Done, Task};
 use crate::pauses;

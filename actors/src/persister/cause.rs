@@ -6,8 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::errors::{LoadError, OpenError, WriteError};
-use super::messages::Table;
+use callboard_machines::persister::{Table, WriteError};
+
+use super::errors::{LoadError, OpenError};
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Cause {

@@ -1,10 +1,7 @@
 //! Writes a batch to disk in one transaction.
 
+use callboard_machines::persister::{Change, Operations, Table, seal};
 use redb::{Database, TableDefinition, WriteTransaction};
-
-use super::messages::Table;
-use super::operations::{Change, Operations};
-use super::record;
 
 pub(super) type OpenTable<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
@@ -39,7 +36,7 @@ pub(super) fn put(
     key: &[u8],
     record: &[u8],
 ) -> Result<(), redb::Error> {
-    let sealed = [&record::seal(table, key, record), record].concat();
+    let sealed = [&seal(table, key, record), record].concat();
     open.insert(key, sealed.as_slice())?;
     Ok(())
 }

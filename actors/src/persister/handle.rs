@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use actix::{Actor, Addr};
+use callboard_machines::persister::{LedgerId, Loaded, Owner, Record, UnwrittenRow, Write};
 use tokio::sync::{oneshot, watch};
 
 use super::actor::{Called, Committer};
@@ -11,10 +12,8 @@ use super::cause::text_of;
 use super::errors::{CloseError, LoadError, OpenError};
 use super::health::Disk;
 use super::inbox::Inbox;
-use super::messages::{Loaded, OpenLedger, Owner, UnwrittenRow, Write};
+use super::messages::OpenLedger;
 use super::open::{self, Options};
-use super::queue::LedgerId;
-use super::record::Record;
 use super::store::Store;
 use crate::vocabulary::RunNumber;
 

@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use callboard_machines::persister::{Damaged, DecodeError, Loaded, Operations, Read, Record, encode, unseal};
 use redb::{Database, ReadableDatabase, ReadableTableMetadata};
 
-use super::codec::{self, DecodeError};
 use super::commit::{self, definition};
-use super::messages::{Damaged, Loaded};
-use super::operations::Operations;
 use super::quarantine;
-use super::record::{self, Read, Record};
 
 pub(super) enum Scan<R> {
     /// Its records, and the indices of those that were migrated.
@@ -70,7 +67,7 @@ impl<R: Record> Reading<R> {
     }
 
     fn read(&mut self, key: &[u8], bytes: &[u8]) {
-        match record::unseal(key, bytes) {
+        match unseal(key, bytes) {
             Ok(Read::Present(record)) => self.loaded.rows.push((key.to_vec(), record)),
             Ok(Read::Migrated(record)) => {
                 self.migrated.push(self.loaded.rows.len());
@@ -123,7 +120,7 @@ pub(super) fn tidy<R: Record>(
     {
         let mut table = transaction.open_table(definition(R::TABLE))?;
         for (key, record) in migrated.iter().map(|place| &loaded.rows[*place]) {
-            commit::put(&mut table, R::TABLE, key, &codec::encode(record))?;
+            commit::put(&mut table, R::TABLE, key, &encode(record))?;
         }
     }
     for damaged in loaded.damaged.iter().filter(|damaged| can_be_moved(damaged)) {

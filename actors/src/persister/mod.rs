@@ -1,4 +1,4 @@
-//! The persister: the one owner of the database.
+//! The persister: the one owner of the database. What it decides is [plain data](callboard_machines::persister).
 //!
 //! Callers hand over [`Write`]s and do not wait. All writes that are queued when a commit starts share it (under high load,
 //! half of them may be left for the next). When the commit is on disk, each owner's ledger gets one [`Settled`] with the
@@ -40,7 +40,6 @@
 
 mod actor;
 mod cause;
-mod codec;
 mod commit;
 mod errors;
 mod handle;
@@ -51,32 +50,32 @@ mod load;
 mod lock;
 mod look;
 mod memory_disk;
-mod merging;
 mod messages;
 mod meta;
 mod open;
-mod operations;
-mod pacing;
 mod quarantine;
-mod queue;
-mod record;
 mod shared_queue;
 mod source;
 mod store;
 mod worker;
 
-pub use codec::{DecodeError, RECORD_BYTES_MAX, decode, decode_payload, encode};
-pub use errors::{CloseError, LoadError, OpenError, WriteError};
+#[cfg(test)]
+mod tests;
+
+use callboard_machines::persister::is_crowd;
+pub use callboard_machines::persister::{
+    BATCH_WRITES_MAX, Batch, Change, Damaged, DecodeError, LedgerId, Loaded, Next, Operation, Operations,
+    Owner, Progress, Queue, RECORD_BYTES_MAX, Record, Table, UnwrittenRow, Write, WriteError, decode,
+    decode_payload, encode,
+};
+pub use errors::{CloseError, LoadError, OpenError};
 pub use handle::Persister;
 pub use health::{Disk, DiskHealth, WRITE_DEADLINE};
 pub use lock::{Holder, holder_of};
 pub use memory_disk::{DiskFault, MemoryDisk, Reached};
-pub use messages::{Damaged, Loaded, OpenLedger, Operation, Owner, Settled, Table, UnwrittenRow, Write};
+pub use messages::{OpenLedger, Settled};
 pub use meta::FILE_SCHEMA;
 pub use open::{LOCK_FILE, Options, open_in_memory};
-pub use operations::{Change, Operations};
 pub use quarantine::Quarantined;
-pub use queue::{BATCH_WRITES_MAX, Batch, LedgerId, Next, Progress, Queue};
-pub use record::Record;
 pub use source::MakeBackend;
 pub use store::Store;

@@ -1,12 +1,10 @@
 //! The table for records that could not be decoded, for later inspection (RES-08).
 
+use callboard_machines::persister::{Damaged, RECORD_BYTES_MAX, Record, Table, encode};
 use redb::{ReadableTable, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
-use super::codec::{self, RECORD_BYTES_MAX};
 use super::commit::{self, definition};
-use super::messages::{Damaged, Table};
-use super::record::Record;
 
 /// A damaged record in quarantine. `persister.load::<Quarantined>()` returns them all, in the order in which they came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +42,7 @@ pub(super) fn set_aside(
     let mut quarantine = transaction.open_table(definition(Quarantined::TABLE))?;
     let last = quarantine.last()?.and_then(|(key, _)| key.value().try_into().ok());
     let key = last.map_or(0, u64::from_be_bytes).saturating_add(1).to_be_bytes();
-    commit::put(&mut quarantine, Quarantined::TABLE, &key, &codec::encode(&quarantined))
+    commit::put(&mut quarantine, Quarantined::TABLE, &key, &encode(&quarantined))
 }
 
 fn take(transaction: &WriteTransaction, damaged: &Damaged) -> Result<Vec<u8>, redb::Error> {

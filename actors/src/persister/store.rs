@@ -14,19 +14,17 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use callboard_machines::persister::{Loaded, Operations, Record, WriteError};
 use redb::{Database, StorageBackend};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use super::cause::{Cause, attempt};
 use super::commit;
-use super::errors::{LoadError, WriteError};
+use super::errors::LoadError;
 use super::load::{self, Scan};
 use super::lock::Lock;
 use super::look::Overlay;
-use super::messages::Loaded;
-use super::operations::Operations;
-use super::record::Record;
 use super::source::Source;
 use crate::vocabulary::hex;
 

@@ -12,25 +12,23 @@
 //! load the next one usually comes in that time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use callboard_machines::persister::{Batch, Operations, WriteError};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::errors::WriteError;
 use super::handoff::Receiving;
 use super::inbox::Inbox;
-use super::operations::Operations;
-use super::queue::Batch;
 use super::store::Store;
+use crate::sync::{Arc, Instant, Mutex, PoisonError, spawn_blocking, thread};
 
 /// How long the thread spins for more work before it ends.
 const LINGER: Duration = Duration::from_micros(150);
 
 /// A database operation other than a write.
-pub(super) type Job = Box<dyn FnOnce(&mut Store) + Send>;
+pub(crate) type Job = Box<dyn FnOnce(&mut Store) + Send>;
 
-pub(super) enum Task {
+pub(crate) enum Task {
     Commit(Batch),
     Run(Job),
     /// As if these operations, which the disk does not take, were on it.
@@ -38,7 +36,7 @@ pub(super) enum Task {
 }
 
 #[derive(Debug)]
-pub(super) enum Done {
+pub(crate) enum Done {
     /// The batch is returned to the thread that allocated its buffer, which is cheaper than freeing it on another thread.
     Committed {
         batch: Batch,
@@ -51,7 +49,7 @@ pub(super) enum Done {
 }
 
 /// Starts a thread that executes the tasks of this handoff, and reports each result to `done`.
-pub(super) fn start(
+pub(crate) fn start(
     store: &Arc<Mutex<Store>>,
     inbox: &Arc<Inbox>,
     tasks: Receiving<Task>,
@@ -65,7 +63,7 @@ pub(super) fn start(
         // No time passes, so that a story under virtual time has one order. A panic ends it as it would end a thread.
         drop(catch_unwind(AssertUnwindSafe(work)));
     } else {
-        actix_rt::task::spawn_blocking(work);
+        spawn_blocking(work);
     }
 }
 
@@ -101,7 +99,7 @@ impl Worker {
     /// The next task, unless none comes for a while.
     fn next(&self) -> Option<Task> {
         let until = Instant::now() + LINGER;
-        self.tasks.wait(|| Instant::now() >= until, std::thread::yield_now)
+        self.tasks.wait(|| Instant::now() >= until, thread::yield_now)
     }
 
     /// Commits a batch, and further batches under high load. False: the receiver of the results is gone.

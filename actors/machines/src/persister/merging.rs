@@ -19,7 +19,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// Merges what waits if it has become too much. Returns how many fewer writes wait.
-    pub(super) fn merge_if_due(&mut self) -> usize {
+    pub fn merge_if_due(&mut self) -> usize {
         match self.merges_at {
             Some(merges_at) if self.writes >= merges_at => {
                 let merged = self.merge();

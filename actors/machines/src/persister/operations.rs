@@ -56,7 +56,7 @@ impl Change<'_> {
 
 impl Operations {
     /// Appends an operation, and seals its record on the calling thread, to relieve the committing thread.
-    pub(super) fn push(&mut self, operation: &Operation) {
+    pub fn push(&mut self, operation: &Operation) {
         let (table, key, record, name) = match operation {
             Operation::Put { table, key, record } => (*table, key, Some(record), ""),
             Operation::Delete { table, key, name } => (*table, key, None, name.as_str()),

@@ -14,8 +14,9 @@ const CROWD: usize = 64;
 /// The shortest commit decays by this fraction with each commit: a disk may become slower.
 const FORGETTING: u32 = 64;
 
+/// What is known of the disk: how long its commits take.
 #[derive(Debug, Default)]
-pub(super) struct Pacing {
+pub struct Pacing {
     /// The shortest commit, which is about the time of a sync; `None` before the first.
     shortest: Option<Duration>,
     last: Duration,
@@ -23,19 +24,22 @@ pub(super) struct Pacing {
 }
 
 impl Pacing {
-    pub(super) fn committed(&mut self, writes: usize, took: Duration) {
+    /// A commit of so many writes took this long.
+    pub fn committed(&mut self, writes: usize, took: Duration) {
         let remembered = self.shortest.map(|shortest| shortest + shortest / FORGETTING);
         self.shortest = Some(remembered.map_or(took, |remembered| remembered.min(took)));
         (self.last, self.settled) = (took, writes);
     }
 
     /// Whether this many writes are committed at once, although the writers of the last commit may write again.
-    pub(super) const fn is_enough(&self, waiting: usize) -> bool {
+    #[must_use]
+    pub const fn is_enough(&self, waiting: usize) -> bool {
         is_crowd(waiting, self.settled)
     }
 
     /// How many of the queued writes the next commit takes, after the thread was `idle` for this long.
-    pub(super) fn share(&self, waiting: usize, idle: Duration) -> usize {
+    #[must_use]
+    pub fn share(&self, waiting: usize, idle: Duration) -> usize {
         let Some(shortest) = self.shortest else { return waiting };
         // Writes that come much later than the last commit are not caused by it.
         let is_kept_waiting = shortest < idle && idle < self.last * 2;
@@ -44,7 +48,8 @@ impl Pacing {
 }
 
 /// Whether the queued writes are enough to start without the writers of the last commit, which had `settled` writes.
-pub(super) const fn is_crowd(waiting: usize, settled: usize) -> bool {
+#[must_use]
+pub const fn is_crowd(waiting: usize, settled: usize) -> bool {
     waiting >= CROWD && waiting >= settled / 2
 }
 

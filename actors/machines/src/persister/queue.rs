@@ -13,13 +13,13 @@ use super::operations::{Change, Operations};
 pub const BATCH_WRITES_MAX: usize = 4_096;
 
 /// A commit takes no further write once its operations have this many bytes.
-pub(super) const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The limit of queued writes. A write over it fails with [`WriteError::Overloaded`].
-pub(super) const WAITING_WRITES_MAX: usize = 1_000_000;
+const WAITING_WRITES_MAX: usize = 1_000_000;
 
 /// The limit of queued operations in bytes.
-pub(super) const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
+const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Identifies a ledger and its opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -195,7 +195,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// Takes the first job out of its place, and adds copies of the operations that were queued before it.
-    pub(super) fn take_job(&mut self, before: &mut Operations) -> Option<J> {
+    pub fn take_job(&mut self, before: &mut Operations) -> Option<J> {
         let place = self.waiting.iter().position(|waiting| matches!(waiting, Waiting::Job(_)))?;
         let operations = self.waiting.iter().take(place).map(|waiting| match waiting {
             Waiting::Write(due) => due.operations,
@@ -208,7 +208,9 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    pub(super) const fn writes(&self) -> usize {
+    /// How many writes are queued.
+    #[must_use]
+    pub const fn writes(&self) -> usize {
         self.writes
     }
 
@@ -223,12 +225,14 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    pub(super) fn next_batch(&mut self) -> Option<Batch> {
+    /// The next commit, if a write comes next.
+    pub fn next_batch(&mut self) -> Option<Batch> {
         let first = self.take_write(false)?;
         Some(self.take_batch(first, BATCH_WRITES_MAX))
     }
 
-    pub(super) fn settle(&mut self, progress: &[Progress]) {
+    /// A commit is on disk.
+    pub fn settle(&mut self, progress: &[Progress]) {
         for Progress { ledger: LedgerId { place, opening }, epoch, through } in progress {
             let ledger = &mut self.ledgers[*place];
             if ledger.opening == *opening {
@@ -238,7 +242,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// The persister ends: returns the ledgers with failed writes, and the jobs that are dropped.
-    pub(super) fn close(&mut self) -> (Vec<Progress>, Vec<J>) {
+    pub fn close(&mut self) -> (Vec<Progress>, Vec<J>) {
         let mut failed = Vec::new();
         for (place, ledger) in self.ledgers.iter_mut().enumerate() {
             let Some((epoch, through)) = ledger.taken.filter(|taken| Some(*taken) > ledger.settled) else {
@@ -260,7 +264,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// Refuses a write after the end. `None` if its owner was notified already.
-    pub(super) fn refuse(&mut self, write: &Write) -> Option<Progress> {
+    pub fn refuse(&mut self, write: &Write) -> Option<Progress> {
         let place = self.place_of(write.owner);
         let ledger = &mut self.ledgers[place];
         if ledger.failed.is_some_and(|failed| write.epoch <= failed) {
@@ -305,7 +309,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// A commit has ended: its operations are on disk or dropped, and their buffer may be used again.
-    pub(super) fn take_back(&mut self, operations: Arc<Operations>) {
+    pub fn take_back(&mut self, operations: Arc<Operations>) {
         // Under high load the next commit has begun already.
         self.underway.take_if(|underway| Arc::ptr_eq(underway, &operations));
         if let Ok(mut operations) = Arc::try_unwrap(operations) {
@@ -315,7 +319,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// The operations that are not on disk, in their order: those of the commit that is under way, and those that wait.
-    pub(super) fn unwritten(&self) -> impl Iterator<Item = Change<'_>> {
+    pub fn unwritten(&self) -> impl Iterator<Item = Change<'_>> {
         self.underway.iter().flat_map(|operations| operations.iter()).chain(self.operations.iter())
     }
 

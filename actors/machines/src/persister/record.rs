@@ -55,19 +55,26 @@ fn checksum(table: Table, key: &[u8], record: &[u8]) -> u32 {
 }
 
 /// The seal of an encoded record: its checksum.
-pub(super) fn seal(table: Table, key: &[u8], record: &[u8]) -> [u8; SEAL_BYTES] {
+#[must_use]
+pub fn seal(table: Table, key: &[u8], record: &[u8]) -> [u8; SEAL_BYTES] {
     checksum(table, key, record).to_le_bytes()
 }
 
 /// A decoded record, and whether it was migrated.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Read<R> {
+pub enum Read<R> {
+    /// Of the present schema.
     Present(R),
+    /// Of an older one.
     Migrated(R),
 }
 
 /// Verifies and decodes a sealed record.
-pub(super) fn unseal<R: Record>(key: &[u8], bytes: &[u8]) -> Result<Read<R>, DecodeError> {
+///
+/// # Errors
+///
+/// As [`decode`](super::decode), and when the seal does not fit.
+pub fn unseal<R: Record>(key: &[u8], bytes: &[u8]) -> Result<Read<R>, DecodeError> {
     let Some((seal, record)) = bytes.split_first_chunk::<SEAL_BYTES>() else {
         return Err(DecodeError::TooShort { bytes: bytes.len() });
     };
@@ -81,8 +88,8 @@ pub(super) fn unseal<R: Record>(key: &[u8], bytes: &[u8]) -> Result<Read<R>, Dec
 
 #[cfg(test)]
 mod tests {
+    use super::super::codec::{RECORD_BYTES_MAX, encode};
     use super::*;
-    use crate::persister::codec::{RECORD_BYTES_MAX, encode};
     use serde::Deserialize;
 
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
