@@ -79,6 +79,13 @@ pub use callboard_proto as proto;
 #[cfg(feature = "cli")]
 pub use callboard_simulation as simulation;
 
+/// Threads, what they share, and their time. Models of threads compile the files that use it with other types of these names.
+mod sync {
+    pub(crate) use std::sync::*;
+    pub(crate) use std::thread;
+    pub(crate) use std::time::Instant;
+}
+
 pub mod host;
 mod launch;
 

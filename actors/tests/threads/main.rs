@@ -6,11 +6,42 @@
 //! it. The memory model is sequentially consistent: what is counted with relaxed atomics is one number each, read and written
 //! alone, and everything else is behind a lock.
 
-/// What the files take their locks from.
+/// What the files take their locks, threads and time from.
 mod sync {
+    use std::time::Duration;
+
+    use shuttle::rand::{Rng, thread_rng};
     pub(crate) use shuttle::sync::*;
     pub(crate) use shuttle::thread;
     pub(crate) use std::sync::PoisonError;
+
+    /// How long ago something was is up to the schedule: no time at all, or longer than anything waits.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) struct Instant(Duration);
+
+    impl Instant {
+        pub(crate) fn now() -> Self {
+            Self(if thread_rng().gen_bool(0.5) { Duration::ZERO } else { Duration::from_secs(1) })
+        }
+
+        pub(crate) fn elapsed(self) -> Duration {
+            Self::now().0
+        }
+    }
+
+    impl std::ops::Add<Duration> for Instant {
+        type Output = Self;
+
+        fn add(self, span: Duration) -> Self {
+            // So that each wait is over at some time.
+            Self(span)
+        }
+    }
+
+    /// A thread that works for an event loop.
+    pub(crate) fn spawn_blocking(work: impl FnOnce() + Send + 'static) {
+        thread::spawn(work);
+    }
 }
 
 use callboard_actors::pauses;
@@ -34,7 +65,16 @@ mod shell {
 #[path = "../../src/persister"]
 mod persister {
     pub(crate) mod handoff;
+    pub(crate) mod inbox;
     pub(crate) mod shared_queue;
+    pub(crate) mod worker;
+
+    pub(crate) use crate::writes::{messages, store};
+
+    /// Two writes are a crowd here, which are 64 in production.
+    pub(crate) const fn is_crowd(waiting: usize, _: usize) -> bool {
+        waiting >= 2
+    }
 }
 
 #[allow(dead_code, unreachable_pub, reason = "as above")]
@@ -58,6 +98,21 @@ mod lease {
     pub(crate) mod gate;
 }
 
+#[allow(dead_code, unreachable_pub, reason = "as above")]
+#[path = "../../../src/process"]
+mod outputs {
+    pub(crate) use crate::logs::log;
+
+    pub(crate) mod copying {
+        use std::time::Duration;
+
+        pub(crate) mod writer;
+
+        const HUNG_AFTER: Duration = Duration::from_secs(1);
+        const STACK_BYTES: usize = 128 * 1_024;
+    }
+}
+
 /// What the thread of the log tells goes nowhere: the model looks at how far it has come.
 mod goplugin {
     pub(crate) use callboard_actors::goplugin::PluginLine;
@@ -69,11 +124,13 @@ mod feeds;
 mod journals;
 mod leases;
 mod lines;
+mod logs;
 mod mailboxes;
 mod notices;
 mod readings;
 mod tasks;
 mod workers;
+mod writes;
 
 /// Runs a model under every schedule.
 fn under_every_schedule(model: impl Fn() + Send + Sync + 'static) {
@@ -84,4 +141,10 @@ fn under_every_schedule(model: impl Fn() + Send + Sync + 'static) {
 /// them is likely to be found.
 fn under_many_schedules(model: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(model, 2_000, 3);
+}
+
+/// Asserts that a model fails under some schedule: what it holds can be broken.
+fn fails_under_some_schedule(model: impl Fn() + Send + Sync + 'static) {
+    let run = std::panic::AssertUnwindSafe(|| shuttle::check_pct(model, 20_000, 3));
+    assert!(std::panic::catch_unwind(run).is_err(), "the model does not notice that it is wrong");
 }

@@ -3,19 +3,18 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use super::super::log::LogFile;
 use super::{HUNG_AFTER, STACK_BYTES};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::mpsc::{Receiver, Sender, channel};
+use crate::sync::{Arc, Instant, Mutex, MutexGuard, PoisonError, thread};
 
 /// How many writers may hang before no more are started: a whole disk hangs, and others of its logs would only follow.
 const HUNG_MAX: usize = 16;
 
 /// Which logs have kept their writer for too long.
-pub(super) enum Hung {
+pub(crate) enum Hung {
     /// None: one that waits for its turn does not hang.
     None,
     /// The one that is being written.
@@ -25,9 +24,9 @@ pub(super) enum Hung {
 }
 
 /// A log that has taken its chunk.
-pub(super) struct Written {
-    pub(super) number: u64,
-    pub(super) log: LogFile,
+pub(crate) struct Written {
+    pub(crate) number: u64,
+    pub(crate) log: LogFile,
 }
 
 struct Order {
@@ -56,7 +55,7 @@ struct Shared {
     hung: AtomicUsize,
 }
 
-pub(super) struct Writers {
+pub(crate) struct Writers {
     orders: Sender<Order>,
     shared: Arc<Shared>,
     doing: Arc<Mutex<Doing>>,
@@ -64,7 +63,7 @@ pub(super) struct Writers {
 
 impl Writers {
     /// Starts the first writer. What it has written is sent to `written`, and `wake` becomes readable.
-    pub(super) fn start(written: Sender<Written>, wake: Arc<OwnedFd>) -> io::Result<Self> {
+    pub(crate) fn start(written: Sender<Written>, wake: Arc<OwnedFd>) -> io::Result<Self> {
         let (orders, received) = channel();
         let (open, hung) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let shared = Arc::new(Shared { orders: Mutex::new(received), written, wake, open, hung });
@@ -73,19 +72,19 @@ impl Writers {
     }
 
     /// Has a chunk written.
-    pub(super) fn take(&self, number: u64, log: LogFile, chunk: Vec<u8>) {
+    pub(crate) fn take(&self, number: u64, log: LogFile, chunk: Vec<u8>) {
         self.shared.open.fetch_add(1, Ordering::AcqRel);
         let order = Order { number, log, chunk };
         assert!(self.orders.send(order).is_ok(), "the queue is shared by the writers and this");
     }
 
     /// Whether something is to be written.
-    pub(super) fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         self.shared.open.load(Ordering::Acquire) > 0
     }
 
     /// Starts another writer in the place of one that hangs. If none can be started, that is tried again later.
-    pub(super) fn replace_hung(&mut self) -> Hung {
+    pub(crate) fn replace_hung(&mut self) -> Hung {
         let mut doing = lock(&self.doing);
         let (number, path) = match &doing.now {
             Some((number, path, since)) if since.elapsed() >= HUNG_AFTER => {
@@ -109,15 +108,15 @@ impl Writers {
     }
 }
 
-fn lock(doing: &Mutex<Doing>) -> std::sync::MutexGuard<'_, Doing> {
+fn lock(doing: &Mutex<Doing>) -> MutexGuard<'_, Doing> {
     doing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn start(shared: &Arc<Shared>) -> io::Result<Arc<Mutex<Doing>>> {
     let (shared, doing) = (Arc::clone(shared), Arc::<Mutex<Doing>>::default());
     let known = Arc::clone(&doing);
-    let thread = std::thread::Builder::new().name("process writer".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(move || write_all(&shared, &known))?;
+    let builder = thread::Builder::new().name("process writer".to_owned()).stack_size(STACK_BYTES);
+    builder.spawn(move || write_all(&shared, &known))?;
     Ok(doing)
 }
 
