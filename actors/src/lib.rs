@@ -8,9 +8,6 @@ mod unwinding;
 pub use callboard_machines::{agent, examiner};
 pub use callboard_machines::{conversation, kernel, vocabulary};
 
-#[cfg(test)]
-use callboard_machines::stage;
-
 pub mod pauses;
 
 pub mod shell;

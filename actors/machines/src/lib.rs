@@ -33,6 +33,8 @@ pub mod processes;
 
 pub mod catalog;
 
+pub mod leftovers;
+
 pub mod topology;
 
 pub mod mounts;

@@ -6,17 +6,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use callboard_machines::leftovers::text::names_path;
+use callboard_machines::leftovers::{
+    Begun, BootTime, Case, Environment, Helpers, Named, Processes, Proven, Suspicion, TaskMark, Traces,
+};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::begun::{Begun, BootTime};
-use super::hidden::Suspicion;
-use super::judging::{Case, Helpers, Named, Proven};
-use super::mark::TaskMark;
-use super::seen::{Environment, Processes};
 use super::table::{ProcessTable, members};
-use super::text::names_path;
-use super::traces::Traces;
 use crate::process::since_boot;
 
 /// The pause before killed or unknown processes are checked again.
@@ -325,7 +322,8 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command};
 
-    use super::super::mark::{ALLOCATION_VARIABLE, TASK_VARIABLE};
+    use callboard_machines::leftovers::{ALLOCATION_VARIABLE, TASK_VARIABLE, Trace};
+
     use super::*;
     use crate::leftovers::BootClock;
     use crate::vocabulary::Timestamp;
@@ -510,7 +508,7 @@ mod tests {
         Search { begun: of_another_boot, ..search.clone() }.end(&table, TIMEOUT).expect("nothing lives");
         // Its recorded location is sufficient.
         let started_ticks = table.started(pid).expect("it lives");
-        let trace = super::super::traces::Trace { started_ticks, session: None, group: None };
+        let trace = Trace { started_ticks, session: None, group: None };
         search.known = Traces { boot, processes: [(pid, trace)].into(), groups: BTreeSet::new() };
         search.is_in_doubt = false;
         let ended = search.end(&table, TIMEOUT).expect("it ends");
@@ -564,11 +562,7 @@ mod tests {
         let table = ProcessTable::new();
         until(|| table.started(bystander.id()).is_some());
         let started_ticks = table.started(bystander.id()).expect("it lives") + 1;
-        let trace = super::super::traces::Trace {
-            started_ticks,
-            session: Some(bystander.id()),
-            group: Some(bystander.id()),
-        };
+        let trace = Trace { started_ticks, session: Some(bystander.id()), group: Some(bystander.id()) };
         let boot = table.boot().expect("the system tells");
         let known = Traces { boot, processes: [(bystander.id(), trace)].into(), groups: BTreeSet::new() };
         let search = Search { known, ..Search::of(mark()) };

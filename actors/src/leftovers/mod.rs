@@ -18,33 +18,22 @@
 //! Proven processes are killed, behind an open file descriptor and with their start time compared, so that PID reuse harms
 //! no other process (T192); then the search is repeated until nothing is left. An empty environment is no evidence: such a
 //! process may be in the middle of an `exec`, and is checked again. An environment that this host may not read is no
-//! evidence either; `hidden` decides whether the process may be the task's, and as long as it may be, the result is
+//! evidence either; the module `hidden` there decides whether the process may be the task's, and as long as it may be, the result is
 //! unsettled.
 //!
 //! A program may drop its environment, or overwrite it. So a task is located while it is healthy ([`Search::locate`],
 //! TH052), when its parents exist and its driver reports its process; the result is passed to a later search.
 //!
-//! The decisions are pure, in `judging`, `hidden` and `traces`; `table` reads `/proc`, `ending` kills.
+//! What is proven is [decided](callboard_machines::leftovers) from a snapshot; `table` reads it from `/proc`, `ending` kills.
 //!
 //! An embedder uses it after a recovery that failed for good: [`Search::end`] with the ids that its task had.
-
-mod begun;
-mod hidden;
-mod judging;
-mod mark;
-mod seen;
-mod text;
-mod traces;
 
 mod ending;
 mod table;
 
-#[cfg(test)]
-mod stage;
-
-pub use begun::{Begun, BootClock};
+pub use callboard_machines::leftovers::{
+    ALLOCATION_VARIABLE, Begun, BootClock, Named, TASK_VARIABLE, TRACED_GROUPS_MAX, TRACED_PROCESSES_MAX,
+    TaskMark, Trace, Traces,
+};
 pub use ending::{Ended, Search, Unsettled};
-pub use judging::Named;
-pub use mark::{ALLOCATION_VARIABLE, TASK_VARIABLE, TaskMark};
 pub use table::ProcessTable;
-pub use traces::{TRACED_GROUPS_MAX, TRACED_PROCESSES_MAX, Trace, Traces};

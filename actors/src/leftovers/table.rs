@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::seen::{Environment, Holder, Process, Processes};
-use super::text;
+use callboard_machines::leftovers::{Environment, Holder, Process, Processes, text};
+
 use crate::process::{ProcessStatus, living_directory, read_environment, users_in};
 
 /// The depth limit for cgroups below the task's own.
@@ -191,7 +191,8 @@ fn is_over(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mark::TaskMark;
+    use callboard_machines::leftovers::TaskMark;
+
     use super::*;
 
     fn table(pid: u32, state: char, flags: u32, environment: &[u8]) -> (tempfile::TempDir, ProcessTable) {

@@ -49,7 +49,8 @@ impl Traces {
 
 impl Case<'_> {
     /// The record of the proven processes. Without helpers proven only by children: they may get those of other tasks.
-    pub(super) fn traces(&self, proven: &Proven) -> Traces {
+    #[must_use]
+    pub fn traces(&self, proven: &Proven) -> Traces {
         let own = proven.iter().filter(|(_, proof)| **proof != BY_CHILDREN);
         let proven: Proven = own.map(|(pid, proof)| (*pid, *proof)).collect();
         let own: Vec<_> = proven.keys().filter_map(|pid| self.processes.get(pid)).collect();

@@ -4,22 +4,30 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::mark::TaskMark;
 
+/// A process, as it was seen.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Process {
-    pub(super) pid: u32,
-    pub(super) parent: u32,
-    pub(super) session: u32,
-    pub(super) group: u32,
+pub struct Process {
+    /// Its PID.
+    pub pid: u32,
+    /// The PID of its parent.
+    pub parent: u32,
+    /// Its session.
+    pub session: u32,
+    /// Its process group.
+    pub group: u32,
     /// Its start time, in ticks since the boot.
-    pub(super) started_ticks: u64,
-    pub(super) environment: Environment,
+    pub started_ticks: u64,
+    /// What is known of its environment.
+    pub environment: Environment,
     /// The paths of its cgroups, within their hierarchies.
-    pub(super) groups: Vec<String>,
+    pub groups: Vec<String>,
 }
 
 /// The relevant content of a process's environment.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Environment {
+pub enum Environment {
     /// It is empty, or cannot be read. A process in the middle of an `exec` has an empty one.
     Unknown,
     /// This host has no permission to read it.
@@ -27,6 +35,7 @@ pub(super) enum Environment {
         /// The users that the process is, or may become: real, effective and saved. Empty if unknown.
         users: BTreeSet<u32>,
     },
+    /// It was read.
     Read {
         /// The task that it names.
         task: Option<TaskMark>,
@@ -38,7 +47,9 @@ pub(super) enum Environment {
 }
 
 impl Process {
-    pub(super) fn task(&self) -> Option<&TaskMark> {
+    /// The task that its environment names.
+    #[must_use]
+    pub const fn task(&self) -> Option<&TaskMark> {
         match &self.environment {
             Environment::Unknown | Environment::Hidden { .. } => None,
             Environment::Read { task, .. } => task.as_ref(),
@@ -47,11 +58,15 @@ impl Process {
 }
 
 /// All processes of one snapshot, by PID.
-pub(super) type Processes = BTreeMap<u32, Process>;
+#[doc(hidden)]
+pub type Processes = BTreeMap<u32, Process>;
 
 /// The open sockets of a process.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Holder {
-    pub(super) pid: u32,
-    pub(super) sockets: Vec<String>,
+pub struct Holder {
+    /// Its PID.
+    pub pid: u32,
+    /// Their paths.
+    pub sockets: Vec<String>,
 }

@@ -15,7 +15,7 @@ const MARGIN: Duration = Duration::from_secs(1);
 pub struct Begun {
     /// The boot id at that time.
     pub boot: String,
-    /// The time since that boot, by the clock of [`since_boot`](crate::process::since_boot).
+    /// The time since that boot, by a clock that cannot be set.
     pub since_boot: Duration,
 }
 
@@ -41,17 +41,23 @@ impl BootClock {
     }
 }
 
+/// The clock of process start times.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BootTime<'b> {
-    pub(super) boot: &'b str,
-    pub(super) elapsed: Duration,
-    pub(super) ticks_per_second: u64,
+pub struct BootTime<'b> {
+    /// The present boot id.
+    pub boot: &'b str,
+    /// The time since the boot.
+    pub elapsed: Duration,
+    /// Its resolution.
+    pub ticks_per_second: u64,
 }
 
 impl Begun {
     /// The earliest start time of the run's processes, in ticks since the present boot. `None` if the recorded beginning is
     /// invalid, since it is in the future.
-    pub(super) fn ticks(&self, present: &BootTime<'_>) -> Option<u64> {
+    #[must_use]
+    pub fn ticks(&self, present: &BootTime<'_>) -> Option<u64> {
         if self.boot != present.boot {
             // All processes of this boot are younger.
             return Some(0);

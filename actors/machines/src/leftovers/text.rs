@@ -5,7 +5,9 @@ use super::seen::Environment;
 use crate::goplugin::SOCKET_DIR_VARIABLE;
 use crate::process::OWNER_VARIABLE;
 
-pub(super) fn environment(bytes: &[u8]) -> Environment {
+/// Reads `/proc/<pid>/environ`.
+#[must_use]
+pub fn environment(bytes: &[u8]) -> Environment {
     let value = |name: &str| {
         let entries = bytes.split(|byte| *byte == 0);
         let mut values = entries.filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
@@ -25,7 +27,8 @@ pub(super) fn environment(bytes: &[u8]) -> Environment {
 }
 
 /// Whether a process with such a status may become another user (`CAP_SETUID`). If the status does not say, true.
-pub(super) fn may_change_user(status: &str) -> bool {
+#[must_use]
+pub fn may_change_user(status: &str) -> bool {
     const SET_USER: u64 = 1 << 7;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let rights = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
@@ -33,7 +36,8 @@ pub(super) fn may_change_user(status: &str) -> bool {
 }
 
 /// The paths in a text such as `/proc/<pid>/cgroup`, one per hierarchy.
-pub(super) fn groups(text: &str) -> Vec<String> {
+#[must_use]
+pub fn groups(text: &str) -> Vec<String> {
     let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     let mut paths: Vec<String> = paths.filter(|path| *path != "/").map(str::to_owned).collect();
     paths.sort();
@@ -42,7 +46,8 @@ pub(super) fn groups(text: &str) -> Vec<String> {
 }
 
 /// Inode numbers and paths of the sockets in a text such as `/proc/net/unix`. Unnamed and abstract ones are skipped.
-pub(super) fn sockets(text: &str) -> Vec<(u64, String)> {
+#[must_use]
+pub fn sockets(text: &str) -> Vec<(u64, String)> {
     let socket = |line: &str| {
         let place = line.find(" /")?;
         let number = line[..place].split_ascii_whitespace().last()?.parse().ok()?;
@@ -52,12 +57,14 @@ pub(super) fn sockets(text: &str) -> Vec<(u64, String)> {
 }
 
 /// The inode number of the socket that a descriptor links to: `socket:[123]`.
-pub(super) fn socket_number(link: &str) -> Option<u64> {
+#[must_use]
+pub fn socket_number(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// Whether the driver's state of a task contains this path, and not merely one that begins with it.
-pub(super) fn names_path(state: &[u8], path: &str) -> bool {
+#[must_use]
+pub fn names_path(state: &[u8], path: &str) -> bool {
     let path = path.as_bytes();
     if path.is_empty() {
         return false;

@@ -7,26 +7,30 @@ use super::seen::{Environment, Holder, Process, Processes};
 use super::text::names_path;
 use super::traces::Traces;
 
+/// All that is known when the processes of a task are searched for.
+#[doc(hidden)]
 #[derive(Debug)]
-pub(super) struct Case<'c> {
-    pub(super) mark: &'c TaskMark,
-    pub(super) processes: &'c Processes,
+pub struct Case<'c> {
+    /// How they are identified.
+    pub mark: &'c TaskMark,
+    /// All processes.
+    pub processes: &'c Processes,
     /// The members of the cgroups that the host made for the task.
-    pub(super) members: &'c BTreeSet<u32>,
+    pub members: &'c BTreeSet<u32>,
     /// Processes that are never the task's: the host, its ancestors, and its drivers.
-    pub(super) spared: &'c BTreeSet<u32>,
+    pub spared: &'c BTreeSet<u32>,
     /// The processes that were proven in an earlier round of the same search.
-    pub(super) before: &'c BTreeSet<u32>,
+    pub before: &'c BTreeSet<u32>,
     /// The present boot id; `None` if unknown.
-    pub(super) boot: Option<&'c str>,
+    pub boot: Option<&'c str>,
     /// Where the processes of the run were last located.
-    pub(super) known: &'c Traces,
+    pub known: &'c Traces,
     /// The processes of other runs, by PID and start time.
-    pub(super) others: &'c BTreeSet<(u32, u64)>,
+    pub others: &'c BTreeSet<(u32, u64)>,
     /// The process that a driver reports as the task's.
-    pub(super) named: Option<Named>,
+    pub named: Option<Named>,
     /// When the run was begun, in ticks since the boot; `None` if unknown.
-    pub(super) begun_ticks: Option<u64>,
+    pub begun_ticks: Option<u64>,
 }
 
 /// A driver's report about a process. Trusted only for a process that the driver created since the run was begun.
@@ -38,18 +42,21 @@ pub struct Named {
     pub driver: u32,
 }
 
+/// What is known of the helpers of drivers.
+#[doc(hidden)]
 #[derive(Debug)]
-pub(super) struct Helpers<'c> {
+pub struct Helpers<'c> {
     /// The sockets held by processes that may be helpers.
-    pub(super) holders: &'c [Holder],
+    pub holders: &'c [Holder],
     /// The driver's state of the task; empty if unknown.
-    pub(super) state: &'c [u8],
+    pub state: &'c [u8],
     /// The owner id of the host of the driver with such helpers.
-    pub(super) owner: &'c str,
+    pub owner: &'c str,
 }
 
 /// Processes, each with the proof that it is the task's.
-pub(super) type Proven = BTreeMap<u32, &'static str>;
+#[doc(hidden)]
+pub type Proven = BTreeMap<u32, &'static str>;
 
 const BY_ENVIRONMENT: &str = "its environment names the task";
 const BY_GROUP: &str = "it is in the task's control group";
@@ -62,7 +69,8 @@ pub(super) const BY_CHILDREN: &str = "it is the executor of the task's processes
 
 impl Case<'_> {
     /// The processes that are proven by their own properties, and their descendants.
-    pub(super) fn proven(&self) -> Proven {
+    #[must_use]
+    pub fn proven(&self) -> Proven {
         let mut proven = Proven::new();
         for process in self.candidates() {
             if let Some(proof) = self.proof(process) {
@@ -89,7 +97,8 @@ impl Case<'_> {
         }
     }
 
-    pub(super) fn add_executors(&self, helpers: &Helpers<'_>, proven: &mut Proven) {
+    /// Adds the helpers that are proven to be the task's, and their descendants.
+    pub fn add_executors(&self, helpers: &Helpers<'_>, proven: &mut Proven) {
         for holder in helpers.holders {
             let Some(process) = self.processes.get(&holder.pid) else { continue };
             if proven.contains_key(&holder.pid) || self.spared.contains(&holder.pid) {
@@ -107,7 +116,8 @@ impl Case<'_> {
     }
 
     /// Processes with unknown environment: they may be in the middle of an `exec`.
-    pub(super) fn unknown(&self, proven: &Proven) -> BTreeSet<u32> {
+    #[must_use]
+    pub fn unknown(&self, proven: &Proven) -> BTreeSet<u32> {
         let is_unknown = |process: &&Process| {
             process.environment == Environment::Unknown && !proven.contains_key(&process.pid)
         };

@@ -28,17 +28,20 @@ use std::collections::BTreeSet;
 use super::judging::{Case, Proven};
 use super::seen::{Environment, Process};
 
+/// Which processes may be of the run.
+#[doc(hidden)]
 #[derive(Debug)]
-pub(super) struct Suspicion<'s> {
+pub struct Suspicion<'s> {
     /// The run has no process that was started earlier, in ticks since the boot.
-    pub(super) since: u64,
+    pub since: u64,
     /// The users that a process of the run can have; `None` if any.
-    pub(super) users: Option<&'s BTreeSet<u32>>,
+    pub users: Option<&'s BTreeSet<u32>>,
 }
 
 impl Case<'_> {
     /// The hidden processes that may be of the run, without the proven ones.
-    pub(super) fn suspects(&self, suspicion: &Suspicion<'_>, proven: &Proven) -> BTreeSet<u32> {
+    #[must_use]
+    pub fn suspects(&self, suspicion: &Suspicion<'_>, proven: &Proven) -> BTreeSet<u32> {
         let is_suspect = |process: &&Process| {
             !proven.contains_key(&process.pid)
                 && suspicion.may_be(process)
