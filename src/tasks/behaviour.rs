@@ -123,6 +123,7 @@ impl Task {
             cause: String::new(),
             sweeps: 0,
             looks: 0,
+            out_of_reach: BackoffState::default(),
             refusal: None,
             is_driver_absent: false,
             awaits_driver: false,
@@ -303,6 +304,7 @@ impl Tasks {
             TasksTimer::GiveUp(name) => {
                 self.with(name, |task, scene| task.give_up(moment, scene, effects));
             }
+            TasksTimer::LookAgain(name) => self.look_again(moment, name, effects),
         }
     }
 
@@ -311,8 +313,6 @@ impl Tasks {
             |present: &Run| present.driver == run.driver && matches!(present.state, RunState::Started(_));
         let mut others = self.tasks.iter().filter(|task| task.config.name != run.name);
         others.any(|task| task.course.run.as_ref().is_some_and(is_started))
-    }
-
     /// Stops the tasks; those of a driver that survives its host are left to it in a host that detaches. Whatever runs then can be
     /// recovered by the next run of the host. Of two wishes [`StopMode::Stop`] wins.
     fn leave(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
@@ -344,6 +344,8 @@ impl Tasks {
         }
     }
 
+    }
+
     fn forget_what_is_over(&mut self, effects: &mut Effects<Self>) {
         let is_over =
             |task: &Task| !task.is_configured && task.phase == Phase::Stopped && task.course.run.is_none();
@@ -357,8 +359,6 @@ impl Tasks {
             let call = TasksCall::Forget { name: name.clone(), driver };
             effects.call(CallKey::default(), SAY_TIMEOUT, call);
             effects.publish(TasksNews::TaskForgotten(name));
-        }
-    }
 
     fn close_if_let_be(&mut self, effects: &mut Effects<Self>) {
         let mode = match self.life {
@@ -372,6 +372,8 @@ impl Tasks {
         };
         if self.tasks.iter().all(is_done) {
             effects.stop();
+        }
+    }
         }
     }
 }

@@ -318,4 +318,6 @@ pub enum TasksTimer {
     Locate(AllocationId),
     /// Gives up stopping a task.
     GiveUp(AllocationId),
+    /// Looks again at a task that is out of reach.
+    LookAgain(AllocationId),
 }

@@ -64,7 +64,7 @@ pub enum TaskError {
     },
     /// The driver could not stop it in time. It may still run.
     #[error(
-        "task {name} is not stopped: {reason}; it may still run, and is taken up again by `start` or `stop`"
+        "task {name} is not stopped: {reason}; it may still run, and is looked at again by `start` or `stop`"
     )]
     OutOfReach {
         /// The task.

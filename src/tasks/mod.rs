@@ -40,6 +40,7 @@ mod bringing;
 mod departed;
 mod durable;
 mod ending;
+mod reach;
 mod recovering;
 mod running;
 mod starting;

@@ -6,6 +6,7 @@ use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskId};
 use callboard_actors::shell::Effects;
 use callboard_actors::vocabulary::Moment;
 
+use super::behaviour::Scene;
 use super::calls::*;
 use super::running::{ASK_TIMEOUT, TROUBLE_BACKOFF};
 use super::state::*;
@@ -160,10 +161,15 @@ impl Task {
     pub(super) fn waited(
         &mut self,
         moment: Moment,
+        scene: &Scene<'_>,
         answer: &Result<TaskExit, Trouble>,
         effects: &mut Effects<Tasks>,
     ) {
-        if !matches!(self.phase, Phase::Running | Phase::Stopping) {
+        if self.phase == Phase::OutOfReach && answer.is_ok() && scene.life == Life::Serving {
+            // It was left as it is, and its driver has reported its end after all.
+            self.stop_began = moment.now;
+            self.start_give_up(moment, effects);
+        } else if !matches!(self.phase, Phase::Running | Phase::Stopping) {
             return;
         }
         match answer {

@@ -9,6 +9,7 @@ use super::behaviour::Scene;
 use super::calls::*;
 use super::departed::ADVICE;
 use super::messages::{DriverCourse, TaskError, TasksNews};
+use super::reach::Later;
 use super::state::*;
 
 /// The timeout of all other requests to a driver.
@@ -64,22 +65,28 @@ impl Task {
 
     /// Resumes from the state on disk.
     pub(super) fn pick_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
-        let Some(run) = &self.course.run else {
-            return match self.course.wanted {
-                Some(Wanted::Ended) => {
-                    // The phase began when its end became known, not now.
-                    let ended = self.course.exit.as_ref().map_or(moment.now, |(_, heard)| *heard);
-                    self.enter(Moment { now: ended, ..moment }, Phase::Ended, "ended before", effects);
-                }
-                Some(Wanted::Failed) => self.enter(moment, Phase::Failed, "given up before", effects),
-                Some(Wanted::Running) => self.begin(moment, scene, effects),
-                None if self.config.start => self.begin(moment, scene, effects),
-                None | Some(Wanted::Stopped) => {}
-            };
-        };
+        if self.course.run.is_some() {
+            self.unsure_since = moment.now;
+            return self.take_up(moment, scene, effects);
+        }
+        match self.course.wanted {
+            Some(Wanted::Ended) => {
+                // The phase began when its end became known, not now.
+                let ended = self.course.exit.as_ref().map_or(moment.now, |(_, heard)| *heard);
+                self.enter(Moment { now: ended, ..moment }, Phase::Ended, "ended before", effects);
+            }
+            Some(Wanted::Failed) => self.enter(moment, Phase::Failed, "given up before", effects),
+            Some(Wanted::Running) => self.begin(moment, scene, effects),
+            None if self.config.start => self.begin(moment, scene, effects),
+            None | Some(Wanted::Stopped) => {}
+        }
+    }
+
+    /// Asks its driver about a run of which it is not known what became of it.
+    pub(super) fn take_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+        let Some(run) = &self.course.run else { return };
         let (next, note) = match &run.state {
             RunState::Intended => {
-                self.unsure_since = moment.now;
                 (Next::Settle, format!("whether {} was started is not known; asking its driver", run.id))
             }
             RunState::Started(_) => (Next::Recover, format!("recovering {}", run.id)),
@@ -116,7 +123,8 @@ impl Task {
             Phase::OutOfReach => {
                 self.course.wanted = Some(Wanted::Running);
                 self.remember(effects);
-                self.pick_up(moment, scene, effects);
+                self.out_of_reach.reset();
+                self.take_up_again(moment, scene, effects);
                 Ok(())
             }
             Phase::Readying(_)
@@ -152,6 +160,7 @@ impl Task {
         self.cause.clear();
         self.sweeps = 0;
         self.refusal = None;
+        self.out_of_reach.reset();
         self.is_driver_absent = false;
         self.awaits_driver = false;
         self.remember(effects);
@@ -188,11 +197,11 @@ impl Task {
             Some(DriverCourse::Refused(reason)) => {
                 let advice = if scene.has_departed(&driver) { format!("; {ADVICE}") } else { String::new() };
                 let reason = format!("driver {driver} cannot be had: {reason}{advice}");
-                return self.without_driver(moment, next, reason, effects);
+                return self.without_driver(moment, scene, (next, reason), effects);
             }
             None => {
                 let reason = format!("driver {driver} is not in the configuration any more");
-                return self.without_driver(moment, next, reason, effects);
+                return self.without_driver(moment, scene, (next, reason), effects);
             }
         }
         match &self.watch {
@@ -222,11 +231,21 @@ impl Task {
         }
     }
 
-    /// Handles that its driver will never be available.
-    fn without_driver(&mut self, moment: Moment, next: Next, reason: String, effects: &mut Effects<Tasks>) {
+    /// Handles that its driver cannot be had.
+    fn without_driver(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        (next, reason): (Next, String),
+        effects: &mut Effects<Tasks>,
+    ) {
         match next {
             Next::Start | Next::StartAtLast => self.not_started(moment, reason, effects),
-            Next::Settle | Next::Recover | Next::Clear => self.out_of_reach(moment, reason, effects),
+            Next::Settle | Next::Recover | Next::Clear => {
+                let has_departed = scene.has_departed(self.driver());
+                let later = if has_departed { Later::Pointless } else { Later::Possible };
+                self.out_of_reach(moment, scene, (reason, later), effects);
+            }
         }
     }
 
@@ -244,7 +263,7 @@ impl Task {
             Ok(TasksOutcome::Inspected(answer)) => self.inspected(moment, answer, effects),
             Ok(TasksOutcome::Recovered(answer)) => self.recovered(moment, answer, effects),
             Ok(TasksOutcome::DriverReplaced(answer)) => self.driver_replaced(moment, answer, effects),
-            Ok(TasksOutcome::Waited(answer)) => self.waited(moment, answer, effects),
+            Ok(TasksOutcome::Waited(answer)) => self.waited(moment, scene, answer, effects),
             Ok(TasksOutcome::StopTaken(answer)) => self.stop_taken(moment, answer, effects),
             Ok(TasksOutcome::Destroyed(answer)) => self.destroyed(moment, answer, effects),
             Ok(TasksOutcome::Located(answer)) => self.located(answer, effects),
@@ -282,7 +301,9 @@ impl Task {
             TasksCall::Recover(..) => self.recovered(moment, &Err(trouble), effects),
             TasksCall::Wait(_) => match lost {
                 CallLost::DeadlineExceeded(_) => self.wait(effects),
-                CallLost::Crashed(_) | CallLost::Busy(_) => self.waited(moment, &Err(trouble), effects),
+                CallLost::Crashed(_) | CallLost::Busy(_) => {
+                    self.waited(moment, scene, &Err(trouble), effects)
+                }
             },
             TasksCall::Stop { .. } => self.stop_taken(moment, &Err(trouble), effects),
             TasksCall::Destroy(_) => self.destroyed(moment, &Err(trouble), effects),
@@ -302,10 +323,17 @@ impl Task {
         }
     }
 
-    /// Handles that it runs: it continues, or is stopped, as wanted.
+    /// Handles that it runs: it continues, or is stopped, as wanted. It is reported as running if it is to run and its handle is
+    /// on disk.
     pub(super) fn go_on(&mut self, moment: Moment, note: String, effects: &mut Effects<Tasks>) {
         self.is_driver_absent = false;
-        self.enter(moment, Phase::Running, note, effects);
+        if self.course.wanted == Some(Wanted::Running) {
+            self.out_of_reach.reset();
+            let open = if self.awaits_disk { ", which is not on disk yet" } else { "" };
+            self.enter(moment, Phase::Running, format!("{note}{open}"), effects);
+        } else {
+            self.phase = Phase::Running;
+        }
         self.attend(moment, effects);
     }
 

@@ -129,9 +129,7 @@ impl Task {
         self.troubles.reset();
         self.is_driver_absent = false;
         self.phase = Phase::Running;
-        if self.course.wanted == Some(Wanted::Running) {
-            self.await_disk(effects);
-        }
+        self.await_disk(effects);
         self.attend(moment, effects);
     }
 }

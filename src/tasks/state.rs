@@ -92,6 +92,8 @@ pub(super) struct Task {
     pub(super) cause: String,
     /// How often its processes have been located in this run.
     pub(super) looks: usize,
+    /// The looks at it since it has been out of reach.
+    pub(super) out_of_reach: BackoffState,
     /// The number of sweeps in progress.
     pub(super) sweeps: u32,
     /// Why its driver refused to end it, until it is known whether something is left of it.

@@ -9,6 +9,7 @@ use super::behaviour::Scene;
 use super::calls::*;
 use super::departed::ADVICE;
 use super::messages::{TaskError, TasksAnswer};
+use super::reach::Later;
 use super::state::*;
 use super::sweeping::SWEEP_TIMEOUT;
 use crate::agent::TaskStopped;
@@ -77,7 +78,8 @@ impl Task {
             }
             Phase::OutOfReach => {
                 self.remember(effects);
-                self.pick_up(moment, scene, effects);
+                self.out_of_reach.reset();
+                self.take_up_again(moment, scene, effects);
             }
             // Nothing runs.
             Phase::Stopped | Phase::Ended | Phase::Failed => {}
@@ -138,11 +140,16 @@ impl Task {
         if self.phase.is_let_be() || self.course.wanted != Some(Wanted::Stopped) {
             return;
         }
+        if self.phase == Phase::Starting {
+            // From now on its driver counts as one that may be busy with the start.
+            self.unsure_since = moment.now;
+        }
         let reason = self.note.clone();
         if scene.has_departed(self.driver()) {
-            self.out_of_reach(moment, format!("{reason}; {ADVICE}"), effects);
+            let reason = format!("{reason}; {ADVICE}");
+            self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
         } else if matches!(self.phase, Phase::Sweeping(_)) || self.course.run.is_none() {
-            self.out_of_reach(moment, reason, effects);
+            self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
         } else {
             // Processes that its driver did not stop in time are ended without it (TH080).
             self.cause = format!("not stopped by its driver in time: {reason}");
@@ -168,20 +175,6 @@ impl Task {
             | Phase::OutOfReach
             | Phase::Waiting => false,
         }
-    }
-
-    /// Leaves it as it is, and keeps its run recorded: it may still run.
-    pub(super) fn out_of_reach(&mut self, moment: Moment, reason: String, effects: &mut Effects<Tasks>) {
-        effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
-        effects.cancel_timer(TasksTimer::GiveUp(self.config.name.clone()));
-        let ending = format!("left as it is, it may still run: {reason}");
-        self.finish_step(moment, ending, true);
-        let name = self.config.name.clone();
-        for asker in std::mem::take(&mut self.askers) {
-            let refused = TaskError::OutOfReach { name: name.clone(), reason: reason.clone() };
-            effects.reply(asker, TasksAnswer::StopTask(Err(refused)));
-        }
-        self.enter(moment, Phase::OutOfReach, reason, effects);
     }
 
     /// Nothing of it is left.
@@ -217,7 +210,7 @@ impl Task {
         }
     }
 
-    fn finish_step(&mut self, moment: Moment, ending: String, is_left: bool) {
+    pub(super) fn finish_step(&mut self, moment: Moment, ending: String, is_left: bool) {
         let what = format!("task/{}", self.config.name);
         self.steps = vec![StopStep { what, ending, took: moment.now.since(self.stop_began), is_left }];
     }

@@ -9,6 +9,7 @@ use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::behaviour::Scene;
 use super::calls::*;
+use super::reach::Later;
 use super::running::TROUBLE_BACKOFF;
 use super::state::*;
 
@@ -17,7 +18,7 @@ pub(super) const SWEEP_TIMEOUT: Duration = Duration::from_secs(60);
 /// The number of attempts before the operator is notified.
 const SWEEP_TRIES: u32 = 4;
 /// The advice to the operator for processes that do not end.
-const ADVICE: &str = "end it by hand, then `callboard stop` or `start` looks again";
+const ADVICE: &str = "end it by hand";
 
 /// Whether an exit proves that its run is over. An unknown exit does not (EVT-05).
 pub(super) const fn is_certain(exit: Option<&TaskExit>) -> bool {
@@ -75,7 +76,7 @@ impl Task {
         }
         match answer {
             Ok(swept) => self.nothing_is_left(moment, scene, word, swept, effects),
-            Err(trouble) => self.not_settled(moment, word, trouble, effects),
+            Err(trouble) => self.not_settled(moment, scene, (word, trouble), effects),
         }
     }
 
@@ -105,7 +106,7 @@ impl Task {
                 "it cannot be ended: {refusal}; {}, so it may run where it cannot be seen",
                 swept.words
             );
-            return self.out_of_reach(moment, reason, effects);
+            return self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
         }
         if let Some(exit) = exit.clone().filter(|exit| !is_certain(Some(exit))) {
             self.course.exit = Some((exit, moment.now));
@@ -121,7 +122,13 @@ impl Task {
     }
 
     /// It is unknown whether something is left, so nothing may be started.
-    fn not_settled(&mut self, moment: Moment, word: Word, trouble: &Trouble, effects: &mut Effects<Tasks>) {
+    fn not_settled(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        (word, trouble): (Word, &Trouble),
+        effects: &mut Effects<Tasks>,
+    ) {
         let so_far = if self.cause.is_empty() { String::new() } else { format!("{}; ", self.cause) };
         let note = format!("{so_far}{trouble}");
         match word {
@@ -140,7 +147,8 @@ impl Task {
             }
             Word::Had | Word::Late => {
                 let advice = if trouble.is_transient { format!("; {ADVICE}") } else { String::new() };
-                self.out_of_reach(moment, format!("{note}{advice}"), effects);
+                let reason = format!("{note}{advice}");
+                self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
             }
         }
     }

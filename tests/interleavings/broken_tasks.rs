@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use callboard::actors::driver::client::{TaskEnd, TaskExit, TaskId};
-use callboard::actors::shell::{CallKey, Effect, Gate, Input};
+use callboard::actors::shell::{CallKey, Effect, Gate, Input, StopMode};
+use callboard::actors::vocabulary::Timestamp;
 use callboard::simulation::{Law, Mishears, Misreads, Spoil, Spoils, Tamper};
 use callboard::tasks::simulation::{Manner, TasksBounds, TasksWorld};
 use callboard::tasks::{
-    Found, Heard, RunKey, RunState, Started, Swept, Tasks, TasksAnswer, TasksAsk, TasksCall, TasksChange,
-    TasksImage, TasksOutcome, TasksTimer,
+    Found, Heard, RunKey, RunState, Started, Swept, TaskPhase, TaskReport, Tasks, TasksAnswer, TasksAsk,
+    TasksCall, TasksChange, TasksImage, TasksNews, TasksOutcome, TasksTimer,
 };
 
 use crate::{changed, tampered_is_found_out, without};
@@ -189,7 +190,68 @@ fn a_machine_of_tasks_that_does_not_hear_that_it_runs_breaks_t2() {
     mishears(Law::T2, NONE, |input| if started(&input).is_some() { None } else { Some(input) });
 }
 
+#[test]
+fn a_machine_of_tasks_that_never_looks_again_at_what_is_out_of_reach_breaks_t2() {
+    let bounds = TasksBounds { cuts: 1, stops: 1, pauses: 3, ..NONE };
+    spoiled(Law::T2, bounds, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::StartTimer(TasksTimer::LookAgain(_), _)))
+    });
+}
+
 // === Stopped is stopped ===
+
+/// A report that the task of a run is in this phase.
+fn told(run: &RunKey, phase: TaskPhase) -> Effect<Tasks> {
+    Effect::Publish(TasksNews::TaskChanged(Box::new(TaskReport {
+        name: run.name.clone(),
+        driver: run.driver.clone(),
+        phase,
+        since: Timestamp::default(),
+        id: Some(run.id.clone()),
+        exit: None,
+        restarts: 0,
+        note: String::new(),
+        events: vec![],
+        events_told: 0,
+        events_missed: 0,
+        is_configured: true,
+    })))
+}
+
+#[test]
+fn a_machine_of_tasks_that_takes_up_a_task_when_all_have_stopped_or_are_left_breaks_t3() {
+    let bounds = TasksBounds { kills: 1, pauses: 1, ends: &[StopMode::Stop], ..NONE };
+    spoiled(Law::T3, bounds, |input, mut effects| {
+        // It has asked for the end of its actor: no answer changes anything.
+        if effects.is_empty() {
+            effects.extend(started(input).map(|(_, run)| told(&run, TaskPhase::Stopping)));
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_machine_of_tasks_that_leaves_them_although_its_host_is_to_stop_breaks_t3() {
+    let bounds = TasksBounds { ends: &[StopMode::Stop, StopMode::Detach], ..NONE };
+    mishears(Law::T3, bounds, |input| {
+        Some(match input {
+            Input::StopRequested(_) => Input::StopRequested(StopMode::Detach),
+            other => other,
+        })
+    });
+}
+
+#[test]
+fn a_machine_of_tasks_that_reports_what_it_is_to_stop_as_running_breaks_t3() {
+    spoiled(Law::T3, TasksBounds { stops: 1, ..NONE }, |_, mut effects| {
+        let stopped = effects.iter().find_map(|effect| match effect {
+            Effect::Call { call: TasksCall::Stop { run, .. }, .. } => Some(run.clone()),
+            _ => None,
+        });
+        effects.extend(stopped.map(|run| told(&run, TaskPhase::Running)));
+        effects
+    });
+}
 
 #[test]
 fn a_machine_of_tasks_that_says_that_it_has_stopped_before_it_has_breaks_t3() {
@@ -286,6 +348,14 @@ fn a_machine_of_tasks_whose_stops_wait_for_the_disk_breaks_shell_1a() {
 #[test]
 fn a_machine_of_tasks_that_starts_before_its_intent_is_on_disk_breaks_t5() {
     spoiled(Law::T5, NONE, |_, effects| gated(Gate::Nothing)(effects));
+}
+
+#[test]
+fn a_machine_of_tasks_that_reports_a_run_before_its_handle_is_on_disk_breaks_shell_1() {
+    spoiled(Law::Shell1, NONE, |input, mut effects| {
+        effects.extend(started(input).map(|(_, run)| told(&run, TaskPhase::Running)));
+        effects
+    });
 }
 
 #[test]

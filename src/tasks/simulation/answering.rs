@@ -85,10 +85,7 @@ impl Host {
             Question::Wait => TasksOutcome::Waited(Err(trouble)),
             Question::Stop => TasksOutcome::StopTaken(Err(trouble)),
             Question::Destroy => TasksOutcome::Destroyed(Err(trouble)),
-            Question::Sweep => {
-                self.unsettled.extend(self.name(task).cloned());
-                TasksOutcome::Swept(Err(trouble))
-            }
+            Question::Sweep => TasksOutcome::Swept(Err(trouble)),
         };
         self.returned(now, number, outcome);
     }
@@ -161,7 +158,10 @@ impl Host {
         let Some(process) = self.ground.serving() else { return Err(absent()) };
         match process.knows.get(&run.id) {
             Some(Known::Ended(code)) => {
-                self.excused.insert(run.id.clone());
+                // One that was to stop, or could not be recovered, has not ended by itself.
+                if self.excused.insert(run.id.clone()) {
+                    self.heard.insert(run.id.clone());
+                }
                 Ok(exit(*code))
             }
             Some(Known::Runs) | None => Err(Trouble::passing("task not found")),
@@ -183,7 +183,7 @@ impl Host {
             self.end_copy(&run.name, &run.id, "destroyed");
         }
         let is_wanted = self.wants.get(&run.name) == Some(&Some(true)) && self.ends.is_none();
-        let is_heard = self.excused.contains(&run.id);
+        let is_heard = self.heard.contains(&run.id);
         if let (true, Some(Known::Ended(code))) = (is_wanted && is_heard, known)
             && !self.actor.books.holds_end_of(&run.name, &run.id)
         {
@@ -202,7 +202,6 @@ impl Host {
     /// Kills the copies of the task that really live, unless the driver may still begin a start of it.
     fn sweep(&mut self, run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
         if heard == Heard::NothingOfStart && (self.ground.may_still_begin() || self.start_waits(run)) {
-            self.unsettled.insert(run.name.clone());
             return Err(Trouble::passing("its driver was told to start it and may still begin"));
         }
         let found = self.ground.copies.iter().filter(|copied| copied.name == run.name);

@@ -46,6 +46,12 @@ impl TasksDisk {
         self.run(name).is_none_or(|held| held.id != *run || matches!(held.state, RunState::Over { .. }))
     }
 
+    /// The runs on disk that are to end.
+    pub(super) fn runs_to_end(&self) -> impl Iterator<Item = &TaskId> {
+        let courses = self.image.courses.iter().filter(|(name, _)| is_to_rest(&self.image, name));
+        courses.filter_map(|(_, course)| course.run.as_ref()).map(|run| &run.id)
+    }
+
     pub(super) fn has_held(&self, run: &TaskId) -> bool {
         self.held.contains(run)
     }

@@ -71,7 +71,7 @@ impl Host {
 
     /// Whether nothing more happens by itself, not even later.
     pub(super) fn is_calm(&self) -> bool {
-        let is_settled = |told: &Told| told.is_down() || is_last(told.phase);
+        let is_settled = |told: &Told| told.is_down() || told.phase == TaskPhase::Running;
         self.actor.has_ended()
             || self.ends.is_none()
                 && self.actor.machine().is_some()
@@ -150,13 +150,17 @@ impl Host {
             TaskPhase::Stopped | TaskPhase::Ended | TaskPhase::Failed if living > 0 => {
                 Err((Law::T3, format!("{name} is told to be {}, and there live {copies:?}", told.phase)))
             }
-            TaskPhase::Stopped | TaskPhase::Ended | TaskPhase::Failed | TaskPhase::OutOfReach => {
+            TaskPhase::Stopped | TaskPhase::Ended | TaskPhase::Failed => {
                 if wanted != Some(true) || self.is_so(name, told) {
                     return Ok(());
                 }
                 Err((Law::T2, format!("{name} is wanted, and told to be {} without cause", told.phase)))
             }
-            TaskPhase::Starting | TaskPhase::Recovering | TaskPhase::Stopping | TaskPhase::Waiting => {
+            TaskPhase::Starting
+            | TaskPhase::Recovering
+            | TaskPhase::Stopping
+            | TaskPhase::Waiting
+            | TaskPhase::OutOfReach => {
                 Err((Law::T2, format!("{name} never gets further than {}", told.phase)))
             }
         }
@@ -169,8 +173,8 @@ impl Host {
             TaskPhase::Failed => {
                 self.ground.refused.contains(name) || told.restarts >= u64::from(RESTARTS_MAX)
             }
-            TaskPhase::OutOfReach => self.unsettled.contains(name),
-            TaskPhase::Stopped
+            TaskPhase::OutOfReach
+            | TaskPhase::Stopped
             | TaskPhase::Starting
             | TaskPhase::Recovering
             | TaskPhase::Running
@@ -178,9 +182,4 @@ impl Host {
             | TaskPhase::Waiting => false,
         }
     }
-}
-
-/// Whether a task stays in this phase until an event changes it.
-const fn is_last(phase: TaskPhase) -> bool {
-    matches!(phase, TaskPhase::Running | TaskPhase::OutOfReach)
 }

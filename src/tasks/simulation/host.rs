@@ -58,8 +58,8 @@ pub(super) struct Host {
     pub(super) told: BTreeMap<AllocationId, Told>,
     /// The runs that the host may end: their end was reported or requested, or they cannot be recovered.
     pub(super) excused: BTreeSet<TaskId>,
-    /// The tasks for which this run of the host could not prove that nothing is left.
-    pub(super) unsettled: BTreeSet<AllocationId>,
+    /// The runs that have ended by themselves, as their driver has told this run of the host.
+    pub(super) heard: BTreeSet<TaskId>,
     pub(super) verdict: Verdict,
 }
 
@@ -86,7 +86,7 @@ impl Host {
             stoppers: BTreeMap::new(),
             told: BTreeMap::new(),
             excused: BTreeSet::new(),
-            unsettled: BTreeSet::new(),
+            heard: BTreeSet::new(),
             verdict: Verdict::NONE,
         }
     }
@@ -145,14 +145,15 @@ impl Host {
         self.excused.extend(unwanted.map(|copied| copied.run.clone()));
         let copies = &self.ground.copies;
         self.excused.retain(|run| copies.iter().any(|copied| copied.run == *run));
+        self.excused.extend(self.actor.books.runs_to_end().cloned());
         // Tasks that were stopped, or failed, start again.
         self.wants.values_mut().for_each(|wanted| *wanted = Some(true));
         (self.ends, self.askers) = (None, 0);
+        self.heard.clear();
         self.starts.clear();
         self.sent.clear();
         self.timeout.clear();
         self.deadlines.clear();
-        self.unsettled.clear();
         self.stoppers.clear();
         self.unanswered.clear();
         self.told.clear();
@@ -198,10 +199,6 @@ impl Host {
         let given_up: Vec<(u64, Duration)> =
             given_up.map(|(number, (_, deadline))| (*number, *deadline)).collect();
         for (number, deadline) in given_up {
-            let call = self.actor.calls().find(|(other, _)| *other == number);
-            if let Some((_, TasksCall::Sweep { run, .. })) = call {
-                self.unsettled.insert(run.name.clone());
-            }
             self.actor.returned(self.moment(now), number, Err(CallLost::DeadlineExceeded(deadline)));
             self.carry(now);
         }
@@ -343,18 +340,23 @@ impl Host {
         if told.is_down() {
             self.check_down(&report.name, report.phase.as_str());
         }
+        if told.phase == TaskPhase::Running && self.is_to_stop(&report.name) {
+            self.verdict.violation(Law::T3, || format!("{} is to stop, and is told to run", report.name));
+        }
         if let (TaskPhase::Running, Some(run)) = (told.phase, &told.run)
             && !self.actor.books.has_held(run)
         {
             self.verdict
                 .violation(Law::Shell1, || format!("{run} is told to run, and its handle is not on disk"));
         }
-        let looks =
-            |call: &TasksCall| matches!(call, TasksCall::Sweep { run, .. } if run.name == report.name);
-        if report.phase == TaskPhase::OutOfReach && self.actor.calls().any(|(_, call)| looks(call)) {
-            self.unsettled.insert(report.name.clone());
-        }
         self.told.insert(report.name.clone(), told);
+    }
+
+    /// Whether a task has to stop, and no later request to start it is open.
+    fn is_to_stop(&self, name: &AllocationId) -> bool {
+        let stopper = self.stoppers.get(name).copied().unwrap_or(0);
+        let mut later = self.unanswered.range(stopper + 1..);
+        self.wants.get(name) == Some(&Some(false)) && !later.any(|(_, other)| other == name)
     }
 
     /// Checks that no copy lives of a task that is reported down.
