@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode, StopStep};
+use callboard_actors::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopStep};
 use callboard_actors::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
 
 use super::calls::*;
@@ -56,6 +56,9 @@ impl Machine for Tasks {
     }
 
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        if let Life::Closed(mode) = self.life {
+            return self.step_when_closed(moment, mode, input, effects);
+        }
         match input {
             Input::Resumed => self.resume(moment, effects),
             Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
@@ -182,7 +185,7 @@ impl Tasks {
             TasksAsk::StartTask(StartTask { name }) => {
                 let started = match self.life {
                     Life::Serving => self.start(moment, name, effects),
-                    Life::Leaving(_) => Err(TaskError::HostStopping { name: name.clone() }),
+                    Life::Leaving(_) | Life::Closed(_) => Err(TaskError::HostStopping { name: name.clone() }),
                 };
                 effects.reply(id, TasksAnswer::StartTask(started));
             }
@@ -313,37 +316,6 @@ impl Tasks {
             |present: &Run| present.driver == run.driver && matches!(present.state, RunState::Started(_));
         let mut others = self.tasks.iter().filter(|task| task.config.name != run.name);
         others.any(|task| task.course.run.as_ref().is_some_and(is_started))
-    /// Stops the tasks; those of a driver that survives its host are left to it in a host that detaches. Whatever runs then can be
-    /// recovered by the next run of the host. Of two wishes [`StopMode::Stop`] wins.
-    fn leave(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
-        match std::mem::replace(&mut self.life, Life::Leaving(mode)) {
-            Life::Serving => self.wind_down(moment, mode, effects),
-            Life::Leaving(StopMode::Detach) if mode == StopMode::Stop => {
-                self.wind_down(moment, mode, effects);
-            }
-            // All tasks are stopping already, and those out of reach have had their last retry.
-            Life::Leaving(_) => {}
-        }
-    }
-
-    fn wind_down(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
-        // Tasks that stopped earlier are not reported again, except if something may still run.
-        self.tasks.iter_mut().filter(|task| task.phase.is_down()).for_each(|task| task.steps.clear());
-        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
-        for task in self.tasks.iter_mut().rev() {
-            // A task in the middle of a start or a stop is still finished; a running task is left to its driver.
-            if mode == StopMode::Stop || !scene.survives(task.driver()) {
-                let is_wanted = task.course.wanted == Some(Wanted::Running) || task.starts_after_stop;
-                if mode == StopMode::Detach && is_wanted {
-                    effects.record(TasksChange::Returns(task.config.name.clone()));
-                }
-                task.stop(moment, &scene, effects);
-            } else {
-                task.call_off(effects);
-            }
-        }
-    }
-
     }
 
     fn forget_what_is_over(&mut self, effects: &mut Effects<Self>) {
@@ -359,21 +331,6 @@ impl Tasks {
             let call = TasksCall::Forget { name: name.clone(), driver };
             effects.call(CallKey::default(), SAY_TIMEOUT, call);
             effects.publish(TasksNews::TaskForgotten(name));
-
-    fn close_if_let_be(&mut self, effects: &mut Effects<Self>) {
-        let mode = match self.life {
-            Life::Serving => return,
-            Life::Leaving(mode) => mode,
-        };
-        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
-        let is_done = |task: &Task| match mode {
-            StopMode::Detach if scene.survives(task.driver()) => task.can_be_left(),
-            StopMode::Stop | StopMode::Detach => task.phase.is_let_be(),
-        };
-        if self.tasks.iter().all(is_done) {
-            effects.stop();
-        }
-    }
         }
     }
 }

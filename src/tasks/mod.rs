@@ -31,7 +31,9 @@
 //!   back, its tasks are reported as out of reach, with advice; its processes are ended if they are proven to be the driver's.
 //! - Its volumes are claimed before a driver receives a start, and released when nothing is left of the run: not because it is to
 //!   stop, but because its processes have ended (V8).
-//! - A stop takes a bounded time. A task whose driver is unavailable is left, reported so, and recovered later.
+//! - A stop takes a bounded time. A task whose driver is unavailable is left and reported as out of reach. While the host serves it is
+//!   looked at again, with pauses of 30 s to 10 min; else the next run of the host recovers it.
+//! - Once all tasks have stopped or are left, nothing that still comes brings one back: nothing would end it.
 
 mod messages;
 
@@ -40,6 +42,7 @@ mod bringing;
 mod departed;
 mod durable;
 mod ending;
+mod leaving;
 mod reach;
 mod recovering;
 mod running;

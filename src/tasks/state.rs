@@ -68,6 +68,9 @@ pub(super) enum Life {
     Serving,
     /// Everything stops in this way, nothing starts, and then the actor ends.
     Leaving(StopMode),
+    /// All tasks have stopped, or are left as they are. The actor ends as soon as the disk has what it waits for, and nothing
+    /// that comes meanwhile changes a task: nothing would end it.
+    Closed(StopMode),
 }
 
 #[derive(Debug, Clone)]

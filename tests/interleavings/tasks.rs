@@ -92,6 +92,9 @@ fn every_order_of_crashes_failed_writes_and_the_end_of_the_host_keeps_tasks_and_
     );
     let ends = TasksBounds { deaths: 1, ends: EITHER, ..NONE };
     holds_with(ALL, "the host of tasks ends", ends, TasksBounds { cuts: 1, pauses: 2, ..ends });
+    // With a kill to come, writes may wait while all else goes on.
+    let slow = TasksBounds { kills: 1, pauses: 1, ends: &[StopMode::Stop], ..NONE };
+    holds("the host of tasks ends on a slow disk", slow, TasksBounds { ends: EITHER, ..slow });
 }
 
 #[test]

@@ -35,9 +35,10 @@ fn bounds(chance: &mut Chance, faults: Faults) -> TasksBounds {
     let often = |fault| if faults.has(fault) { u32::MAX } else { 0 };
     let manner =
         Manner { recovers: chance.once_in(2), survives: chance.once_in(2), carries: chance.once_in(4) };
-    let ends = match (faults.has(Fault::Shutdown), chance.below(4)) {
+    let ends = match (faults.has(Fault::Shutdown), chance.below(5)) {
         (true, 0) => [StopMode::Stop].as_slice(),
         (true, 1) => [StopMode::Detach].as_slice(),
+        (true, 2) => [StopMode::Stop, StopMode::Detach].as_slice(),
         (true | false, _) => &[],
     };
     TasksBounds {

@@ -4,6 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
+use callboard_actors::shell::StopMode;
 use callboard_actors::vocabulary::Timestamp;
 use callboard_simulation::{Outcome, Play, Tamper, Violation, World};
 
@@ -123,9 +124,7 @@ impl TasksWorld {
                 events.extend([TasksEvent::Exit(number, 0), TasksEvent::Exit(number, 1)]);
             }
         }
-        if self.host.ends.is_none() {
-            events.extend(self.left.ends.iter().map(|mode| TasksEvent::End(*mode)));
-        }
+        events.extend(self.left.ends.iter().map(|mode| TasksEvent::End(*mode)));
     }
 
     fn happen(&mut self, event: &TasksEvent) {
@@ -165,6 +164,9 @@ impl TasksWorld {
     /// Counts the event against the bounds.
     fn spend(&mut self, event: &TasksEvent) {
         let left = &mut self.left;
+        if let TasksEvent::End(mode) = event {
+            left.ends = weaker(left.ends, *mode);
+        }
         let is_doomed =
             self.host.ground.process.as_ref().is_some_and(|process| process.standing == Standing::Doomed);
         let of = match event {
@@ -191,6 +193,14 @@ impl TasksWorld {
             | TasksEvent::End(_) => return,
         };
         *of = of.saturating_sub(1);
+    }
+}
+
+/// How a host that was told to end may be told once more: to detach although it stops.
+fn weaker(ends: &'static [StopMode], mode: StopMode) -> &'static [StopMode] {
+    match mode {
+        StopMode::Stop if ends.contains(&StopMode::Detach) => &[StopMode::Detach],
+        StopMode::Stop | StopMode::Detach => &[],
     }
 }
 

@@ -8,7 +8,7 @@ const REST_EVERY: u64 = 40;
 /// Something rare happens once in this many steps.
 const RARE: u64 = 10;
 
-/// Takes so many steps, each to one of the events that can happen, by chance, or fewer if nothing more can. `is_rare` says of an event that
+/// Takes so many steps, each to one of the events that can happen, by chance, or fewer if nothing more can: then too the world comes to rest. `is_rare` says of an event that
 /// it is a fault or a request, which would otherwise come much more often than what goes on. `told` hears of each before it happens.
 ///
 /// # Errors
@@ -22,7 +22,10 @@ pub fn wander<W: World>(
 ) -> Result<(), Counterexample<W::Event>> {
     let (mut world, mut history) = (start.clone(), Vec::new());
     for step in 1..=steps {
-        let Some(event) = next(&world, chance, &is_rare) else { break };
+        let Some(event) = next(&world, chance, &is_rare) else {
+            let rested = world.settle();
+            return rested.map_err(|violation| shorten(start, Counterexample { history, violation }));
+        };
         told(&event);
         let taken = world.take(&event);
         history.push(event);
