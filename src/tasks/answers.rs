@@ -80,7 +80,7 @@ pub(super) fn is_unknown(error: &DriverError) -> bool {
 pub(super) fn not_sent(trouble: Trouble, released: Result<(), Trouble>) -> Started {
     match released {
         Ok(()) => Started::NotAsked(trouble),
-        Err(unreleased) => Started::Unclear(Trouble::passing(format!("{trouble}; {unreleased}"))),
+        Err(unreleased) => Started::Unreleased(Trouble::passing(format!("{trouble}; {unreleased}"))),
     }
 }
 
@@ -192,9 +192,9 @@ mod tests {
     fn a_run_whose_volumes_are_not_released_is_not_over_although_it_was_not_started_v8() {
         let trouble = Trouble::lasting("no such image");
         assert_eq!(not_sent(trouble.clone(), Ok(())), Started::NotAsked(trouble.clone()));
-        let unclear = not_sent(trouble, Err(Trouble::passing("the volumes do not run")));
+        let unreleased = not_sent(trouble, Err(Trouble::passing("the volumes do not run")));
         let expected = Trouble::passing("no such image; the volumes do not run");
-        assert_eq!(unclear, Started::Unclear(expected));
+        assert_eq!(unreleased, Started::Unreleased(expected));
     }
 
     #[test]

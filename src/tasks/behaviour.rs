@@ -121,6 +121,7 @@ impl Task {
             log,
             watch: Watch::No,
             troubles: BackoffState::default(),
+            is_unsent: false,
             unsure_since: moment.now,
             shares_driver: false,
             cause: String::new(),

@@ -248,6 +248,8 @@ pub enum Started {
     Fatal(String),
     /// The driver received the start, but its result is unknown.
     Unclear(Trouble),
+    /// The driver did not receive the start, and it is not recorded that the volumes of the run are released: it is not over yet.
+    Unreleased(Trouble),
 }
 
 /// What a driver reports about a run.

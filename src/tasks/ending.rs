@@ -1,5 +1,7 @@
 //! Decisions for a task whose run is over: its driver has to forget the run, then the task is restarted or not.
 
+use std::time::Duration;
+
 use callboard_actors::driver::client::TaskExit;
 use callboard_actors::shell::Effects;
 use callboard_actors::vocabulary::{Moment, RestartBudget};
@@ -115,6 +117,10 @@ impl Task {
             (Some(Wanted::Stopped), _) => self.arrive(moment, Phase::Stopped, note, effects),
             (Some(Wanted::Failed), _) => self.arrive(moment, Phase::Failed, note, effects),
             (Some(Wanted::Ended), _) => self.arrive(moment, Phase::Ended, note, effects),
+            (None | Some(Wanted::Running), None) if self.is_unsent => {
+                self.remember(effects);
+                self.start_after(moment, scene.options.restart.backoff.first, &note, effects);
+            }
             (None | Some(Wanted::Running), None) => self.restart(moment, scene, note, effects),
             (None | Some(Wanted::Running), Some(exit)) => {
                 if exit.is_success() || self.config.restart == TaskRestart::None {
@@ -162,6 +168,10 @@ impl Task {
         let pause =
             policy.backoff.first.saturating_mul(1 << before.min(DOUBLINGS_MAX)).min(policy.backoff.longest);
         let pause = moment.spread(pause, policy.backoff.jitter_percent);
+        self.start_after(moment, pause, &reason, effects);
+    }
+
+    fn start_after(&mut self, moment: Moment, pause: Duration, reason: &str, effects: &mut Effects<Tasks>) {
         let note = format!("{reason}; starts again in {:.1} s", pause.as_secs_f64());
         self.enter(moment, Phase::Waiting, note, effects);
         effects.start_timer(TasksTimer::Start(self.config.name.clone()), moment.now + pause);

@@ -198,7 +198,7 @@ impl Inner {
         let account = if user.is_empty() { None } else { accounts::user(user).ok() };
         let tree = TaskTree { names: names.clone(), isolation, user: account };
         let made = self.dirs().and_then(|dirs| dirs.prepare(&tree)).map_err(|error| Trouble {
-            is_transient: error.is_transient(),
+            is_transient: error.is_transient() || is_of_the_disk(&error),
             ..Trouble::passing(format!("its directories cannot be made: {error}"))
         })?;
         if let Secrets::OnDisk { reason } = &made.secrets
@@ -325,6 +325,13 @@ impl Inner {
     }
 }
 
+/// Whether the file system takes no writes: no fault of the task, which goes on when that is over.
+fn is_of_the_disk(error: &AllocDirError) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let AllocDirError::Refused { source, .. } = error else { return false };
+    matches!(source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
+}
+
 fn group_names(known: &BTreeSet<TaskNames>) -> BTreeSet<GroupName> {
     known.iter().filter_map(|names| GroupName::new(&names.allocation, &names.task).ok()).collect()
 }
@@ -375,8 +382,22 @@ mod tests {
     use std::fs;
 
     use callboard_actors::machine::Locked;
+    use rustix::io::Errno;
 
     use super::*;
+
+    #[test]
+    fn a_file_system_that_takes_no_writes_is_no_fault_of_a_task() {
+        let is_told = |errno: Errno| {
+            let (doing, path) = ("created".to_owned(), PathBuf::from("/data/alloc"));
+            is_of_the_disk(&AllocDirError::Refused { doing, path, source: errno.into() })
+        };
+        assert!([Errno::NOSPC, Errno::DQUOT, Errno::ROFS].into_iter().all(is_told));
+        assert!(![Errno::ACCESS, Errno::NAMETOOLONG, Errno::IO].into_iter().any(is_told));
+        let not_a_directory =
+            AllocDirError::NotADirectory { path: PathBuf::from("/data/alloc"), found: "a file" };
+        assert!(!is_of_the_disk(&not_a_directory));
+    }
 
     #[actix::test]
     async fn actors_go_on_while_the_users_of_this_machine_are_waited_for_th070() {

@@ -77,7 +77,11 @@ impl Task {
                 self.sweep(moment, Word::Had, effects);
             }
             Err(trouble) => {
-                let note = format!("it is not known whether {id} was started: {trouble}");
+                let note = if self.is_unsent {
+                    format!("{id} was not started, and its driver is to confirm that: {trouble}")
+                } else {
+                    format!("it is not known whether {id} was started: {trouble}")
+                };
                 self.not_answered(moment, trouble, note, effects);
             }
         }

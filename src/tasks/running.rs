@@ -160,6 +160,7 @@ impl Task {
         self.cause.clear();
         self.sweeps = 0;
         self.refusal = None;
+        self.is_unsent = false;
         self.out_of_reach.reset();
         self.is_driver_absent = false;
         self.awaits_driver = false;

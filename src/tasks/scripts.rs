@@ -554,6 +554,7 @@ impl Stage {
             Some(("refused", reason)) => Started::Refused(reason.to_owned()),
             Some(("fatal", reason)) => Started::Fatal(reason.to_owned()),
             Some(("unclear", reason)) => Started::Unclear(trouble(reason)),
+            Some(("unreleased", reason)) => Started::Unreleased(trouble(reason)),
             Some((_, reason)) => Started::NotAsked(trouble(reason)),
         };
         self.answer(name, TasksOutcome::Started(started), told);

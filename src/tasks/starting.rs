@@ -68,7 +68,8 @@ impl Task {
         if !is_awaited || !is_intended {
             return;
         }
-        if self.phase != Phase::Starting && matches!(started, Started::Unclear(_)) {
+        let is_open = matches!(started, Started::Unclear(_) | Started::Unreleased(_));
+        if self.phase != Phase::Starting && is_open {
             return;
         }
         if self.phase == Phase::OutOfReach {
@@ -95,8 +96,13 @@ impl Task {
                 self.over(moment, None, format!("its driver did not start it: {reason}"), effects);
             }
             Started::Fatal(reason) | Started::Refused(reason) => self.refuse(moment, reason, effects),
-            Started::Unclear(trouble) => {
-                let note = format!("it is not known whether its driver has started it: {trouble}");
+            Started::Unclear(trouble) | Started::Unreleased(trouble) => {
+                self.is_unsent = matches!(started, Started::Unreleased(_));
+                let note = if self.is_unsent {
+                    format!("not started: {trouble}")
+                } else {
+                    format!("it is not known whether its driver has started it: {trouble}")
+                };
                 self.cause.clone_from(&trouble.reason);
                 self.unsure_since = moment.now;
                 self.enter(moment, Phase::Settling, note.clone(), effects);

@@ -87,6 +87,8 @@ pub(super) struct Task {
     pub(super) watch: Watch,
     /// Failed requests to its driver.
     pub(super) troubles: BackoffState,
+    /// Whether its driver is known not to have received the start of its run.
+    pub(super) is_unsent: bool,
     /// Since when its driver may be busy with a start of it.
     pub(super) unsure_since: Timestamp,
     /// Whether its driver had started other tasks as well, when it was asked about a run of this one.
