@@ -5,12 +5,12 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::reading::Reading;
 use super::threads::Ticket;
-use super::{DeviceNumber, LookError, MountId, MountTable, PathKind, PathLook, UniqueMountId};
+use super::{DeviceNumber, LookError, MountId, MountTable, MountsAt, PathKind, PathLook, UniqueMountId};
 
 const TABLE: &str = "/proc/self/mountinfo";
 /// The size limit of a mount table, in bytes. The kernel allows 100,000 mounts of a namespace, of some 200 bytes each.
@@ -42,8 +42,48 @@ pub(super) fn table() -> Result<MountTable, LookError> {
 /// The mount table for looks that run side by side.
 pub(super) type SharedTable = Reading<Result<MountTable, LookError>>;
 
-/// Looks at a path. This may hang, so it runs on a thread of its own.
+/// Looks at a path, where that is told by its unique id alone, and otherwise by the mount table. This may hang, so it runs on a thread of
+/// its own.
 pub(super) fn look(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result<PathLook, LookError> {
+    if !path.is_absolute() {
+        return Err(refused(path, &"it is not absolute"));
+    }
+    // The table tells the file system of a path before that is touched: one that hangs takes no more threads then.
+    if !ticket.does_any_hang()
+        && let Some(look) = by_unique_id(path, ticket)?
+    {
+        return Ok(look);
+    }
+    by_table(path, tables, ticket)
+}
+
+/// Looks at a path without the mount table, which is what costs most where there are many mounts. `None` if this kernel does not say all
+/// that is needed: `openat2` since Linux 5.6, unless a seccomp filter forbids it, and the unique id since Linux 6.8.
+fn by_unique_id(path: &Path, ticket: &Ticket) -> Result<Option<PathLook>, LookError> {
+    let found = match resolve(path, OFlags::NOFOLLOW) {
+        Ok(found) => found,
+        Err(Errno::NOSYS | Errno::PERM) => return Ok(None),
+        Err(Errno::NOENT) => {
+            let (path, mounts) = (path.to_owned(), MountsAt::Unique(None));
+            return Ok(Some(PathLook { path, kind: PathKind::Absent, mode: 0, mounts }));
+        }
+        Err(error) => return Err(failed(path, error)),
+    };
+    let facts = facts_of_mount(found.as_fd(), MNT_ID_UNIQUE).map_err(|error| failed(path, error))?;
+    let says_root = facts.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT);
+    if !says_root || facts.stx_mask & MNT_ID_UNIQUE.bits() == 0 {
+        return Ok(None);
+    }
+    // Without links on the way, the root of a mount is reached at its mount point alone.
+    let is_mount_point = facts.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+    ticket.touches(DeviceNumber { major: facts.stx_dev_major, minor: facts.stx_dev_minor }, |_| None)?;
+    let (kind, mode) = touch(path, &found, is_mount_point)?;
+    let mounts = MountsAt::Unique(is_mount_point.then_some(UniqueMountId(facts.stx_mnt_id)));
+    Ok(Some(PathLook { path: path.to_owned(), kind, mode, mounts }))
+}
+
+/// Looks at a path with the mount table.
+pub(super) fn by_table(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result<PathLook, LookError> {
     if !path.is_absolute() {
         return Err(refused(path, &"it is not absolute"));
     }
@@ -61,7 +101,7 @@ fn once(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result<Option<Pat
     let table = table.as_ref().as_ref().map_err(Clone::clone)?;
     let expected = table.visible_at(path).map(|mount| (mount.id, mount.device));
     if let Some((_, device)) = expected {
-        ticket.touches(device)?;
+        ticket.touches(device, |other| table.visible_at(other).map(|mount| mount.device))?;
     }
     let found = match open(path) {
         Ok(found) => found,
@@ -76,19 +116,24 @@ fn once(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result<Option<Pat
         }
         look.set_unique_id(unique_id);
     }
-    let facts = rustix::fs::statx(&found, "", AtFlags::EMPTY_PATH | FORCE_SYNC, StatxFlags::BASIC_STATS)
+    (look.kind, look.mode) = touch(path, &found, look.mounted().is_some())?;
+    Ok(Some(look))
+}
+
+/// What is there, when its file system has answered.
+fn touch(path: &Path, found: &OwnedFd, is_mount_point: bool) -> Result<(PathKind, u32), LookError> {
+    let facts = rustix::fs::statx(found, "", AtFlags::EMPTY_PATH | FORCE_SYNC, StatxFlags::BASIC_STATS)
         .map_err(|error| failed(path, error))?;
-    look.kind = kind(&facts);
-    look.mode = u32::from(facts.stx_mode) & 0o7777;
-    match look.kind {
+    let kind = kind(&facts);
+    match kind {
         // The file system itself has to answer, not only its cache.
-        PathKind::Directory if look.mounted().is_some() => {
-            rustix::fs::fstatfs(&found).map_err(|error| failed(path, error))?;
+        PathKind::Directory if is_mount_point => {
+            rustix::fs::fstatfs(found).map_err(|error| failed(path, error))?;
         }
         PathKind::BlockDevice(device) => has_device(path, device)?,
         _ => {}
     }
-    Ok(Some(look))
+    Ok((kind, u32::from(facts.stx_mode) & 0o7777))
 }
 
 /// Opens a path without links in it, for looking only. The last name may be a link, which is not followed.
@@ -134,14 +179,18 @@ fn first_link(path: &Path) -> &Path {
 
 /// The ids of the mount on which an open file lies, as far as the kernel says them. Touches no file system.
 pub(super) fn ids(file: BorrowedFd<'_>) -> Result<Option<(MountId, Option<UniqueMountId>)>, Errno> {
-    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let plain = rustix::fs::statx(file, "", flags, StatxFlags::MNT_ID)?;
+    let plain = facts_of_mount(file, StatxFlags::MNT_ID)?;
     if plain.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
         return Ok(None);
     }
-    let unique = rustix::fs::statx(file, "", flags, MNT_ID_UNIQUE)?;
+    let unique = facts_of_mount(file, MNT_ID_UNIQUE)?;
     let has_unique = unique.stx_mask & MNT_ID_UNIQUE.bits() != 0;
     Ok(Some((MountId(plain.stx_mnt_id), has_unique.then_some(UniqueMountId(unique.stx_mnt_id)))))
+}
+
+/// What the kernel says of an open file without its file system.
+fn facts_of_mount(file: BorrowedFd<'_>, wanted: StatxFlags) -> Result<Statx, Errno> {
+    rustix::fs::statx(file, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, wanted)
 }
 
 pub(super) fn kind(facts: &Statx) -> PathKind {

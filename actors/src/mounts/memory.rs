@@ -9,8 +9,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::{
-    DeviceNumber, Hanging, LookError, Made, Mount, MountId, MountTable, Mounts, PathKind, PathLook, Place,
-    PlaceError, Propagation, Purpose,
+    DeviceNumber, Hanging, LookError, Made, Mount, MountId, MountTable, Mounts, MountsAt, PathKind, PathLook,
+    Place, PlaceError, Propagation, Purpose,
 };
 
 #[derive(Debug, Default)]
@@ -87,7 +87,8 @@ impl Mounts for MemoryMounts {
         }
         let mount = self.held().mounts.get(&path).map(|number| mount(*number, &path));
         let kind = if mount.is_some() { PathKind::Directory } else { PathKind::Absent };
-        std::future::ready(Ok(PathLook { path, kind, mode: 0, mount, hidden: vec![] })).boxed()
+        let mounts = MountsAt::Listed { mount, hidden: vec![] };
+        std::future::ready(Ok(PathLook { path, kind, mode: 0, mounts })).boxed()
     }
 
     fn table(&self) -> BoxFuture<'static, Result<MountTable, LookError>> {

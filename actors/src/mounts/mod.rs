@@ -1,7 +1,8 @@
 //! Asks the kernel about mounts, and makes and removes the directories and files on which volumes are mounted. A module, not an actor.
 //!
 //! ```text
-//!             +-- look(path) ----> the path opened without links, statx, statfs, the mount table --> PathLook
+//!             +-- look(path) ----> the path opened without links, statx, statfs -------------------> PathLook
+//!             |                    before Linux 6.8 the mount table, too
 //!  Mounts ----+-- table() -------> /proc/self/mountinfo ------------------------------------------> MountTable
 //!             +-- make, remove --> one name at a time, below a directory descriptor --------------> Made, or the paths removed
 //!             |
@@ -19,8 +20,11 @@
 //! - **Only what is empty and ours is removed**, with `rmdir`, or `unlink` for the empty file on which a block volume is mounted. The
 //!   kernel itself refuses a directory that holds files, or that is a mount point of this mount namespace (V6).
 //!
-//! `statmount` and `listmount` (Linux 6.8) are not used: rustix has no binding of them, and this crate has no `unsafe` code. The unique id
-//! of a mount, which is what they have beyond the mount table, comes from `statx`.
+//! - **A look does not read the mount table**, which the kernel writes whole for each reader, where `statx` gives the unique id of the mount
+//!   at the path. It reads the table where that is missing, and while anything hangs, so that it knows the file system before it touches it.
+//!
+//! `statmount` and `listmount` (Linux 6.8) are not used: rustix has no binding of them, and this crate has no `unsafe` code. What recognises
+//! a mount is its unique id, which comes from `statx`.
 
 mod workers;
 

@@ -1,9 +1,9 @@
 //! One reading for all that ask for it at once.
 //!
-//! The kernel writes the whole mount table for each reader, so with thousands of mounts the table is what a look costs. Looks that run
-//! side by side share a reading: the next one that *begins* after they have asked. An earlier one could lack a mount that was made
-//! before they asked. After a reading that took long and was not for one look alone, the next one waits a while for more looks, so that a
-//! crowd of them does not keep a processor busy with reading.
+//! The kernel writes the whole mount table for each reader, so with thousands of mounts the table is what a look costs that needs it. Such
+//! looks that run side by side share a reading: the next one that *begins* after they have asked. An earlier one could lack a mount that
+//! was made before they asked. After a reading that took long and was not for one look alone, the next one waits a while for more looks,
+//! so that a crowd of them does not keep a processor busy with reading.
 //!
 //! Any thread may ask, so `actors/tests/threads` model-checks this file with shuttle.
 

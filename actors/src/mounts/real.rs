@@ -1,13 +1,13 @@
 //! The mounts of this process, by the kernel.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::kernel::SharedTable;
-use super::threads::Threads;
+use super::threads::{Threads, Ticket};
 use super::{
     Hanging, LookError, Made, MountLimits, MountTable, Mounts, PathLook, Place, PlaceError, Purpose,
     directories, kernel,
@@ -18,13 +18,23 @@ use super::{
 pub struct KernelMounts {
     threads: Threads,
     tables: Arc<SharedTable>,
+    look: Look,
 }
+
+/// How it looks.
+type Look = fn(&Path, &SharedTable, &Ticket) -> Result<PathLook, LookError>;
 
 impl KernelMounts {
     /// Asks within these limits.
     #[must_use]
     pub fn new(limits: MountLimits) -> Self {
-        Self { threads: Threads::new(limits), tables: Arc::default() }
+        Self { threads: Threads::new(limits), tables: Arc::default(), look: kernel::look }
+    }
+
+    /// The same, on any kernel as on one that has no unique ids: each look reads the mount table.
+    #[must_use]
+    pub fn by_table(limits: MountLimits) -> Self {
+        Self { look: kernel::by_table, ..Self::new(limits) }
     }
 
     /// Runs work on a place.
@@ -42,12 +52,10 @@ impl KernelMounts {
 
 impl Mounts for KernelMounts {
     fn look(&self, path: PathBuf) -> BoxFuture<'static, Result<PathLook, LookError>> {
-        let (threads, tables) = (self.threads.clone(), Arc::clone(&self.tables));
+        let Self { threads, tables, look } = self.clone();
         let looked_at = path.clone();
-        async move {
-            threads.run("look at", path, move |ticket| kernel::look(&looked_at, &tables, ticket)).await?
-        }
-        .boxed()
+        async move { threads.run("look at", path, move |ticket| look(&looked_at, &tables, ticket)).await? }
+            .boxed()
     }
 
     fn table(&self) -> BoxFuture<'static, Result<MountTable, LookError>> {

@@ -119,12 +119,24 @@ impl Threads {
 }
 
 impl Ticket {
-    /// Notes the file system that is touched next. Refused if the same look hangs already, or as many of this file system as may.
-    pub(super) fn touches(&self, device: DeviceNumber) -> Result<(), LookError> {
+    /// Whether anything has not answered in time and still waits.
+    pub(super) fn does_any_hang(&self) -> bool {
+        lock(&self.running).work.values().any(|work| work.began.elapsed() >= self.limits.time)
+    }
+
+    /// Notes the file system that is touched next. Refused if the same look hangs already, or as many of this file system as may; of work
+    /// that hangs before its file system was known, `device_of` may tell it.
+    pub(super) fn touches(
+        &self,
+        device: DeviceNumber,
+        device_of: impl Fn(&Path) -> Option<DeviceNumber>,
+    ) -> Result<(), LookError> {
         let limit = self.limits.time;
         let mut running = lock(&self.running);
         let late = running.work.iter().filter(|(number, work)| {
-            **number != self.number && work.device == Some(device) && work.began.elapsed() >= limit
+            **number != self.number
+                && work.began.elapsed() >= limit
+                && work.device.or_else(|| device_of(&work.path)) == Some(device)
         });
         let late: Vec<&Work> = late.map(|(_, work)| work).collect();
         let is_full = late.len() >= self.limits.hanging_per_device.max(1);
@@ -155,7 +167,23 @@ mod tests {
     use std::thread::{self, ThreadId};
     use std::time::Duration;
 
-    use super::Workers;
+    use super::*;
+
+    /// NFS asks its server when a path is opened, before it is known on which file system it lies.
+    #[tokio::test]
+    async fn what_hangs_before_its_file_system_is_known_counts_for_that_file_system_vol_08() {
+        // Whatever runs is late at once.
+        let limits = MountLimits { time: Duration::ZERO, threads: 4, hanging_per_device: 1 };
+        let threads = Threads::new(limits);
+        let (dead, sound) = (DeviceNumber { major: 0, minor: 7 }, DeviceNumber { major: 8, minor: 1 });
+        let device_of = |path: &Path| (path == Path::new("/dead")).then_some(dead);
+        let _hung = threads.admit("look at", Path::new("/dead")).await.unwrap();
+        let next = threads.admit("look at", Path::new("/next")).await.unwrap();
+        assert!(next.does_any_hang());
+        assert!(matches!(next.touches(dead, device_of), Err(LookError::Hung { .. })));
+        assert_eq!(next.touches(sound, device_of), Ok(()));
+        assert_eq!(next.touches(dead, |_| None), Ok(()), "nothing says that it is the same one");
+    }
 
     /// Does work, and gives the thread on which it was done.
     fn thread_of(workers: &Workers) -> ThreadId {

@@ -3,7 +3,7 @@
 //! Their keys begin with that of the volume, in which each name has its length in front. So the rows below one volume are never those
 //! of a neighbour.
 
-use serde::de::Error as _;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::creation_parts::{ExistencePart, WishPart};
@@ -11,7 +11,7 @@ use super::parts::{Part, PathPart, SpecPart, TimePart, UsagePart};
 use super::step_parts::{AttachPart, IntentPart, ProofPart, PublishPart, StagePart, StepPart};
 use super::{Audit, ClaimRecord, Forced, VolumeKey, VolumeRecord};
 use crate::csi::Context;
-use crate::persister::{Loaded, Operation, Record, Table};
+use crate::persister::{DecodeError, Loaded, Operation, Record, Table, decode_payload};
 use crate::vocabulary::{AllocationId, RunNumber, VolumeName, VolumeNamespace};
 
 /// Volumes, by their key: each name with its length in front.
@@ -118,11 +118,15 @@ pub(super) fn audit_key(volume: &VolumeKey, number: u64) -> Vec<u8> {
 
 /// Makes a row of a layout: it is written as that, and what is read of it is checked.
 macro_rules! row {
-    ($row:ident, $layout:ty, $table:expr $(, { $($more:tt)* })?) => {
+    ($row:ident, $layout:ty, $table:expr) => {
+        row!($row, $layout, $table, {
+            const SCHEMA: u16 = 1;
+        });
+    };
+    ($row:ident, $layout:ty, $table:expr, { $($more:tt)* }) => {
         impl Record for $row {
             const TABLE: Table = $table;
-            const SCHEMA: u16 = 1;
-            $($($more)*)?
+            $($more)*
         }
 
         impl Serialize for $row {
@@ -140,13 +144,33 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-row!(VolumeRow, VolumePart, VOLUME_TABLE);
+row!(VolumeRow, VolumePart, VOLUME_TABLE, {
+    const SCHEMA: u16 = 2;
+
+    fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
+        without_unique::<VolumePart>(schema, payload).map(Self)
+    }
+});
 row!(ClaimRow, ClaimPart, CLAIM_TABLE, {
+    const SCHEMA: u16 = 2;
+
+    fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
+        without_unique::<ClaimPart>(schema, payload).map(Self)
+    }
+
     fn instead_of_damaged(key: &[u8]) -> Option<Operation> {
         lost_claim(key)
     }
 });
 row!(AuditRow, AuditPart, AUDIT_TABLE);
+
+/// Reads a row of schema 1. It has the same layout; no mount in it is recognised by its unique id alone.
+fn without_unique<P: Part + DeserializeOwned>(schema: u16, payload: &[u8]) -> Result<P::Of, DecodeError> {
+    if schema != 1 {
+        return Err(DecodeError::UnknownSchema { schema });
+    }
+    decode_payload::<P>(payload)?.read().map_err(|reason| DecodeError::Malformed { reason })
+}
 
 #[derive(Serialize, Deserialize)]
 struct VolumePart {
@@ -262,7 +286,7 @@ mod tests {
     use super::super::stage::{audit, claim, create_args, volume, volume_key};
     use super::*;
     use crate::csi::Secrets;
-    use crate::mounts::DeviceNumber;
+    use crate::mounts::{DeviceNumber, MountIdentity, UniqueMountId};
     use crate::persister::{decode, encode};
     use crate::volume::{CreateArgs, Mark, Origin, Proof, Step, Towards, Wish};
 
@@ -292,11 +316,14 @@ mod tests {
         let block =
             Proof { boot_id: "b".into(), mark: Some(Mark::Device(DeviceNumber { major: 7, minor: 3 })) };
         let unmarked = Proof { boot_id: "b".into(), mark: None };
+        let unique = Mark::Mount(MountIdentity::Unique(UniqueMountId(1 << 31)));
+        let unique = Proof { boot_id: "b".into(), mark: Some(unique) };
         for publish in [
             Step::Down,
             Step::GoingUp(intent.clone()),
             Step::Up(intent.clone(), block),
             Step::Up(intent.clone(), unmarked),
+            Step::Up(intent.clone(), unique),
             Step::GoingDown(intent.clone()),
             Step::Unknown(Towards::Up, intent.clone()),
             Step::Unknown(Towards::Down, intent),
@@ -326,7 +353,7 @@ mod tests {
     fn p2_rows_of_volumes_have_these_bytes_whatever_library_writes_them() {
         has_bytes(
             VolumeRow(volume(data())),
-            b"\x01\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x01\x01\x05d-v-1\x01\x05\x06\x01\x16MUL\
+            b"\x02\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x01\x01\x05d-v-1\x01\x05\x06\x01\x16MUL\
                 TI_NODE_READER_ONLY\x00\x01\x01p\x011\x01\x00\x01s\x01\x01\x01\x04zone\x01a\x00\x01\x01m\
                 \x012\x00\x02\x04\x01\x05\x02id\x01\x04pool\x01t\x01\x01\x01o\x01\x01\x04zone\x01a\x02\
                 \x01n\x12SINGLE_NODE_WRITER\x01\x03xfs\x01\tpw=sesame\x01g\x04\x01\x03dev\x03sda\x01\x00\
@@ -334,7 +361,7 @@ mod tests {
         );
         has_bytes(
             ClaimRow(claim(data(), "a1")),
-            b"\x01\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x02a1\x12SINGLE_NODE_WRITER\x01\x03xfs\
+            b"\x02\x00\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x02a1\x12SINGLE_NODE_WRITER\x01\x03xfs\
                 \x01\tpw=sesame\x01g\x01\x00\x02/t\x01\x03\x02\x01\x01n\x12SINGLE_NODE_WRITER\x01\x03xfs\
                 \x01\tpw=sesame\x01g\x04\x02\x00\x02/t\x01\x00\x02/s\x01\x03dev\x03sda\x12SINGLE_NODE_WR\
                 ITER\x01\x03xfs\x01\tpw=sesame\x01g\x01\x04\x04boot\x01\x00F\x01\t\x08\x01\x00\x01/\x03x\
@@ -345,6 +372,23 @@ mod tests {
             AuditRow(audit(data(), 1)),
             b"\x01\x00\x01\x01d\x01v\x03zfs\x02id\x01\x04pool\x01t\x03kim\x07\x01\x05stage",
         );
+    }
+
+    #[test]
+    fn p2_rows_of_schema_1_are_read_as_they_were() {
+        let first = |row: Vec<u8>| [&1_u16.to_le_bytes()[..], &row[2..]].concat();
+        let (volume, claim) = (VolumeRow(volume(data())), ClaimRow(claim(data(), "a1")));
+        assert_eq!(decode::<VolumeRow>(&first(encode(&volume))).unwrap(), volume);
+        assert_eq!(decode::<ClaimRow>(&first(encode(&claim))).unwrap(), claim);
+    }
+
+    #[test]
+    fn p2_a_mount_that_is_known_by_its_unique_id_has_these_bytes() {
+        let mut unique = claim(data(), "a1");
+        let Step::Up(_, proof) = &mut unique.publish else { panic!("it is published") };
+        proof.mark = Some(Mark::Mount(MountIdentity::Unique(UniqueMountId(9))));
+        let bytes = encode(&ClaimRow(unique));
+        assert!(bytes.ends_with(b"\x04boot\x01\x02\t"), "{}", bytes.escape_ascii());
     }
 
     #[test]

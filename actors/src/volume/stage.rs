@@ -9,7 +9,7 @@ use crate::csi::{
     self, AccessMode, AccessType, CapacityRange, MountFlags, MountVolume, TopologyRequirement,
     VolumeCapability, VolumeContentSource,
 };
-use crate::mounts::{DeviceNumber, MountId, MountIdentity, UniqueMountId};
+use crate::mounts::{DeviceNumber, ListedMount, MountId, MountIdentity, UniqueMountId};
 use crate::vocabulary::{
     AllocationId, Generation, PluginName, RunNumber, Timestamp, VolumeName, VolumeNamespace,
 };
@@ -99,13 +99,13 @@ pub(super) fn claim(key: VolumeKey, allocation: &str) -> ClaimRecord {
         publish_context: map("dev", "sda"),
         usage: usage(),
     };
-    let mount = MountIdentity {
+    let mount = MountIdentity::Listed(ListedMount {
         id: MountId(70),
         unique_id: Some(UniqueMountId(9)),
         device: DeviceNumber { major: 8, minor: 1 },
         root: "/".into(),
         fs_type: "xfs".to_owned(),
-    };
+    });
     let proof = Proof { boot_id: "boot".into(), mark: Some(Mark::Mount(mount)) };
     ClaimRecord {
         spec: spec(key),

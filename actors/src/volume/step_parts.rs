@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::{CapabilityPart, Part, PathPart, UsagePart};
 use super::{AttachArgs, Intent, Mark, Proof, PublishArgs, StageArgs, Step, Towards};
-use crate::mounts::{DeviceNumber, MountId, MountIdentity, UniqueMountId};
+use crate::mounts::{DeviceNumber, ListedMount, MountId, MountIdentity, UniqueMountId};
 use crate::vocabulary::Generation;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -150,11 +150,12 @@ pub(super) struct ProofPart {
     mark: Option<MarkPart>,
 }
 
-/// The root of a mount is only compared, so it may be anything.
+/// The root of a mount is only compared, so it may be anything. Schema 1 of the rows has no `Unique`.
 #[derive(Debug, Serialize, Deserialize)]
 enum MarkPart {
     Mount { id: u64, unique_id: Option<u64>, device: (u32, u32), root: OsString, fs_type: String },
     Device(u32, u32),
+    Unique(u64),
 }
 
 impl Part for ProofPart {
@@ -174,13 +175,16 @@ impl Part for MarkPart {
 
     fn of(it: &Mark) -> Self {
         match it {
-            Mark::Mount(MountIdentity { id, unique_id, device, root, fs_type }) => Self::Mount {
-                id: id.0,
-                unique_id: unique_id.map(|id| id.0),
-                device: (device.major, device.minor),
-                root: root.clone().into_os_string(),
-                fs_type: fs_type.clone(),
-            },
+            Mark::Mount(MountIdentity::Unique(id)) => Self::Unique(id.0),
+            Mark::Mount(MountIdentity::Listed(ListedMount { id, unique_id, device, root, fs_type })) => {
+                Self::Mount {
+                    id: id.0,
+                    unique_id: unique_id.map(|id| id.0),
+                    device: (device.major, device.minor),
+                    root: root.clone().into_os_string(),
+                    fs_type: fs_type.clone(),
+                }
+            }
             Mark::Device(device) => Self::Device(device.major, device.minor),
         }
     }
@@ -188,13 +192,16 @@ impl Part for MarkPart {
     fn read(self) -> Result<Mark, String> {
         let device = |(major, minor)| DeviceNumber { major, minor };
         Ok(match self {
-            Self::Mount { id, unique_id, device: numbers, root, fs_type } => Mark::Mount(MountIdentity {
-                id: MountId(id),
-                unique_id: unique_id.map(UniqueMountId),
-                device: device(numbers),
-                root: root.into(),
-                fs_type,
-            }),
+            Self::Unique(id) => Mark::Mount(MountIdentity::Unique(UniqueMountId(id))),
+            Self::Mount { id, unique_id, device: numbers, root, fs_type } => {
+                Mark::Mount(MountIdentity::Listed(ListedMount {
+                    id: MountId(id),
+                    unique_id: unique_id.map(UniqueMountId),
+                    device: device(numbers),
+                    root: root.into(),
+                    fs_type,
+                }))
+            }
             Self::Device(major, minor) => Mark::Device(device((major, minor))),
         })
     }

@@ -4,26 +4,42 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use callboard_actors::mounts::{
-    Difference, LookError, MountRecord, MountState, Mounts as _, PathKind, PathLook,
+    Difference, KernelMounts, LookError, MountRecord, MountState, Mounts as _, MountsAt, PathKind, PathLook,
 };
 use rustix::mount::{MountFlags, mount_remount};
 
-use super::namespace::{BOOT, Stage, in_namespace, patient};
+use super::namespace::{BOOT, PATIENT, Stage, both, in_namespace};
 
-async fn look(stage: &Stage, below: &str) -> PathLook {
-    patient().look(stage.path(below)).await.unwrap()
+async fn look(stage: &Stage, mounts: &KernelMounts, below: &str) -> PathLook {
+    mounts.look(stage.path(below)).await.unwrap()
 }
 
-async fn record(stage: &Stage, below: &str) -> MountRecord {
-    MountRecord::of(BOOT.into(), &look(stage, below).await).expect("something is mounted")
+async fn record(stage: &Stage, mounts: &KernelMounts, below: &str) -> MountRecord {
+    MountRecord::of(BOOT.into(), &look(stage, mounts, below).await).expect("something is mounted")
 }
 
-/// What the look and the table say of a record, which have to agree.
-async fn state(stage: &Stage, record: &MountRecord) -> MountState {
-    let look = patient().look(record.mount_point.clone()).await.unwrap();
-    let (by_look, by_table) = (record.compare_look(BOOT, &look), record.compare(BOOT, &stage.table()));
-    assert_eq!(std::mem::discriminant(&by_look), std::mem::discriminant(&by_table), "{by_look} / {by_table}");
-    by_look
+/// What a look of either kind says of a record.
+async fn states(record: &MountRecord) -> [MountState; 2] {
+    let [quick, by_table] =
+        both(PATIENT).map(|mounts| async move { mounts.look(record.mount_point.clone()).await.unwrap() });
+    [record.compare(BOOT, &quick.await), record.compare(BOOT, &by_table.await)]
+}
+
+async fn is_same(record: &MountRecord) -> bool {
+    states(record).await == [MountState::Same, MountState::Same]
+}
+
+async fn is_gone(record: &MountRecord) -> bool {
+    states(record).await == [MountState::Gone, MountState::Gone]
+}
+
+/// Whether the kernel gives unique ids, or that this is not shown.
+fn has_unique_ids(record: &MountRecord) -> bool {
+    let has_one = record.identity.unique_id().is_some();
+    if !has_one {
+        eprintln!("SKIPPED: what only a unique id tells is not shown, since this kernel has none");
+    }
+    has_one
 }
 
 #[test]
@@ -35,35 +51,60 @@ fn a_bind_and_a_tmpfs_are_told_from_bare_directories_v7() {
         stage.bind(&source, "bound");
         stage.tmpfs("memory");
 
-        let bare = look(&stage, "bare").await;
-        assert!(bare.kind == PathKind::Directory && bare.mounted().is_none(), "{bare:?}");
-        assert_eq!(bare.mount.as_ref().unwrap().mount_point, stage.path(""));
-        let absent = look(&stage, "absent").await;
-        assert!(absent.kind == PathKind::Absent && absent.mounted().is_none());
-        let bound = look(&stage, "bound").await;
-        let mount = bound.mounted().unwrap();
-        assert_eq!((mount.fs_type.as_str(), mount.root.to_str()), ("tmpfs", Some("/source/sub")));
-        let memory = look(&stage, "memory").await;
-        let other = memory.mounted().unwrap();
-        assert!(other.root.to_str() == Some("/") && other.device != mount.device);
-        assert!(!other.is_read_only() && other.source == "callboard");
-        assert_eq!(state(&stage, &record(&stage, "bound").await).await, MountState::Same);
+        for mounts in both(PATIENT) {
+            let bare = look(&stage, &mounts, "bare").await;
+            assert!(bare.kind == PathKind::Directory && bare.mounted().is_none(), "{bare:?}");
+            let absent = look(&stage, &mounts, "absent").await;
+            assert!(absent.kind == PathKind::Absent && absent.mounted().is_none(), "{absent:?}");
+            let (bound, memory) =
+                (look(&stage, &mounts, "bound").await, look(&stage, &mounts, "memory").await);
+            assert!(bound.mounted().is_some() && memory.mounted().is_some(), "{bound:?}, {memory:?}");
+            assert_ne!(bound.mounted(), memory.mounted());
+            assert_eq!((memory.kind, memory.mode), (PathKind::Directory, 0o1777));
+            assert!(is_same(&record(&stage, &mounts, "bound").await).await);
+        }
+        let listed = |below: &str| stage.table().mounted_at(&stage.path(below)).unwrap().clone();
+        let (bound, memory) = (listed("bound"), listed("memory"));
+        assert_eq!((bound.fs_type.as_str(), bound.root.to_str()), ("tmpfs", Some("/source/sub")));
+        assert!(memory.root.to_str() == Some("/") && memory.device != bound.device);
+        assert!(!memory.is_read_only() && memory.source == "callboard");
 
         let flags = MountFlags::BIND | MountFlags::RDONLY;
         mount_remount(stage.path("bound"), flags, "").unwrap();
-        assert!(look(&stage, "bound").await.mounted().unwrap().is_mounted_read_only());
+        assert!(listed("bound").is_mounted_read_only());
     });
+}
+
+#[test]
+fn a_look_reads_no_mount_table_where_the_kernel_has_unique_ids_v7() {
+    in_namespace(
+        "looks::a_look_reads_no_mount_table_where_the_kernel_has_unique_ids_v7",
+        async |stage: Stage| {
+            stage.tmpfs("volume");
+            let [quick, by_table] = both(PATIENT);
+            let listed = look(&stage, &by_table, "volume").await;
+            assert!(matches!(listed.mounts, MountsAt::Listed { .. }), "{listed:?}");
+            if has_unique_ids(&record(&stage, &by_table, "volume").await) {
+                let quick = look(&stage, &quick, "volume").await;
+                let unique_id = listed.mounted().and_then(|mount| mount.unique_id());
+                assert_eq!(quick.mounts, MountsAt::Unique(unique_id));
+                assert_eq!((quick.kind, quick.mode), (listed.kind, listed.mode));
+            }
+        },
+    );
 }
 
 #[test]
 fn a_mount_that_is_pulled_away_is_gone_v7_vol_07() {
     in_namespace("looks::a_mount_that_is_pulled_away_is_gone_v7_vol_07", async |stage: Stage| {
-        stage.tmpfs("volume");
-        let record = record(&stage, "volume").await;
-        stage.unmount("volume");
-        assert_eq!(state(&stage, &record).await, MountState::Gone);
-        fs::remove_dir(stage.path("volume")).unwrap();
-        assert_eq!(state(&stage, &record).await, MountState::Gone, "nor is there a directory");
+        for mounts in both(PATIENT) {
+            stage.tmpfs("volume");
+            let record = record(&stage, &mounts, "volume").await;
+            stage.unmount("volume");
+            assert!(is_gone(&record).await);
+            fs::remove_dir(stage.path("volume")).unwrap();
+            assert!(is_gone(&record).await, "nor is there a directory");
+        }
     });
 }
 
@@ -72,49 +113,83 @@ fn a_mount_in_the_place_of_another_is_never_taken_for_it_v7_vol_07() {
     in_namespace(
         "looks::a_mount_in_the_place_of_another_is_never_taken_for_it_v7_vol_07",
         async |stage: Stage| {
-            stage.tmpfs("volume");
-            let record = record(&stage, "volume").await;
             let source = stage.directory("source");
-            stage.unmount("volume");
-            stage.bind(&source, "volume");
-            let MountState::Replaced { differences, .. } = state(&stage, &record).await else {
-                panic!("a bind is there now")
-            };
-            assert!(differences.contains(&Difference::Root), "{differences:?}");
+            for mounts in both(PATIENT) {
+                stage.tmpfs("volume");
+                let record = record(&stage, &mounts, "volume").await;
+                stage.unmount("volume");
+                stage.bind(&source, "volume");
+                let [quick, by_table] = states(&record).await;
+                let is_replaced = |state: &MountState| matches!(state, MountState::Replaced { .. });
+                assert!(is_replaced(&quick) && is_replaced(&by_table), "{quick} / {by_table}");
 
-            stage.unmount("volume");
-            stage.tmpfs("volume");
-            if record.identity.unique_id.is_none() {
-                eprintln!(
-                    "SKIPPED: a tmpfs with the numbers of its predecessor: this kernel has no unique ids"
-                );
-                return;
+                stage.unmount("volume");
+                stage.tmpfs("volume");
+                if has_unique_ids(&record) {
+                    // The kernel may have given it the id and device of its predecessor.
+                    for state in states(&record).await {
+                        let MountState::Replaced { differences, .. } = state else {
+                            panic!("it is another tmpfs: {state}")
+                        };
+                        assert!(differences.contains(&Difference::Id), "{differences:?}");
+                    }
+                }
+                stage.unmount("volume");
             }
-            // The kernel may have given it the id and device of its predecessor.
-            let look = patient().look(record.mount_point.clone()).await.unwrap();
-            let MountState::Replaced { differences, .. } = record.compare_look(BOOT, &look) else {
-                panic!("it is another tmpfs: {look:?}")
-            };
-            assert!(differences.contains(&Difference::Id), "{differences:?}");
         },
     );
 }
 
 #[test]
+fn a_bind_whose_source_was_renamed_is_the_same_mount_v7() {
+    in_namespace("looks::a_bind_whose_source_was_renamed_is_the_same_mount_v7", async |stage: Stage| {
+        let source = stage.directory("source");
+        stage.directory("volume");
+        stage.bind(&source, "volume");
+        let records = both(PATIENT).map(|mounts| {
+            let stage = &stage;
+            async move { record(stage, &mounts, "volume").await }
+        });
+        let records = futures_util::future::join_all(records).await;
+        fs::rename(&source, stage.path("renamed")).unwrap();
+        for record in &records {
+            if has_unique_ids(record) {
+                assert!(is_same(record).await, "{record:?}");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_mount_under_another_is_covered_and_comes_back_v7() {
     in_namespace("looks::a_mount_under_another_is_covered_and_comes_back_v7", async |stage: Stage| {
-        stage.tmpfs("above/volume");
-        let record = record(&stage, "above/volume").await;
-        stage.tmpfs("above/volume");
-        assert!(matches!(state(&stage, &record).await, MountState::Covered { .. }));
-        stage.unmount("above/volume");
-        assert_eq!(state(&stage, &record).await, MountState::Same);
+        for mounts in both(PATIENT) {
+            stage.tmpfs("above/volume");
+            let record = record(&stage, &mounts, "above/volume").await;
+            stage.tmpfs("above/volume");
+            assert!(!states(&record).await.contains(&MountState::Same));
+            stage.unmount("above/volume");
+            assert!(is_same(&record).await);
 
+            stage.tmpfs("above");
+            assert!(!states(&record).await.contains(&MountState::Same), "it is out of reach");
+            stage.unmount("above");
+            assert!(is_same(&record).await);
+            stage.unmount("above/volume");
+        }
+        // The table tells what covers a mount that it listed.
+        stage.tmpfs("above/volume");
+        let listed = PathLook::of(&stage.path("above/volume"), &stage.table());
+        let record = MountRecord::of(BOOT.into(), &listed).unwrap();
+        stage.tmpfs("above/volume");
+        let covered = PathLook::of(&record.mount_point, &stage.table());
+        let MountState::Covered { by } = record.compare(BOOT, &covered) else { panic!("it is covered") };
+        assert_eq!(by.mount_point, record.mount_point);
+        stage.unmount("above/volume");
         stage.tmpfs("above");
-        let MountState::Covered { by } = state(&stage, &record).await else { panic!("it is out of reach") };
+        let covered = PathLook::of(&record.mount_point, &stage.table());
+        let MountState::Covered { by } = record.compare(BOOT, &covered) else { panic!("it is covered") };
         assert_eq!(by.mount_point, stage.path("above"));
-        stage.unmount("above");
-        assert_eq!(state(&stage, &record).await, MountState::Same);
     });
 }
 
@@ -123,11 +198,13 @@ fn a_link_is_never_taken_for_what_it_leads_to_v6_v7() {
     in_namespace("looks::a_link_is_never_taken_for_what_it_leads_to_v6_v7", async |stage: Stage| {
         stage.tmpfs("volume");
         symlink(stage.path("volume"), stage.path("link")).unwrap();
-        let link = look(&stage, "link").await;
-        assert!(link.kind == PathKind::Link && link.mounted().is_none(), "{link:?}");
-        let error = patient().look(stage.path("link/below")).await.unwrap_err();
-        assert!(matches!(&error, LookError::Refused { .. }), "{error}");
-        assert!(error.to_string().contains("a part of it is a symbolic link"), "{error}");
+        for mounts in both(PATIENT) {
+            let link = look(&stage, &mounts, "link").await;
+            assert!(link.kind == PathKind::Link && link.mounted().is_none(), "{link:?}");
+            let error = mounts.look(stage.path("link/below")).await.unwrap_err();
+            assert!(matches!(&error, LookError::Refused { .. }), "{error}");
+            assert!(error.to_string().contains("a part of it is a symbolic link"), "{error}");
+        }
     });
 }
 
@@ -136,15 +213,19 @@ fn names_with_blanks_and_line_breaks_are_recognised_v7() {
     in_namespace("looks::names_with_blanks_and_line_breaks_are_recognised_v7", async |stage: Stage| {
         for name in ["a b", "a\tb", "a\nb", "a\\040b", "a\\", "#", "\u{e9}\u{4e2d}"] {
             stage.tmpfs(name);
-            assert_eq!(state(&stage, &record(&stage, name).await).await, MountState::Same, "{name:?}");
+            for mounts in both(PATIENT) {
+                assert!(is_same(&record(&stage, &mounts, name).await).await, "{name:?}");
+            }
         }
     });
 }
 
 #[tokio::test]
 async fn a_relative_path_is_refused_v7() {
-    let error = patient().look("volume".into()).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot look at volume: it is not absolute");
-    let under_a_file = patient().look("/proc/version/x".into()).await.unwrap_err();
-    assert!(matches!(under_a_file, LookError::Refused { .. }), "{under_a_file}");
+    for mounts in both(PATIENT) {
+        let error = mounts.look("volume".into()).await.unwrap_err();
+        assert_eq!(error.to_string(), "cannot look at volume: it is not absolute");
+        let under_a_file = mounts.look("/proc/version/x".into()).await.unwrap_err();
+        assert!(matches!(under_a_file, LookError::Refused { .. }), "{under_a_file}");
+    }
 }

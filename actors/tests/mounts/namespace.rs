@@ -14,6 +14,10 @@ const DIRECTORY: &str = "CALLBOARD_TEST_NAMESPACE";
 /// The boot that records of these tests name.
 pub(crate) const BOOT: &str = "this boot";
 
+/// A time limit that no busy machine exceeds.
+pub(crate) const PATIENT: MountLimits =
+    MountLimits { time: Duration::from_secs(60), threads: 32, hanging_per_device: 2 };
+
 /// What a test in a namespace has: an empty directory in memory.
 pub(crate) struct Stage {
     directory: PathBuf,
@@ -55,7 +59,12 @@ pub(crate) fn block_on(future: impl Future<Output = ()>) {
 
 /// Mounts with a time limit that no busy machine exceeds.
 pub(crate) fn patient() -> KernelMounts {
-    KernelMounts::new(MountLimits { time: Duration::from_secs(60), ..MountLimits::default() })
+    KernelMounts::new(PATIENT)
+}
+
+/// Mounts that look as this kernel allows, and such that read the mount table for each look.
+pub(crate) fn both(limits: MountLimits) -> [KernelMounts; 2] {
+    [KernelMounts::new(limits), KernelMounts::by_table(limits)]
 }
 
 impl Stage {

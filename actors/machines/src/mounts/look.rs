@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::mount::{DeviceNumber, Mount, UniqueMountId};
+use super::record::MountIdentity;
 use super::table::MountTable;
 
 /// What a path is, without following a symbolic link.
@@ -32,36 +33,61 @@ pub struct PathLook {
     pub kind: PathKind,
     /// Its permissions, without the bits of its kind.
     pub mode: u32,
-    /// The mount on which it lies. `None` if the process sees none above it.
-    pub mount: Option<Mount>,
-    /// The mounts at exactly this path that no path reaches.
-    pub hidden: Vec<Mount>,
+    /// What is mounted there.
+    pub mounts: MountsAt,
+}
+
+/// What a look found to be mounted at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum MountsAt {
+    /// The kernel was asked for the path alone: the unique id of the mount that a process reaches there. `None` if the path is no mount
+    /// point.
+    Unique(Option<UniqueMountId>),
+    /// The mount table was read.
+    Listed {
+        /// The mount on which the path lies. `None` if the process sees none above it.
+        mount: Option<Mount>,
+        /// The mounts at exactly this path that no path reaches.
+        hidden: Vec<Mount>,
+    },
 }
 
 impl PathLook {
     /// What the table says of a path. Its kind and mode are unknown to the table: [`PathKind::Absent`] and 0.
     #[must_use]
     pub fn of(path: &Path, table: &MountTable) -> Self {
-        Self {
-            path: path.to_owned(),
-            kind: PathKind::Absent,
-            mode: 0,
+        let mounts = MountsAt::Listed {
             mount: table.visible_at(path).cloned(),
             hidden: table.hidden_at(path).into_iter().cloned().collect(),
-        }
+        };
+        Self { path: path.to_owned(), kind: PathKind::Absent, mode: 0, mounts }
     }
 
-    /// Adds the unique id of the mount that the path is on, which the kernel says apart from the table, if it says it.
+    /// Adds to what the table says the unique id of the mount that the path is on, which the kernel says apart from it, if it says it.
     pub fn set_unique_id(&mut self, unique_id: Option<UniqueMountId>) {
-        if let Some(mount) = &mut self.mount {
+        if let MountsAt::Listed { mount: Some(mount), .. } = &mut self.mounts {
             mount.unique_id = unique_id;
         }
     }
 
-    /// The mount of which the path is the mount point.
+    /// What recognises the mount of which the path is the mount point.
     #[must_use]
-    pub fn mounted(&self) -> Option<&Mount> {
-        self.mount.as_ref().filter(|mount| mount.is_at(&self.path))
+    pub fn mounted(&self) -> Option<MountIdentity> {
+        match &self.mounts {
+            MountsAt::Unique(id) => id.map(MountIdentity::Unique),
+            MountsAt::Listed { mount, .. } => {
+                mount.as_ref().filter(|mount| mount.is_at(&self.path)).map(Mount::identity)
+            }
+        }
+    }
+
+    /// The mount that a process reaches instead, if one of those that no path reaches is this one. A look that did not read the table knows
+    /// of none.
+    pub(super) fn covering(&self, is_this: impl Fn(&Mount) -> bool) -> Option<&Mount> {
+        match &self.mounts {
+            MountsAt::Listed { mount: Some(by), hidden } if hidden.iter().any(is_this) => Some(by),
+            MountsAt::Listed { .. } | MountsAt::Unique(_) => None,
+        }
     }
 }
 

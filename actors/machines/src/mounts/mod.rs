@@ -2,16 +2,18 @@
 //! asks the kernel.
 //!
 //! ```text
-//! /proc/self/mountinfo --parse--> MountTable --visible_at(path)--> Mount --identity()--> MountIdentity, kept in a MountRecord
-//!                                     |                                                        |
-//!                                     +------------------ MountRecord::compare <---------------+
-//!                                                 same, gone, replaced, covered
+//! openat2(path), statx ------------ UniqueMountId ----------+
+//!                                                           v
+//! /proc/self/mountinfo --parse--> MountTable --of(path)--> PathLook --mounted()--> MountIdentity, kept in a MountRecord
+//!                                                           |                                         |
+//!                                                           +---------- MountRecord::compare <--------+
+//!                                                                    same, gone, replaced, covered
 //! ```
 //!
-//! A mount is recognised by its id, device, root and type of file system. The kernel gives the id, and the number of a device without
-//! hardware, to the next mount as soon as they are free: a tmpfs that replaces another one often has the same of both. The unique id
-//! (Linux 6.8 and later) is never given twice within a boot, and is compared where both sides know it. No id survives a reboot, so a
-//! record also names the boot.
+//! A mount is recognised by its unique id (Linux 6.8 and later), which is never given twice within a boot: it decides alone where both
+//! sides know it, and a look asks for that one path only. Elsewhere the table is read, and a mount is recognised by its id, device, root
+//! and type of file system. The kernel gives such an id, and the number of a device without hardware, to the next mount as soon as they
+//! are free: a tmpfs that replaces another one often has the same of both. No id survives a reboot, so a record also names the boot.
 
 mod mount;
 
@@ -26,8 +28,8 @@ mod look;
 mod place;
 
 pub use line::MalformedMount;
-pub use look::{LookError, PathKind, PathLook};
+pub use look::{LookError, MountsAt, PathKind, PathLook};
 pub use mount::{DeviceNumber, Mount, MountId, Propagation, UniqueMountId};
 pub use place::{Made, MalformedPlace, NAME_BYTES_MAX, PATH_BYTES_MAX, Place, PlaceError, Purpose};
-pub use record::{Difference, MountIdentity, MountRecord, MountState};
+pub use record::{Difference, ListedMount, MountIdentity, MountRecord, MountState};
 pub use table::MountTable;

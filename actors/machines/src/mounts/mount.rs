@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::record::MountIdentity;
+use super::record::{ListedMount, MountIdentity};
 
 /// The id of a mount within a boot. The kernel reuses it as soon as the mount is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,13 +68,13 @@ impl Mount {
     /// What recognises it later.
     #[must_use]
     pub fn identity(&self) -> MountIdentity {
-        MountIdentity {
+        MountIdentity::Listed(ListedMount {
             id: self.id,
             unique_id: self.unique_id,
             device: self.device,
             root: self.root.clone(),
             fs_type: self.fs_type.clone(),
-        }
+        })
     }
 
     /// Whether exactly this path is its mount point.

@@ -6,11 +6,19 @@ use std::sync::Arc;
 
 use super::look::PathLook;
 use super::mount::{DeviceNumber, Mount, MountId, UniqueMountId};
-use super::table::MountTable;
 
 /// What recognises a mount (V7).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct MountIdentity {
+pub enum MountIdentity {
+    /// Its unique id alone: no other mount of the same boot has it, or had it.
+    Unique(UniqueMountId),
+    /// What the mount table says of it.
+    Listed(ListedMount),
+}
+
+/// What the mount table says of a mount, as far as it recognises it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ListedMount {
     /// Its id.
     pub id: MountId,
     /// Its unique id, where the kernel has one.
@@ -44,7 +52,7 @@ pub enum MountState {
     /// It is not there, and another one is at its mount point.
     Replaced {
         /// The other one.
-        by: Mount,
+        by: MountIdentity,
         /// In what they differ, in this order.
         differences: Vec<Difference>,
     },
@@ -71,10 +79,33 @@ pub enum Difference {
 }
 
 impl MountIdentity {
-    /// In what another mount differs. Unique ids are compared if both are known; the id is compared in any case.
+    /// The unique id, where it is known.
+    #[must_use]
+    pub const fn unique_id(&self) -> Option<UniqueMountId> {
+        match self {
+            Self::Unique(id) => Some(*id),
+            Self::Listed(mount) => mount.unique_id,
+        }
+    }
+
+    /// In what another mount of the same boot differs. Where both unique ids are known, they decide alone: what a path is called within
+    /// its file system may change under a mount that stays. A unique id never equals what has none.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
-        let is_other_unique = self.unique_id.zip(other.unique_id).is_some_and(|(one, two)| one != two);
+        if self.unique_id().is_some_and(|id| Some(id) == other.unique_id()) {
+            return vec![];
+        }
+        match (self, other) {
+            (Self::Listed(one), Self::Listed(two)) => one.differences(two),
+            (Self::Unique(_), _) | (_, Self::Unique(_)) => vec![Difference::Id],
+        }
+    }
+}
+
+impl ListedMount {
+    /// In what another one differs that is not the same by its unique id.
+    fn differences(&self, other: &Self) -> Vec<Difference> {
+        let is_other_unique = self.unique_id.is_some() && other.unique_id.is_some();
         let found = [
             (self.id != other.id || is_other_unique, Difference::Id),
             (self.device != other.device, Difference::Device),
@@ -89,54 +120,40 @@ impl MountRecord {
     /// Records what a look found. `None` if the path is no mount point.
     #[must_use]
     pub fn of(boot_id: Arc<str>, look: &PathLook) -> Option<Self> {
-        let mount = look.mounted()?;
-        Some(Self { boot_id, mount_point: mount.mount_point.clone(), identity: mount.identity() })
-    }
-
-    /// Compares with the table of the boot `boot_id`.
-    #[must_use]
-    pub fn compare(&self, boot_id: &str, table: &MountTable) -> MountState {
-        let hidden = table.hidden_at(&self.mount_point);
-        self.state(boot_id, table.visible_at(&self.mount_point), hidden.into_iter())
+        Some(Self { boot_id, mount_point: look.path.clone(), identity: look.mounted()? })
     }
 
     /// Compares with a look at the mount point in the boot `boot_id`. A look at another path finds it gone.
     #[must_use]
-    pub fn compare_look(&self, boot_id: &str, look: &PathLook) -> MountState {
-        self.state(boot_id, look.mount.as_ref(), look.hidden.iter())
-    }
-
-    fn state<'a>(
-        &self,
-        boot_id: &str,
-        visible: Option<&Mount>,
-        mut hidden: impl Iterator<Item = &'a Mount>,
-    ) -> MountState {
-        let is_this_boot = *self.boot_id == *boot_id;
-        let is_same = |mount: &Mount| {
-            is_this_boot
-                && mount.is_at(&self.mount_point)
-                && self.identity.differences(&mount.identity()).is_empty()
-        };
-        match visible {
-            Some(visible) if is_same(visible) => MountState::Same,
-            Some(visible) if hidden.any(is_same) => MountState::Covered { by: visible.clone() },
-            Some(visible) if visible.is_at(&self.mount_point) => {
-                let boot = (!is_this_boot).then_some(Difference::Boot);
-                let rest = self.identity.differences(&visible.identity());
-                MountState::Replaced {
-                    by: visible.clone(),
-                    differences: boot.into_iter().chain(rest).collect(),
-                }
-            }
-            Some(_) | None => MountState::Gone,
+    pub fn compare(&self, boot_id: &str, look: &PathLook) -> MountState {
+        if look.path != self.mount_point {
+            return MountState::Gone;
         }
+        let is_this_boot = *self.boot_id == *boot_id;
+        let is_same = |other: &MountIdentity| is_this_boot && self.identity.differences(other).is_empty();
+        let found = look.mounted();
+        if found.as_ref().is_some_and(is_same) {
+            return MountState::Same;
+        }
+        if let Some(by) = look.covering(|hidden| is_same(&hidden.identity())) {
+            return MountState::Covered { by: by.clone() };
+        }
+        found.map_or(MountState::Gone, |by| {
+            let boot = (!is_this_boot).then_some(Difference::Boot);
+            let differences = boot.into_iter().chain(self.identity.differences(&by)).collect();
+            MountState::Replaced { by, differences }
+        })
     }
 }
 
 impl fmt::Display for MountIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mount {}, {} {}:{}", self.id, self.fs_type, self.device, self.root.display())
+        match self {
+            Self::Unique(id) => write!(f, "mount with the unique id {id}"),
+            Self::Listed(ListedMount { id, unique_id: _, device, root, fs_type }) => {
+                write!(f, "mount {id}, {fs_type} {device}:{}", root.display())
+            }
+        }
     }
 }
 
@@ -170,6 +187,8 @@ impl fmt::Display for Difference {
 mod tests {
     use std::path::Path;
 
+    use super::super::look::MountsAt;
+    use super::super::table::MountTable;
     use super::*;
 
     const BOOT: &str = "one";
@@ -188,8 +207,12 @@ mod tests {
         MountTable::parse(format!("{ROOT}{rest}").as_bytes()).unwrap()
     }
 
+    fn look(path: &str, rest: &str) -> PathLook {
+        PathLook::of(Path::new(path), &table(rest))
+    }
+
     fn state(rest: &str) -> MountState {
-        record().compare(BOOT, &table(rest))
+        record().compare(BOOT, &look("/v", rest))
     }
 
     fn differences(rest: &str) -> Vec<Difference> {
@@ -227,7 +250,7 @@ mod tests {
 
     #[test]
     fn after_a_boot_no_mount_is_the_recorded_one_v7() {
-        let after = |rest| record().compare("two", &table(rest));
+        let after = |rest| record().compare("two", &look("/v", rest));
         assert_eq!(after(""), MountState::Gone);
         let MountState::Replaced { differences, .. } = after(OURS) else { panic!("it is another boot") };
         assert_eq!(differences, [Difference::Boot]);
@@ -244,38 +267,69 @@ mod tests {
     fn a_mount_over_a_directory_above_covers_it_too_v7() {
         let record = MountRecord { mount_point: "/d/v".into(), ..record() };
         let text = "30 21 0:5 / /d/v rw - tmpfs tmpfs rw\n31 21 0:7 / /d rw - tmpfs other rw\n";
-        let MountState::Covered { by } = record.compare(BOOT, &table(text)) else { panic!("it is covered") };
+        let MountState::Covered { by } = record.compare(BOOT, &look("/d/v", text)) else {
+            panic!("it is covered")
+        };
         assert_eq!(by.id, MountId(31));
         assert!(MountState::Covered { by }.to_string().starts_with("another mount covers it: mount 31"));
     }
 
+    /// The same mount as the table lists it, with a unique id.
+    fn listed(unique_id: u64) -> MountRecord {
+        let mut listed = look("/v", OURS);
+        listed.set_unique_id(Some(UniqueMountId(unique_id)));
+        MountRecord::of(BOOT.into(), &listed).unwrap()
+    }
+
+    /// A look that asks for the unique id alone.
+    fn quick(unique_id: u64) -> PathLook {
+        let mounts = MountsAt::Unique(Some(UniqueMountId(unique_id)));
+        PathLook { mounts, ..look("/v", OURS) }
+    }
+
+    fn is_another(state: &MountState) -> bool {
+        matches!(state, MountState::Replaced { differences, .. } if *differences == [Difference::Id])
+    }
+
     #[test]
     fn a_tmpfs_that_got_the_numbers_of_its_predecessor_has_another_unique_id_v7_vol_07() {
-        let with = |unique_id| {
-            let mut record = record();
-            record.identity.unique_id = Some(unique_id);
-            record
-        };
-        let mut now = PathLook::of(Path::new("/v"), &table(OURS));
+        let mut now = look("/v", OURS);
         now.set_unique_id(Some(UniqueMountId(7)));
-        assert_eq!(with(UniqueMountId(7)).compare_look(BOOT, &now), MountState::Same);
-        let MountState::Replaced { differences, .. } = with(UniqueMountId(6)).compare_look(BOOT, &now) else {
-            panic!("it is another mount");
+        assert_eq!(listed(7).compare(BOOT, &now), MountState::Same);
+        assert!(is_another(&listed(6).compare(BOOT, &now)), "it is another mount");
+        assert_eq!(record().compare(BOOT, &now), MountState::Same, "an older record knows no unique id");
+        assert_eq!(listed(6).compare(BOOT, &look("/v", OURS)), MountState::Same);
+    }
+
+    #[test]
+    fn the_unique_id_alone_decides_where_both_sides_know_it_v7() {
+        let of_quick = |unique_id| MountRecord::of(BOOT.into(), &quick(unique_id)).unwrap();
+        assert_eq!(of_quick(7).compare(BOOT, &quick(7)), MountState::Same);
+        assert!(is_another(&of_quick(6).compare(BOOT, &quick(7))));
+        assert_eq!(listed(7).compare(BOOT, &quick(7)), MountState::Same, "a record that the table made");
+        assert!(is_another(&listed(6).compare(BOOT, &quick(7))));
+        let mut renamed = look("/v", &OURS.replace(" / /v", " /renamed /v"));
+        renamed.set_unique_id(Some(UniqueMountId(7)));
+        assert_eq!(listed(7).compare(BOOT, &renamed), MountState::Same, "its directory was renamed");
+        assert_eq!(of_quick(7).compare(BOOT, &renamed), MountState::Same);
+        let MountState::Replaced { differences, .. } = of_quick(7).compare("two", &quick(7)) else {
+            panic!("a unique id says nothing in another boot")
         };
-        assert_eq!(differences, [Difference::Id]);
-        assert_eq!(record().compare_look(BOOT, &now), MountState::Same, "an older record knows no unique id");
-        assert_eq!(with(UniqueMountId(6)).compare(BOOT, &table(OURS)), MountState::Same);
+        assert_eq!(differences, [Difference::Boot]);
+        assert!(is_another(&of_quick(7).compare(BOOT, &look("/v", OURS))), "not known to be the same");
+        let nothing = PathLook { mounts: MountsAt::Unique(None), ..quick(7) };
+        assert_eq!(of_quick(7).compare(BOOT, &nothing), MountState::Gone);
+        assert_eq!(of_quick(7).identity.to_string(), "mount with the unique id 7");
     }
 
     #[test]
     fn a_look_is_recorded_and_compared_like_the_table_v7() {
-        let look = |path: &str, rest: &str| PathLook::of(Path::new(path), &table(rest));
         let upper = format!("{OURS}31 30 8:1 /home /v rw - ext4 /dev/sda rw\n");
         assert_eq!(MountRecord::of(BOOT.into(), &look("/v", OURS)), Some(record()));
         assert_eq!(MountRecord::of(BOOT.into(), &look("/v/below", OURS)), None);
-        assert_eq!(record().compare_look(BOOT, &look("/v", OURS)), MountState::Same);
-        assert_eq!(record().compare_look(BOOT, &look("/v", "")), MountState::Gone);
-        assert!(matches!(record().compare_look(BOOT, &look("/v", &upper)), MountState::Covered { .. }));
-        assert_eq!(record().compare_look(BOOT, &look("/w", OURS)), MountState::Gone);
+        assert_eq!(record().compare(BOOT, &look("/v", OURS)), MountState::Same);
+        assert_eq!(record().compare(BOOT, &look("/v", "")), MountState::Gone);
+        assert!(matches!(record().compare(BOOT, &look("/v", &upper)), MountState::Covered { .. }));
+        assert_eq!(record().compare(BOOT, &look("/w", OURS)), MountState::Gone);
     }
 }

@@ -41,7 +41,7 @@ pub enum VolumeCall {
     Unpublish(Arc<VolumeSpec>, Generation, PublishArgs),
     /// The call of an order.
     Order(Arc<VolumeSpec>, Generation, OrderCall),
-    /// Look at the kernel's mount table, and touch what is mounted, within a time limit (V7).
+    /// Ask the kernel what is mounted there, and touch it, within a time limit (V7).
     Look {
         /// The path.
         path: PathBuf,
@@ -122,7 +122,7 @@ impl Seen {
     pub fn of(look: &Result<PathLook, LookError>) -> Self {
         match look {
             Ok(look) => match (look.mounted(), look.kind) {
-                (Some(mount), _) => Self::Present(Mark::Mount(mount.identity())),
+                (Some(mount), _) => Self::Present(Mark::Mount(mount)),
                 (None, PathKind::BlockDevice(device)) => Self::Present(Mark::Device(device)),
                 (None, _) => Self::Nothing,
             },

@@ -24,7 +24,7 @@ use super::record::{Mark, Step, Usage, VolumeChange, VolumeImage, VolumeKey, Vol
 use super::state::{Volume, VolumeConfig, VolumeOptions, VolumeTimer};
 use crate::csi::{self, AccessMode, AccessType, MountVolume, VolumeCapability};
 use crate::kernel::{CallLost, Effect};
-use crate::mounts::{DeviceNumber, MountId, MountIdentity};
+use crate::mounts::{DeviceNumber, ListedMount, MountId, MountIdentity};
 use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::{
     AllocationId, Backoff, Generation, PluginName, RunNumber, Timestamp, Topology, VolumeName,
@@ -411,7 +411,13 @@ fn seen(text: &str) -> Result<Seen, Fault> {
     let mount = |id| {
         let device = DeviceNumber { major: 0, minor: 41 };
         let (root, fs_type) = ("/".into(), "ext4".to_owned());
-        Mark::Mount(MountIdentity { id: MountId(id), unique_id: None, device, root, fs_type })
+        Mark::Mount(MountIdentity::Listed(ListedMount {
+            id: MountId(id),
+            unique_id: None,
+            device,
+            root,
+            fs_type,
+        }))
     };
     Ok(match text {
         "same" => Seen::Present(mount(70)),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use callboard_actors::vocabulary::Generation;
 use callboard_machines::csi::{self, Context};
-use callboard_machines::mounts::DeviceNumber;
+use callboard_machines::mounts::{MountIdentity, UniqueMountId};
 use callboard_machines::volume::{
     ControllerRoute, Expands, Failure, Known, Mark, NodeRoute, Route, Seen, VolumeCall, VolumeOutcome,
 };
@@ -338,6 +338,7 @@ fn id(number: u32) -> String {
     format!("id-{number}")
 }
 
+/// Each boot gives the same unique ids anew.
 fn mark(id: u32) -> Mark {
-    Mark::Device(DeviceNumber { major: 0, minor: id })
+    Mark::Mount(MountIdentity::Unique(UniqueMountId(id.into())))
 }
