@@ -23,6 +23,7 @@ struct Entry {
     path: PathBuf,
     kind: PathKind,
     owner: u32,
+    mode: Mode,
     bytes: u64,
 }
 
@@ -142,7 +143,8 @@ impl Entry {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let facts = rustix::fs::statx(&fd, "", flags, StatxFlags::BASIC_STATS)
             .map_err(|error| refused("look at", &path, error))?;
-        Ok(Self { fd, path, kind: kind(&facts), owner: facts.stx_uid, bytes: facts.stx_size })
+        let mode = Mode::from_raw_mode(facts.stx_mode.into());
+        Ok(Self { fd, path, kind: kind(&facts), owner: facts.stx_uid, mode, bytes: facts.stx_size })
     }
 
     /// What a name in this directory leads to. Neither a link nor a mount is followed.
@@ -251,8 +253,11 @@ impl Entry {
         Err(PlaceError::Foreign { path: self.path.clone(), owner: self.owner })
     }
 
-    /// Sets the mode of exactly this file, whatever its name leads to now.
+    /// Sets the mode of exactly this file, whatever its name leads to now, unless it has that already.
     fn set_mode(&self, mode: Mode) -> Result<(), PlaceError> {
+        if self.mode == mode {
+            return Ok(());
+        }
         let this = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
         rustix::fs::chmod(this, mode).map_err(|error| refused("set the mode of", &self.path, error))
     }
