@@ -110,7 +110,8 @@ pub struct Hanging {
 pub struct MountLimits {
     /// After this time the caller gets an answer.
     pub time: Duration,
-    /// The number of threads at work at one time, those that hang included; at least one. Up to eight more wait for work.
+    /// The number of threads at work at one time, those that hang included; at least one. Up to 32 more wait for work, each for
+    /// 10 s at most.
     pub threads: usize,
     /// The number of threads that may hang on one file system. Further looks at it are answered at once; at least one.
     pub hanging_per_device: usize,
