@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tonic::{Code, Response, Status};
 
+use super::calls::{Calls, ConnectionNumber};
+
 /// What a plugin does when it is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
@@ -34,7 +36,7 @@ pub(super) struct Acting {
 #[derive(Debug, Default)]
 pub(super) struct Acts {
     acts: BTreeMap<&'static str, Acting>,
-    calls: Vec<&'static str>,
+    calls: Calls,
 }
 
 impl Acts {
@@ -45,12 +47,22 @@ impl Acts {
 
     /// All calls since this was last asked.
     pub(super) fn take_calls(&mut self) -> Vec<&'static str> {
-        std::mem::take(&mut self.calls)
+        self.calls.take()
     }
 
     /// What it does about a call that it has just had.
     pub(super) fn called(&mut self, call: &'static str) -> Acting {
-        self.calls.push(call);
+        self.calls.add(call);
+        self.acting(call)
+    }
+
+    /// The same of a call that reads what the plugin is, over this connection.
+    pub(super) fn read(&mut self, call: &'static str, reader: ConnectionNumber) -> Acting {
+        self.calls.add_read(call, reader);
+        self.acting(call)
+    }
+
+    fn acting(&mut self, call: &'static str) -> Acting {
         let usual = Acting { act: Act::Ready, after: Duration::ZERO, times: None };
         let Some(acting) = self.acts.get_mut(call) else { return usual };
         let taken = *acting;

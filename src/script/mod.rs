@@ -39,6 +39,7 @@ mod lines;
 mod verbs;
 
 mod acting;
+mod calls;
 mod driver;
 mod driver_networks;
 mod driver_services;

@@ -20,6 +20,7 @@ use wire::identity_server::{Identity, IdentityServer};
 use wire::node_server::NodeServer;
 
 use super::acting::{Act, Acting, Acts, answered};
+use super::calls::{ConnectionNumber, Numbered};
 use super::storage::Storage;
 
 /// The calls that a plugin can be told how to answer, by their names in the specification.
@@ -76,12 +77,14 @@ struct Inner {
     part: Part,
     acts: Acts,
     storage: Storage,
+    /// So many connections were accepted.
+    connections: u64,
 }
 
 impl Plugin {
     /// A plugin of this storage, which it may share with others.
     pub(super) fn new(part: Part, storage: Storage) -> Self {
-        Self(Arc::new(Mutex::new(Inner { part, acts: Acts::default(), storage })))
+        Self(Arc::new(Mutex::new(Inner { part, acts: Acts::default(), storage, connections: 0 })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -117,8 +120,10 @@ impl Plugin {
         }
         let listener = UnixListener::bind(socket)?;
         let streams = Streams::default();
-        let kept = Arc::clone(&streams);
-        let incoming = UnixListenerStream::new(listener).map(move |stream| keep(stream, &kept));
+        let (kept, plugin) = (Arc::clone(&streams), self.clone());
+        let incoming = UnixListenerStream::new(listener).map(move |stream| {
+            keep(stream, &kept).map(|stream| Numbered { stream, number: plugin.next_connection() })
+        });
         let server = Server::builder()
             .add_service(IdentityServer::new(self.clone()))
             .add_service(ControllerServer::new(self.clone()))
@@ -133,9 +138,22 @@ impl Plugin {
         Ok(Serving { socket: socket.to_owned(), task, streams })
     }
 
-    /// Plays its part in one call, up to the answer.
-    pub(super) async fn play(&self, call: &'static str) -> Result<Act, Status> {
-        let acting = self.inner().acts.called(call);
+    fn next_connection(&self) -> ConnectionNumber {
+        let connections = &mut self.inner().connections;
+        *connections += 1;
+        ConnectionNumber(*connections)
+    }
+
+    /// Plays its part in one call that reads what it is, up to the answer.
+    pub(super) async fn play<T>(&self, call: &'static str, request: &Request<T>) -> Result<Act, Status> {
+        let reader = request.extensions().get().copied();
+        let acting = {
+            let acts = &mut self.inner().acts;
+            match reader {
+                Some(reader) => acts.read(call, reader),
+                None => acts.called(call),
+            }
+        };
         acting.play().await
     }
 
@@ -196,9 +214,9 @@ impl Drop for Serving {
 impl Identity for Plugin {
     async fn get_plugin_info(
         &self,
-        _: Request<wire::GetPluginInfoRequest>,
+        request: Request<wire::GetPluginInfoRequest>,
     ) -> Result<Response<wire::GetPluginInfoResponse>, Status> {
-        let act = self.play("GetPluginInfo").await?;
+        let act = self.play("GetPluginInfo", &request).await?;
         let Part { name, version, .. } = self.part();
         let manifest = std::collections::HashMap::new();
         answered(act, wire::GetPluginInfoResponse { name, vendor_version: version, manifest })
@@ -206,10 +224,10 @@ impl Identity for Plugin {
 
     async fn get_plugin_capabilities(
         &self,
-        _: Request<wire::GetPluginCapabilitiesRequest>,
+        request: Request<wire::GetPluginCapabilitiesRequest>,
     ) -> Result<Response<wire::GetPluginCapabilitiesResponse>, Status> {
         use wire::plugin_capability::{Service, Type, service};
-        let act = self.play("GetPluginCapabilities").await?;
+        let act = self.play("GetPluginCapabilities", &request).await?;
         let named = |service: service::Type| {
             let service = Service { r#type: service.into() };
             wire::PluginCapability { r#type: Some(Type::Service(service)) }
@@ -221,8 +239,11 @@ impl Identity for Plugin {
         answered(act, wire::GetPluginCapabilitiesResponse { capabilities })
     }
 
-    async fn probe(&self, _: Request<wire::ProbeRequest>) -> Result<Response<wire::ProbeResponse>, Status> {
-        let act = self.play("Probe").await?;
+    async fn probe(
+        &self,
+        request: Request<wire::ProbeRequest>,
+    ) -> Result<Response<wire::ProbeResponse>, Status> {
+        let act = self.play("Probe", &request).await?;
         answered(act, wire::ProbeResponse { ready: Some(act != Act::NotReady) })
     }
 }
@@ -231,10 +252,10 @@ impl Identity for Plugin {
 impl GroupController for Plugin {
     async fn group_controller_get_capabilities(
         &self,
-        _: Request<wire::GroupControllerGetCapabilitiesRequest>,
+        request: Request<wire::GroupControllerGetCapabilitiesRequest>,
     ) -> Result<Response<wire::GroupControllerGetCapabilitiesResponse>, Status> {
         use wire::group_controller_service_capability::{Rpc, Type, rpc};
-        let act = self.play("GroupControllerGetCapabilities").await?;
+        let act = self.play("GroupControllerGetCapabilities", &request).await?;
         let rpc = Rpc { r#type: rpc::Type::CreateDeleteGetVolumeGroupSnapshot.into() };
         let capabilities = vec![wire::GroupControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }];
         answered(act, wire::GroupControllerGetCapabilitiesResponse { capabilities })

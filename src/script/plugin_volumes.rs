@@ -12,10 +12,10 @@ use super::plugin::Plugin;
 impl Controller for Plugin {
     async fn controller_get_capabilities(
         &self,
-        _: Request<wire::ControllerGetCapabilitiesRequest>,
+        request: Request<wire::ControllerGetCapabilitiesRequest>,
     ) -> Result<Response<wire::ControllerGetCapabilitiesResponse>, Status> {
         use wire::controller_service_capability::{Rpc, Type, rpc};
-        let act = self.play("ControllerGetCapabilities").await?;
+        let act = self.play("ControllerGetCapabilities", &request).await?;
         let can = |rpc: rpc::Type| {
             let rpc = Rpc { r#type: rpc.into() };
             wire::ControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }
@@ -65,10 +65,10 @@ impl Controller for Plugin {
 impl Node for Plugin {
     async fn node_get_capabilities(
         &self,
-        _: Request<wire::NodeGetCapabilitiesRequest>,
+        request: Request<wire::NodeGetCapabilitiesRequest>,
     ) -> Result<Response<wire::NodeGetCapabilitiesResponse>, Status> {
         use wire::node_service_capability::{Rpc, Type, rpc};
-        let act = self.play("NodeGetCapabilities").await?;
+        let act = self.play("NodeGetCapabilities", &request).await?;
         let rpc = Rpc { r#type: rpc::Type::StageUnstageVolume.into() };
         let stages = wire::NodeServiceCapability { r#type: Some(Type::Rpc(rpc)) };
         let capabilities = self.part().stages.then_some(stages).into_iter().collect();
@@ -77,12 +77,13 @@ impl Node for Plugin {
 
     async fn node_get_info(
         &self,
-        _: Request<wire::NodeGetInfoRequest>,
+        request: Request<wire::NodeGetInfoRequest>,
     ) -> Result<Response<wire::NodeGetInfoResponse>, Status> {
-        let act = self.play("NodeGetInfo").await?;
+        let act = self.play("NodeGetInfo", &request).await?;
         let node_id = self.part().node_id;
         answered(act, wire::NodeGetInfoResponse { node_id, ..Default::default() })
     }
+
     async fn node_stage_volume(
         &self,
         request: Request<wire::NodeStageVolumeRequest>,

@@ -1,0 +1,194 @@
+//! The calls that a plugin has had, in an order that does not depend on chance.
+//!
+//! Two instances read the two halves of a monolith at the same time, each over a connection of its own, and no time passes meanwhile. So
+//! the plugin has their calls in the order in which the kernel woke its tasks. They are shown one connection after the other.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::time::Instant;
+use tonic::transport::server::Connected;
+
+/// The number of a connection that a plugin has accepted, in the order in which they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ConnectionNumber(pub(super) u64);
+
+/// The half of a plugin that a connection reads, known from the first call that only one half has. The order is that of their calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Half {
+    Controller,
+    Node,
+}
+
+impl Half {
+    fn of(call: &str) -> Option<Self> {
+        match call {
+            "ControllerGetCapabilities" => Some(Self::Controller),
+            "NodeGetCapabilities" => Some(Self::Node),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Called {
+    at: Instant,
+    name: &'static str,
+    /// The connection of a call that reads what the plugin is. The order of others is that in which they came.
+    reader: Option<ConnectionNumber>,
+}
+
+/// The calls since they were last taken.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    called: Vec<Called>,
+    halves: BTreeMap<ConnectionNumber, Half>,
+}
+
+impl Calls {
+    /// Notes a call of which the order is not left to chance.
+    pub(super) fn add(&mut self, name: &'static str) {
+        self.called.push(Called { at: Instant::now(), name, reader: None });
+    }
+
+    /// Notes a call that reads what the plugin is.
+    pub(super) fn add_read(&mut self, name: &'static str, reader: ConnectionNumber) {
+        self.called.push(Called { at: Instant::now(), name, reader: Some(reader) });
+        if let Some(half) = Half::of(name) {
+            // A node half may ask for the capabilities of the controller too (C146).
+            self.halves.entry(reader).or_insert(half);
+        }
+    }
+
+    /// All calls since this was last asked. Those that read in the same instant are in the order of the halves, and of the connections.
+    pub(super) fn take(&mut self) -> Vec<&'static str> {
+        let mut called = std::mem::take(&mut self.called);
+        let read_at_once =
+            |one: &Called, next: &Called| one.at == next.at && one.reader.is_some() && next.reader.is_some();
+        for reads in called.chunk_by_mut(read_at_once) {
+            reads.sort_by_key(|read| (read.reader.and_then(|reader| self.halves.get(&reader)), read.reader));
+        }
+        called.into_iter().map(|called| called.name).collect()
+    }
+}
+
+/// A connection that a plugin has accepted, with its number.
+#[derive(Debug)]
+pub(super) struct Numbered {
+    pub(super) stream: UnixStream,
+    pub(super) number: ConnectionNumber,
+}
+
+impl Connected for Numbered {
+    type ConnectInfo = ConnectionNumber;
+
+    fn connect_info(&self) -> ConnectionNumber {
+        self.number
+    }
+}
+
+impl AsyncRead for Numbered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Numbered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTROLLER: [&str; 4] =
+        ["GetPluginInfo", "GetPluginCapabilities", "Probe", "ControllerGetCapabilities"];
+    const NODE: [&str; 5] =
+        ["GetPluginInfo", "GetPluginCapabilities", "Probe", "NodeGetCapabilities", "NodeGetInfo"];
+
+    /// Every way in which the calls of two halves can come.
+    fn interleavings(
+        controller: &[&'static str],
+        node: &[&'static str],
+    ) -> Vec<Vec<(ConnectionNumber, &'static str)>> {
+        let next = |mine: &[&'static str], number, rest: Vec<Vec<_>>| {
+            let begin = move |mut calls: Vec<_>| {
+                calls.insert(0, (ConnectionNumber(number), mine[0]));
+                calls
+            };
+            rest.into_iter().map(begin).collect::<Vec<_>>()
+        };
+        let (mut all, is_last) = (Vec::new(), controller.is_empty() && node.is_empty());
+        if !controller.is_empty() {
+            all.extend(next(controller, 2, interleavings(&controller[1..], node)));
+        }
+        if !node.is_empty() {
+            all.extend(next(node, 1, interleavings(controller, &node[1..])));
+        }
+        if is_last { vec![Vec::new()] } else { all }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_halves_of_a_monolith_are_shown_one_after_the_other_whichever_read_first() {
+        let all = interleavings(&CONTROLLER, &NODE);
+        assert_eq!(all.len(), 126);
+        for reads in all {
+            let mut calls = Calls::default();
+            // The allocation looks before it registers, and work begins when the plugin has been read.
+            calls.add_read("Probe", ConnectionNumber(0));
+            for (reader, name) in reads {
+                calls.add_read(name, reader);
+            }
+            calls.add("NodeStageVolume");
+            calls.add("ControllerUnpublishVolume");
+            let expected: Vec<_> = ["Probe"]
+                .into_iter()
+                .chain(CONTROLLER)
+                .chain(NODE)
+                .chain(["NodeStageVolume", "ControllerUnpublishVolume"])
+                .collect();
+            assert_eq!(calls.take(), expected);
+            assert_eq!(calls.take(), Vec::<&str>::new());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_of_different_times_stay_in_their_order() {
+        let mut calls = Calls::default();
+        for reader in [1, 2, 1] {
+            calls.add_read(
+                if reader == 1 { "NodeGetCapabilities" } else { "ControllerGetCapabilities" },
+                ConnectionNumber(reader),
+            );
+            tokio::time::advance(std::time::Duration::from_millis(1)).await;
+        }
+        assert_eq!(calls.take(), ["NodeGetCapabilities", "ControllerGetCapabilities", "NodeGetCapabilities"]);
+        // A half is known from what its connection was asked before.
+        calls.add_read("Probe", ConnectionNumber(1));
+        calls.add_read("ControllerGetCapabilities", ConnectionNumber(1));
+        calls.add_read("Probe", ConnectionNumber(2));
+        assert_eq!(calls.take(), ["Probe", "Probe", "ControllerGetCapabilities"]);
+    }
+}
