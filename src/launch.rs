@@ -32,6 +32,7 @@ use callboard_actors::persister::Persister;
 use callboard_actors::process::TaskProcesses;
 use callboard_actors::shell::{Address, Clock, Database, IN_FLIGHT_MAX, Settings};
 use callboard_actors::supervisor::{self, AwaitStarted, Child, SupervisorSpec};
+use callboard_actors::vocabulary::milliseconds;
 use tokio::sync::watch;
 
 use crate::host::{Handles, Host, HostEnd, StartError};
@@ -126,8 +127,8 @@ async fn hold(options: &Options) -> Result<Held, StartError> {
 fn watch_for_pauses(mut ended: watch::Receiver<Option<HostEnd>>) {
     let say = |pause: Pause| {
         tracing::warn!(
-            seconds = pause.length().as_secs(),
-            suspended_seconds = pause.suspended.as_secs(),
+            length_ms = milliseconds(pause.length()),
+            suspended_ms = milliseconds(pause.suspended),
             "the host did not run for a while: it was stopped, its machine was suspended, or it got no processor; \
              deadlines that passed meanwhile are postponed"
         );

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use callboard_actors::vocabulary::SocketPath;
+use callboard_actors::vocabulary::{SocketPath, milliseconds};
 use callboard_proto::admin::v1 as wire;
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
@@ -117,12 +117,11 @@ impl AdminClient {
         healthy_for: Duration,
         within: Duration,
     ) -> Result<Vec<wire::ChildEnding>, AdminError> {
-        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let answer = self.client.replace_allocation(wire::ReplaceAllocationRequest {
             name: name.to_owned(),
             with: with.to_owned(),
-            healthy_for_ms: millis(healthy_for),
-            within_ms: millis(within),
+            healthy_for_ms: milliseconds(healthy_for),
+            within_ms: milliseconds(within),
         });
         let answer = as_long_as_it_takes(answer).await;
         self.answered(answer).map(|answer| answer.report)

@@ -1,11 +1,9 @@
 //! From our words to the wire of the admin socket.
 
-use std::time::Duration;
-
 use callboard_actors::allocations::StopAllocationError;
 use callboard_actors::shell::{AskError, StopStep};
 use callboard_actors::supervisor::{ShutdownReport, TreeNode};
-use callboard_actors::vocabulary::Timestamp;
+use callboard_actors::vocabulary::{Timestamp, milliseconds};
 use callboard_proto::admin::v1 as wire;
 use tonic::Status;
 
@@ -15,11 +13,6 @@ use crate::tasks;
 /// Milliseconds since the Unix epoch.
 pub(super) fn unix_ms(at: Timestamp) -> u64 {
     milliseconds(at.since_epoch())
-}
-
-/// Whole milliseconds.
-pub(super) fn milliseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A tree of actors.
@@ -34,6 +27,8 @@ pub(super) fn tree(node: TreeNode) -> wire::TreeNode {
         message: node.message,
         children: node.children.into_iter().map(tree).collect(),
         stops_within_ms: node.stops_within.map(milliseconds),
+        kills_within_ms: node.kills_within.map(milliseconds),
+        ended: node.ended.iter().map(step).collect(),
     }
 }
 

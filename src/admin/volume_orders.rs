@@ -2,7 +2,6 @@
 
 use callboard_actors::csi::{CapacityRange, Snapshot, VolumeGroupSnapshot};
 use callboard_actors::shell::Message;
-use callboard_actors::vocabulary::Timestamp;
 use callboard_actors::volume;
 use callboard_actors::volumes::{
     CreateGroupSnapshot, CreateSnapshot, DeleteGroupSnapshot, DeleteSnapshot, ExpandVolume, GroupError,
@@ -11,7 +10,7 @@ use callboard_actors::volumes::{
 use callboard_proto::admin::v1 as wire;
 use tonic::{Code, Status};
 
-use super::convert::unanswered;
+use super::convert::{unanswered, unix_ms};
 use super::server::Sources;
 use super::volume_calls::{code_of, key, within};
 
@@ -121,7 +120,7 @@ pub(super) fn snapshot(snapshot: &Snapshot) -> wire::VolumeSnapshot {
         snapshot_id,
         source_volume_id,
         size_bytes,
-        created_unix_ms: creation_time.map(milliseconds).unwrap_or_default(),
+        created_unix_ms: creation_time.map(unix_ms).unwrap_or_default(),
         ready: ready_to_use,
         group_snapshot_id,
     }
@@ -132,13 +131,9 @@ pub(super) fn group(group: &VolumeGroupSnapshot) -> wire::VolumeGroupSnapshot {
     wire::VolumeGroupSnapshot {
         group_snapshot_id: group.group_snapshot_id.clone(),
         snapshots: group.snapshots.iter().map(snapshot).collect(),
-        created_unix_ms: group.creation_time.map(milliseconds).unwrap_or_default(),
+        created_unix_ms: group.creation_time.map(unix_ms).unwrap_or_default(),
         ready: group.ready_to_use,
     }
-}
-
-fn milliseconds(at: Timestamp) -> u64 {
-    u64::try_from(at.since_epoch().as_millis()).unwrap_or(u64::MAX)
 }
 
 const fn not_done(error: &OrderError) -> Code {

@@ -13,6 +13,7 @@ use callboard_actors::datadir::Lost;
 use callboard_actors::logmon::LogsView;
 use callboard_actors::persister::DiskHealth;
 use callboard_actors::shell::{Detail, FeedItem, JournalLine, Recorded, Subscription};
+use callboard_actors::vocabulary::milliseconds;
 use callboard_proto::admin::v1 as wire;
 use futures_util::Stream;
 use futures_util::stream::unfold;
@@ -21,7 +22,6 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tonic::Status;
 use wire::watch_response::News;
 
-use super::convert::milliseconds;
 use super::gather::gather;
 use super::server::Sources;
 
@@ -265,7 +265,7 @@ fn is_same(before: &wire::HostStatus, after: &wire::HostStatus) -> bool {
     let without_times = |host: &wire::HostStatus| {
         let mut host = host.clone();
         let awaited = host.stopping.iter_mut().flat_map(|stopping| &mut stopping.waits_for);
-        awaited.for_each(|awaited| awaited.until_unix_ms = 0);
+        awaited.for_each(|awaited| (awaited.until_unix_ms, awaited.kill_unix_ms) = (0, 0));
         if let Some(disk) = &mut host.disk {
             (disk.unwritten, disk.unwritten_more) = (0, 0);
             disk.unwritten_names.clear();

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use callboard_actors::csi::AccessMode;
-use callboard_actors::vocabulary::{AllocationId, PluginName};
+use callboard_actors::vocabulary::{AllocationId, PluginName, milliseconds};
 use callboard_proto::admin::v1 as wire;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -113,11 +113,6 @@ impl WaitArgs {
     fn milliseconds(&self) -> u64 {
         milliseconds(self.within)
     }
-}
-
-/// A timeout, as requests have it.
-fn milliseconds(within: Duration) -> u64 {
-    u64::try_from(within.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// How a volume is used.

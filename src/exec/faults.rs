@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use callboard_actors::csi::Code;
+use callboard_actors::vocabulary::milliseconds;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -358,7 +359,7 @@ impl Faults {
     /// Delays a start, if that was requested.
     pub(super) async fn before_start(&self) {
         if let Some(late) = self.args.late_start {
-            tracing::info!(?late, "a start is kept waiting, as --late-start demands");
+            tracing::info!(late_ms = milliseconds(late), "a start is kept waiting, as --late-start demands");
             tokio::time::sleep(late).await;
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::vocabulary::{Role, SocketPath};
+use callboard_actors::vocabulary::{Role, SocketPath, milliseconds};
 use callboard_proto::csi::v1::controller_server::ControllerServer;
 use callboard_proto::csi::v1::controller_service_capability::rpc::Type as ControllerClaim;
 use callboard_proto::csi::v1::group_controller_server::GroupControllerServer;
@@ -110,7 +110,7 @@ async fn live(
     let mut told_to_stop = std::pin::pin!(told_to_stop);
     let pause = plugin.args.faults.listen_after.unwrap_or_default();
     if !pause.is_zero() {
-        tracing::info!(pause = ?pause, "listening later, as --listen-after demands");
+        tracing::info!(pause_ms = milliseconds(pause), "listening later, as --listen-after demands");
     }
     tokio::select! {
         () = tokio::time::sleep(pause) => {}
@@ -163,7 +163,7 @@ async fn serve_until(
     tokio::select! {
         served = serving => served.map_err(|source| HostpathError::Serve { path: path.clone(), source }),
         () = grace_is_over => {
-            tracing::warn!(endpoint = %path, grace = ?STOP_GRACE, "calls in flight cut off");
+            tracing::warn!(endpoint = %path, grace_ms = milliseconds(STOP_GRACE), "calls in flight cut off");
             Ok(())
         }
     }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_actors::vocabulary::milliseconds;
 use callboard_actors::vocabulary::text::escaped;
 use callboard_proto::base::base_plugin_server::BasePluginServer;
 use callboard_proto::drivers::driver_server::DriverServer;
@@ -196,7 +197,7 @@ async fn serve_until(
     tokio::select! {
         served = serving => served.map_err(ServeError::Server),
         () = grace_is_over => {
-            tracing::warn!(grace = ?STOP_GRACE, "calls in flight cut off");
+            tracing::warn!(grace_ms = milliseconds(STOP_GRACE), "calls in flight cut off");
             Ok(())
         }
     }

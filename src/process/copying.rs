@@ -21,6 +21,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use callboard_actors::vocabulary::milliseconds;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
@@ -190,8 +191,9 @@ impl Reader {
         let Some(mut copy) = taken else { return };
         copy.place = match copy.place {
             Place::Hung { since, left_out: left_out @ 1.. } => {
-                let seconds = since.elapsed().as_secs();
-                tracing::warn!(path = %log.path().display(), left_out, seconds, "the log of a process is written again");
+                let hung = since.elapsed();
+                tracing::warn!(path = %log.path().display(), left_out, hung_ms = milliseconds(hung), "the log of a process is written again");
+                let seconds = hung.as_secs();
                 let notice =
                     format!("\n[{left_out} bytes left out: this log could not be written for {seconds} s]\n");
                 self.writers.take(number, log, notice.into_bytes());

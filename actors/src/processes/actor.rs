@@ -11,7 +11,7 @@ use crate::process::{
     Surroundings,
 };
 use crate::shell::{Address, Children, EffectHandler, Running, Settings, Store, start as start_machine};
-use crate::vocabulary::Attempt;
+use crate::vocabulary::{Attempt, milliseconds};
 
 /// The limit of messages in flight to one process actor. Only its owner sends to it, and bounds the number.
 const PROCESS_IN_FLIGHT_MAX: usize = 4_096;
@@ -85,16 +85,16 @@ impl EffectHandler<Processes> for Handler {
 /// left a panic, as a warning if its exit status is unknown.
 fn log_ending(ending: &ProcessEnding) {
     let ProcessEnding { name, tag, pid, exit, uptime, last_errors, panic, .. } = ending;
-    let uptime_s = uptime.as_secs_f64();
+    let uptime_ms = milliseconds(*uptime);
     let trace = || panic.clone().unwrap_or_else(|| last_errors.join("\n"));
     match alarm_of(ending) {
         Alarm::Trouble => {
-            tracing::error!(process = %name, %tag, pid, %exit, uptime_s, error = trace(), "process ended");
+            tracing::error!(process = %name, %tag, pid, %exit, uptime_ms, error = trace(), "process ended");
         }
         Alarm::Doubt => {
-            tracing::warn!(process = %name, %tag, pid, %exit, uptime_s, error = trace(), "process ended");
+            tracing::warn!(process = %name, %tag, pid, %exit, uptime_ms, error = trace(), "process ended");
         }
-        Alarm::None => tracing::info!(process = %name, %tag, pid, %exit, uptime_s, "process ended"),
+        Alarm::None => tracing::info!(process = %name, %tag, pid, %exit, uptime_ms, "process ended"),
     }
 }
 

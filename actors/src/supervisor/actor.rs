@@ -16,6 +16,7 @@ use super::{
 };
 use crate::pauses;
 use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode, StopStep};
+use crate::vocabulary::milliseconds;
 
 /// The timeout for a killed child to be gone. Only a child that blocks the thread takes that long.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -120,11 +121,11 @@ impl EffectHandler<Supervisor> for Handler {
                 tracing::info!(supervisor, child = %name, ending, "child ended");
             }
             SupervisorNews::ChildRestarting { name, pause } => {
-                let pause_ms = pause.as_secs_f64() * 1e3;
+                let pause_ms = milliseconds(*pause);
                 tracing::warn!(supervisor, child = %name, pause_ms, "child is to be started again");
             }
             SupervisorNews::ChildStopped(ending) => {
-                let (name, took_ms) = (&ending.name, ending.took.as_secs_f64() * 1e3);
+                let (name, took_ms) = (&ending.name, milliseconds(ending.took));
                 tracing::info!(supervisor, child = %name, ending = %ending.ending, took_ms, "child stopped");
             }
             SupervisorNews::Escalated { reason } => {

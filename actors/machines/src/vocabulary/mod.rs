@@ -40,4 +40,4 @@ pub use number::{Attempt, Generation, RegistrationNumber, RunNumber};
 pub use plugin::{Family, PluginKey, PluginType, Role, UnknownPluginType};
 pub use probing::{ListenerRule, Probing, Probings};
 pub use registration::Registration;
-pub use time::{Moment, Timestamp};
+pub use time::{Moment, Timestamp, milliseconds};

@@ -28,6 +28,12 @@ impl Timestamp {
     }
 }
 
+/// A duration in whole milliseconds, as it is logged and sent: in a field whose name ends with `_ms`.
+#[must_use]
+pub fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl Add<Duration> for Timestamp {
     type Output = Self;
 

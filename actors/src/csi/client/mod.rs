@@ -21,6 +21,7 @@ use super::{Call, FailedCall, Failure, WireRequest, redacted};
 use crate::lease::{Lease, LeaseError};
 use crate::pauses;
 use crate::rpc::{Cause, asked, cause};
+use crate::vocabulary::milliseconds;
 
 pub use calls::UnaryRequest;
 pub use streams::{BlockReader, StreamRequest};
@@ -84,7 +85,7 @@ impl Client {
         let (plugin, allocation) = (self.lease.plugin(), self.lease.allocation());
         let (generation, began) = (self.lease.generation(), Instant::now());
         let outcome = outcome.await.map_err(|failure| self.failed(call, failure));
-        let took_ms = began.elapsed().as_millis();
+        let took_ms = milliseconds(began.elapsed());
         match &outcome {
             Ok(_) => tracing::debug!(%call, %plugin, %allocation, %generation, took_ms, "csi call answered"),
             Err(error) => {
