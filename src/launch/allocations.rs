@@ -28,7 +28,8 @@ pub(super) fn part(host: &Host, options: &Options, layout: Layout) -> Part<Alloc
         let (registry, instances) = (context.host().registry().clone(), context.host().instances().clone());
         let volumes = Some(context.host().volumes().clone());
         let listeners = context.host().listeners();
-        let neighbours = Rc::new(Addresses { registry, instances, volumes, listeners });
+        let database = Some(context.host().database().clone());
+        let neighbours = Rc::new(Addresses { registry, instances, volumes, listeners, database });
         let memory = AllocationsMemory::default();
         move || {
             let (options, neighbours) = (options.clone(), neighbours.clone());
@@ -54,7 +55,6 @@ fn allocation_node(description: AllocationDescription) -> TreeNode {
         crashes: vitals.map(|vitals| vitals.crashes),
         mailbox_depth: vitals.map(|vitals| vitals.mailbox_depth),
         message: given_up.unwrap_or(status.last_event),
-        stops_within: None,
-        children: Vec::new(),
+        ..TreeNode::default()
     }
 }

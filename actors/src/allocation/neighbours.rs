@@ -8,7 +8,7 @@ use super::{RegisterOutcome, RetiredOutcome, healths};
 use crate::csi::ListenerCheck;
 use crate::instances::{AwaitRetired, HealthOf, InstanceReport, Instances, InstancesNews, InstancesView};
 use crate::registry::{Deregister, Deregistered, Describe, Register, Registry};
-use crate::shell::{Address, AskError, FeedItem, Follower};
+use crate::shell::{Address, AskError, Database, FeedItem, Follower};
 use crate::vocabulary::{AllocationId, Health, PluginKey};
 use crate::volumes::{AwaitUnused, AwaitUnusedError, Volumes};
 
@@ -51,6 +51,12 @@ pub trait Neighbours: 'static {
         Box::pin(std::future::ready(()))
     }
 
+    /// Calls this each time the disk takes writes again after it did not, for as long as the future is polled. It is never called, unless
+    /// an implementation knows a disk.
+    fn follow_disk(&self, _notify: Box<dyn Fn()>) -> LocalBoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Which process may listen at the socket of an allocation. Any process, unless an implementation checks it.
     fn listeners(&self) -> ListenerCheck {
         ListenerCheck::default()
@@ -68,6 +74,8 @@ pub struct Addresses {
     pub volumes: Option<Address<Volumes>>,
     /// Knows who may listen at a socket.
     pub listeners: ListenerCheck,
+    /// Where registrations are written; `None` if its disk is never sick.
+    pub database: Option<Database>,
 }
 
 impl Neighbours for Addresses {
@@ -116,6 +124,19 @@ impl Neighbours for Addresses {
                     // Rounds ask until it runs again.
                     Err(_) => tokio::time::sleep(FOLLOW_PAUSE).await,
                 }
+            }
+        })
+    }
+
+    fn follow_disk(&self, notify: Box<dyn Fn()>) -> LocalBoxFuture<'static, ()> {
+        let Some(database) = &self.database else { return Box::pin(std::future::ready(())) };
+        let mut disk = database.disk().watch();
+        Box::pin(async move {
+            // Its end is that of the host.
+            while disk.wait_for(|health| health.reason().is_some()).await.is_ok()
+                && disk.wait_for(|health| health.reason().is_none()).await.is_ok()
+            {
+                notify();
             }
         })
     }

@@ -14,8 +14,8 @@ use super::{
     AllocationsOptions, AllocationsOutcome, Order, OrderAnswer, SupervisorEnded,
 };
 use crate::allocation::{
-    self, Allocation, AllocationConfig, DescribeAllocation, Listener, MakeReady, Neighbours, NoteExit,
-    NoteHealth, NoteStart, SignOff,
+    self, Allocation, AllocationConfig, DescribeAllocation, Listener, MakeReady, Neighbours, NoteDisk,
+    NoteExit, NoteHealth, NoteStart, SignOff,
 };
 use crate::datadir::reach;
 use crate::machine::{MACHINE, make_passable};
@@ -81,10 +81,20 @@ fn follow_instances(neighbours: &dyn Neighbours, held: &AllHeld) -> JoinHandle<(
     })))
 }
 
+/// Tells each supervisor when the disk takes writes again. One that has too much to do goes on after its pause.
+fn follow_disk(neighbours: &dyn Neighbours, held: &AllHeld) -> JoinHandle<()> {
+    let held = Rc::clone(held);
+    actix_rt::spawn(neighbours.follow_disk(Box::new(move || {
+        for held in held.borrow().values() {
+            let _ = held.address.tell(NoteDisk);
+        }
+    })))
+}
+
 struct Handler {
     address: Address<Allocations>,
-    /// Ends with this.
-    news: JoinHandle<()>,
+    /// They end with this.
+    news: [JoinHandle<()>; 2],
     neighbours: Rc<dyn Neighbours>,
     held: AllHeld,
     settings: Settings,
@@ -171,7 +181,7 @@ impl EffectHandler<Allocations> for Handler {
 impl Handler {
     fn new(address: Address<Allocations>, neighbours: Rc<dyn Neighbours>, settings: Settings) -> Self {
         let held = AllHeld::default();
-        let news = follow_instances(&*neighbours, &held);
+        let news = [follow_instances(&*neighbours, &held), follow_disk(&*neighbours, &held)];
         Self { address, news, neighbours, held, settings, endings: Rc::default() }
     }
 
@@ -279,7 +289,7 @@ fn ready(outcome: AllocationsOutcome) -> LocalBoxFuture<'static, AllocationsOutc
 impl Drop for Handler {
     /// An owner that is killed takes its supervisors with it: none survives without an owner (A5).
     fn drop(&mut self) {
-        self.news.abort();
+        self.news.iter().for_each(JoinHandle::abort);
         for held in self.held.borrow().values() {
             held.running.request_stop(StopMode::Detach);
         }
@@ -318,6 +328,7 @@ mod tests {
             instances: Address::vacant("instances", 1),
             volumes: None,
             listeners: ListenerCheck::default(),
+            database: None,
         };
         Handler::new(Address::vacant("allocations", 1), Rc::new(neighbours), Settings::default())
     }

@@ -136,7 +136,13 @@ impl Stage {
 
 pub(crate) fn addresses(fixture: &Fixture) -> Rc<dyn Neighbours> {
     let (registry, instances) = (fixture.registry.clone(), fixture.instances.clone());
-    Rc::new(Addresses { registry, instances, volumes: None, listeners: ListenerCheck::default() })
+    Rc::new(Addresses {
+        registry,
+        instances,
+        volumes: None,
+        listeners: ListenerCheck::default(),
+        database: None,
+    })
 }
 
 pub(crate) fn options(data_dir: &Path, runtime_dir: &Path) -> AllocationsOptions {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::messages::{
-    AllocationAnswer, AllocationAsk, AllocationNews, AllocationStatus, Listener, MakeReady, NoteExit,
-    NoteHealth, NoteStart, PrepareError, SignOff, TaskContext, TaskEvent,
+    AllocationAnswer, AllocationAsk, AllocationNews, AllocationStatus, Listener, MakeReady, NoteDisk,
+    NoteExit, NoteHealth, NoteStart, PrepareError, SignOff, TaskContext, TaskEvent,
 };
 use super::messages::{DescribeAllocation, TaskEventKind};
 use super::state::{
@@ -94,6 +94,10 @@ impl Allocation {
             AllocationAsk::NoteHealth(NoteHealth) => {
                 self.look_now(effects);
                 effects.reply(id, AllocationAnswer::NoteHealth(()));
+            }
+            AllocationAsk::NoteDisk(NoteDisk) => {
+                self.try_registry_now(effects);
+                effects.reply(id, AllocationAnswer::NoteDisk(()));
             }
             AllocationAsk::SignOff(SignOff) => self.begin_stopping(Some(id), moment, effects),
             AllocationAsk::DescribeAllocation(DescribeAllocation) => {
@@ -271,7 +275,10 @@ impl Allocation {
 
     /// Sets the health, with an event if its kind changed, not just its reason.
     pub(super) fn take_health(&mut self, health: Health, message: String) {
-        let is_new = self.health.as_str() != health.as_str();
+        let is_new = self.known_health().as_str() != health.as_str();
+        if let Phase::Registered(watch) = &mut self.phase {
+            watch.before = None;
+        }
         self.health = health;
         let kind = match self.health {
             Health::Healthy => TaskEventKind::Healthy,

@@ -354,6 +354,11 @@ pub struct DescribeAllocation;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NoteHealth;
 
+/// The disk takes writes again: a registration that it kept from being acknowledged is asked for again at once, not after its pause.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NoteDisk;
+
 conversation! {
     /// The messages of an allocation's supervisor.
     #[derive(Clone, Hash)]
@@ -362,6 +367,7 @@ conversation! {
         NoteStart => (),
         NoteExit => (),
         NoteHealth => (),
+        NoteDisk => (),
         SignOff => AllocationStopped,
         DescribeAllocation => AllocationStatus,
     }

@@ -191,6 +191,10 @@ fn away(actor: &str, how: &str) -> AskError {
     match how {
         "away" => AskError::NotRunning { actor },
         "busy" => AskError::Busy { actor, in_flight: 9, limit: 9 },
+        "sick" => {
+            let error = "the disk is sick: no answer within 3s".to_owned();
+            AskError::NotDurable { actor, error, is_begun: false }
+        }
         other => panic!("{other}?"),
     }
 }
@@ -268,7 +272,8 @@ fn tell_answer(answer: AllocationAnswer) -> String {
         AllocationAnswer::MakeReady(Err(error)) => format!("refused: {error}"),
         AllocationAnswer::NoteStart(())
         | AllocationAnswer::NoteExit(())
-        | AllocationAnswer::NoteHealth(()) => "noted".to_owned(),
+        | AllocationAnswer::NoteHealth(())
+        | AllocationAnswer::NoteDisk(()) => "noted".to_owned(),
         AllocationAnswer::SignOff(AllocationStopped { deregistered, remarks }) => {
             format!("stopped, deregistered={deregistered} remarks={remarks:?}")
         }
@@ -385,6 +390,7 @@ impl Runner for Stage {
                 self.ask(AllocationAsk::MakeReady(MakeReady { listener: Listener::Welcome }), &mut told);
             }
             "started" => self.ask(AllocationAsk::NoteStart(NoteStart), &mut told),
+            "disk-sound" => self.ask(AllocationAsk::NoteDisk(NoteDisk), &mut told),
             "instance-news" => self.ask(AllocationAsk::NoteHealth(NoteHealth), &mut told),
             "exited" => {
                 let how = args.next_pos().ok_or("how?")?.to_owned();

@@ -155,6 +155,15 @@ impl Allocation {
         self.sign_in.trouble = Some(error);
     }
 
+    /// What it waited for may be over: a pending pause ends. What is under way comes back, and is asked for again soon if it failed.
+    pub(super) fn try_registry_now(&mut self, effects: &mut Effects<Self>) {
+        self.sign_in.pauses.reset();
+        if std::mem::take(&mut self.sign_in.is_pausing) {
+            effects.cancel_timer(AllocationTimer::Registry);
+            self.reconcile(effects);
+        }
+    }
+
     fn desired_reached(&mut self, effects: &mut Effects<Self>) {
         if !self.sign_in.is_settled() {
             return;

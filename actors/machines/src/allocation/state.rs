@@ -246,6 +246,8 @@ pub(super) struct Watch {
     pub(super) looks: BackoffState,
     /// Since when it is known to be unhealthy without a break, or when a restart was asked for last.
     pub(super) unhealthy_since: Option<Timestamp>,
+    /// What was known of it before its instance began to connect anew; what comes of that is an event only if it is something else.
+    pub(super) before: Option<Health>,
 }
 
 /// The stop in progress (A4).

@@ -5,7 +5,7 @@
 //! registration has just come or its instance has ended, is probed directly. When the instance has news, a round begins at once.
 
 use super::messages::{AllocationNews, RestartWhen};
-use super::state::{Allocation, AllocationCall, AllocationTimer, Phase, Standing};
+use super::state::{Allocation, AllocationCall, AllocationTimer, Phase, Standing, Watch};
 use crate::AskError;
 use crate::csi::{Answer, CallError, Readiness, Rpc};
 use crate::kernel::Effects;
@@ -133,7 +133,7 @@ impl Allocation {
         }
         match health {
             Health::Healthy => {
-                let event = match (&self.health, &self.sign_in.standing) {
+                let event = match (self.known_health(), &self.sign_in.standing) {
                     (Health::Starting, Standing::In(identity)) => {
                         format!("healthy as {} {}", identity.provider, identity.version).trim().to_owned()
                     }
@@ -150,8 +150,25 @@ impl Allocation {
                 self.take_health(health.clone(), format!("unhealthy: {reason}"));
                 self.ask_for_restart(reason, moment);
             }
-            // An instance that is starting does not know the health either.
-            Health::Starting | Health::Gone => {}
+            Health::Starting => self.connects_anew(),
+            // It has no instance, and is probed from here.
+            Health::Gone => {}
+        }
+    }
+
+    /// Its instance connects to it, and does not know its health either.
+    fn connects_anew(&mut self) {
+        let Phase::Registered(watch) = &mut self.phase else { return };
+        if self.health != Health::Starting {
+            watch.before = Some(std::mem::replace(&mut self.health, Health::Starting));
+        }
+    }
+
+    /// What was known of its health last.
+    pub(super) const fn known_health(&self) -> &Health {
+        match (&self.health, &self.phase) {
+            (Health::Starting, Phase::Registered(Watch { before: Some(before), .. })) => before,
+            (health, _) => health,
         }
     }
 }

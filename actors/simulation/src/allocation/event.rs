@@ -110,7 +110,7 @@ impl fmt::Display for AllocationEvent {
             Self::Registry(Receipt::Refused) => f.write_str("registry refuses"),
             Self::Registry(Receipt::GivenUp) => f.write_str("registry is slow"),
             Self::Pass => f.write_str("pass-until-due"),
-            Self::News => f.write_str("instance has news"),
+            Self::News => f.write_str("instance or disk has news"),
             Self::Fall => f.write_str("fall"),
             Self::Kill => f.write_str("kill-host"),
             Self::Stop(StopMode::Stop) => f.write_str("stop"),

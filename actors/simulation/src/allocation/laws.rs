@@ -163,6 +163,7 @@ impl AllocationLaws {
             | AllocationAsk::NoteExit(_)
             | AllocationAsk::MakeReady(_)
             | AllocationAsk::NoteHealth(_)
+            | AllocationAsk::NoteDisk(_)
             | AllocationAsk::DescribeAllocation(_) => {}
         }
     }
@@ -227,6 +228,23 @@ impl AllocationLaws {
             // It may have been taken, and it may not.
             (_, _) => Entry::Unknown,
         };
+    }
+}
+
+impl AllocationLaws {
+    /// One that waits to be registered does not wait for its pause when the disk takes writes again.
+    fn registers_when_the_disk_is_sound(&mut self, ask: &AllocationAsk, effects: &[Effect<Allocation>]) {
+        let is_due = matches!(ask, AllocationAsk::NoteDisk(_))
+            && self.is_looked_after()
+            && self.shown == Some(AllocationPhase::Registering)
+            && self.message.is_none();
+        let registers = |effect: &Effect<Allocation>| {
+            matches!(effect, Effect::Call { call: AllocationCall::Register(_), .. })
+        };
+        if is_due && !effects.iter().any(registers) {
+            let what = || "it waits to be registered although the disk takes writes again".to_owned();
+            self.verdict.violation(Law::A3, what);
+        }
     }
 }
 
@@ -328,7 +346,10 @@ impl Witness<Allocation> for AllocationLaws {
     ) {
         self.check_news(|due| due < moment.now);
         match input {
-            Input::Asked { ask, .. } => self.told(moment, ask),
+            Input::Asked { ask, .. } => {
+                self.told(moment, ask);
+                self.registers_when_the_disk_is_sound(ask, effects);
+            }
             Input::Returned { key, call, outcome } => self.heard(moment, key.attempt, call, outcome),
             Input::StopRequested(StopMode::Stop) => self.leave(moment, true),
             Input::StopRequested(StopMode::Detach) => self.is_detached = true,

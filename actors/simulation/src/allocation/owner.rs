@@ -38,6 +38,7 @@ impl Owner {
                 task,
                 AllocationAsk::MakeReady(_)
                 | AllocationAsk::NoteHealth(_)
+                | AllocationAsk::NoteDisk(_)
                 | AllocationAsk::DescribeAllocation(_),
             ) => task,
         };

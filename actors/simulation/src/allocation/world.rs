@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use callboard_actors::allocation::{
     Allocation, AllocationAnswer, AllocationAsk, AllocationConfig, AllocationNews, AllocationOptions,
-    AllocationPhase, AllocationSpec, Layout, Listener, MakeReady, NoteExit, NoteHealth, NoteStart, Plan,
-    RestartWhen, SignOff, Task,
+    AllocationPhase, AllocationSpec, Layout, Listener, MakeReady, NoteDisk, NoteExit, NoteHealth, NoteStart,
+    Plan, RestartWhen, SignOff, Task,
 };
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{AllocationId, Health, Moment, PluginName, Role, TaskName, Timestamp};
@@ -233,7 +233,7 @@ impl Play for AllocationWorld {
             }
             AllocationEvent::News => {
                 left.news -= 1;
-                self.order(AllocationAsk::NoteHealth(NoteHealth));
+                self.order(self.news());
             }
             AllocationEvent::Fall => {
                 left.falls -= 1;
@@ -250,6 +250,14 @@ impl Play for AllocationWorld {
             }
         }
         self.hear()
+    }
+
+    /// News of its instance concern it when it is registered, and news of the disk before that.
+    fn news(&self) -> AllocationAsk {
+        match self.supervisor.witness.has_rounds() {
+            true => AllocationAsk::NoteHealth(NoteHealth),
+            false => AllocationAsk::NoteDisk(NoteDisk),
+        }
     }
 
     fn settle(&mut self) -> Result<(), Violation> {

@@ -209,6 +209,15 @@ fn a_supervisor_that_waits_for_its_next_round_when_its_instance_has_news_breaks_
 }
 
 #[test]
+fn a_supervisor_that_waits_for_its_pause_when_the_disk_is_sound_again_breaks_a3() {
+    spoiled(Law::A3, AllocationBounds { faults: 1, ..NEWS }, |input, effects| {
+        let is_news = matches!(input, Input::Asked { ask: AllocationAsk::NoteDisk(_), .. });
+        let is_call = |effect: &Effect<Allocation>| matches!(effect, Effect::Call { .. });
+        effects.into_iter().filter(|effect| !(is_news && is_call(effect))).collect()
+    });
+}
+
+#[test]
 fn a_supervisor_that_forgets_news_that_comes_while_it_asks_breaks_a3() {
     spoiled(Law::A3, NEWS, |input, effects| {
         let is_answer = matches!(input, Input::Returned { call: AllocationCall::AskHealth, .. });

@@ -63,7 +63,8 @@ impl HostModel {
             AllocationAnswer::MakeReady(made) => OrderAnswer::Prepared(made.clone()),
             AllocationAnswer::NoteStart(())
             | AllocationAnswer::NoteExit(())
-            | AllocationAnswer::NoteHealth(()) => OrderAnswer::Noted,
+            | AllocationAnswer::NoteHealth(())
+            | AllocationAnswer::NoteDisk(()) => OrderAnswer::Noted,
             AllocationAnswer::SignOff(report) => OrderAnswer::Stopped(report.clone()),
             AllocationAnswer::DescribeAllocation(status) => {
                 return workload.answers.push_back((call, AllocationsOutcome::Seen(Ok(status.clone()))));
