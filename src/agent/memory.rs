@@ -76,6 +76,7 @@ impl AgentMemory {
 
     pub(super) fn stop(&self, allocation: &AllocationId, grace: Duration) {
         if let Some((_, process)) = self.processes.borrow().get(allocation) {
+            self.known.end(allocation.clone());
             process.stop(grace);
         }
     }
@@ -143,6 +144,7 @@ impl AgentMemory {
                 return StopStep { what, ending: left_running(pid), took: Duration::ZERO, is_left: false };
             }
             let grace = config.map_or(Duration::ZERO, |config| config.stop_grace);
+            self.known.end(name.clone());
             process.stop(grace);
             let ended = timeout(grace + AFTER_KILL, process.ended()).await;
             let is_left = ended.is_err();

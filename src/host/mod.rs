@@ -154,10 +154,11 @@ impl Host {
     }
 
     pub(crate) fn listeners(&self) -> ListenerCheck {
-        let processes = self.handles.task_processes.clone();
+        let (processes, ending) = (self.handles.task_processes.clone(), self.handles.task_processes.clone());
         ListenerCheck::new(move |allocation, listener| {
             processes.check(allocation, listener).map_err(|intruder| intruder.to_string())
         })
+        .with_endings(move |allocation| ending.is_ending(allocation))
     }
 
     /// What this node offers: `TakeInventory`, `AwaitFirst`, subscriptions.

@@ -7,10 +7,14 @@ use crate::rpc::Listener;
 use crate::vocabulary::AllocationId;
 
 type Check = dyn Fn(&AllocationId, &Listener) -> Result<(), String> + Send + Sync;
+type IsEnding = dyn Fn(&AllocationId) -> bool + Send + Sync;
 
 /// Checks the listener at the socket of an allocation before anything is sent to it. By default anybody may listen.
 #[derive(Clone, Default)]
-pub struct ListenerCheck(Option<Arc<Check>>);
+pub struct ListenerCheck {
+    check: Option<Arc<Check>>,
+    is_ending: Option<Arc<IsEnding>>,
+}
 
 impl ListenerCheck {
     /// A check whose error names the listener and who was expected. It may block.
@@ -18,7 +22,19 @@ impl ListenerCheck {
     pub fn new(
         check: impl Fn(&AllocationId, &Listener) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        Self(Some(Arc::new(check)))
+        Self { check: Some(Arc::new(check)), is_ending: None }
+    }
+
+    /// Knows also whether the process of an allocation was asked to end.
+    #[must_use]
+    pub fn with_endings(self, is_ending: impl Fn(&AllocationId) -> bool + Send + Sync + 'static) -> Self {
+        Self { is_ending: Some(Arc::new(is_ending)), ..self }
+    }
+
+    /// Whether the process of an allocation was asked to end: then its loss is no trouble.
+    #[must_use]
+    pub fn is_ending(&self, allocation: &AllocationId) -> bool {
+        self.is_ending.as_ref().is_some_and(|is_ending| is_ending(allocation))
     }
 
     /// Checks a listener, on a thread for what blocks.
@@ -26,7 +42,7 @@ impl ListenerCheck {
     /// # Errors
     /// When another process listens; names it.
     pub async fn check(&self, allocation: &AllocationId, listener: &Listener) -> Result<(), String> {
-        let Some(check) = self.0.clone() else { return Ok(()) };
+        let Some(check) = self.check.clone() else { return Ok(()) };
         let (allocation, listener) = (allocation.clone(), listener.clone());
         let checked = tokio::task::spawn_blocking(move || check(&allocation, &listener)).await;
         checked.unwrap_or_else(|crash| Err(format!("it cannot be found out who listens there: {crash}")))

@@ -69,7 +69,7 @@ impl EffectHandler<Instance> for Handler {
     }
 
     fn published(&mut self, news: &InstanceReport) {
-        log(news);
+        log(news, self.listeners.is_ending(&news.allocation));
         // Before its supervisor learns that it is healthy.
         if let Some(held) = &*self.held.borrow() {
             held.open.gate().set_lendable(news.health == Health::Healthy);
@@ -141,13 +141,17 @@ impl Handler {
     }
 }
 
-fn log(report: &InstanceReport) {
+/// A plugin whose process was asked to end is no trouble when it is lost.
+fn log(report: &InstanceReport, is_ending: bool) {
     let InstanceReport { plugin, allocation, generation, health, remarks, .. } = report;
     match health {
         Health::Starting => tracing::debug!(%plugin, %allocation, %generation, "plugin is starting"),
         Health::Healthy => {
             let remarks = remarks.join("; ");
             tracing::info!(%plugin, %allocation, %generation, remarks, "plugin is healthy");
+        }
+        Health::Unhealthy { reason } if is_ending => {
+            tracing::info!(%plugin, %allocation, %generation, reason = %reason, "plugin is lost, as its process was asked to end");
         }
         Health::Unhealthy { reason } => {
             tracing::warn!(%plugin, %allocation, %generation, error = %reason, "plugin is unhealthy");

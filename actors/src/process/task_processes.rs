@@ -52,6 +52,8 @@ struct Known {
     tasks: BTreeMap<AllocationId, Task>,
     /// Anybody may listen at the sockets of these.
     open: BTreeSet<AllocationId>,
+    /// The processes of these were asked to end; whether they have is told otherwise.
+    ending: BTreeSet<AllocationId>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +72,21 @@ impl TaskProcesses {
     /// The task of this allocation runs in this process, in place of a former one. From now on no other process may listen at its socket.
     pub fn add(&self, allocation: AllocationId, pid: u32) {
         let started_ticks = Traits::of(pid).map(|process| process.status.started_ticks);
-        self.known().tasks.insert(allocation, Task { pid, started_ticks });
+        let mut known = self.known();
+        known.ending.remove(&allocation);
+        known.tasks.insert(allocation, Task { pid, started_ticks });
+    }
+
+    /// The process of this allocation is asked to end, so the loss of its connection, until the allocation has another process, is no
+    /// trouble.
+    pub fn end(&self, allocation: AllocationId) {
+        self.known().ending.insert(allocation);
+    }
+
+    /// Whether the process of this allocation was asked to end, and it has no other one yet.
+    #[must_use]
+    pub fn is_ending(&self, allocation: &AllocationId) -> bool {
+        self.known().ending.contains(allocation)
     }
 
     /// Says who may listen at the socket of this allocation, whichever process it has.
@@ -96,7 +112,7 @@ impl TaskProcesses {
     /// # Errors
     /// [`Intruder`] names both processes.
     pub fn check(&self, allocation: &AllocationId, listener: &Listener) -> Result<(), Intruder> {
-        let Known { tasks, open } = self.known().clone();
+        let Known { tasks, open, ending: _ } = self.known().clone();
         let (Some(task), Listener::Socket { pid: Some(pid), .. }) = (tasks.get(allocation), listener) else {
             return Ok(());
         };
