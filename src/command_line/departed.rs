@@ -1,7 +1,7 @@
 //! What allocations of earlier configurations left.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use callboard_actors::allocation;
 use callboard_actors::registry::{Deregister, LeaveCause, List, Registry};
@@ -27,6 +27,17 @@ pub(super) fn sweep(config: &Config, host: &Host, claimer: Claimer, runtime_dir:
             tracing::warn!(left, "cannot clean up after allocations that the configuration does not have");
         }
     });
+}
+
+/// Removes what a host that was killed left of allocations that this run does not start by itself. To be called before anything else can
+/// start them.
+pub(super) async fn clear_idle(config: &Config, runtime_dir: &Path) {
+    let Some(layout) = claims::layout(config, runtime_dir) else { return };
+    let idle = config.allocations.iter().filter(|allocation| !allocation.start);
+    let idle: Vec<_> = idle.map(|allocation| allocation.name.clone()).collect();
+    for left in allocation::clear(&layout, &idle).await {
+        tracing::warn!(left, "cannot clean up after allocations that are not started");
+    }
 }
 
 /// Removes what an earlier run registered of them, before their processes are ended: one that still lives would confirm that (R8).

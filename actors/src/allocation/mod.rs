@@ -10,4 +10,4 @@ pub use callboard_machines::allocation::*;
 
 pub use actor::start;
 pub use neighbours::{Addresses, Neighbours};
-pub use removal::{departed, sweep};
+pub use removal::{clear, departed, sweep};

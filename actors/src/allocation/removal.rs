@@ -77,6 +77,24 @@ pub async fn sweep(layout: &Layout, kept: &[AllocationId]) -> Vec<String> {
     left
 }
 
+/// Removes what these allocations have left whose host was killed: their dead sockets and empty directories. What a process listens at
+/// stays. To be called while none of them can be started. Says what stays besides, and why.
+pub async fn clear(layout: &Layout, allocations: &[AllocationId]) -> Vec<String> {
+    let mut left = Vec::new();
+    for place in allocations.iter().flat_map(|allocation| layout.socket_places(allocation)) {
+        let socket = SocketPath::new(place.path().join(SOCKET_FILE).to_string_lossy());
+        let is_live = match &socket {
+            Ok(socket) => is_listened_on(socket).await.unwrap_or(true),
+            Err(_too_long) => false,
+        };
+        if !is_live {
+            let removed = blocking(move |asker| take_away(&place, Some(SOCKET_FILE), asker)).await;
+            left.extend(removed.err().map(Trouble::left));
+        }
+    }
+    left
+}
+
 /// Which allocations have left directories and run no more, but for these: their host was killed, and nothing listens for them. To be
 /// called before they are swept.
 pub async fn departed(layout: &Layout, kept: &[AllocationId]) -> Vec<AllocationId> {
