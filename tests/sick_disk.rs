@@ -190,7 +190,10 @@ fn a_host_whose_disk_hangs_takes_over_is_seen_stops_and_ends_shell_1a() {
     until(&program, SICK_WITHIN, "the plugin that was started again", |status| {
         let again = task(status, other(&active));
         let waits = again["state"] == "registering" && again["reason"].is_string();
-        again["task"] == "running" && waits && plugin(status, "csi-node", "disks")["registered"] == 2
+        let disks = plugin(status, "csi-node", "disks");
+        // Its row says of its health what the row of its plugin says: that of its instance, whatever is on disk.
+        let is_healthy = again["health"] == "healthy" && disks["healthy"] == 2;
+        again["task"] == "running" && waits && is_healthy && disks["registered"] == 2
     });
     let text = said(&within(&program, STATUS_WITHIN, &["status"]));
     assert!(text.contains("disk sick") && !text.contains("all is well"), "{text}");

@@ -1,20 +1,19 @@
 //! Puts a status together from what each actor shows. Pure: equal views give equal statuses.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use callboard_actors::allocations::{AllocationPhase, AllocationStatus, AllocationsView};
 use callboard_actors::drivers::DriversView;
 use callboard_actors::goplugin::PluginEndpoint;
 use callboard_actors::instance::InstanceLimits;
-use callboard_actors::instances::InstancesView;
+use callboard_actors::instances::{InstanceReport, InstancesView};
 use callboard_actors::inventory::{InventoryOptions, InventoryView};
 use callboard_actors::lease::LeasedCalls;
 use callboard_actors::logmon::LogsView;
 use callboard_actors::processes::ProcessesView;
-use callboard_actors::registry::{Description, RegistryView};
+use callboard_actors::registry::{Description, Entry, RegistryView, Standing};
 use callboard_actors::vocabulary::{
-    AllocationId, DriverName, Generation, Health, PluginKey, PluginName, Probing, Timestamp,
+    AllocationId, DriverName, Generation, Health, PluginKey, PluginName, Probing, Timestamp, milliseconds,
 };
 use callboard_actors::volume::VolumeKey;
 use callboard_actors::volumes::VolumesView;
@@ -83,9 +82,9 @@ pub(super) fn count(of: usize) -> u32 {
 pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
     let books: BTreeMap<_, _> = views.allocations.allocations.iter().map(|a| (&a.allocation, a)).collect();
     let one = |task: &TaskReport| {
-        let book = books.get(&task.allocation);
-        let health = book.map(|book| health(book, &views.instances));
-        let shown = shown_health(task, book.map(|book| book.phase).zip(health));
+        let book = books.get(&task.allocation).copied();
+        let registered = registered_health(&task.allocation, views).filter(|_| !is_out(task, book));
+        let shown = shown_health(task, book, registered);
         let calls = views.connected.allocations.get(&task.allocation).copied().unwrap_or_default();
         wire::AllocationStatus {
             name: task.allocation.to_string(),
@@ -101,10 +100,11 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
             // Of a process that is not there its last event tells.
             reason: book
                 .filter(|_| task.phase == TaskPhase::Running)
-                .and_then(|book| reason(book, health?))
+                .and_then(|book| reason(book, registered.unwrap_or(&book.health)))
                 .unwrap_or_default()
                 .to_owned(),
             since_unix_ms: unix_ms(task.since),
+            due_unix_ms: task.due.map_or(0, unix_ms),
             exit: task.exit.as_ref().map(exit),
             watching: Some(watching(task, views)),
             survives: task.survives,
@@ -122,18 +122,14 @@ fn watching(task: &TaskReport, views: &Views) -> wire::Watching {
     let Probing { interval, call_deadline, failures_until_unhealthy, restart_grace, strict, listener } =
         task.probing;
     wire::Watching {
-        probe_interval_ms: millis(interval.unwrap_or(limits.round)),
-        call_deadline_ms: millis(call_deadline.unwrap_or(limits.call_deadline)),
+        probe_interval_ms: milliseconds(interval.unwrap_or(limits.round)),
+        call_deadline_ms: milliseconds(call_deadline.unwrap_or(limits.call_deadline)),
         failures_until_unhealthy: failures_until_unhealthy.unwrap_or(limits.failures_until_unhealthy),
-        restart_grace_ms: millis(restart_grace.unwrap_or(inventory.restart_grace)),
+        restart_grace_ms: milliseconds(restart_grace.unwrap_or(inventory.restart_grace)),
         restart_when: task.restart_when.to_string(),
         strict: strict.unwrap_or(limits.connection.strict),
         listener: listener.to_string(),
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn exit(last: &LastExit) -> wire::TaskExit {
@@ -145,18 +141,37 @@ fn exit(last: &LastExit) -> wire::TaskExit {
     }
 }
 
-/// The health of an allocation. Once it is registered it is what its instances say, as for its plugins; the worse of two.
-pub(super) fn health<'v>(book: &'v AllocationStatus, instances: &'v InstancesView) -> &'v Health {
-    let reports = instances.reports.iter().chain(&instances.standby);
-    let of_it = reports.filter(|report| report.allocation == book.allocation).map(|report| &report.health);
+/// The health of an allocation that is registered, as far as its instances say so, as for its plugins; the worse of two. `None` if the
+/// registry does not have it. That its registration is not on disk yet makes no difference: work is routed to it.
+fn registered_health<'v>(allocation: &AllocationId, views: &'v Views) -> Option<&'v Health> {
+    let (entries, instances) = (&views.registry.entries, &views.instances);
+    let is_of_it = |entry: &&Entry| {
+        entry.standing == Standing::Confirmed && entry.registration.allocation == *allocation
+    };
+    let health_of = |entry: &Entry| {
+        let mut reports = instances.reports.iter().chain(&instances.standby);
+        let is_meant = |report: &&InstanceReport| {
+            report.generation == entry.generation && report.plugin == entry.registration.plugin
+        };
+        // Without a report its instance is about to begin.
+        reports.find(is_meant).map_or(&Health::Starting, |report| &report.health)
+    };
     let rank = |health: &&Health| match health {
         Health::Healthy => 0,
         Health::Starting => 1,
         Health::Unhealthy { .. } => 2,
         Health::Gone => 3,
     };
-    let known = of_it.max_by_key(rank).filter(|_| book.phase == AllocationPhase::Registered);
-    known.unwrap_or(&book.health)
+    entries.iter().filter(is_of_it).map(health_of).max_by_key(rank)
+}
+
+/// Whether no process of an allocation serves: it has ended, or is said goodbye to. Then its registration is about to follow.
+pub(super) fn is_out(task: &TaskReport, book: Option<&AllocationStatus>) -> bool {
+    match task.phase {
+        TaskPhase::Stopped | TaskPhase::Waiting | TaskPhase::Failed | TaskPhase::Starting => true,
+        TaskPhase::Running => book.is_some_and(|book| book.phase == AllocationPhase::Stopping),
+        TaskPhase::Stopping => book.is_none_or(|book| book.phase == AllocationPhase::Stopping),
+    }
 }
 
 /// Whether its process is there or will be.
@@ -165,25 +180,30 @@ pub(super) fn is_expected(task: &TaskReport) -> bool {
 }
 
 /// The health of an allocation in a word, which agrees with that of its plugin if no other allocation serves that.
-fn shown_health(task: &TaskReport, known: Option<(AllocationPhase, &Health)>) -> &'static str {
+fn shown_health(
+    task: &TaskReport,
+    book: Option<&AllocationStatus>,
+    registered: Option<&Health>,
+) -> &'static str {
     let coming = if task.exit.is_some() { RESTARTING } else { Health::Starting.as_str() };
-    match (task.phase, known) {
-        // It serves no more; without books its files are removed already.
-        (TaskPhase::Stopping, None) | (_, Some((AllocationPhase::Stopping, _))) => Health::Gone.as_str(),
+    let is_known = book.is_some() || task.exit.is_some();
+    match (task.phase, book) {
         (TaskPhase::Waiting | TaskPhase::Starting, _) if is_expected(task) => coming,
-        (TaskPhase::Running, Some((phase, Health::Starting | Health::Gone)))
-            if phase != AllocationPhase::Registered =>
-        {
-            coming
-        }
-        (TaskPhase::Running | TaskPhase::Stopping, known) => known.map_or("", |(_, health)| health.as_str()),
-        (TaskPhase::Waiting | TaskPhase::Starting | TaskPhase::Stopped | TaskPhase::Failed, None)
-            if task.exit.is_none() =>
-        {
-            ""
-        }
+        (TaskPhase::Running | TaskPhase::Stopping, _) if is_out(task, book) => Health::Gone.as_str(),
+        (TaskPhase::Running | TaskPhase::Stopping, book) => match (registered, book) {
+            (Some(health), _) => health.as_str(),
+            (None, Some(book)) => match (task.phase, book.phase, &book.health) {
+                (TaskPhase::Running, phase, Health::Starting | Health::Gone)
+                    if phase != AllocationPhase::Registered =>
+                {
+                    coming
+                }
+                (_, _, health) => health.as_str(),
+            },
+            (None, None) => "",
+        },
         (TaskPhase::Waiting | TaskPhase::Starting | TaskPhase::Stopped | TaskPhase::Failed, _) => {
-            Health::Gone.as_str()
+            if is_known { Health::Gone.as_str() } else { "" }
         }
     }
 }
@@ -203,8 +223,15 @@ pub(super) fn reason<'v>(book: &'v AllocationStatus, health: &'v Health) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use callboard_actors::allocations::RestartWhen;
-    use callboard_actors::vocabulary::{Attempt, ListenerRule, Role, SocketPath, TaskName};
+    use callboard_actors::registry::Active;
+    use callboard_actors::vocabulary::{
+        Attempt, Fitness, ListenerRule, PluginType, Registration, RegistrationNumber, Role, SocketPath,
+        TaskName,
+    };
 
     use super::*;
 
@@ -241,6 +268,9 @@ mod tests {
                 how: "signal 9".to_owned(),
                 at: at(1),
             }),
+            due: None,
+            stopping: None,
+            ended: vec![],
         }
     }
 
@@ -339,6 +369,86 @@ mod tests {
             let told = (&*allocations(&views)[0].health, &*of_plugins[0].health);
             assert_eq!(told, (expected, expected), "{phase:?} {has_exited} {book:?}");
         }
+    }
+
+    /// The registry has it, and its instance reports this; nothing of that may be on disk.
+    fn registered(views: Views, is_active: bool, report: Option<Health>) -> Views {
+        let plugin = PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").expect("a good name"));
+        let registration = Arc::new(Registration {
+            policy: None,
+            plugin: plugin.clone(),
+            allocation: id("b"),
+            socket: SocketPath::new("/s.sock").expect("a good path"),
+            provider: None,
+            version: None,
+            options: Arc::default(),
+        });
+        let (generation, since) = (Generation::new(7), at(1));
+        let active = Active { generation, registration: Arc::clone(&registration), since };
+        let number = RegistrationNumber::new(1);
+        let entry = Entry { number, registration, generation, standing: Standing::Confirmed, since };
+        let reports = report.map(|health| InstanceReport {
+            plugin,
+            allocation: id("b"),
+            socket: SocketPath::new("/s.sock").expect("a good path"),
+            generation,
+            health,
+            fitness: Fitness::Unproven,
+            since,
+            fingerprint: None,
+            remarks: vec![],
+        });
+        let registry =
+            RegistryView { active: Vec::from_iter(is_active.then_some(active)), entries: vec![entry] };
+        let instances = InstancesView { reports: Vec::from_iter(reports), ..InstancesView::default() };
+        let tasks = views.tasks.into_iter().map(|task| TaskReport { role: Role::Node, ..task }).collect();
+        Views { registry, instances, tasks, ..views }
+    }
+
+    #[test]
+    fn an_allocation_and_its_plugin_say_the_same_wherever_the_registry_has_it_hlt_03() {
+        use AllocationPhase as Book;
+        let unhealthy = || Health::Unhealthy { reason: "no pool".to_owned() };
+        let reports = [None, Some(Health::Starting), Some(Health::Healthy), Some(unhealthy())];
+        let books = [
+            Book::Prepared,
+            Book::AwaitingSocket,
+            Book::Probing,
+            Book::Registering,
+            Book::Registered,
+            Book::AwaitingRestart,
+            Book::Stopping,
+        ];
+        let phases = [
+            TaskPhase::Starting,
+            TaskPhase::Running,
+            TaskPhase::Stopping,
+            TaskPhase::Waiting,
+            TaskPhase::Stopped,
+            TaskPhase::Failed,
+        ];
+        for (phase, book, has_exited) in
+            phases.iter().flat_map(|p| books.iter().flat_map(move |b| [(*p, *b, false), (*p, *b, true)]))
+        {
+            for (report, known) in
+                reports.iter().flat_map(|r| [(r, Health::Starting), (r, Health::Healthy), (r, unhealthy())])
+            {
+                let views = views_of(phase, has_exited, Some((book, known.clone())));
+                let views = registered(views, true, report.clone());
+                let of_plugins = super::super::plugins::plugins(&views);
+                let (own, plugin) = (&allocations(&views)[0], &of_plugins[0]);
+                assert_eq!(own.health, plugin.health, "{phase:?} {book:?} {has_exited} {report:?} {known:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_registration_that_is_not_on_disk_yet_has_the_health_of_its_instance_shell_1a() {
+        let registering = Some((AllocationPhase::Registering, Health::Starting));
+        let views = registered(views_of(TaskPhase::Running, true, registering), true, Some(Health::Healthy));
+        let own = &allocations(&views)[0];
+        assert_eq!((&*own.health, &*own.state), ("healthy", "registering"));
+        assert_eq!(own.reason, "cannot connect: no such file", "what it waits for is said all the same");
     }
 
     #[test]

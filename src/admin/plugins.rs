@@ -1,6 +1,6 @@
 //! The rows of plugins: what each was told to be, and what is known of it now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_actors::instances::InstanceReport;
 use callboard_actors::inventory::Offer;
@@ -11,7 +11,7 @@ use callboard_actors::vocabulary::{
 };
 use callboard_proto::admin::v1 as wire;
 
-use super::compose::{Connected, RESTARTING, Views, count, is_expected, reason};
+use super::compose::{Connected, RESTARTING, Views, count, is_expected, is_out, reason};
 use super::convert::unix_ms;
 use super::volumes;
 use crate::agent::{TaskPhase, TaskReport};
@@ -28,6 +28,8 @@ struct Known<'v> {
     election: Option<&'v Description>,
     /// Of the allocations of the configuration that serve it, each with what keeps it from being ready.
     tasks: Vec<(&'v TaskReport, Option<&'v str>)>,
+    /// Those of them that do not serve any more.
+    out: BTreeSet<&'v AllocationId>,
     /// How many of its registrations are healthy, active or standby.
     healthy: u32,
     /// How many of its volumes are in use on this node.
@@ -47,17 +49,14 @@ struct Condition {
 /// Every plugin that is configured, registered, has an instance or is offered, in order of type and name.
 pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
     let mut known: BTreeMap<PluginKey, Known<'_>> = BTreeMap::new();
-    let books: BTreeMap<&AllocationId, _> = views
-        .allocations
-        .allocations
-        .iter()
-        .map(|book| (&book.allocation, reason(book, &book.health)))
-        .collect();
+    let books: BTreeMap<_, _> = views.allocations.allocations.iter().map(|b| (&b.allocation, b)).collect();
     for task in &views.tasks {
-        let waits_for = books.get(&task.allocation).copied().flatten();
+        let book = books.get(&task.allocation).copied();
+        let waits_for = book.and_then(|book| reason(book, &book.health));
         for plugin_type in task.role.plugin_types() {
-            let plugin = PluginKey::new(*plugin_type, task.plugin.clone());
-            known.entry(plugin).or_default().tasks.push((task, waits_for));
+            let plugin = known.entry(PluginKey::new(*plugin_type, task.plugin.clone())).or_default();
+            plugin.tasks.push((task, waits_for));
+            plugin.out.extend(is_out(task, book).then_some(&task.allocation));
         }
     }
     for entry in &views.registry.entries {
@@ -77,7 +76,7 @@ pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
         let is_of_it = |entry: &&Entry| entry.generation == report.generation;
         if report.health == Health::Healthy
             && of.entries.iter().any(is_of_it)
-            && !of.has_ended(&report.allocation)
+            && !of.out.contains(&report.allocation)
         {
             of.healthy += 1;
         }
@@ -143,7 +142,7 @@ impl Known<'_> {
             self.offer = self.offer.filter(|offer| offer.generation == active.generation);
             let elected = |election: &&Description| election.active.as_ref().map(|a| a.generation);
             self.election = self.election.filter(|election| elected(election) == Some(active.generation));
-        } else if !self.tasks.is_empty() && !self.tasks.iter().any(|(task, _)| is_expected(task)) {
+        } else if !self.tasks.is_empty() && !self.tasks.iter().any(|(task, _)| self.is_expected(task)) {
             (self.report, self.offer) = (None, None);
         }
         self
@@ -155,7 +154,8 @@ impl Known<'_> {
 
     /// What the instance says is what routes, so it is what is shown (HLT-03), unless its process is known to have ended.
     fn condition(&self) -> Condition {
-        if let Some(active) = self.active.filter(|active| !self.has_ended(&active.registration.allocation)) {
+        if let Some(active) = self.active.filter(|active| !self.out.contains(&active.registration.allocation))
+        {
             let (health, since) = match self.report {
                 Some(report) => (&report.health, report.since),
                 // Its instance is about to begin.
@@ -174,18 +174,16 @@ impl Known<'_> {
         self.absent()
     }
 
-    /// Whether the process of an allocation has ended, and its registration is about to follow.
-    fn has_ended(&self, allocation: &AllocationId) -> bool {
-        let of_it = self.tasks.iter().find(|(task, _)| task.allocation == *allocation);
-        of_it.is_some_and(|(task, _)| match task.phase {
-            TaskPhase::Stopped | TaskPhase::Waiting | TaskPhase::Failed => true,
-            TaskPhase::Starting | TaskPhase::Running | TaskPhase::Stopping => false,
-        })
+    /// Whether an allocation of it serves it or is about to: it is meant to run, and is not said goodbye to.
+    fn is_expected(&self, task: &TaskReport) -> bool {
+        let is_leaving = matches!(task.phase, TaskPhase::Running | TaskPhase::Stopping)
+            && self.out.contains(&task.allocation);
+        is_expected(task) && !is_leaving
     }
 
     /// Nothing serves it: whether that is about to change, and why it is so.
     fn absent(&self) -> Condition {
-        let expected: Vec<_> = self.tasks.iter().filter(|(task, _)| is_expected(task)).collect();
+        let expected: Vec<_> = self.tasks.iter().filter(|(task, _)| self.is_expected(task)).collect();
         if self.is_host_stopping && (self.tasks.is_empty() || !expected.is_empty()) {
             let ended = expected.iter().map(|(task, _)| task.since).max();
             let (health, reason) = (Health::Gone.as_str(), "the host is stopping".to_owned());
@@ -574,6 +572,9 @@ mod tests {
             probing: Probing::default(),
             survives: false,
             exit: None,
+            due: None,
+            stopping: None,
+            ended: vec![],
         }
     }
 
@@ -602,9 +603,9 @@ mod tests {
         let ended = |phase, event: &str| TaskReport { exit: Some(exit.clone()), ..task("a", phase, event) };
         let inventory = InventoryView { offers: vec![offer], ..InventoryView::default() };
         let views = |task| Views { tasks: vec![task], inventory: inventory.clone(), ..Views::default() };
-        let shown = row(&views(ended(TaskPhase::Waiting, "killed; starts again in 1.0 s")));
+        let shown = row(&views(ended(TaskPhase::Waiting, "killed; starts again")));
         assert_eq!((&*shown.health, shown.restarting, shown.since_unix_ms), ("restarting", true, 80_000));
-        assert_eq!(shown.reason, "a: killed; starts again in 1.0 s");
+        assert_eq!(shown.reason, "a: killed; starts again");
         for (phase, event) in [(TaskPhase::Stopped, "stopped"), (TaskPhase::Failed, "given up")] {
             let shown = row(&views(ended(phase, event)));
             assert_eq!((&*shown.health, shown.restarting, shown.generation), ("gone", false, 0), "{event}");
