@@ -406,7 +406,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     assert_eq!(keys(&node), set(plugin_keys));
     assert_eq!(keys(&node["capabilities"]), set("plugin controller group_controller node expansion"));
     let allocation_keys = "name plugin type task pid restarts state health reason since_unix_ms exit \
-        last_event socket watching survives leases calls_in_flight events";
+        last_event due_unix_ms socket watching survives leases calls_in_flight events";
     assert_eq!(keys(task(&status, "a")), set(allocation_keys));
     assert_eq!(
         keys(&task(&status, "a")["watching"]),
@@ -417,7 +417,9 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     let tree = host.json(&["tree"]);
     assert_eq!(
         keys(&tree),
-        set("name kind state restarts crashes mailbox_depth message stops_within_ms children")
+        set(
+            "name kind state restarts crashes mailbox_depth message stops_within_ms kills_within_ms ended children"
+        )
     );
     assert_eq!(node["topology"], serde_json::json!({ "zone": "z1" }));
     assert_eq!(node["provider"], "hostpath.callboard.example");

@@ -174,7 +174,7 @@ fn the_keys_of_drivers_and_tasks_are_those_that_are_promised(status: &Value) {
                         disable_log_collection dynamic_workload_users";
     assert_eq!(keys(&exec["capabilities"]), set(capabilities));
     let job = find(status, "tasks", "job");
-    let task = "name driver state since_unix_ms id exit restarts last_event events events_told events_missed removed logs \
+    let task = "name driver state since_unix_ms id exit restarts last_event due_unix_ms events events_told events_missed removed logs \
                 usage";
     assert_eq!(keys(job), set(task));
     let exit = "how code signal reason success oom_killed at_unix_ms";

@@ -61,6 +61,14 @@ fn a_plugin_whose_process_was_killed_is_not_healthy_from_the_first_look_on() {
     assert_eq!(task(&status, "a")["health"], "restarting", "as its plugin");
     let reason = row["reason"].as_str().expect("a reason");
     assert!(reason.starts_with("a: process ended: signal 9 (SIGKILL)"), "{reason}");
+    // When it starts again is a time, and what is left of it is told when it is asked for.
+    let waiting = host.until("the decision", |status| task(status, "a")["due_unix_ms"].is_u64());
+    let waiting = task(&waiting, "a");
+    assert!(waiting["due_unix_ms"].as_u64() > waiting["since_unix_ms"].as_u64(), "{waiting:#}");
+    assert_eq!(waiting["last_event"], "process ended: signal 9 (SIGKILL); starts again", "{waiting:#}");
+    let text = String::from_utf8(host.ask(&["status"]).stdout).expect("text");
+    let row_of_table = text.lines().find(|line| line.starts_with("a ")).expect("it is listed");
+    assert!(row_of_table.contains("; starts again in "), "{text}");
     for line in ["the process of an allocation ended by itself", "an allocation is started again"] {
         let log = host.log();
         let said = log.lines().find(|one| one.contains(line)).unwrap_or_else(|| panic!("{line}: {log}"));
@@ -70,6 +78,7 @@ fn a_plugin_whose_process_was_killed_is_not_healthy_from_the_first_look_on() {
             "{said}"
         );
     }
+    assert!(!host.log().contains("an allocation is not started"), "it has run before: {}", host.log());
 }
 
 #[test]
@@ -93,7 +102,14 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
     assert_eq!(names(&stopping["waits_for"], "name"), ["host/agent", "task/a"]);
     let until = stopping["waits_for"][0]["until_unix_ms"].as_u64().expect("a time");
     assert!(until > stopping["since_unix_ms"].as_u64().expect("a time"));
-    assert_eq!(names(&stopping["ended"], "child"), ["host/tasks"]);
+    assert_eq!(
+        names(&stopping["ended"], "child"),
+        ["host/tasks", "allocation/b", "process/b", "allocation/a"]
+    );
+    // Its process gets SIGKILL before its stop comes to its end at the latest; and both are told in every form.
+    let of_a = &stopping["waits_for"][1];
+    let [kill, by] = ["kill_unix_ms", "until_unix_ms"].map(|key| of_a[key].as_u64().expect("a time"));
+    assert!(kill < by && by <= until, "{stopping:#}");
     let gone = &status["gone"][0];
     assert_eq!((&gone["name"], &gone["ended"]), (&json!("tasks"), &json!(true)));
     let nfs = shown(&status, "nfs");
@@ -106,6 +122,8 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
         text.contains("waits for host/agent") && text.contains("waits for task/a: ending process"),
         "{text}"
     );
+    let of_a = text.lines().find(|line| line.contains("waits for task/a")).expect("it is there");
+    assert!(of_a.contains(", SIGKILL in ") && of_a.contains(", stops within "), "{of_a}");
     assert!(!text.contains("does not answer"), "{text}");
     let tree = host.json(&["tree"]);
     let agent = tree["children"][0]["children"]
@@ -113,7 +131,17 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
         .expect("a list")
         .iter()
         .find(|node| node["name"] == "agent");
-    assert!(agent.expect("it is there")["stops_within_ms"].is_u64(), "{tree}");
+    let agent = agent.expect("it is there");
+    assert!(agent["stops_within_ms"].is_u64(), "{tree}");
+    let part =
+        |name: &str| agent["children"].as_array().expect("a list").iter().find(|one| one["name"] == name);
+    let (a, b) = (part("a").expect("it is there"), part("b").expect("it is there"));
+    assert!(a["kills_within_ms"].as_u64() < a["stops_within_ms"].as_u64(), "{a:#}");
+    assert_eq!((&b["stops_within_ms"], &b["kills_within_ms"]), (&Value::Null, &Value::Null), "{b:#}");
+    assert_eq!(names(&b["ended"], "child"), ["allocation/b", "process/b"]);
+    // What has ended already is no refusal but its report, also while the others still stop.
+    let report = host.json(&["stop", "b"]);
+    assert_eq!(names(&report["report"], "child"), ["allocation/b", "process/b"]);
     assert_eq!(
         host.refusal(&["start", "b"]),
         (1, "callboard: b is not started: the host is stopping".to_owned())
@@ -121,6 +149,41 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
     let report = host.json(&["stop", "a"]);
     assert_eq!(names(&report["report"], "child"), ["allocation/a", "process/a"]);
     assert_eq!(host.ended().0.code(), Some(0));
+}
+
+#[test]
+fn a_host_that_detaches_warns_of_nothing_that_it_ends_itself_s3() {
+    let stage = Stage::new(&allocation("a", "zfs", "monolith", &[], ""));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "a");
+    host.until_active("csi-controller", "zfs", "a");
+    let log = stage.directory.path().join("stderr");
+    let ended = host.ask(&["shutdown", "--detach"]);
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(host.ended().0.code(), Some(0));
+    let log = std::fs::read_to_string(log).expect("it is there");
+    let (_, ending) = log.split_once("stopping in order, as the admin socket says").expect("it is said");
+    let warnings: Vec<&str> = ending.lines().filter(|line| line.contains(" WARN ")).collect();
+    assert!(warnings.is_empty(), "{warnings:#?}");
+    assert!(ending.contains("the process of an allocation ended when asked to"), "{ending}");
+}
+
+#[test]
+fn the_dead_socket_of_an_allocation_that_is_not_started_is_removed_by_the_next_run_s4() {
+    let stage = Stage::new(&allocation("idle", "off", "node", &[], "start = false"));
+    let host = stage.run();
+    assert!(host.ask(&["start", "idle"]).status.success());
+    host.until_active("csi-node", "off", "idle");
+    let socket = task(&host.json(&["status"]), "idle")["socket"].as_str().expect("a path").to_owned();
+    host.signal(Signal::KILL);
+    drop(host);
+    assert!(std::path::Path::new(&socket).exists(), "{socket} is what a killed host leaves");
+    let host = stage.run();
+    host.json(&["status"]);
+    assert!(!std::path::Path::new(&socket).exists(), "{socket}");
+    // It can be started all the same.
+    assert!(host.ask(&["start", "idle"]).status.success());
+    host.until_active("csi-node", "off", "idle");
 }
 
 /// What each entry of a list has under a key.
@@ -172,18 +235,19 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
     let of_host = lines.iter().filter(|line| line["news"] == "host_changed");
     let stops: Vec<&Value> = of_host.map(|line| &line["about"]["stopping"]).collect();
     let (both, one) = (["host/agent", "task/slow", "task/slower"], ["host/agent", "task/slower"]);
+    // What is stopped is said goodbye to first, and that may be seen as well.
+    let is_held_up =
+        |one: &Value| one["message"].as_str().is_some_and(|why| why.starts_with("ending process "));
     let waits_for = |names: &[&str]| {
-        let place = stops.iter().position(|stopping| texts(&stopping["waits_for"], "name") == names);
+        let is_meant = |stopping: &&Value| {
+            let parts = stopping["waits_for"].as_array().into_iter().flatten().skip(1);
+            texts(&stopping["waits_for"], "name") == names && parts.into_iter().all(is_held_up)
+        };
+        let place = stops.iter().position(is_meant);
         place.unwrap_or_else(|| panic!("a wait for {names:?} is not in {stops:#?}"))
     };
     let (both, one) = (waits_for(&both), waits_for(&one));
     assert!(both < one, "{stops:#?}");
-    for (place, awaited) in [(both, 3), (one, 2)] {
-        let waits_for = stops[place]["waits_for"].as_array().expect("a list");
-        let is_held_up =
-            |one: &Value| one["message"].as_str().is_some_and(|why| why.starts_with("ending process "));
-        assert!(waits_for.len() == awaited && waits_for[1..].iter().all(is_held_up), "{waits_for:?}");
-    }
     let last = stops.last().expect("one");
     assert_eq!(last["waits_for"], json!([]), "{last:#}");
     let ended = texts(&last["ended"], "child");
@@ -222,7 +286,7 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
     };
     // The slower one is told of at least as often, also on a machine that is late.
     assert!(still("task/slow") >= 1 && still("task/slower") >= still("task/slow"), "{log}");
-    assert!(log.contains("waits_for=\"host/agent\" state=\"\" at_most_s="), "{log}");
+    assert!(log.contains("waits_for=\"host/agent\" state=\"\" stops_within_ms="), "{log}");
 }
 
 /// An allocation whose process ends at once.
@@ -334,14 +398,23 @@ fn the_log_tells_of_each_task_what_became_of_it_in_fields_that_can_be_parsed() {
     }
 }
 
-/// Where a text shows a value as Rust does to programmers: `Some(..)`, `Name { field: .. }`.
+/// Whether a text is a duration as Rust shows it to programmers: `1.500000001s`, `30ms`.
+fn is_debug_duration(text: &str) -> bool {
+    let text = text.trim_matches(|c: char| c == '"' || c == ',');
+    let unit = ["ns", "µs", "ms", "s"].iter().find_map(|unit| text.strip_suffix(unit));
+    unit.is_some_and(|number| !number.is_empty() && number.parse::<f64>().is_ok())
+}
+
+/// Where a text shows a value as Rust does to programmers: `Some(..)`, `Name { field: .. }`, and in fields `name=1.5s`.
 fn debug_forms(text: &str) -> Vec<&str> {
     let is_debug = |line: &&str| {
         let has_fields = line.match_indices(" { ").any(|(at, _)| {
             let before = line[..at].rsplit(|c: char| !c.is_alphanumeric()).next();
             before.is_some_and(|word| word.starts_with(char::is_uppercase))
         });
-        has_fields || ["Some(", "None", "Ok(", "Err("].iter().any(|form| line.contains(form))
+        let fields = line.split(' ').filter_map(|word| word.split_once('=').or_else(|| word.split_once(':')));
+        let has_duration = fields.into_iter().any(|(_, value)| is_debug_duration(value));
+        has_fields || has_duration || ["Some(", "None", "Ok(", "Err("].iter().any(|form| line.contains(form))
     };
     text.lines().filter(is_debug).collect()
 }
@@ -349,6 +422,7 @@ fn debug_forms(text: &str) -> Vec<&str> {
 #[test]
 fn no_output_shows_a_value_as_rust_does_to_programmers_log_02() {
     assert_eq!(debug_forms("exit=Some(3)\nLastExit { at: 1 }\nits { and }\n").len(), 2);
+    assert_eq!(debug_forms("pause=1.500000001s\ntook=30ms\ntook_ms=30\nin 3s\n").len(), 2);
     for format in ["text", "json"] {
         let stage = Stage::new("");
         let (volumes, directory) =

@@ -171,6 +171,7 @@ fn task(task: &TaskReport) -> wire::TaskStatus {
         driver: task.driver.to_string(),
         state: task.phase.to_string(),
         since_unix_ms: unix_ms(task.since),
+        due_unix_ms: task.due.map_or(0, unix_ms),
         id: task.id.as_ref().map(ToString::to_string).unwrap_or_default(),
         exit: task.exit.as_ref().map(|(exit, at)| self::exit(exit, *at)),
         restarts: task.restarts,

@@ -152,11 +152,13 @@ impl wire::admin_server::Admin for Service {
         let wire::StopAllocationRequest { name, even_if_used } = request.into_inner();
         let allocation = allocation_id(&name)?;
         let answer = self.stop(&allocation, even_if_used).await;
-        // An actor that has ended with the host has stopped what it ran.
-        let report = match (answer, self.stopping()) {
-            (Ok(stopped), _) => stopped?.steps.iter().map(convert::step).collect::<Vec<_>>(),
-            (Err(AskError::NotRunning { .. }), Some(stopping)) => stopping.stopped(&allocation)?,
-            (Err(error), _) => return Err(unanswered(&error)),
+        let report = match answer {
+            Ok(stopped) => stopped?.steps.iter().map(convert::step).collect::<Vec<_>>(),
+            // An actor that has ended with the host has stopped what it ran.
+            Err(error) => match Stopping::that_ended(&self.sources.stopping, &error).await {
+                Some(stopping) => stopping.stopped(&allocation)?,
+                None => return Err(unanswered(&error)),
+            },
         };
         let unwritten = disk::unwritten(self.sources.host.database());
         let report = report.into_iter().chain(unwritten).collect();

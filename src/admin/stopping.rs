@@ -1,17 +1,22 @@
 //! A stop of the host while it is under way: what has ended, what is waited for, and until when.
 
-use callboard_actors::shell::{FeedItem, StopMode, StopStep};
+use std::time::Duration;
+
+use callboard_actors::shell::{AskError, FeedItem, StopMode, StopStep};
 use callboard_actors::supervisor::{ChildEnding, SupervisorNews, TreeNode};
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 use callboard_proto::admin::v1 as wire;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tonic::Status;
 
-use super::convert::{self, milliseconds, unix_ms};
+use super::convert::{self, unix_ms};
 use crate::host::Host;
 
 /// How many endings may wait to be noted.
 const QUEUE: usize = 1_024;
+/// An actor that ends with its host is told of as ended within this.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A stop of the host that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +47,15 @@ impl Stopping {
         self.ended.iter().flat_map(|child| child.steps("host")).collect()
     }
 
+    /// The stop of the host, when it tells what became of an actor that does not run; `None` if that has another reason.
+    pub(super) async fn that_ended(told: &watch::Receiver<Option<Self>>, error: &AskError) -> Option<Self> {
+        let (AskError::NotRunning { actor }, mut told) = (error, told.clone()) else { return None };
+        told.borrow().as_ref()?;
+        let has_ended =
+            |stopping: &Option<Self>| stopping.as_ref().is_some_and(|one| one.end_of(actor).is_some());
+        timeout(ENDING_TIMEOUT, told.wait_for(has_ended)).await.ok()?.ok()?.clone()
+    }
+
     /// What an actor of the host came to, if it has ended.
     pub(super) fn end_of(&self, actor: &str) -> Option<String> {
         let ended = self.ended.iter().find(|child| child.name == actor);
@@ -59,32 +73,43 @@ impl Stopping {
         Ok(steps)
     }
 
-    /// The progress of the stop, with what the tree says is waited for.
+    /// The progress of the stop, with what the tree says of the actors that still stop what they run.
     pub(super) fn status(&self, tree: &TreeNode, now: Timestamp) -> wire::Stopping {
+        let still_stops = |actor: &&TreeNode| is_stopping(actor) && self.end_of(&actor.name).is_none();
+        let parts = tree.children.iter().filter(still_stops).flat_map(|actor| actor.children.iter().rev());
+        let ended = self.steps().into_iter().chain(parts.flat_map(|part| part.ended.clone()));
         wire::Stopping {
             since_unix_ms: unix_ms(self.since),
             detach: self.mode == StopMode::Detach,
-            ended: self.steps().iter().map(convert::step).collect(),
+            ended: ended.map(|step| convert::step(&step)).collect(),
             waits_for: awaited(tree, now),
         }
     }
 }
 
-/// What a stopping host waits for: its actors that are being stopped, each with what it stops itself.
+/// Whether something is being stopped; its health may be told behind that.
+fn is_stopping(node: &TreeNode) -> bool {
+    node.state.split(", ").next() == Some("stopping")
+}
+
+/// What a stopping host waits for: its actors that are being stopped, each with what it stops itself. What has no limit of its own has
+/// that of its actor.
 #[must_use]
 pub fn awaited(tree: &TreeNode, now: Timestamp) -> Vec<wire::Awaited> {
-    let is_stopping = |node: &&TreeNode| node.state == "stopping";
+    let at = |within: Option<Duration>| within.map_or(0, |within| unix_ms(now + within));
     let mut awaited = Vec::new();
-    for actor in tree.children.iter().filter(is_stopping) {
+    for actor in tree.children.iter().filter(|actor| is_stopping(actor)) {
         awaited.push(wire::Awaited {
             name: format!("{}/{}", tree.name, actor.name),
             message: actor.message.clone(),
-            until_unix_ms: actor.stops_within.map_or(0, |within| milliseconds((now + within).since_epoch())),
+            until_unix_ms: at(actor.stops_within),
+            kill_unix_ms: 0,
         });
-        awaited.extend(actor.children.iter().filter(is_stopping).map(|below| wire::Awaited {
-            name: format!("{}/{}", below.kind, below.name),
-            message: below.message.clone(),
-            until_unix_ms: 0,
+        awaited.extend(actor.children.iter().filter(|part| is_stopping(part)).map(|part| wire::Awaited {
+            name: format!("{}/{}", part.kind, part.name),
+            message: part.message.clone(),
+            until_unix_ms: at(part.stops_within.or(actor.stops_within)),
+            kill_unix_ms: at(part.kills_within),
         }));
     }
     awaited
@@ -92,8 +117,6 @@ pub fn awaited(tree: &TreeNode, now: Timestamp) -> Vec<wire::Awaited> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use callboard_actors::supervisor::StopOutcome;
 
     use super::*;

@@ -138,6 +138,9 @@ mod tests {
             probing: Probing::default(),
             survives: false,
             exit: None,
+            due: None,
+            stopping: None,
+            ended: vec![],
         };
         Workloads { allocations: vec![allocation], ..Workloads::default() }
     }
@@ -156,6 +159,9 @@ mod tests {
             events_told: 0,
             events_missed: 0,
             is_configured: true,
+            due: None,
+            stopping: None,
+            ended: vec![],
         };
         Workloads { tasks: vec![task], ..Workloads::default() }
     }

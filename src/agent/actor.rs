@@ -15,8 +15,8 @@ use callboard_actors::allocations::{
 };
 use callboard_actors::instances::{AwaitHealthy, AwaitHealthyError};
 use callboard_actors::process::ProcessName;
-use callboard_actors::shell::{self, Address, EffectHandler, FeedItem, Running, Settings};
-use callboard_actors::vocabulary::{AllocationId, Attempt};
+use callboard_actors::shell::{self, Address, Clock, EffectHandler, FeedItem, Running, Settings};
+use callboard_actors::vocabulary::{AllocationId, Attempt, Timestamp, milliseconds};
 use callboard_actors::volume::ObservedEnd;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::oneshot;
@@ -114,7 +114,15 @@ struct Handler<B> {
     /// Calls off the latest claim of each allocation.
     claims: BTreeMap<AllocationId, oneshot::Sender<()>>,
     /// What was logged last of each allocation.
-    told: BTreeMap<AllocationId, (TaskPhase, u64)>,
+    told: BTreeMap<AllocationId, Told>,
+}
+
+/// What was logged of an allocation.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    phase: TaskPhase,
+    restarts: u64,
+    exit_at: Option<Timestamp>,
 }
 
 impl<B: Books> EffectHandler<Agent> for Handler<B> {
@@ -162,15 +170,23 @@ impl<B: Books> Handler<B> {
     /// Logs what was decided for an allocation: that it is started again, was given up, or has stopped.
     fn log_decision(&mut self, task: &TaskReport) {
         let TaskReport { allocation, attempt, restarts, last_event, .. } = task;
-        let told = self.told.insert(allocation.clone(), (task.phase, *restarts));
+        let exit_at = task.exit.as_ref().map(|last| last.at);
+        let told = Told { phase: task.phase, restarts: *restarts, exit_at };
+        let before = self.told.insert(allocation.clone(), told);
         let told_exit = |last: &LastExit| last.exit.map_or("unknown".to_owned(), |exit| exit.to_string());
         let exit = task.exit.as_ref().map_or_else(|| "none".to_owned(), told_exit);
-        let is_new = told.is_some_and(|(phase, _)| phase != task.phase);
+        let is_new = before.as_ref().is_some_and(|before| before.phase != task.phase);
+        // The end of its process has a line of its own.
+        let is_exit = before.as_ref().is_some_and(|before| before.exit_at != exit_at);
+        let pause_ms = task.due.map(|due| milliseconds(due.since(Clock::system().now())));
         match task.phase {
-            TaskPhase::Waiting if told.is_some_and(|(_, before)| before < *restarts) => {
-                tracing::warn!(%allocation, attempt = attempt.get(), restarts, exit, error = last_event, "an allocation is started again");
+            TaskPhase::Waiting if before.is_some_and(|before| before.restarts < *restarts) => {
+                tracing::warn!(%allocation, attempt = attempt.get(), restarts, exit, pause_ms, error = last_event, "an allocation is started again");
             }
-            TaskPhase::Waiting if is_new => {
+            TaskPhase::Waiting if is_new && !is_exit && exit_at.is_some() => {
+                tracing::warn!(%allocation, attempt = attempt.get(), restarts, exit, error = last_event, "an allocation is not started again yet");
+            }
+            TaskPhase::Waiting if is_new && !is_exit => {
                 tracing::warn!(%allocation, attempt = attempt.get(), restarts, error = last_event, "an allocation is not started yet");
             }
             TaskPhase::Failed if is_new => {

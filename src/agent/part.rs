@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::agent::{Agent, AgentOptions, ListTasks, TaskReport};
-use callboard_actors::shell::{Address, Running, StopMode};
+use callboard_actors::shell::{Address, Clock, Running, StopMode};
 use callboard_actors::supervisor::TreeNode;
 
 use super::actor::{ProcessHome, start};
@@ -71,12 +71,16 @@ impl Lives for AgentLives {
 }
 
 fn node(task: TaskReport) -> TreeNode {
+    let now = Clock::system().now();
     TreeNode {
         name: task.allocation.to_string(),
         kind: "task".to_owned(),
         state: task.phase.to_string(),
         restarts: task.restarts,
         message: task.last_event,
+        stops_within: task.stopping.map(|stopping| stopping.by.since(now)),
+        kills_within: task.stopping.and_then(|stopping| Some(stopping.kill?.since(now))),
+        ended: task.ended,
         ..TreeNode::default()
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use callboard_actors::shell::Clock;
+use callboard_actors::vocabulary::milliseconds;
 
 use crate::admin;
 use crate::host::Host;
@@ -11,10 +12,13 @@ use crate::host::Host;
 pub(super) async fn tell_awaited(host: &Host) {
     let now = Clock::system().now();
     for awaited in admin::awaited(&admin::host_tree(host).await, now) {
-        // Where no time is given, the actor above it has one.
-        let until = Some(awaited.until_unix_ms).filter(|until| *until > 0).map(Duration::from_millis);
-        let at_most_s = until.map(|until| until.saturating_sub(now.since_epoch()).as_secs());
+        let within_ms = |at: u64| {
+            let at = (at > 0).then(|| Duration::from_millis(at));
+            at.map(|at| milliseconds(at.saturating_sub(now.since_epoch())))
+        };
+        let (stops_within_ms, kills_within_ms) =
+            (within_ms(awaited.until_unix_ms), within_ms(awaited.kill_unix_ms));
         let (waits_for, state) = (awaited.name, awaited.message);
-        tracing::info!(waits_for, state, at_most_s, "stopping still");
+        tracing::info!(waits_for, state, kills_within_ms, stops_within_ms, "stopping still");
     }
 }

@@ -2,7 +2,7 @@
 
 use callboard_proto::admin::v1 as wire;
 
-use super::show::ago;
+use super::times::ago;
 use crate::host::Unwritten;
 use crate::output::{Palette, Tone, harmless};
 

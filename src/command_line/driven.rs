@@ -3,8 +3,9 @@
 use callboard_proto::admin::v1 as wire;
 
 use super::health;
-use super::show::{ago, first, tone};
+use super::show::{first, tone};
 use super::table::{Cell, Table};
+use super::times::{ago, with_due};
 use super::usage;
 use crate::output::{Palette, harmless};
 
@@ -94,7 +95,7 @@ fn tasks(tasks: &[wire::TaskStatus]) -> Table {
             Cell::plain(task.restarts.to_string()),
             Cell::plain(exit),
             Cell::plain(events(task)),
-            Cell::plain(&task.last_event),
+            Cell::plain(with_due(&task.last_event, task.due_unix_ms)),
         ];
         let remarks = task.events.iter().map(event).chain(task.logs.as_ref().and_then(logs));
         let remarks = remarks.chain(usage::missing(task));
@@ -162,7 +163,7 @@ pub(super) fn task_line(task: &wire::TaskStatus, palette: Palette) -> String {
         harmless(&task.name),
         palette.paint(tone(&task.state), &task.state),
         events(task),
-        harmless(&task.last_event)
+        harmless(&with_due(&task.last_event, task.due_unix_ms))
     )
 }
 

@@ -63,6 +63,7 @@ fn stopping(stopping: &wire::Stopping) -> Value {
             "name": awaited.name,
             "message": known(&awaited.message),
             "until_unix_ms": (awaited.until_unix_ms > 0).then_some(awaited.until_unix_ms),
+            "kill_unix_ms": (awaited.kill_unix_ms > 0).then_some(awaited.kill_unix_ms),
         })
     };
     json!({
@@ -87,7 +88,7 @@ fn plugin(plugin: &wire::PluginStatus) -> Value {
         "health": plugin.health,
         "reason": known(&plugin.reason),
         "since_unix_ms": plugin.since_unix_ms,
-        "generation": plugin.generation,
+        "generation": (plugin.generation > 0).then_some(plugin.generation),
         "provider": known(&plugin.provider),
         "version": has_answered.then_some(&plugin.version),
         "manifest": plugin.manifest.iter().collect::<BTreeMap<_, _>>(),
@@ -147,6 +148,7 @@ fn allocation(allocation: &wire::AllocationStatus) -> Value {
         "since_unix_ms": (allocation.since_unix_ms > 0).then_some(allocation.since_unix_ms),
         "exit": allocation.exit.as_ref().map(exit),
         "last_event": allocation.last_event,
+        "due_unix_ms": (allocation.due_unix_ms > 0).then_some(allocation.due_unix_ms),
         "socket": known(&allocation.socket),
         "watching": allocation.watching.as_ref().map(watching),
         "survives": allocation.survives,
@@ -176,7 +178,7 @@ fn driver(driver: &wire::DriverStatus) -> Value {
         "reason": known(&driver.reason),
         "since_unix_ms": (driver.since_unix_ms > 0).then_some(driver.since_unix_ms),
         "stage": known(&driver.stage),
-        "generation": driver.generation,
+        "generation": (driver.generation > 0).then_some(driver.generation),
         "pid": (driver.pid != 0).then_some(driver.pid),
         "adopted": driver.adopted,
         "version": known(&driver.version),
@@ -215,6 +217,7 @@ fn task(task: &wire::TaskStatus) -> Value {
         "exit": task.exit.as_ref().map(exit),
         "restarts": task.restarts,
         "last_event": task.last_event,
+        "due_unix_ms": (task.due_unix_ms > 0).then_some(task.due_unix_ms),
         "events": task.events.iter().map(event).collect::<Vec<_>>(),
         "events_told": task.events_told,
         "events_missed": task.events_missed,
@@ -333,6 +336,8 @@ pub(super) fn tree(node: &wire::TreeNode) -> Value {
         "mailbox_depth": node.mailbox_depth,
         "message": known(&node.message),
         "stops_within_ms": node.stops_within_ms,
+        "kills_within_ms": node.kills_within_ms,
+        "ended": node.ended.iter().map(ending).collect::<Vec<_>>(),
         "children": node.children.iter().map(tree).collect::<Vec<_>>(),
     })
 }

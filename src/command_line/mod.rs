@@ -42,6 +42,7 @@ mod left;
 mod show;
 mod signals;
 mod table;
+mod times;
 mod usage;
 mod volumes;
 mod whole;

@@ -1,6 +1,6 @@
 //! What people are shown.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use callboard_actors::vocabulary::FailoverPolicy;
 use callboard_proto::admin::v1 as wire;
@@ -10,6 +10,7 @@ use super::disk::{directory_line, disk_line};
 use super::driven;
 use super::health;
 use super::table::{Cell, Table};
+use super::times::{ago, bounds, left_until, span, time_of_day, with_due};
 use super::volumes;
 use crate::output::{Palette, Tone, harmless};
 
@@ -76,16 +77,11 @@ fn stopping(stopping: &wire::Stopping, palette: Palette) -> String {
     let word = palette.paint(Tone::Doubtful, if stopping.detach { "detaching" } else { "stopping" });
     let mut text = format!("{word} for {}\n", ago(stopping.since_unix_ms));
     for awaited in &stopping.waits_for {
-        let until = Duration::from_millis(awaited.until_unix_ms).saturating_sub(since_epoch());
-        let until = match awaited.until_unix_ms {
-            0 => String::new(),
-            _ => format!(", at most {} longer", span(until)),
-        };
-        let message = match &*awaited.message {
-            "" => String::new(),
-            message => format!(": {}", harmless(message)),
-        };
-        text.push_str(&format!("  waits for {}{message}{until}\n", harmless(&awaited.name)));
+        let left = |at: u64| (at > 0).then(|| left_until(at));
+        let message = (!awaited.message.is_empty()).then(|| harmless(&awaited.message));
+        let told = message.into_iter().chain(bounds(left(awaited.kill_unix_ms), left(awaited.until_unix_ms)));
+        let told = told.collect::<Vec<_>>().join(", ");
+        text.push_str(&format!("  waits for {}: {told}\n", harmless(&awaited.name)));
     }
     for ended in &stopping.ended {
         text.push_str(&format!("  {}: {}\n", harmless(&ended.child), harmless(&ended.ending)));
@@ -114,7 +110,7 @@ fn plugins(plugins: &[wire::PluginStatus]) -> Table {
             Cell::toned(tone(&plugin.health), &plugin.health),
             Cell::plain(ago(plugin.since_unix_ms)),
             Cell::plain(format!("{}/{}", plugin.healthy, plugin.expected.max(plugin.registered))),
-            Cell::plain(plugin.generation.to_string()),
+            Cell::plain(generation(plugin)),
             Cell::plain(provider.trim()),
             Cell::plain(&plugin.active_allocation),
             Cell::plain(standby(plugin)),
@@ -187,7 +183,7 @@ fn allocations(allocations: &[wire::AllocationStatus]) -> Table {
             Cell::plain(allocation.restarts.to_string()),
             Cell::toned(tone(&allocation.state), &allocation.state),
             Cell::toned(tone(&allocation.health), &allocation.health),
-            Cell::plain(&allocation.last_event),
+            Cell::plain(with_due(&allocation.last_event, allocation.due_unix_ms)),
         ];
         let reason = (!allocation.reason.is_empty()).then(|| allocation.reason.clone());
         table.row(cells, reason.into_iter().collect());
@@ -243,8 +239,9 @@ fn branch(node: &wire::TreeNode, here: &str, below: &str, palette: Palette, text
     details.extend(node.crashes.filter(|crashes| *crashes > 0).map(|crashes| format!("{crashes} crashes")));
     details
         .extend(node.mailbox_depth.filter(|depth| *depth > 0).map(|depth| format!("{depth} in its mailbox")));
-    details
-        .extend(node.stops_within_ms.map(|ms| format!("at most {} longer", span(Duration::from_millis(ms)))));
+    let [kill, end] = [node.kills_within_ms, node.stops_within_ms].map(|ms| ms.map(Duration::from_millis));
+    details.extend(bounds(kill, end));
+    details.extend(node.ended.iter().map(|ended| harmless(&format!("{}: {}", ended.child, ended.ending))));
     if !node.message.is_empty() {
         details.push(harmless(&node.message));
     }
@@ -325,12 +322,14 @@ fn does_not_answer(gone: &wire::GoneActor, palette: Palette) -> String {
 
 fn plugin_line(plugin: &wire::PluginStatus, palette: Palette) -> String {
     let mut line = format!(
-        "plugin {}/{}  {}  generation {}",
+        "plugin {}/{}  {}",
         plugin.r#type,
         harmless(&plugin.name),
         palette.paint(tone(&plugin.health), &plugin.health),
-        plugin.generation
     );
+    if plugin.generation > 0 {
+        line.push_str(&format!("  generation {}", plugin.generation));
+    }
     for (what, who) in [("active", plugin.active_allocation.clone()), ("standby", standby(plugin))] {
         if !who.is_empty() {
             line.push_str(&format!("  {what} {}", harmless(&who)));
@@ -356,38 +355,17 @@ fn allocation_line(allocation: &wire::AllocationStatus, palette: Palette) -> Str
                 line.push_str(&format!("  ({})", harmless(reason)));
             }
         }
-        _ => line.push_str(&format!("  {}", harmless(&allocation.last_event))),
+        _ => {
+            let event = with_due(&allocation.last_event, allocation.due_unix_ms);
+            line.push_str(&format!("  {}", harmless(&event)));
+        }
     }
     line
 }
 
-/// How long ago something was, in the largest unit that says something.
-pub(super) fn ago(unix_ms: u64) -> String {
-    span(since_epoch().saturating_sub(Duration::from_millis(unix_ms)))
-}
-
-/// How long it is until then.
-fn left_until(unix_ms: u64) -> Duration {
-    Duration::from_millis(unix_ms).saturating_sub(since_epoch())
-}
-
-fn since_epoch() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-fn span(span: Duration) -> String {
-    match span.as_secs() {
-        0..60 => format!("{}s", span.as_secs()),
-        60..3_600 => format!("{}m {}s", span.as_secs() / 60, span.as_secs() % 60),
-        3_600..86_400 => format!("{}h {}m", span.as_secs() / 3_600, span.as_secs() % 3_600 / 60),
-        _ => format!("{}d {}h", span.as_secs() / 86_400, span.as_secs() % 86_400 / 3_600),
-    }
-}
-
-/// The time of day, in UTC.
-fn time_of_day(unix_ms: u64) -> String {
-    let (seconds, milliseconds) = (unix_ms / 1_000 % 86_400, unix_ms % 1_000);
-    format!("{:02}:{:02}:{:02}.{milliseconds:03}Z", seconds / 3_600, seconds % 3_600 / 60, seconds % 60)
+/// The generation of a plugin, if there is one.
+fn generation(plugin: &wire::PluginStatus) -> String {
+    if plugin.generation == 0 { String::new() } else { plugin.generation.to_string() }
 }
 
 #[cfg(test)]
@@ -450,13 +428,6 @@ mod tests {
         allocation.last_event = "waiting for its socket".to_owned();
         let line = "allocation a  running  awaiting-socket  waiting for its socket";
         assert_eq!(allocation_line(&allocation, plain), line);
-    }
-
-    #[test]
-    fn spans_and_times_are_short() {
-        let spans = [5, 65, 3_700, 90_000].map(|seconds| span(Duration::from_secs(seconds)));
-        assert_eq!(spans, ["5s", "1m 5s", "1h 1m", "1d 1h"]);
-        assert_eq!(time_of_day(86_400_000 + 3_661_007), "01:01:01.007Z");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use callboard_proto::admin::v1 as wire;
 
-use super::show::ago;
+use super::times::ago;
 
 /// In the place of a figure that a driver does not tell.
 const NOT_TOLD: &str = "not told";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::logs::{LogName, last_lines};
-use super::show::ago;
+use super::times::ago;
 use crate::output::{Palette, Tone, harmless};
 
 /// The lists of a status, and what one of each is called.

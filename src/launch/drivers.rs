@@ -7,6 +7,7 @@ use callboard_actors::driver::{DriverReport, ProcessOwner};
 use callboard_actors::drivers::{self, Drivers, DriversMemory, ListDrivers};
 use callboard_actors::lease::LeasedCalls;
 use callboard_actors::supervisor::TreeNode;
+use callboard_actors::vocabulary::Generation;
 
 use super::options::Options;
 use super::part::Part;
@@ -50,7 +51,10 @@ pub(super) fn part(host: &Host, options: &Options) -> Part<Drivers> {
 
 fn driver_node(report: DriverReport, calls: LeasedCalls) -> TreeNode {
     let pid = report.pid.map_or("no process".to_owned(), |pid| format!("pid {pid}"));
-    let mut message = format!("{pid}, generation {}", report.generation);
+    let mut message = pid;
+    if report.generation != Generation::default() {
+        message.push_str(&format!(", generation {}", report.generation));
+    }
     if calls != LeasedCalls::default() {
         message.push_str(&format!(", {calls}"));
     }
@@ -62,10 +66,7 @@ fn driver_node(report: DriverReport, calls: LeasedCalls) -> TreeNode {
         kind: "driver".to_owned(),
         state: format!("{}, {}", report.stage, report.health),
         restarts: report.launches.saturating_sub(1),
-        crashes: None,
-        mailbox_depth: None,
         message,
-        stops_within: None,
-        children: Vec::new(),
+        ..TreeNode::default()
     }
 }

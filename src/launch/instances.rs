@@ -51,7 +51,6 @@ fn instance_node(status: InstanceStatus) -> TreeNode {
         crashes: vitals.map(|vitals| vitals.crashes),
         mailbox_depth: vitals.map(|vitals| vitals.mailbox_depth),
         message,
-        stops_within: None,
-        children: Vec::new(),
+        ..TreeNode::default()
     }
 }

@@ -97,10 +97,7 @@ fn volume_node(report: VolumeReport) -> Option<TreeNode> {
         kind: "volume".to_owned(),
         state: actor.as_str().to_owned(),
         restarts,
-        crashes: None,
-        mailbox_depth: None,
         message,
-        stops_within: None,
-        children: Vec::new(),
+        ..TreeNode::default()
     })
 }

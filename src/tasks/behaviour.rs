@@ -116,6 +116,7 @@ impl Task {
             starts_after_stop: false,
             phase: Phase::Stopped,
             since: moment.now,
+            due: None,
             note: "not started".to_owned(),
             course,
             log,
@@ -192,12 +193,13 @@ impl Tasks {
             }
             TasksAsk::StopTask(StopTask { name }) => {
                 self.bring_back_for(name, effects);
-                let refused = match self.with(name, |task, scene| task.stop_for(moment, id, scene, effects)) {
-                    Some(asked) => asked.err(),
-                    None => Some(TaskError::Unknown { name: name.clone() }),
-                };
-                if let Some(error) = refused {
-                    effects.reply(id, TasksAnswer::StopTask(Err(error)));
+                let answer = self.with(name, |task, scene| match task.stopped_already(scene) {
+                    Some(stopped) => Some(Ok(stopped)),
+                    None => task.stop_for(moment, id, scene, effects).err().map(Err),
+                });
+                let unknown = || Some(Err(TaskError::Unknown { name: name.clone() }));
+                if let Some(answer) = answer.unwrap_or_else(unknown) {
+                    effects.reply(id, TasksAnswer::StopTask(answer));
                 }
             }
             TasksAsk::ListTasks(ListTasks) => effects.reply(id, TasksAnswer::ListTasks(self.view().tasks)),

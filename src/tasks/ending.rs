@@ -172,7 +172,8 @@ impl Task {
     }
 
     fn start_after(&mut self, moment: Moment, pause: Duration, reason: &str, effects: &mut Effects<Tasks>) {
-        let note = format!("{reason}; starts again in {:.1} s", pause.as_secs_f64());
+        let note = format!("{reason}; starts again");
+        self.due = Some(moment.now + pause);
         self.enter(moment, Phase::Waiting, note, effects);
         effects.start_timer(TasksTimer::Start(self.config.name.clone()), moment.now + pause);
     }

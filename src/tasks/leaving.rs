@@ -91,8 +91,10 @@ impl Tasks {
                 TasksAnswer::StartTask(Err(TaskError::HostStopping { name: name.clone() }))
             }
             TasksAsk::StopTask(StopTask { name }) => {
+                let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
                 let task = self.tasks.iter().find(|task| task.config.name == *name);
-                TasksAnswer::StopTask(Err(match task {
+                let stopped = task.and_then(|task| task.stopped_already(&scene));
+                TasksAnswer::StopTask(stopped.ok_or_else(|| match task {
                     None => TaskError::Unknown { name: name.clone() },
                     Some(task) if task.phase.is_down() => {
                         TaskError::NotRunning { name: name.clone(), phase: task.phase.told() }

@@ -3,9 +3,10 @@
 use callboard_actors::conversation;
 use callboard_actors::driver::Folded;
 use callboard_actors::driver::client::{TaskExit, TaskId};
+use callboard_actors::shell::StopStep;
 use callboard_actors::vocabulary::{AllocationId, DriverName, Timestamp};
 
-use crate::agent::TaskStopped;
+use crate::agent::{StopBound, TaskStopped};
 
 /// Starts a task. A task that failed, or that waits for a restart, gets its whole restart budget again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,6 +170,12 @@ pub struct TaskReport {
     pub events_missed: u64,
     /// Whether it is still configured.
     pub is_configured: bool,
+    /// When it is started again, while it waits for that.
+    pub due: Option<Timestamp>,
+    /// Its stop, while it is under way.
+    pub stopping: Option<StopBound>,
+    /// What its latest stop came to, if it has ended.
+    pub ended: Vec<StopStep>,
 }
 
 /// The progress of bringing a driver. Its later health is in its own reports.

@@ -124,12 +124,16 @@ fn own_program() -> PathBuf {
 }
 
 fn node(task: TaskReport) -> TreeNode {
+    let now = Clock::system().now();
     TreeNode {
         name: task.name.to_string(),
         kind: "task".to_owned(),
         state: task.phase.to_string(),
         restarts: task.restarts,
         message: format!("driver {}, {}", task.driver, task.note),
+        stops_within: task.stopping.map(|stopping| stopping.by.since(now)),
+        kills_within: task.stopping.and_then(|stopping| Some(stopping.kill?.since(now))),
+        ended: task.ended,
         ..TreeNode::default()
     }
 }

@@ -284,6 +284,16 @@ fn tell_task(task: &TaskReport) -> String {
     format!("{} is {}{exit}{restarts}{events}: {}", task.name, task.phase, task.note)
 }
 
+/// The limits of its stop, and what that came to.
+fn tell_stop(task: &TaskReport) -> String {
+    let at = |at: Timestamp| at.since(begun());
+    let bound = task.stopping.map_or_else(String::new, |bound| {
+        let kill = bound.kill.map_or_else(String::new, |kill| format!(", killed at {:?}", at(kill)));
+        format!(", by {:?}{kill}", at(bound.by))
+    });
+    format!("{} is {}{bound} {}", task.name, task.phase, tell_steps(&task.ended)).trim_end().to_owned() + "\n"
+}
+
 fn tell_news(news: &TasksNews) -> String {
     match news {
         TasksNews::TaskChanged(task) => tell_task(task),
@@ -465,6 +475,7 @@ impl Stage {
                 self.rebuild(false, told);
             }
             "bound" => writeln!(told, "stops within {:?}", self.tasks.stops_within())?,
+            "stops" => self.tasks.view().tasks.iter().for_each(|task| told.push_str(&tell_stop(task))),
             "start" => self.ask(TasksAsk::StartTask(StartTask { name: task }), told),
             "stop" => self.ask(TasksAsk::StopTask(StopTask { name: task }), told),
             "list" => self.ask(TasksAsk::ListTasks(ListTasks), told),

@@ -81,6 +81,8 @@ pub(super) struct Task {
     pub(super) starts_after_stop: bool,
     pub(super) phase: Phase,
     pub(super) since: Timestamp,
+    /// When it is started again, if it waits for that.
+    pub(super) due: Option<Timestamp>,
     pub(super) note: String,
     pub(super) course: Course,
     pub(super) log: EventLog,
@@ -327,6 +329,9 @@ impl Task {
             events_told: self.log.told,
             events_missed: self.log.missed,
             is_configured: self.is_configured,
+            due: self.due.filter(|_| self.phase == Phase::Waiting),
+            stopping: self.stop_under_way(),
+            ended: self.steps.clone(),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::messages::{TaskError, TasksAnswer};
 use super::reach::Later;
 use super::state::*;
 use super::sweeping::SWEEP_TIMEOUT;
-use crate::agent::TaskStopped;
+use crate::agent::{StopBound, TaskStopped};
 
 /// The time to stop a task beyond its grace; it includes the recovery of its driver.
 const STOP_MARGIN: Duration = Duration::from_secs(30);
@@ -20,6 +20,24 @@ const STOP_MARGIN: Duration = Duration::from_secs(30);
 const ANSWER_MARGIN: Duration = Duration::from_secs(25);
 
 impl Task {
+    /// What its stop came to, for a caller that asks for one when the stop of the host has ended it already.
+    pub(super) fn stopped_already(&self, scene: &Scene<'_>) -> Option<TaskStopped> {
+        let has_ended = self.phase.is_down() && !self.steps.is_empty();
+        let is_told = has_ended && matches!(scene.life, Life::Leaving(_) | Life::Closed(_));
+        is_told.then(|| TaskStopped { steps: self.steps.clone() })
+    }
+
+    /// Its stop, if one is under way.
+    pub(super) fn stop_under_way(&self) -> Option<StopBound> {
+        if self.course.wanted != Some(Wanted::Stopped) || self.phase.is_let_be() {
+            return None;
+        }
+        // Its driver may have heard of it later, as after a restart.
+        let asked_at = self.since.max(self.stop_began + self.config.shutdown_delay);
+        let kill = (self.phase == Phase::Stopping).then(|| asked_at + self.config.stop_grace);
+        Some(StopBound { by: self.stop_began + self.stop_bound(), kill })
+    }
+
     /// Stops it for a caller that waits.
     pub(super) fn stop_for(
         &mut self,

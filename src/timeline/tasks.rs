@@ -121,6 +121,9 @@ mod tests {
             events_told: events.iter().map(|(_, count)| count).sum(),
             events_missed: 0,
             is_configured: true,
+            due: None,
+            stopping: None,
+            ended: vec![],
         }
     }
 

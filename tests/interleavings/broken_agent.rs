@@ -10,7 +10,7 @@ use callboard::actors::volume::ObservedEnd;
 use callboard::agent::simulation::{AgentBounds, AgentWorld};
 use callboard::agent::{
     Agent, AgentAnswer, AgentAsk, AgentCall, AgentNews, AgentOutcome, AgentTimer, LaunchOrder, ReplaceError,
-    TaskError, TaskPhase,
+    TaskError, TaskPhase, TaskReport,
 };
 use callboard::simulation::{Law, Spoil, Spoils};
 
@@ -112,6 +112,38 @@ fn an_agent_that_ends_what_survives_a_host_that_detaches_breaks_s3() {
         effects
     };
     tampered_is_found_out(Law::S3, SURVIVING, AgentWorld::new, Spoils(spoil));
+}
+
+#[test]
+fn an_agent_that_tells_no_limit_of_a_stop_breaks_s3() {
+    let spoil: Spoil<Agent> = |_, effects| {
+        let told = |effect| match effect {
+            Effect::Publish(AgentNews::TaskChanged(task)) => {
+                Effect::Publish(AgentNews::TaskChanged(TaskReport { stopping: None, ..task }))
+            }
+            other => other,
+        };
+        effects.into_iter().map(told).collect()
+    };
+    let stops = AgentBounds { stops: &[StopMode::Stop], ..AgentBounds::NONE };
+    tampered_is_found_out(Law::S3, stops, AgentWorld::new, Spoils(spoil));
+}
+
+#[test]
+fn an_agent_that_refuses_a_stop_of_what_has_ended_while_the_others_stop_breaks_s3() {
+    let spoil: Spoil<Agent> = |input, effects| {
+        let is_asked = matches!(input, Input::Asked { ask: AgentAsk::StopTask(_), .. });
+        let told = |effect| match effect {
+            Effect::Reply(id, AgentAnswer::StopTask(Ok(_))) if is_asked => {
+                let error = TaskError::NotRunning { allocation: old(), phase: TaskPhase::Stopped };
+                Effect::Reply(id, AgentAnswer::StopTask(Err(error)))
+            }
+            other => other,
+        };
+        effects.into_iter().map(told).collect()
+    };
+    let stops = AgentBounds { stops: &[StopMode::Stop], stops_asked: 1, starts: 1, ..AgentBounds::NONE };
+    tampered_is_found_out(Law::S3, stops, AgentWorld::new, Spoils(spoil));
 }
 
 fn launch() -> Effect<Agent> {

@@ -215,6 +215,9 @@ fn told(run: &RunKey, phase: TaskPhase) -> Effect<Tasks> {
         events_told: 0,
         events_missed: 0,
         is_configured: true,
+        due: None,
+        stopping: None,
+        ended: vec![],
     })))
 }
 

@@ -1,9 +1,13 @@
 //! The law of a replacement: no allocation is stopped for it unless the answers about health permit it (F16). And that of a host that
-//! detaches: processes that survive it are not stopped (S3).
+//! detaches: processes that survive it are not stopped (S3). And that of what is told of a stop: each that is under way has its limits, and
+//! what it has ended is not refused to those that ask for it once more (S3).
 
 use std::collections::BTreeSet;
 
-use callboard_actors::agent::{Agent, AgentAnswer, AgentAsk, AgentCall, AgentOutcome, ClaimTrouble};
+use callboard_actors::agent::{
+    Agent, AgentAnswer, AgentAsk, AgentCall, AgentNews, AgentOutcome, ClaimTrouble, StopBound, TaskError,
+    TaskPhase, TaskReport,
+};
 use callboard_actors::allocations::{AllocationsNews, AllocationsView};
 use callboard_actors::shell::{AskId, Effect, FeedItem, Input, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
@@ -22,6 +26,9 @@ pub struct AgentLaws {
     survives: bool,
     /// Whether the host lets go of them.
     is_detached: bool,
+    /// Whether the host stops or lets go, and what of it has ended since then.
+    is_leaving: bool,
+    ended: BTreeSet<Who>,
     /// What is found of it.
     pub(super) verdict: Verdict,
 }
@@ -74,8 +81,13 @@ impl AgentLaws {
             Input::Returned { outcome: Ok(AgentOutcome::Followed(Ok(items))), .. } => {
                 self.may_stop.extend(items.iter().filter_map(restarted));
             }
-            Input::StopRequested(StopMode::Detach) if self.survives => self.is_detached = true,
-            Input::StopRequested(StopMode::Stop | StopMode::Detach) => self.may_stop.extend(Who::ALL),
+            Input::StopRequested(mode) if self.survives && *mode == StopMode::Detach => {
+                (self.is_detached, self.is_leaving) = (true, true);
+            }
+            Input::StopRequested(StopMode::Stop | StopMode::Detach) => {
+                self.is_leaving = true;
+                self.may_stop.extend(Who::ALL);
+            }
             _ => {}
         }
     }
@@ -95,7 +107,7 @@ impl AgentLaws {
         }
     }
 
-    fn done(&mut self, effects: &[Effect<Agent>]) {
+    fn done(&mut self, moment: Moment, effects: &[Effect<Agent>]) {
         for call in calls(effects) {
             match call {
                 // It is started: what was said of its end before concerns another process.
@@ -116,14 +128,39 @@ impl AgentLaws {
             }
         }
         for effect in effects {
-            if let Effect::Reply(id, answer) = effect {
-                self.answered(*id, answer);
+            match effect {
+                Effect::Reply(id, answer) => self.answered(*id, answer),
+                Effect::Publish(AgentNews::TaskChanged(task)) => self.told(moment, task),
+                _ => {}
             }
+        }
+    }
+
+    /// What is told of a task that stops or has stopped.
+    fn told(&mut self, moment: Moment, task: &TaskReport) {
+        let is_bounded =
+            |bound: &StopBound| bound.by >= moment.now && bound.kill.is_none_or(|kill| kill <= bound.by);
+        if task.phase == TaskPhase::Stopping && !task.stopping.as_ref().is_some_and(is_bounded) {
+            self.verdict.violation(Law::S3, || format!("a stop is told without its limits: {task:?}"));
+        }
+        if self.is_leaving
+            && matches!(task.phase, TaskPhase::Stopped | TaskPhase::Failed)
+            && !task.ended.is_empty()
+        {
+            self.ended.insert(Who::of(&task.allocation));
         }
     }
 
     /// Who is told that `old` was not replaced can rely on it.
     fn answered(&mut self, id: AskId, answer: &AgentAnswer) {
+        if let AgentAnswer::StopTask(Err(TaskError::NotRunning { allocation, .. })) = answer
+            && self.ended.contains(&Who::of(allocation))
+        {
+            let what = format!(
+                "the stop of the host has ended {allocation}, and another request to stop it is refused"
+            );
+            self.verdict.violation(Law::S3, || what);
+        }
         let Some(replacement) = self.replacement.take_if(|replacement| replacement.asker == id) else {
             return;
         };
@@ -156,12 +193,14 @@ fn calls(effects: &[Effect<Agent>]) -> impl Iterator<Item = &AgentCall> {
 impl Witness<Agent> for AgentLaws {
     /// A replacement that is not decided yet is asked for again and begins anew.
     fn rebuilt(&mut self, _: Moment, _: &Agent) {
+        // It surveys its processes, and stops what is left of them again.
+        self.ended.clear();
         self.replacement.take_if(|replacement| !replacement.completes);
     }
 
     fn stepped(&mut self, moment: Moment, input: &Input<Agent>, effects: &[Effect<Agent>], _: &Agent) {
         self.heard(moment, input, effects);
-        self.done(effects);
+        self.done(moment, effects);
     }
 
     fn panicked(&mut self, input: &Input<Agent>) {

@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::super::ask::{AskError, PlainArgs, ask, pretty};
-use super::super::show::ago;
 use super::super::table::{Cell, Table};
+use super::super::times::ago;
 use super::super::usage;
 use super::group::GroupArgs;
 use super::page::Page;

@@ -31,6 +31,9 @@ fn report(task: &str, run: &str, phase: TaskPhase) -> TaskReport {
         events_told: 0,
         events_missed: 0,
         is_configured: true,
+        due: None,
+        stopping: None,
+        ended: vec![],
     }
 }
 

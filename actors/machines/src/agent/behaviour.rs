@@ -121,12 +121,16 @@ impl Agent {
                 effects.reply(id, AgentAnswer::StartTask(started));
             }
             AgentAsk::StopTask(StopTask { allocation, even_if_used }) => {
-                let refused = match self.task(allocation) {
-                    Some(task) => task.stop_for(moment, id, *even_if_used, effects).err(),
-                    None => Some(TaskError::Unknown { allocation: allocation.clone() }),
+                let is_leaving = matches!(self.life, Life::Leaving(_));
+                let answer = match self.task(allocation) {
+                    Some(task) => match task.stopped_already().filter(|_| is_leaving) {
+                        Some(stopped) => Some(Ok(stopped)),
+                        None => task.stop_for(moment, id, *even_if_used, effects).err().map(Err),
+                    },
+                    None => Some(Err(TaskError::Unknown { allocation: allocation.clone() })),
                 };
-                if let Some(error) = refused {
-                    effects.reply(id, AgentAnswer::StopTask(Err(error)));
+                if let Some(answer) = answer {
+                    effects.reply(id, AgentAnswer::StopTask(answer));
                 }
             }
             AgentAsk::Replace(replace) => {

@@ -236,6 +236,21 @@ pub struct TaskReport {
     pub survives: bool,
     /// The end of its last process, if one has ended.
     pub exit: Option<LastExit>,
+    /// When it is started again, while it waits for that.
+    pub due: Option<Timestamp>,
+    /// Its stop, while it is under way.
+    pub stopping: Option<StopBound>,
+    /// What its latest stop has ended so far.
+    pub ended: Vec<StopStep>,
+}
+
+/// A stop that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StopBound {
+    /// When it has come to an end at the latest, all its limits included.
+    pub by: Timestamp,
+    /// When its process gets SIGKILL if it has not ended by then; `None` while it is not being ended.
+    pub kill: Option<Timestamp>,
 }
 
 /// How the last process of a task ended.

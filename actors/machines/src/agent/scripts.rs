@@ -225,6 +225,17 @@ fn tell_task(task: &TaskReport) -> String {
     format!("{} is {}{pid} restarts={}: {}", task.allocation, task.phase, task.restarts, task.last_event)
 }
 
+/// The limits of its stop, and what that has ended so far.
+fn tell_stop(task: &TaskReport) -> String {
+    let at = |at: Timestamp| at.since(begun());
+    let bound = task.stopping.map_or_else(String::new, |bound| {
+        let kill = bound.kill.map_or_else(String::new, |kill| format!(", killed at {:?}", at(kill)));
+        format!(", by {:?}{kill}", at(bound.by))
+    });
+    format!("{} is {}{bound} {}", task.allocation, task.phase, tell_steps(&task.ended)).trim_end().to_owned()
+        + "\n"
+}
+
 fn used(allocation: &AllocationId) -> StopAllocationError {
     let reason = "the owner of the volumes does not answer".to_owned();
     StopAllocationError::Unclear { allocation: allocation.clone(), reason }
@@ -416,6 +427,7 @@ impl Stage {
                 self.rebuild(told);
             }
             "bound" => writeln!(told, "stops within {:?}", self.agent.stops_within())?,
+            "stops" => self.agent.view().iter().for_each(|task| told.push_str(&tell_stop(task))),
             "wait" => self.wait(parse_span(first)?, told),
             "prepared" => {
                 let outcome = AgentOutcome::Prepared(Ok(Ok(context(name)?)));

@@ -129,8 +129,10 @@ pub(super) enum Wanted {
 pub(super) enum Phase {
     Stopped,
     Failed,
-    /// Until the timer for its start.
-    Waiting,
+    /// Until the timer for its start, or without one until the process of an earlier start has ended.
+    Waiting {
+        due: Option<Timestamp>,
+    },
     /// Until its directories are made.
     Preparing,
     /// Until its volumes are claimed; its process is started with this context then.
@@ -197,7 +199,7 @@ impl Phase {
         match self {
             Self::Stopped => TaskPhase::Stopped,
             Self::Failed => TaskPhase::Failed,
-            Self::Waiting | Self::Reporting { .. } => TaskPhase::Waiting,
+            Self::Waiting { .. } | Self::Reporting { .. } => TaskPhase::Waiting,
             Self::Preparing | Self::Claiming { .. } | Self::Launching => TaskPhase::Starting,
             Self::Running { .. } => TaskPhase::Running,
             Self::Withdrawing { .. } | Self::Ending { .. } | Self::Releasing { .. } => TaskPhase::Stopping,
@@ -211,10 +213,27 @@ impl Phase {
             Self::Withdrawing { pid, .. } => *pid,
             Self::Stopped
             | Self::Failed
-            | Self::Waiting
+            | Self::Waiting { .. }
             | Self::Preparing
             | Self::Claiming { .. }
             | Self::Launching
+            | Self::Reporting { .. }
+            | Self::Releasing { .. } => None,
+        }
+    }
+
+    /// When it is started again, if that is known.
+    const fn due(&self) -> Option<Timestamp> {
+        match self {
+            Self::Waiting { due } => *due,
+            Self::Stopped
+            | Self::Failed
+            | Self::Preparing
+            | Self::Claiming { .. }
+            | Self::Launching
+            | Self::Running { .. }
+            | Self::Withdrawing { .. }
+            | Self::Ending { .. }
             | Self::Reporting { .. }
             | Self::Releasing { .. } => None,
         }
@@ -252,6 +271,9 @@ impl Task {
             probing: self.config.probing,
             survives: self.config.survives,
             exit: self.memory.exit.clone(),
+            due: self.phase.due(),
+            stopping: self.stop_under_way(),
+            ended: self.steps.clone(),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::kernel::{AskId, CallLost, Effects, StopStep};
 use crate::vocabulary::{Attempt, Moment};
 
 use super::calls::{AgentCall, AgentTimer, Answered, Ended};
-use super::messages::{AgentAnswer, LastExit, TaskError, TaskStopped};
+use super::messages::{AgentAnswer, LastExit, StopBound, TaskError, TaskStopped};
 use super::state::{Agent, Goal, Phase, Task, Wanted};
 use super::task::UNDER_WAY_TIMEOUT;
 
@@ -19,6 +19,12 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 pub const AFTER_KILL: Duration = Duration::from_secs(5);
 
 impl Task {
+    /// What its stop came to, for a caller that asks for one when the stop of the host has ended it already.
+    pub(super) fn stopped_already(&self) -> Option<TaskStopped> {
+        let has_ended = self.phase.is_quiet() && !self.steps.is_empty();
+        has_ended.then(|| TaskStopped { steps: self.steps.clone() })
+    }
+
     /// Stops for a caller that waits for it.
     pub(super) fn stop_for(
         &mut self,
@@ -46,6 +52,37 @@ impl Task {
         UNDER_WAY_TIMEOUT + WITHDRAW_TIMEOUT + self.config.stop_grace + AFTER_KILL + self.release_bound()
     }
 
+    /// Its stop, if one is under way.
+    pub(super) fn stop_under_way(&self) -> Option<StopBound> {
+        let ends_within = self.config.stop_grace + AFTER_KILL;
+        let (within, kill) = match &self.phase {
+            Phase::Withdrawing { pid, .. } => {
+                let ends_within = pid.map_or(Duration::ZERO, |_| ends_within);
+                (WITHDRAW_TIMEOUT + ends_within + self.release_bound(), None)
+            }
+            Phase::Ending { then, .. } => {
+                let rest = match then {
+                    Goal::Stop | Goal::Fail(_) => self.release_bound(),
+                    Goal::Restart(_) if self.memory.wanted == Some(Wanted::Running) => Duration::ZERO,
+                    // It is deregistered behind the end of its process.
+                    Goal::Restart(_) => UNDER_WAY_TIMEOUT + WITHDRAW_TIMEOUT + self.release_bound(),
+                };
+                (ends_within + rest, Some(self.step_began + self.config.stop_grace))
+            }
+            Phase::Releasing { until, .. } => return Some(StopBound { by: *until, kill: None }),
+            Phase::Preparing | Phase::Claiming { .. } | Phase::Launching | Phase::Reporting { .. }
+                if matches!(self.memory.wanted, Some(Wanted::Stopped | Wanted::Left)) =>
+            {
+                (self.stop_bound(), None)
+            }
+            Phase::Preparing | Phase::Claiming { .. } | Phase::Launching | Phase::Reporting { .. } => {
+                return None;
+            }
+            Phase::Stopped | Phase::Failed | Phase::Waiting { .. } | Phase::Running { .. } => return None,
+        };
+        Some(StopBound { by: self.step_began + within, kill })
+    }
+
     /// Stops, in the order that what is `wanted` asks for.
     pub(super) fn stop(&mut self, moment: Moment, wanted: Wanted, effects: &mut Effects<Agent>) {
         if self.phase.is_quiet() {
@@ -59,15 +96,20 @@ impl Task {
         self.remember(effects);
         match self.phase {
             Phase::Running { pid } => self.wind_down(moment, Some(pid), effects),
-            Phase::Waiting => {
+            Phase::Waiting { .. } => {
                 effects.cancel_timer(AgentTimer::Start(self.config.name.clone()));
                 self.wind_down(moment, None, effects);
             }
             // What is under way comes back, and then finds out what is wanted now.
-            Phase::Claiming { .. } => self.call_off(effects),
-            Phase::Preparing | Phase::Launching => {}
-            Phase::Reporting { .. } | Phase::Ending { .. } => {}
-            Phase::Withdrawing { .. } | Phase::Releasing { .. } => {}
+            Phase::Preparing | Phase::Claiming { .. } | Phase::Launching | Phase::Reporting { .. } => {
+                if !is_decided {
+                    self.step_began = moment.now;
+                }
+                if matches!(self.phase, Phase::Claiming { .. }) {
+                    self.call_off(effects);
+                }
+            }
+            Phase::Withdrawing { .. } | Phase::Ending { .. } | Phase::Releasing { .. } => {}
             Phase::Stopped | Phase::Failed => {}
         }
     }
@@ -172,7 +214,7 @@ impl Task {
                 self.ended_as_asked(moment, (how, false), then, effects);
             }
             // It was given up before, or was reported already.
-            Phase::Stopped | Phase::Failed | Phase::Waiting | Phase::Reporting { .. } => {}
+            Phase::Stopped | Phase::Failed | Phase::Waiting { .. } | Phase::Reporting { .. } => {}
             Phase::Preparing | Phase::Claiming { .. } | Phase::Releasing { .. } => {}
         }
     }
@@ -193,7 +235,7 @@ impl Task {
             self.remember(effects);
         }
         self.was_observed(moment, attempt, how, effects);
-        if was_awaited && !self.memory.unended.is_awaited && self.phase == Phase::Waiting {
+        if was_awaited && !self.memory.unended.is_awaited && matches!(self.phase, Phase::Waiting { .. }) {
             self.begin(moment, effects);
         }
     }

@@ -96,7 +96,7 @@ impl Task {
     ) -> Result<(), TaskError> {
         let allocation = self.config.name.clone();
         match self.phase {
-            Phase::Stopped | Phase::Failed | Phase::Waiting => {
+            Phase::Stopped | Phase::Failed | Phase::Waiting { .. } => {
                 self.memory.history = RestartHistory::default();
                 self.memory.backoff.reset();
                 self.memory.claims.begin_anew();
@@ -129,7 +129,7 @@ impl Task {
         if let Some(pid) = living {
             self.remember(effects);
             let event = format!("{}; starts again when that has ended", not_ended(pid));
-            return self.enter(moment, Phase::Waiting, event, effects);
+            return self.enter(moment, Phase::Waiting { due: None }, event, effects);
         }
         self.memory.attempt = self.memory.attempt.next();
         self.remember(effects);
@@ -305,7 +305,7 @@ impl Task {
             Phase::Reporting { how } => self.say_exit(how.clone(), effects),
             Phase::Releasing { .. } => self.release_again(moment, effects),
             Phase::Stopped | Phase::Failed => self.release_late(effects),
-            Phase::Waiting
+            Phase::Waiting { .. }
             | Phase::Preparing
             | Phase::Claiming { .. }
             | Phase::Launching
@@ -366,13 +366,12 @@ impl Task {
         effects: &mut Effects<Agent>,
     ) {
         self.remember(effects);
-        let event = format!("{event} in {:.1} s", pause.as_secs_f64());
-        self.enter(moment, Phase::Waiting, event, effects);
+        self.enter(moment, Phase::Waiting { due: Some(moment.now + pause) }, event, effects);
         effects.start_timer(AgentTimer::Start(self.config.name.clone()), moment.now + pause);
     }
 
     pub(super) fn start_time_has_come(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
-        if self.phase == Phase::Waiting {
+        if matches!(self.phase, Phase::Waiting { .. }) {
             self.begin(moment, effects);
         }
     }

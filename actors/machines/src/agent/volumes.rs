@@ -343,7 +343,7 @@ impl Task {
             }
             // It was started again meanwhile, and its next stop releases them.
             (
-                Phase::Waiting
+                Phase::Waiting { .. }
                 | Phase::Preparing
                 | Phase::Claiming { .. }
                 | Phase::Launching

@@ -95,8 +95,12 @@ pub struct TreeNode {
     pub mailbox_depth: Option<usize>,
     /// The reason for its state; may be empty.
     pub message: String,
-    /// How long its stop may still take before it is killed; `None` if it is not being stopped.
+    /// How long its stop may still take, all its limits included; `None` if it is not being stopped.
     pub stops_within: Option<Duration>,
+    /// In which time its process gets SIGKILL if it has not ended by then, zero once that is due; `None` if none is being ended.
+    pub kills_within: Option<Duration>,
+    /// What of it has ended already, while the rest of it is being stopped.
+    pub ended: Vec<StopStep>,
     /// Its children, in the order of their start.
     pub children: Vec<TreeNode>,
 }

@@ -63,6 +63,8 @@ impl Supervisor {
             mailbox_depth: own.map(|vitals| vitals.mailbox_depth),
             message,
             stops_within: None,
+            kills_within: None,
+            ended: Vec::new(),
             children: (0..self.children.len()).map(child).collect(),
         }
     }
@@ -109,6 +111,8 @@ impl Supervisor {
                 }
             },
             stops_within: described.and_then(|description| description.stops_within),
+            kills_within: None,
+            ended: Vec::new(),
             children: described.map_or_else(Vec::new, |description| description.children.clone()),
         }
     }
