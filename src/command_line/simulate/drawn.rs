@@ -145,6 +145,9 @@ impl Run {
             Answer::Given(given) => answers::answer(&**given),
             Answer::Refused(Refusal::Crashed) => Some("refused: it crashed".to_owned()),
             Answer::Refused(Refusal::NotDurable) => Some("refused: it is not on disk".to_owned()),
+            Answer::Refused(Refusal::NotBegun) => {
+                Some("refused: the disk is sick, nothing was begun".to_owned())
+            }
         };
         if let Some(text) = text {
             let first = text.lines().next().unwrap_or_default();

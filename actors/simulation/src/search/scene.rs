@@ -20,7 +20,7 @@ use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::Timestamp;
 
 use super::Stage;
-use crate::stand_in::{Disk, StandIn};
+use crate::stand_in::{Disk, Refusal, StandIn};
 use crate::tamper::Tamper;
 use crate::witness::{Verdict, Violation, Witness};
 
@@ -93,6 +93,15 @@ pub trait Scene: Clone + Debug + Hash {
         answer: &<Self::Machine as Machine>::Answer,
     ) -> Result<(), Violation> {
         let _ = (stage, asker, answer);
+        Ok(())
+    }
+
+    /// A caller is refused.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    fn refused(&mut self, asker: u64, refusal: Refusal) -> Result<(), Violation> {
+        let _ = (asker, refusal);
         Ok(())
     }
 

@@ -177,7 +177,9 @@ impl<S: Scene> SceneWorld<S> {
             Left::Answer(Some(asker), answer) if stage.unanswered.remove(&asker) => {
                 scene.answered(stage, asker, &answer)
             }
-            Left::Refused(asker, _) if stage.unanswered.remove(&asker) => Ok(()),
+            Left::Refused(asker, refusal) if stage.unanswered.remove(&asker) => {
+                scene.refused(asker, refusal)
+            }
             Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
                 violation(Law::Shell7, format!("question {asker} was answered twice"))
             }

@@ -29,8 +29,10 @@ pub struct Settlement {
 pub enum Refusal {
     /// The step that took it crashed.
     Crashed,
-    /// The write in front of its answer failed.
+    /// The write in front of its answer failed, or waits for a sick disk.
     NotDurable,
+    /// The disk is sick, and the machine did not hear of it.
+    NotBegun,
 }
 
 impl Refusal {
@@ -39,9 +41,11 @@ impl Refusal {
         let actor = kind.to_owned();
         match self {
             Self::Crashed => AskError::Crashed { actor, message: "a step crashed".to_owned() },
-            Self::NotDurable => {
-                AskError::NotDurable { actor, error: "the disk failed".to_owned(), is_begun: true }
-            }
+            Self::NotDurable | Self::NotBegun => AskError::NotDurable {
+                actor,
+                error: "the disk failed".to_owned(),
+                is_begun: self == Self::NotDurable,
+            },
         }
     }
 }

@@ -214,7 +214,8 @@ impl<M: Machine, S: Disk<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPor
     fn refuse(&mut self, asker: u64, refusal: kernel::Refusal<'_>) {
         let refusal = match refusal {
             kernel::Refusal::Crashed(_) => Refusal::Crashed,
-            kernel::Refusal::NotDurable(_) | kernel::Refusal::NotBegun(_) => Refusal::NotDurable,
+            kernel::Refusal::NotDurable(_) => Refusal::NotDurable,
+            kernel::Refusal::NotBegun(_) => Refusal::NotBegun,
         };
         self.around.left.push(Left::Refused(asker, refusal));
     }

@@ -21,6 +21,7 @@ use super::plugin::plugin;
 use super::scene::VolumesScene;
 use super::status::{GROUP, allocation, key, place_of, spec};
 use super::volume::Phase;
+use super::wants::says_not_begun;
 
 /// How long a caller waits.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -31,6 +32,7 @@ impl VolumesScene {
         stage.ask(self.message(request));
         let asker = stage.askers();
         self.asked.insert(asker, request);
+        self.wants(request);
         match request {
             VolumesRequest::Claim(place, number) => {
                 self.claimed_at.insert((place, number), asker);
@@ -121,6 +123,9 @@ impl VolumesScene {
         request: VolumesRequest,
         answer: &VolumesAnswer,
     ) -> Result<(), Violation> {
+        if says_not_begun(answer) {
+            self.is_refused(request)?;
+        }
         match (request, answer) {
             (VolumesRequest::Claim(place, number), VolumesAnswer::Claim(Ok(_))) => {
                 let claim = self.place(place).claims.get(&number);

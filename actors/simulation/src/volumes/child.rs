@@ -9,7 +9,7 @@ use callboard_machines::volume::{
 };
 
 use super::status::{allocation, key, number_of, status};
-use super::volume::{Claim, Existence, Phase, VolumeModel, not_running};
+use super::volume::{Claim, Existence, Phase, VolumeModel, not_durable, not_running};
 
 /// What a caller of a volume waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,13 +45,18 @@ impl Child {
 impl VolumeModel {
     // === What it is asked ===
 
-    /// A message arrives for the actor of this life. One that is not there answers so.
-    pub(super) fn asked(&mut self, (place, call): (usize, u64), life: Attempt, ask: &VolumeAsk) {
+    /// A message arrives for the actor of this life. One that is not there answers so, and a sick disk refuses what is new. True if the
+    /// actor hears of it.
+    pub(super) fn asked(&mut self, (place, call): (usize, u64), life: Attempt, ask: &VolumeAsk) -> bool {
         let Some(child) = self.living(life).cloned() else {
             self.answers.push_back((call, Err(not_running())));
-            return;
+            return false;
         };
         let status = status(place, self, child.id);
+        if self.is_sick() && self.is_new(ask, status.exists) {
+            self.answers.push_back((call, Err(not_durable(false))));
+            return false;
+        }
         let answer = match ask {
             VolumeAsk::Claim(claim) => self.claim(call, &child, number_of(&claim.allocation), &status),
             VolumeAsk::Release(release) => {
@@ -79,6 +84,26 @@ impl VolumeModel {
         self.keep_id(child.id);
         self.answer_releases();
         self.tell();
+        true
+    }
+
+    /// Whether this asks for something new, which has to be written down first.
+    fn is_new(&self, ask: &VolumeAsk, exists: Exists) -> bool {
+        match ask {
+            VolumeAsk::Claim(claim) => {
+                let claim = self.claims.get(&number_of(&claim.allocation));
+                claim.is_none_or(|claim| claim.phase == Phase::GoingDown)
+            }
+            VolumeAsk::CreateVolume(_) => !matches!(exists, Exists::BeingCreated | Exists::Created),
+            VolumeAsk::DeleteVolume(_) => exists != Exists::BeingDeleted,
+            VolumeAsk::PlaceOrder(PlaceOrder { order: Order::TakeGroup(_), .. }) => !self.has_group,
+            VolumeAsk::PlaceOrder(_) => !self.is_ordered,
+            VolumeAsk::PrepareForce(_) | VolumeAsk::ForceRelease(_) => true,
+            VolumeAsk::Release(_)
+            | VolumeAsk::ConfirmClaims(_)
+            | VolumeAsk::RouteChanged(_)
+            | VolumeAsk::DescribeVolume(_) => false,
+        }
     }
 
     fn wait(&mut self, call: u64, waits: Waits) -> Option<VolumeAnswer> {
@@ -274,7 +299,10 @@ impl VolumeModel {
         let (meant, others) = child.waiting.drain(..).partition(|(_, waits)| is_meant(*waits));
         child.waiting = others;
         let meant: Vec<(u64, Waits)> = meant;
-        self.answers.extend(meant.into_iter().map(|(call, waits)| (call, Ok(answer(waits)))));
+        // What is done is not on disk yet. A release waits for no disk.
+        let is_kept_back = |waits| self.written.is_some() && !matches!(waits, Waits::Release(..));
+        let answered = |waits| if is_kept_back(waits) { Err(not_durable(true)) } else { Ok(answer(waits)) };
+        self.answers.extend(meant.into_iter().map(|(call, waits)| (call, answered(waits))));
     }
 
     /// Answers the callers whose releases are confirmed.

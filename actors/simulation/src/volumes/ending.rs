@@ -94,12 +94,19 @@ impl VolumesScene {
         if known.as_ref() != row {
             return violation(Law::Shell2, format!("{known:?} is known, and {row:?} is on disk"));
         }
+        let is_to_be_deleted = stage.actor.books.rows().deleting.contains(&key(place));
+        let is_given_up = report.is_some_and(|report| matches!(report.actor, VolumeActor::GivenUp { .. }));
+        if is_to_be_deleted && !volume.is_changing() && !is_given_up && !volume.is_forced {
+            return violation(
+                Law::C59,
+                format!("v{place} was to be deleted, and that is neither done nor refused: {volume:?}"),
+            );
+        }
         let created = match volume.existence {
             Some(Existence::Created(id)) => Some(id),
             Some(Existence::BeingCreated | Existence::BeingDeleted(_)) | None => None,
         };
         let id = known.as_ref().and_then(|known| id_of(&known.spec));
-        let is_given_up = report.is_some_and(|report| matches!(report.actor, VolumeActor::GivenUp { .. }));
         let is_so = created.is_none_or(|created| id == Some(created)) && (id.is_none() || id == volume.there);
         if !is_so && !is_given_up && !volume.is_changing() && !volume.is_forced {
             return violation(

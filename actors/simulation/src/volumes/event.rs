@@ -43,6 +43,8 @@ pub struct VolumesBounds {
     pub falls: u8,
     /// How many commits fail, whether or not they took effect, and how many writes are refused at once.
     pub failures: u8,
+    /// How often the disk is sick, for the owner or for the ledger of a volume.
+    pub sicknesses: u8,
     /// How many steps of the owner crash.
     pub crashes: u8,
     /// How often the host is killed.
@@ -81,6 +83,7 @@ impl VolumesBounds {
         faults: 0,
         falls: 0,
         failures: 0,
+        sicknesses: 0,
         crashes: 0,
         kills: 0,
         pauses: 0,
@@ -220,6 +223,10 @@ pub enum VolumesEvent {
     Settle(u8, Outcome),
     /// The next write will be refused at once.
     RefuseNext,
+    /// The owner hears that the disk is sick, or sound again.
+    Disk(bool),
+    /// The ledger of a volume is on a disk that is sick, or sound again: each actor hears of it in its own time.
+    Ledger(usize, bool),
     /// The host is killed, and starts again; so many of the writes of the owner had reached the disk.
     Kill(u8),
 }
@@ -242,6 +249,10 @@ impl fmt::Display for VolumesEvent {
             Self::Settle(count, Outcome::Failed) => write!(f, "settle {count} fails"),
             Self::Settle(count, Outcome::FailedButWritten) => write!(f, "settle {count} fails-but-is-there"),
             Self::RefuseNext => f.write_str("refuse-next"),
+            Self::Disk(true) => f.write_str("disk sick"),
+            Self::Disk(false) => f.write_str("disk sound"),
+            Self::Ledger(place, true) => write!(f, "ledger of v{place} sick"),
+            Self::Ledger(place, false) => write!(f, "ledger of v{place} sound"),
             Self::Kill(reached) => write!(f, "kill-host reached={reached}"),
         }
     }

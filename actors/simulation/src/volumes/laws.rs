@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callboard_actors::instances::{InstanceReport, InstancesNews};
 use callboard_actors::kernel::AskId;
-use callboard_actors::shell::{Effect, FeedItem, Input, Machine};
+use callboard_actors::shell::{AskError, Effect, FeedItem, Input, Machine};
 use callboard_actors::vocabulary::{AllocationId, Attempt, Generation, Moment};
 use callboard_machines::csi;
 use callboard_machines::volume::{
@@ -318,8 +318,12 @@ fn says_deleted(input: &Input<Volumes>) -> bool {
     }
 }
 
-/// Whether this says that a volume is not being deleted: its deletion was refused, or it is there.
+/// Whether this says that a volume is not being deleted: its deletion was refused, by a sick disk for instance, or it is there.
 fn says_it_stays(input: &Input<Volumes>) -> bool {
+    if let Input::Returned { call, outcome: Ok(VolumesOutcome::Answered(Err(error))), .. } = input {
+        let is_deletion = matches!(call, VolumesCall::Ask { ask: VolumeAsk::DeleteVolume(_), .. });
+        return is_deletion && matches!(error, AskError::NotDurable { is_begun: false, .. });
+    }
     match answer_in(input) {
         Some(VolumeAnswer::CreateVolume(Ok(_))) => true,
         Some(VolumeAnswer::DeleteVolume(Err(error))) => !error.goes_on(),

@@ -4,6 +4,7 @@ use super::super::search::Stage;
 use super::super::writes::Outcome;
 use super::event::{PluginWord, VolumeAct, VolumesBounds, VolumesEvent, VolumesRequest};
 use super::scene::VolumesScene;
+use super::volume::VolumeModel;
 
 impl VolumesScene {
     /// Everything that can happen around the owner, while it lives.
@@ -44,12 +45,15 @@ impl VolumesScene {
         is_followed.then(|| own(VolumesEvent::Lose));
         (!self.loses_route).then(|| own(VolumesEvent::LoseRoute));
         let waiting = stage.actor.books.waiting();
-        if waiting > 0 {
+        if waiting > 0 && !stage.actor.is_sick() {
             for outcome in [Outcome::Written, Outcome::Failed, Outcome::FailedButWritten] {
                 own(VolumesEvent::Settle(waiting, outcome));
             }
         }
         own(VolumesEvent::RefuseNext);
+        own(VolumesEvent::Disk(!stage.actor.is_sick()));
+        let ledgers = self.volumes.iter().map(VolumeModel::is_sick).enumerate();
+        ledgers.for_each(|(place, is_sick)| own(VolumesEvent::Ledger(place, !is_sick)));
         (0..=waiting).for_each(|reached| own(VolumesEvent::Kill(reached)));
     }
 }
@@ -87,12 +91,15 @@ impl VolumesBounds {
             VolumesEvent::Lag | VolumesEvent::Lose | VolumesEvent::LoseRoute => Some(&mut self.losses),
             VolumesEvent::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
             | VolumesEvent::RefuseNext => Some(&mut self.failures),
+            VolumesEvent::Disk(true) | VolumesEvent::Ledger(_, true) => Some(&mut self.sicknesses),
             VolumesEvent::Kill(_) => Some(&mut self.kills),
             VolumesEvent::Act(_, VolumeAct::Works | VolumeAct::Ends)
             | VolumesEvent::Answer(_)
             | VolumesEvent::News(_)
             | VolumesEvent::Endings
             | VolumesEvent::Deliver
+            | VolumesEvent::Disk(false)
+            | VolumesEvent::Ledger(_, false)
             | VolumesEvent::Settle(_, Outcome::Written) => None,
         }
     }

@@ -15,6 +15,7 @@ mod plugin;
 
 mod laws;
 mod untold;
+mod wants;
 
 mod callers;
 mod ending;

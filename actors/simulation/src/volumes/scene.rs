@@ -14,7 +14,7 @@ use callboard_machines::volumes::{
 
 use super::super::law::Law;
 use super::super::search::{Actor, Scene, SceneEvent as Event, Stage};
-use super::super::stand_in::{Rules, StandIn};
+use super::super::stand_in::{Refusal, Rules, StandIn};
 use super::super::witness::{Verdict, Violation, violation};
 use super::super::writes::Outcome;
 use super::disk::VolumesDisk;
@@ -23,6 +23,7 @@ use super::laws::VolumesLaws;
 use super::plugin::{PluginModel, here};
 use super::status::{key, place_of, spec};
 use super::volume::VolumeModel;
+use super::wants::Wants;
 
 /// Everything around the owner.
 #[derive(Debug, Clone, Hash)]
@@ -47,6 +48,8 @@ pub struct VolumesScene {
     pub(super) held: BTreeSet<(usize, u8)>,
     /// In which life of the machine the host has said which allocations live, and has its answer.
     pub(super) confirmed_in: Option<u64>,
+    /// What callers have asked for and were not told to be refused, in a world whose disk may be sick.
+    pub(super) wants: Option<Wants>,
 }
 
 impl VolumesScene {
@@ -87,7 +90,7 @@ impl VolumesScene {
 
     fn kill(&mut self, stage: &mut Stage<Self>, reached: usize) {
         self.run += 1;
-        self.volumes.iter_mut().for_each(VolumeModel::begin_run);
+        self.volumes.iter_mut().for_each(|volume| volume.begin_run(reached > 0));
         self.endings.clear();
         self.asked.clear();
         (self.route, self.confirmed_in) = (Route::default(), None);
@@ -135,6 +138,7 @@ impl Scene for VolumesScene {
             released_at: BTreeMap::new(),
             held: BTreeSet::new(),
             confirmed_in: None,
+            wants: (bounds.sicknesses > 0).then(Wants::default),
         };
         if bounds.is_claimed {
             scene.volumes[0].leave_claim(0);
@@ -214,6 +218,8 @@ impl Scene for VolumesScene {
                 }
             }
             VolumesEvent::RefuseNext => stage.actor.books.refuse_next(),
+            VolumesEvent::Disk(is_sick) => stage.actor.disk(stage.moment(), is_sick),
+            VolumesEvent::Ledger(place, is_sick) => self.volumes[place].disk(is_sick),
             VolumesEvent::Kill(reached) => self.kill(stage, usize::from(reached)),
         }
         self.reveal(stage);
@@ -241,9 +247,9 @@ impl Scene for VolumesScene {
                     let ended = self.volumes[place].act(place, VolumeAct::Falls);
                     self.endings.extend(ended);
                 }
-                self.volumes[place].asked((place, number), life, &ask);
+                let is_taken = self.volumes[place].asked((place, number), life, &ask);
                 self.reveal(stage);
-                return Ok(());
+                return if is_taken { self.begins(place, &ask) } else { Ok(()) };
             }
             // No caller reads in this world.
             VolumesCall::Read(_) => return Ok(()),
@@ -282,6 +288,13 @@ impl Scene for VolumesScene {
         }
     }
 
+    fn refused(&mut self, asker: u64, refusal: Refusal) -> Result<(), Violation> {
+        match self.asked.remove(&asker) {
+            Some(request) if refusal == Refusal::NotBegun => self.is_refused(request),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     fn loads(&mut self, stage: &mut Stage<Self>) -> VolumesImage {
         self.builds += 1;
         self.await_endings = None;
@@ -308,6 +321,12 @@ impl Scene for VolumesScene {
     fn next(&self, stage: &Stage<Self>) -> Option<VolumesEvent> {
         if stage.actor.has_ended() {
             return None;
+        }
+        if stage.actor.is_sick() {
+            return Some(VolumesEvent::Disk(false));
+        }
+        if let Some(place) = self.volumes.iter().position(VolumeModel::is_sick) {
+            return Some(VolumesEvent::Ledger(place, false));
         }
         let waiting = stage.actor.books.waiting();
         if waiting > 0 {

@@ -64,6 +64,19 @@ pub(super) struct VolumeModel {
     pub(super) is_forced: bool,
     pub(super) answers: VecDeque<(u64, Answered)>,
     pub(super) news: VecDeque<(Attempt, VolumeNews)>,
+    /// What is on disk of its ledger, while the disk is sick.
+    pub(super) written: Option<Ledger>,
+}
+
+/// The rows of a volume.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Ledger {
+    claims: BTreeMap<u8, Claim>,
+    is_staged: bool,
+    existence: Option<Existence>,
+    is_ordered: bool,
+    has_group: bool,
+    claimed_as: Option<u8>,
 }
 
 impl VolumeModel {
@@ -83,6 +96,7 @@ impl VolumeModel {
             is_forced: false,
             answers: VecDeque::new(),
             news: VecDeque::new(),
+            written: None,
         }
     }
 
@@ -176,11 +190,46 @@ impl VolumeModel {
         Some(ChildEnded { volume: key(self.place), life: child.life, ending })
     }
 
-    /// The host is gone. What its actors said does not arrive any more.
-    pub(super) fn begin_run(&mut self) {
+    /// The host is gone. What its actors said does not arrive any more, and what a sick disk has not taken is lost, unless it has
+    /// `reached` the disk after all.
+    pub(super) fn begin_run(&mut self, reached: bool) {
+        if let Some(written) = self.written.take().filter(|_| !reached) {
+            self.lose(written);
+        }
         self.child = None;
         self.answers.clear();
         self.news.clear();
+    }
+
+    // === Its disk ===
+
+    /// Whether its ledger is on a sick disk.
+    pub(super) const fn is_sick(&self) -> bool {
+        self.written.is_some()
+    }
+
+    /// The disk is sick, or sound again, and has taken everything.
+    pub(super) fn disk(&mut self, is_sick: bool) {
+        self.written = is_sick.then(|| Ledger {
+            claims: self.claims.clone(),
+            is_staged: self.is_staged,
+            existence: self.existence,
+            is_ordered: self.is_ordered,
+            has_group: self.has_group,
+            claimed_as: self.claimed_as,
+        });
+    }
+
+    /// What the disk has not taken is lost.
+    fn lose(&mut self, written: Ledger) {
+        let was_created = matches!(self.existence, Some(Existence::Created(_)));
+        let Ledger { claims, is_staged, existence, is_ordered, has_group, claimed_as } = written;
+        if was_created && existence == Some(Existence::BeingCreated) {
+            // It is created again under the same name: the plugin answers the same id.
+            (self.there, self.ids) = (None, self.ids - 1);
+        }
+        (self.claims, self.is_staged, self.existence) = (claims, is_staged, existence);
+        (self.is_ordered, self.has_group, self.claimed_as) = (is_ordered, has_group, claimed_as);
     }
 
     /// Keeps under which id it is claimed, as long as it is.
@@ -229,4 +278,9 @@ impl VolumeModel {
 
 pub(super) fn not_running() -> AskError {
     AskError::NotRunning { actor: "volume".to_owned() }
+}
+
+/// The disk is sick: what was to be written was begun, or not.
+pub(super) fn not_durable(is_begun: bool) -> AskError {
+    AskError::NotDurable { actor: "volume".to_owned(), error: "the disk hangs".to_owned(), is_begun }
 }

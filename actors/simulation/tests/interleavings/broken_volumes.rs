@@ -8,7 +8,8 @@ use callboard_actors::shell::{Effect, Input, StopMode};
 use callboard_actors::vocabulary::Generation;
 use callboard_machines::volume::{Claimed, VolumeAsk, VolumeSpec};
 use callboard_machines::volumes::{
-    ClaimError, Volumes, VolumesAnswer, VolumesAsk, VolumesCall, VolumesChange, VolumesNews,
+    ClaimError, DeleteError, NoAnswer, Volumes, VolumesAnswer, VolumesAsk, VolumesCall, VolumesChange,
+    VolumesNews, VolumesTimer,
 };
 use callboard_simulation::{Law, Spoil, Spoils, VolumesBounds, VolumesWorld};
 
@@ -232,5 +233,34 @@ fn an_owner_that_orders_a_group_of_the_volume_that_is_named_first_breaks_c002() 
             }
         }
         effects
+    });
+}
+
+#[test]
+fn an_owner_that_says_of_a_deletion_that_goes_on_that_nothing_was_begun_breaks_shell_1a() {
+    spoiled(Law::Shell1a, VolumesBounds { sicknesses: 1, deletions: 1, ..NONE }, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Reply(_, VolumesAnswer::DeleteVolume(Err(DeleteError::NoAnswer(no_answer)))) =
+                effect
+                && let NoAnswer::NotDurable { is_begun, .. } = no_answer
+            {
+                *is_begun = false;
+            }
+        })
+    });
+}
+
+#[test]
+fn an_owner_that_keeps_the_record_of_a_deletion_that_was_refused_breaks_c059() {
+    spoiled(Law::C59, VolumesBounds { sicknesses: 1, deletions: 1, ..NONE }, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Persist(_, VolumesChange::Stay(_))))
+    });
+}
+
+#[test]
+fn an_owner_that_does_not_repeat_a_deletion_that_the_disk_did_not_take_breaks_v13() {
+    let bounds = VolumesBounds { sicknesses: 1, deletions: 1, falls: 1, pauses: 1, ..NONE };
+    spoiled(Law::V13, bounds, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::StartTimer(VolumesTimer::Delete(_), _)))
     });
 }

@@ -108,6 +108,25 @@ fn every_order_of_creations_and_deletions_knows_what_is_there_c059() {
 }
 
 #[test]
+fn every_order_of_a_sick_disk_refuses_what_is_new_and_never_does_it_later_shell_1a_c059() {
+    let deleted = VolumesBounds { sicknesses: 1, deletions: 1, ..NONE };
+    let whole = VolumesBounds { sicknesses: 2, kills: 1, pauses: 1, ..deleted };
+    holds("a volume is deleted on a sick disk", deleted, whole);
+    let killed = VolumesBounds { kills: 1, ..deleted };
+    holds("a host that deletes on a sick disk is killed", killed, VolumesBounds { deletions: 2, ..killed });
+    let falls = VolumesBounds { falls: 1, pauses: 1, ..deleted };
+    holds("an actor falls that deletes on a sick disk", falls, VolumesBounds { deletions: 2, ..falls });
+    let created = VolumesBounds { sicknesses: 1, ..CREATED };
+    holds("a volume is created on a sick disk", created, VolumesBounds { deletions: 1, kills: 1, ..created });
+    let claimed = VolumesBounds { sicknesses: 1, ..CLAIMED };
+    holds("a volume is claimed on a sick disk", claimed, VolumesBounds { kills: 1, ..claimed });
+    let ordered = VolumesBounds { sicknesses: 1, orders: 1, ..NONE };
+    holds("something is ordered on a sick disk", ordered, VolumesBounds { kills: 1, falls: 1, ..ordered });
+    let forced = VolumesBounds { sicknesses: 1, forces: 1, releases: 1, is_claimed: true, ..NONE };
+    holds("a release is forced on a sick disk", forced, VolumesBounds { claims: 1, ..forced });
+}
+
+#[test]
 fn every_order_of_failed_writes_and_crashes_of_the_owner_keeps_known_and_disk_together_shell_1_shell_4() {
     let failures = VolumesBounds { failures: 1, changes: 1, pauses: 1, claims: 1, ..NONE };
     holds("writes of known volumes fail", failures, VolumesBounds { failures: 2, ..failures });
@@ -176,6 +195,7 @@ fn of_everything(chance: &mut Chance) -> VolumesBounds {
         faults: MANY,
         falls: MANY,
         failures: MANY,
+        sicknesses: if chance.once_in(2) { MANY } else { 0 },
         crashes: MANY,
         kills: MANY,
         pauses: MANY,
