@@ -26,6 +26,10 @@ pub struct VolumeBounds {
     pub expansions: u8,
     /// When the plugin expands volumes.
     pub expands: Expands,
+    /// How often a group of snapshots of it is taken or deleted.
+    pub groups: u8,
+    /// Whether a group is not ready yet when it is taken.
+    pub is_late: bool,
     /// How many calls are refused or come back unclear.
     pub faults: u8,
     /// How often the plugin says OK and does nothing.
@@ -69,6 +73,8 @@ impl VolumeBounds {
         deletions: 0,
         expansions: 0,
         expands: Expands::Not,
+        groups: 0,
+        is_late: false,
         faults: 0,
         lies: 0,
         losses: 0,
@@ -137,6 +143,10 @@ pub enum VolumeEvent {
     Delete,
     /// A caller expands it.
     Expand,
+    /// A caller takes a group of snapshots of it.
+    TakeGroup,
+    /// A caller deletes the group that was taken last.
+    DeleteGroup,
     /// The call in flight comes back.
     Answer(Answered),
     /// What is mounted at this place is unmounted from outside.
@@ -175,6 +185,8 @@ impl fmt::Display for VolumeEvent {
             Self::Create => f.write_str("create"),
             Self::Delete => f.write_str("delete"),
             Self::Expand => f.write_str("expand"),
+            Self::TakeGroup => f.write_str("take group"),
+            Self::DeleteGroup => f.write_str("delete group"),
             Self::Answer(how) => write!(f, "answer {how}"),
             Self::PullAway(place) => write!(f, "pull-away mount={place}"),
             Self::Hang(place) => write!(f, "hang mount={place}"),

@@ -1,6 +1,7 @@
 //! A volume in the simulation: its laws, its ledger, a plugin and a kernel, and a world so small that every order is tried.
 
 mod disk;
+mod groups;
 mod node;
 mod storage;
 

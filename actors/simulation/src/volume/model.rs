@@ -6,6 +6,7 @@ mod carrying;
 mod ending;
 mod existing;
 mod expanding;
+mod grouping;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -48,6 +49,9 @@ pub(super) enum Asked {
     Create,
     Delete,
     Expand,
+    TakeGroup,
+    /// With its number.
+    DeleteGroup(u32),
     Other,
 }
 

@@ -11,6 +11,7 @@ use callboard_machines::volume::{
 };
 
 use super::event::Answered;
+use super::groups::Groups;
 use super::storage::Storage;
 
 /// What an observer of all calls and answers knows of a step.
@@ -103,6 +104,12 @@ impl Node {
         self
     }
 
+    /// With a plugin that takes groups of snapshots, which are ready late or at once.
+    pub(super) fn grouping(mut self, is_late: bool) -> Self {
+        self.storage.groups = Groups::of_a_plugin(is_late);
+        self
+    }
+
     /// Where calls go at present.
     pub(super) fn route(&self) -> Route {
         let generation = Generation::new(self.generation);
@@ -121,9 +128,10 @@ impl Node {
             expands,
             takes_snapshots: false,
             modifies: false,
-            takes_groups: false,
+            takes_groups: self.storage.groups.are_taken,
         };
-        let is_there = self.attaches || self.creates || expands != Expands::Not;
+        let is_there =
+            self.attaches || self.creates || expands != Expands::Not || self.storage.groups.are_taken;
         Route { node: Some(node), controller: is_there.then_some(controller) }
     }
 

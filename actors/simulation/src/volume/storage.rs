@@ -1,8 +1,9 @@
-//! How large the volume is: at its storage, on this node, and as far as any host has heard.
+//! How large the volume is: at its storage, on this node, and as far as any host has heard; and its groups of snapshots.
 
 use callboard_machines::volume::{Brought, Expands, Failure, Known, OrderCall, VolumeOutcome};
 
 use super::event::Answered;
+use super::groups::Groups;
 
 /// The size of the volume, which outlives every host.
 #[derive(Debug, Clone, Hash, Default)]
@@ -17,6 +18,8 @@ pub(super) struct Storage {
     pub(super) told: u64,
     /// Whether the node has refused for good to let it grow.
     pub(super) is_refused_on_node: bool,
+    /// The groups of snapshots of it.
+    pub(super) groups: Groups,
 }
 
 impl Storage {
@@ -27,13 +30,11 @@ impl Storage {
                 self.at_controller = self.at_controller.max(range.required_bytes);
             }
             OrderCall::Grow(_) => self.on_node = self.at_controller,
+            OrderCall::TakeGroup(_) => self.groups.take(),
+            OrderCall::DescribeGroup { group_snapshot_id, .. } => self.groups.ask_for(group_snapshot_id),
+            OrderCall::DeleteGroup { group_snapshot_id, .. } => self.groups.delete(group_snapshot_id),
             // Nothing else is ordered in this world.
-            OrderCall::TakeSnapshot { .. }
-            | OrderCall::DeleteSnapshot { .. }
-            | OrderCall::Modify { .. }
-            | OrderCall::TakeGroup(_)
-            | OrderCall::DescribeGroup { .. }
-            | OrderCall::DeleteGroup { .. } => {}
+            OrderCall::TakeSnapshot { .. } | OrderCall::DeleteSnapshot { .. } | OrderCall::Modify { .. } => {}
         }
     }
 
@@ -62,10 +63,12 @@ impl Storage {
                 OrderCall::TakeSnapshot { .. }
                 | OrderCall::DeleteSnapshot { .. }
                 | OrderCall::Modify { .. }
-                | OrderCall::TakeGroup(_)
-                | OrderCall::DescribeGroup { .. }
                 | OrderCall::DeleteGroup { .. },
             ) => Ok(Brought::Nothing),
+            (None, OrderCall::TakeGroup(_)) => self.groups.told(),
+            (None, OrderCall::DescribeGroup { group_snapshot_id, .. }) => {
+                self.groups.told_of(group_snapshot_id)
+            }
             (None, OrderCall::Grow(_)) => {
                 // It may have been made larger still by a call whose answer was lost.
                 self.told = self.told.max(self.on_node);

@@ -30,6 +30,7 @@ impl VolumeWorld {
     #[must_use]
     pub fn new(bounds: VolumeBounds, tamper: Option<Rc<dyn Tamper<Volume>>>) -> Self {
         let node = Node::new(bounds.stages, bounds.attaches, bounds.is_new).expanding(bounds.expands);
+        let node = if bounds.groups > 0 { node.grouping(bounds.is_late) } else { node };
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
         let mut world = Self { model: VolumeModel::new(node, bounds.is_single, tamper), now, left: bounds };
         world.model.load(now);
@@ -106,6 +107,8 @@ impl World for VolumeWorld {
         maybe(left.creations > 0, VolumeEvent::Create);
         maybe(left.deletions > 0, VolumeEvent::Delete);
         maybe(left.expansions > 0, VolumeEvent::Expand);
+        maybe(left.groups > 0, VolumeEvent::TakeGroup);
+        maybe(left.groups > 0, VolumeEvent::DeleteGroup);
         maybe(left.takeovers > 0, VolumeEvent::TakeOver);
         maybe(self.model.has_unconfirmed(), VolumeEvent::Confirm(true));
         maybe(self.model.has_unconfirmed(), VolumeEvent::Confirm(false));
@@ -151,6 +154,14 @@ impl Play for VolumeWorld {
             VolumeEvent::Expand => {
                 left.expansions -= 1;
                 model.expand(now);
+            }
+            VolumeEvent::TakeGroup => {
+                left.groups -= 1;
+                model.take_group(now);
+            }
+            VolumeEvent::DeleteGroup => {
+                left.groups -= 1;
+                model.delete_group(now);
             }
             VolumeEvent::Answer(how) => {
                 left.lies -= u8::from(how == Answered::Lie);

@@ -9,13 +9,13 @@ use callboard_actors::vocabulary::{Generation, PluginName, RunNumber, VolumeName
 use callboard_machines::csi::AccessMode;
 use callboard_machines::mounts::DeviceNumber;
 use callboard_machines::volume::{
-    Claim, ClaimError, Claimed, ConfirmClaims, CreateArgs, DeleteError, Expands, Known, Mark, OrderCall,
-    Origin, RouteChanged, Seen, Step, Volume, VolumeAnswer, VolumeAsk, VolumeCall, VolumeChange, VolumeImage,
-    VolumeKey, VolumeNews, VolumeOutcome, VolumeSpec, VolumeTimer,
+    Claim, ClaimError, Claimed, ConfirmClaims, CreateArgs, DeleteError, Done, Expands, Known, Mark,
+    OrderCall, Origin, RouteChanged, Seen, Step, Volume, VolumeAnswer, VolumeAsk, VolumeCall, VolumeChange,
+    VolumeImage, VolumeKey, VolumeNews, VolumeOutcome, VolumeSpec, VolumeTimer,
 };
 use callboard_simulation::{Law, Mishears, Misreads, Spoil, Spoils, VolumeBounds, VolumeWorld};
 
-use crate::{tampered_is_found_out, without};
+use crate::{changed, tampered_is_found_out, without};
 
 const CLAIMED: VolumeBounds = VolumeBounds { claims: 1, ..VolumeBounds::NONE };
 const RELEASED: VolumeBounds = VolumeBounds { releases: 1, ..CLAIMED };
@@ -309,6 +309,36 @@ fn a_volume_that_forgets_an_expansion_when_its_storage_is_larger_breaks_v5() {
         };
         effects.filter(|effect| !is_on_node(effect)).collect()
     });
+}
+
+const GROUPED: VolumeBounds = VolumeBounds { groups: 1, ..VolumeBounds::NONE };
+
+#[test]
+fn a_volume_that_takes_a_group_before_that_is_on_disk_breaks_v5() {
+    spoiled(Law::V5, GROUPED, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Persist(_, VolumeChange::KeepOrder(_))))
+    });
+}
+
+#[test]
+fn a_volume_that_tells_a_group_as_taken_that_its_plugin_has_not_answered_breaks_v4() {
+    let bounds = VolumeBounds { faults: 2, pauses: 3, ..GROUPED };
+    spoiled(Law::V4, bounds, |_, effects| {
+        changed(effects, |effect| {
+            if let Effect::Reply(_, VolumeAnswer::PlaceOrder(answer @ Err(_))) = effect {
+                *answer = Ok(Done::GroupTaken(Arc::default()));
+            }
+        })
+    });
+}
+
+#[test]
+fn a_volume_that_forgets_a_group_of_an_earlier_run_breaks_v15() {
+    let misreads = Misreads(|mut image: VolumeImage| {
+        image.orders.clear();
+        image
+    });
+    tampered_is_found_out(Law::V15, VolumeBounds { kills: 1, ..GROUPED }, VolumeWorld::new, misreads);
 }
 
 /// The volume of this world, as it was created.

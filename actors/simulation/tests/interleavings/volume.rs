@@ -119,6 +119,31 @@ fn every_order_of_creation_and_deletion_makes_one_volume_and_forgets_it_when_it_
 }
 
 #[test]
+fn every_order_of_groups_of_snapshots_is_done_once_or_is_in_the_ledger_v4_v5_c106_c107_c108() {
+    let taken = VolumeBounds { groups: 1, ..NONE };
+    let two = VolumeBounds { groups: 2, ..taken };
+    holds("groups of a volume are taken and deleted", two, VolumeBounds { faults: 1, groups: 3, ..two });
+    let late = VolumeBounds { is_late: true, pauses: 1, ..two };
+    holds("a group of a volume is ready late", late, VolumeBounds { faults: 1, kills: 1, ..late });
+    let faults = VolumeBounds { faults: 2, pauses: 1, ..taken };
+    holds("groups of a volume fail", faults, VolumeBounds { groups: 2, ..faults });
+    let killed = VolumeBounds { kills: 1, ..taken };
+    holds(
+        "a host that takes a group is killed",
+        killed,
+        VolumeBounds { kills: 2, faults: 1, groups: 2, ..killed },
+    );
+    let failures = VolumeBounds { failures: 1, crashes: 1, ..taken };
+    holds("writes of a group fail", failures, VolumeBounds { faults: 1, ..failures });
+    let takeovers = VolumeBounds { takeovers: 1, faults: 1, ..taken };
+    holds("another instance takes a group", takeovers, VolumeBounds { groups: 2, pauses: 1, ..takeovers });
+    let claimed = VolumeBounds { groups: 1, ..CLAIMED };
+    holds("a volume with a group is claimed", claimed, VolumeBounds { faults: 1, ..claimed });
+    let forced = VolumeBounds { forces: 1, faults: 1, ..taken };
+    holds("a group of a volume is forced", forced, VolumeBounds { groups: 2, kills: 1, ..forced });
+}
+
+#[test]
 fn every_order_of_expansions_is_done_at_storage_and_node_or_is_in_the_ledger_v4_v5_c109_c111_c149() {
     let online = VolumeBounds { expansions: 1, expands: Expands::Online, ..CLAIMED };
     let two = VolumeBounds { expansions: 2, claims: 2, releases: 1, ..online };

@@ -100,6 +100,9 @@ impl VolumeModel {
             (Asked::Create, VolumeAnswer::CreateVolume(Ok(created))) => self.told_created(created),
             (Asked::Delete, VolumeAnswer::DeleteVolume(Ok(_))) => self.told_deleted(),
             (Asked::Expand, VolumeAnswer::PlaceOrder(Ok(done))) => self.told_done(done),
+            (Asked::TakeGroup | Asked::DeleteGroup(_), VolumeAnswer::PlaceOrder(Ok(done))) => {
+                self.told_of_group(asked, done);
+            }
             _ => {}
         }
     }

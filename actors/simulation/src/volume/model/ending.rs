@@ -45,6 +45,7 @@ impl VolumeModel {
             return Err((Law::V9, format!("a forced release has no audit that was published: {status}")));
         }
         self.check_grown()?;
+        self.check_groups()?;
         self.check_nothing_is_left(status.claims.is_empty())
     }
 

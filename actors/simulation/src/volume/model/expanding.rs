@@ -4,7 +4,7 @@ use callboard_actors::shell::Machine;
 use callboard_actors::vocabulary::Timestamp;
 use callboard_machines::csi::CapacityRange;
 use callboard_machines::volume::{
-    Done, Expanded, Expands, Order, OrderCall, PlaceOrder, Step, VolumeCall, VolumeStatus,
+    Done, Expanded, Expands, Order, OrderCall, OrderRecord, PlaceOrder, Step, VolumeCall, VolumeStatus,
 };
 
 use super::super::super::law::Law;
@@ -50,10 +50,12 @@ impl VolumeModel {
             OrderCall::Expand { range, .. } => {
                 row.order == Order::Expand { range: *range } && matches!(row.at_controller, Step::GoingUp(_))
             }
+            OrderCall::TakeGroup(group) => {
+                row.order == Order::TakeGroup(group.clone()) && matches!(row.at_controller, Step::GoingUp(_))
+            }
             OrderCall::TakeSnapshot { .. }
             | OrderCall::DeleteSnapshot { .. }
             | OrderCall::Modify { .. }
-            | OrderCall::TakeGroup(_)
             | OrderCall::DescribeGroup { .. }
             | OrderCall::DeleteGroup { .. } => {
                 matches!(row.at_controller, Step::GoingUp(_))
@@ -105,7 +107,8 @@ impl VolumeModel {
         }
         let machine = self.owner.machine();
         let is_held = machine.is_some_and(|machine| machine.view().doing.contains("is held until"));
-        let waits = rows.orders.iter().any(|row| row.at_controller.is_up());
+        let is_expansion = |row: &&OrderRecord| matches!(row.order, Order::Expand { .. });
+        let waits = rows.orders.iter().filter(is_expansion).any(|row| row.at_controller.is_up());
         if waits && !rows.claims.is_empty() && !is_held {
             return Err((Law::V15, "an expansion waits for ever, and the volume is published".to_owned()));
         }
