@@ -45,10 +45,10 @@ const LARGE_BYTES: u64 = 20;
 
 /// One call that fails once.
 #[derive(Debug, Clone, Copy)]
-struct Case {
-    call: Call,
-    code: Code,
-    is_done: bool,
+pub(crate) struct Case {
+    pub(crate) call: Call,
+    pub(crate) code: Code,
+    pub(crate) is_done: bool,
 }
 
 impl Case {
@@ -57,18 +57,24 @@ impl Case {
         Known::of(Outcome::of(self.call, &Failure::Status { code: self.code, message: String::new() }))
     }
 
+    /// What the plugin does.
+    pub(crate) fn act(self) -> Act {
+        let code = tonic::Code::from_i32(self.code.number());
+        if self.is_done { Act::DoneThen(code) } else { Act::Fail(code) }
+    }
+
     /// Whether the same call would be refused again, so that it is not repeated.
-    fn is_refused(self, call: Call) -> bool {
+    pub(crate) fn is_refused(self, call: Call) -> bool {
         self.call == call && matches!(self.known(), Known::Refused | Known::Unsupported)
     }
 
     /// Whether the plugin says that there is nothing, which it may say wrongly.
-    fn is_denied(self, call: Call) -> bool {
+    pub(crate) fn is_denied(self, call: Call) -> bool {
         self.call == call && self.known() == Known::Absent
     }
 
     /// Checks how a step ended; true if it is done.
-    fn check<T, E: Display>(self, call: Call, result: &Result<T, E>) -> bool {
+    pub(crate) fn check<T, E: Display>(self, call: Call, result: &Result<T, E>) -> bool {
         match result {
             Ok(_) => assert!(!self.is_refused(call), "{self:?}: it was refused"),
             Err(error) => {
@@ -80,10 +86,11 @@ impl Case {
     }
 }
 
-fn cases() -> impl Iterator<Item = Case> {
+/// Each of these calls with each code, before and after its effect.
+pub(crate) fn cases(tried: &[Call]) -> impl Iterator<Item = Case> {
     let codes = Code::ALL.into_iter().filter(|code| *code != Code::Ok);
-    codes.flat_map(|code| {
-        TRIED.into_iter().flat_map(move |call| [false, true].map(|is_done| Case { call, code, is_done }))
+    codes.flat_map(move |code| {
+        tried.iter().flat_map(move |call| [false, true].map(|is_done| Case { call: *call, code, is_done }))
     })
 }
 
@@ -93,7 +100,7 @@ fn every_call_of_the_life_of_a_volume_with_every_code_before_and_after_its_effec
         let node = Node::open();
         let plugin = Plugin::new(&node.kernel);
         let _serving = node.add_plugin("zfs", "p", &plugin).await;
-        for (number, case) in cases().enumerate() {
+        for (number, case) in cases(&TRIED).enumerate() {
             let volume = key(&format!("v{number}"));
             play(&node, &plugin, &volume, case).await;
             assert_eq!(plugin.together(), Vec::<String>::new(), "{case:?}");
@@ -104,8 +111,7 @@ fn every_call_of_the_life_of_a_volume_with_every_code_before_and_after_its_effec
 }
 
 async fn play(node: &Node, plugin: &Plugin, volume: &VolumeKey, case: Case) {
-    let code = tonic::Code::from_i32(case.code.number());
-    plugin.once(case.call.as_str(), if case.is_done { Act::DoneThen(code) } else { Act::Fail(code) });
+    plugin.once(case.call.as_str(), case.act());
     let Some(id) = create(node, plugin, volume, case).await else { return };
     node.claim(volume, "a").await.expect("it is set up");
     let has_grown = expand(node, plugin, (volume, &id), case).await;

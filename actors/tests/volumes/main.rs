@@ -6,8 +6,10 @@ mod fixture;
 mod kernel;
 mod node;
 mod plugin;
+mod plugin_groups;
 mod storage;
 
+mod group_matrix;
 mod isolation;
 mod life_matrix;
 mod lives;

@@ -14,6 +14,7 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::{Code, Request, Response, Status};
 use wire::controller_server::{Controller, ControllerServer};
+use wire::group_controller_server::GroupControllerServer;
 use wire::identity_server::{Identity, IdentityServer};
 use wire::node_server::{Node, NodeServer};
 
@@ -47,6 +48,7 @@ struct Role {
     together: Vec<String>,
     told: Vec<Told>,
     storage: Storage,
+    has_groups: bool,
 }
 
 /// What a call that sets something up was told, and what it found.
@@ -89,6 +91,12 @@ impl Plugin {
         Self { kernel: kernel.clone(), role: Arc::default(), called: Arc::default() }
     }
 
+    /// It takes groups of snapshots as well.
+    pub(crate) fn with_groups(self) -> Self {
+        self.role().has_groups = true;
+        self
+    }
+
     fn role(&self) -> MutexGuard<'_, Role> {
         self.role.lock().expect("no test panicked")
     }
@@ -98,6 +106,7 @@ impl Plugin {
         let server = Server::builder()
             .add_service(IdentityServer::new(self.clone()))
             .add_service(ControllerServer::new(self.clone()))
+            .add_service(GroupControllerServer::new(self.clone()))
             .add_service(NodeServer::new(self.clone()))
             .serve_with_incoming(UnixListenerStream::new(listener));
         let task = tokio::spawn(async move { server.await.expect("the server serves") });
@@ -157,7 +166,7 @@ impl Plugin {
     }
 
     /// The effect of a call on what is stored.
-    fn storing(
+    pub(crate) fn storing(
         &self,
         effect: impl FnOnce(&mut Storage) + Send + 'static,
     ) -> impl FnOnce(&Kernel) + Send + 'static {
@@ -171,7 +180,7 @@ impl Plugin {
     }
 
     /// Plays a call, with its effect; goes on when its caller has gone.
-    async fn play(
+    pub(crate) async fn play(
         &self,
         call: &'static str,
         volume: String,
@@ -244,10 +253,12 @@ impl Identity for Plugin {
         _: Request<wire::GetPluginCapabilitiesRequest>,
     ) -> Result<Response<wire::GetPluginCapabilitiesResponse>, Status> {
         use wire::plugin_capability::{Service, Type, VolumeExpansion, service, volume_expansion};
-        let service = Service { r#type: service::Type::ControllerService.into() };
+        let service = |service: service::Type| Type::Service(Service { r#type: service.into() });
         let expansion = VolumeExpansion { r#type: volume_expansion::Type::Online.into() };
-        let capabilities = [Type::Service(service), Type::VolumeExpansion(expansion)];
-        let capabilities = capabilities.map(|claim| wire::PluginCapability { r#type: Some(claim) }).to_vec();
+        let groups = self.role().has_groups.then(|| service(service::Type::GroupControllerService));
+        let all = [service(service::Type::ControllerService), Type::VolumeExpansion(expansion)];
+        let all = all.into_iter().chain(groups);
+        let capabilities = all.map(|claim| wire::PluginCapability { r#type: Some(claim) }).collect();
         Ok(Response::new(wire::GetPluginCapabilitiesResponse { capabilities }))
     }
 
