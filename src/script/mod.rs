@@ -46,6 +46,7 @@ mod driver_services;
 mod driver_tasks;
 mod driver_world;
 mod plugin;
+mod plugin_groups;
 mod plugin_volumes;
 mod readers;
 mod socket_names;

@@ -15,16 +15,17 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 use wire::controller_server::ControllerServer;
-use wire::group_controller_server::{GroupController, GroupControllerServer};
+use wire::group_controller_server::GroupControllerServer;
 use wire::identity_server::{Identity, IdentityServer};
 use wire::node_server::NodeServer;
+pub(super) use wire::plugin_capability::volume_expansion::Type as Expansion;
 
 use super::acting::{Act, Acting, Acts, answered};
 use super::calls::{ConnectionNumber, Numbered};
 use super::storage::Storage;
 
 /// The calls that a plugin can be told how to answer, by their names in the specification.
-pub(super) const CALLS: [&str; 15] = [
+pub(super) const CALLS: [&str; 21] = [
     "GetPluginInfo",
     "GetPluginCapabilities",
     "Probe",
@@ -40,6 +41,12 @@ pub(super) const CALLS: [&str; 15] = [
     "NodeUnstageVolume",
     "NodePublishVolume",
     "NodeUnpublishVolume",
+    "ControllerExpandVolume",
+    "NodeExpandVolume",
+    "CreateSnapshot",
+    "DeleteSnapshot",
+    "CreateVolumeGroupSnapshot",
+    "DeleteVolumeGroupSnapshot",
 ];
 
 /// What a plugin says of itself.
@@ -52,6 +59,8 @@ pub(super) struct Part {
     pub(super) node_id: String,
     pub(super) stages: bool,
     pub(super) creates: bool,
+    pub(super) expands: Option<Expansion>,
+    pub(super) snapshots: bool,
 }
 
 impl Default for Part {
@@ -64,6 +73,8 @@ impl Default for Part {
             node_id: "node-1".to_owned(),
             stages: false,
             creates: false,
+            expands: None,
+            snapshots: false,
         }
     }
 }
@@ -235,7 +246,11 @@ impl Identity for Plugin {
         let part = self.part();
         let controller = part.has_controller.then(|| named(service::Type::ControllerService));
         let groups = part.has_groups.then(|| named(service::Type::GroupControllerService));
-        let capabilities = controller.into_iter().chain(groups).collect();
+        let expansion = part.expands.map(|r#type| {
+            let expansion = wire::plugin_capability::VolumeExpansion { r#type: r#type.into() };
+            wire::PluginCapability { r#type: Some(Type::VolumeExpansion(expansion)) }
+        });
+        let capabilities = controller.into_iter().chain(groups).chain(expansion).collect();
         answered(act, wire::GetPluginCapabilitiesResponse { capabilities })
     }
 
@@ -245,19 +260,5 @@ impl Identity for Plugin {
     ) -> Result<Response<wire::ProbeResponse>, Status> {
         let act = self.play("Probe", &request).await?;
         answered(act, wire::ProbeResponse { ready: Some(act != Act::NotReady) })
-    }
-}
-
-#[tonic::async_trait]
-impl GroupController for Plugin {
-    async fn group_controller_get_capabilities(
-        &self,
-        request: Request<wire::GroupControllerGetCapabilitiesRequest>,
-    ) -> Result<Response<wire::GroupControllerGetCapabilitiesResponse>, Status> {
-        use wire::group_controller_service_capability::{Rpc, Type, rpc};
-        let act = self.play("GroupControllerGetCapabilities", &request).await?;
-        let rpc = Rpc { r#type: rpc::Type::CreateDeleteGetVolumeGroupSnapshot.into() };
-        let capabilities = vec![wire::GroupControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }];
-        answered(act, wire::GroupControllerGetCapabilitiesResponse { capabilities })
     }
 }

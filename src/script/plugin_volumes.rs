@@ -7,6 +7,8 @@ use wire::node_server::Node;
 
 use super::acting::answered;
 use super::plugin::Plugin;
+use super::plugin_groups::snapshot;
+use super::storage::Storage;
 
 #[tonic::async_trait]
 impl Controller for Plugin {
@@ -20,8 +22,14 @@ impl Controller for Plugin {
             let rpc = Rpc { r#type: rpc.into() };
             wire::ControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }
         };
-        let creates = self.part().creates.then(|| can(rpc::Type::CreateDeleteVolume));
-        let capabilities = [can(rpc::Type::PublishUnpublishVolume)].into_iter().chain(creates).collect();
+        let part = self.part();
+        let further = [
+            part.creates.then_some(rpc::Type::CreateDeleteVolume),
+            part.expands.map(|_| rpc::Type::ExpandVolume),
+            part.snapshots.then_some(rpc::Type::CreateDeleteSnapshot),
+        ];
+        let all = [Some(rpc::Type::PublishUnpublishVolume)].into_iter().chain(further);
+        let capabilities = all.flatten().map(can).collect();
         answered(act, wire::ControllerGetCapabilitiesResponse { capabilities })
     }
 
@@ -59,6 +67,37 @@ impl Controller for Plugin {
         self.change("ControllerUnpublishVolume", |_| ()).await?;
         Ok(Response::new(wire::ControllerUnpublishVolumeResponse {}))
     }
+
+    async fn controller_expand_volume(
+        &self,
+        request: Request<wire::ControllerExpandVolumeRequest>,
+    ) -> Result<Response<wire::ControllerExpandVolumeResponse>, Status> {
+        let wire::ControllerExpandVolumeRequest { volume_id, capacity_range, .. } = request.into_inner();
+        let bytes = capacity_range.unwrap_or_default().required_bytes;
+        let expand = move |storage: &Storage| storage.expand(volume_id, bytes);
+        let capacity_bytes = self.change("ControllerExpandVolume", expand).await?;
+        let answer = wire::ControllerExpandVolumeResponse { capacity_bytes, node_expansion_required: true };
+        Ok(Response::new(answer))
+    }
+
+    async fn create_snapshot(
+        &self,
+        request: Request<wire::CreateSnapshotRequest>,
+    ) -> Result<Response<wire::CreateSnapshotResponse>, Status> {
+        let wire::CreateSnapshotRequest { name, source_volume_id, .. } = request.into_inner();
+        let take = move |storage: &Storage| storage.take(name, source_volume_id);
+        let taken = self.change("CreateSnapshot", take).await?;
+        Ok(Response::new(wire::CreateSnapshotResponse { snapshot: taken.as_ref().map(snapshot) }))
+    }
+
+    async fn delete_snapshot(
+        &self,
+        request: Request<wire::DeleteSnapshotRequest>,
+    ) -> Result<Response<wire::DeleteSnapshotResponse>, Status> {
+        let id = request.into_inner().snapshot_id;
+        self.change("DeleteSnapshot", move |storage| storage.delete_snapshots(&[id])).await?;
+        Ok(Response::new(wire::DeleteSnapshotResponse {}))
+    }
 }
 
 #[tonic::async_trait]
@@ -69,9 +108,14 @@ impl Node for Plugin {
     ) -> Result<Response<wire::NodeGetCapabilitiesResponse>, Status> {
         use wire::node_service_capability::{Rpc, Type, rpc};
         let act = self.play("NodeGetCapabilities", &request).await?;
-        let rpc = Rpc { r#type: rpc::Type::StageUnstageVolume.into() };
-        let stages = wire::NodeServiceCapability { r#type: Some(Type::Rpc(rpc)) };
-        let capabilities = self.part().stages.then_some(stages).into_iter().collect();
+        let can = |rpc: rpc::Type| {
+            let rpc = Rpc { r#type: rpc.into() };
+            wire::NodeServiceCapability { r#type: Some(Type::Rpc(rpc)) }
+        };
+        let part = self.part();
+        let stages = part.stages.then_some(rpc::Type::StageUnstageVolume);
+        let expands = part.expands.map(|_| rpc::Type::ExpandVolume);
+        let capabilities = stages.into_iter().chain(expands).map(can).collect();
         answered(act, wire::NodeGetCapabilitiesResponse { capabilities })
     }
 
@@ -82,6 +126,15 @@ impl Node for Plugin {
         let act = self.play("NodeGetInfo", &request).await?;
         let node_id = self.part().node_id;
         answered(act, wire::NodeGetInfoResponse { node_id, ..Default::default() })
+    }
+
+    async fn node_expand_volume(
+        &self,
+        request: Request<wire::NodeExpandVolumeRequest>,
+    ) -> Result<Response<wire::NodeExpandVolumeResponse>, Status> {
+        let bytes = request.into_inner().capacity_range.unwrap_or_default().required_bytes;
+        let capacity_bytes = self.change("NodeExpandVolume", move |_| bytes).await?;
+        Ok(Response::new(wire::NodeExpandVolumeResponse { capacity_bytes }))
     }
 
     async fn node_stage_volume(

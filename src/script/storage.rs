@@ -1,5 +1,6 @@
-//! The storage behind the plugins of a script: which volumes were created, and what is mounted.
+//! The storage behind the plugins of a script: which volumes were created, how large they are, their snapshots, and what is mounted.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_actors::mounts::MemoryMounts;
@@ -17,6 +18,23 @@ struct Created {
     volumes: Vec<(String, String)>,
     /// How many were created in all.
     count: u32,
+    /// How large a volume is that was expanded, by its id.
+    sizes: BTreeMap<String, i64>,
+    snapshots: Vec<Taken>,
+    /// How many snapshots were taken in all, and how many groups.
+    taken: (u32, u32),
+}
+
+/// A snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// Its name, or that of its group.
+    name: String,
+    pub(super) id: String,
+    /// The id of the volume that it is of.
+    pub(super) source: String,
+    /// The id of its group; empty for none.
+    pub(super) group: String,
 }
 
 impl Storage {
@@ -41,13 +59,67 @@ impl Storage {
         self.created().volumes.retain(|(_, other)| other != id);
     }
 
+    /// Makes a volume larger, if it is smaller, and gives its size.
+    pub(super) fn expand(&self, id: String, bytes: i64) -> i64 {
+        let mut created = self.created();
+        let size = created.sizes.entry(id).or_default();
+        *size = bytes.max(*size);
+        *size
+    }
+
+    /// Takes the snapshot of this name, unless it is there (C050).
+    pub(super) fn take(&self, name: String, source: String) -> Option<Taken> {
+        let mut created = self.created();
+        if let Some(there) = created.snapshots.iter().find(|one| one.name == name && one.group.is_empty()) {
+            return Some(there.clone());
+        }
+        Some(created.take(name, source, String::new()))
+    }
+
+    /// Takes the group of snapshots of this name, unless it is there (C050).
+    pub(super) fn take_group(&self, name: &str, sources: Vec<String>) -> Vec<Taken> {
+        let mut created = self.created();
+        let is_its = |one: &&Taken| one.name == name && !one.group.is_empty();
+        let there: Vec<_> = created.snapshots.iter().filter(is_its).cloned().collect();
+        if !there.is_empty() {
+            return there;
+        }
+        created.taken.1 += 1;
+        let group = format!("group-{}", created.taken.1);
+        sources.into_iter().map(|source| created.take(name.to_owned(), source, group.clone())).collect()
+    }
+
+    /// Deletes these snapshots, if they are there.
+    pub(super) fn delete_snapshots(&self, ids: &[String]) {
+        self.created().snapshots.retain(|one| !ids.contains(&one.id));
+    }
+
     /// The ids of the volumes that were created, and not deleted.
     pub(super) fn volumes(&self) -> Vec<String> {
         self.created().volumes.iter().map(|(_, id)| id.clone()).collect()
     }
 
+    /// The volumes that were expanded, with their sizes.
+    pub(super) fn sizes(&self) -> Vec<(String, i64)> {
+        self.created().sizes.iter().map(|(id, bytes)| (id.clone(), *bytes)).collect()
+    }
+
+    /// The snapshots that were taken, and not deleted.
+    pub(super) fn snapshots(&self) -> Vec<Taken> {
+        self.created().snapshots.clone()
+    }
+
     /// What is mounted.
     pub(super) const fn mounts(&self) -> &MemoryMounts {
         &self.mounts
+    }
+}
+
+impl Created {
+    fn take(&mut self, name: String, source: String, group: String) -> Taken {
+        self.taken.0 += 1;
+        let taken = Taken { name, id: format!("snapshot-{}", self.taken.0), source, group };
+        self.snapshots.push(taken.clone());
+        taken
     }
 }

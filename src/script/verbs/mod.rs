@@ -6,6 +6,7 @@ mod host;
 mod instances;
 mod leases;
 mod networks;
+mod orders;
 mod plugins;
 mod registry;
 mod sessions;
@@ -43,6 +44,7 @@ pub(super) fn all() -> BTreeMap<String, Verb> {
         host::VERBS,
         plugins::VERBS,
         volumes::VERBS,
+        orders::VERBS,
         world::VERBS,
     ];
     let verbs = tables.into_iter().flatten().map(|(usage, play)| {

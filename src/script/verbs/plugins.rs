@@ -6,13 +6,13 @@ use callboard_actors::vocabulary::AllocationId;
 
 use super::super::acting::{Act, Acting, CODES};
 use super::super::driver::{CALLS as DRIVER_CALLS, DriverPlugin};
-use super::super::plugin::{CALLS, Part, Plugin};
+use super::super::plugin::{CALLS, Expansion, Part, Plugin};
 use super::super::stage::Performer;
 use super::{Entry, Mistake, Stage, Words};
 
 pub(super) const VERBS: &[Entry] = &[
     (
-        "plugin ALLOCATION [name=TEXT] [version=TEXT] [controller=yes|no] [groups=yes|no] [stages=yes|no] [creates=yes|no] [node-id=TEXT]",
+        "plugin ALLOCATION [name=TEXT] [version=TEXT] [controller=yes|no] [groups=yes|no] [stages=yes|no] [creates=yes|no] [expands=online|offline|no] [snapshots=yes|no] [node-id=TEXT]",
         plugin,
     ),
     (
@@ -59,6 +59,10 @@ fn read_part(words: &mut Words<'_>, part: &mut Part) -> Result<(), Mistake> {
     part.has_groups = words.yes_or_no("groups")?.unwrap_or(part.has_groups);
     part.stages = words.yes_or_no("stages")?.unwrap_or(part.stages);
     part.creates = words.yes_or_no("creates")?.unwrap_or(part.creates);
+    part.snapshots = words.yes_or_no("snapshots")?.unwrap_or(part.snapshots);
+    let expansions =
+        [("online", Some(Expansion::Online)), ("offline", Some(Expansion::Offline)), ("no", None)];
+    part.expands = words.key_of("expands", &expansions)?.unwrap_or(part.expands);
     Ok(())
 }
 

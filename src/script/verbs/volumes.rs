@@ -12,6 +12,7 @@ use callboard_actors::volumes::{
     ForceRelease, ForgetVolume, KnownVolume, ListVolumes, RegisterVolume, Release, Volumes, VolumesAnswer,
 };
 
+use super::super::storage::Taken;
 use super::{Entry, Mistake, Stage, Words};
 use crate::config::volume_words;
 use crate::timeline::volume_answer;
@@ -37,7 +38,7 @@ pub(super) const VERBS: &[Entry] = &[
 const WITHIN: Duration = Duration::from_secs(60);
 
 /// Says something to the owner of the volumes, and shows the answer.
-fn say<Q: Message<Volumes>>(
+pub(super) fn say<Q: Message<Volumes>>(
     stage: &mut Stage,
     message: Q,
     wrap: fn(Q::Reply) -> VolumesAnswer,
@@ -48,11 +49,11 @@ fn say<Q: Message<Volumes>>(
     Ok(())
 }
 
-fn volume(words: &mut Words<'_>) -> Result<VolumeKey, Mistake> {
+pub(super) fn volume(words: &mut Words<'_>) -> Result<VolumeKey, Mistake> {
     volume_words::volume_key(words.next("volume")?).map_err(Mistake::new)
 }
 
-fn within(words: &mut Words<'_>) -> Result<Duration, Mistake> {
+pub(super) fn within(words: &mut Words<'_>) -> Result<Duration, Mistake> {
     Ok(words.duration("within")?.unwrap_or(WITHIN))
 }
 
@@ -142,12 +143,17 @@ fn unused(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     say(stage, AwaitUnused { plugin, within }, VolumesAnswer::AwaitUnused)
 }
 
-/// What is mounted, and which volumes there are.
+/// What is mounted, and which volumes and snapshots there are.
 fn storage(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
     let mounted = stage.storage.mounts().mounted();
     let mounted = mounted.iter().map(|path| format!("mounted at {}", path.display()));
     let created = stage.storage.volumes().into_iter().map(|id| format!("created {id}"));
-    let all: Vec<_> = created.chain(mounted).collect();
+    let sizes = stage.storage.sizes().into_iter().map(|(id, bytes)| format!("{id} has {bytes} bytes"));
+    let snapshots = stage.storage.snapshots().into_iter().map(|Taken { id, source, group, .. }| {
+        let group = if group.is_empty() { String::new() } else { format!(" in {group}") };
+        format!("taken {id} of {source}{group}")
+    });
+    let all: Vec<_> = created.chain(sizes).chain(snapshots).chain(mounted).collect();
     let told = if all.is_empty() { "nothing".to_owned() } else { all.join("\n") };
     stage.record.answer(told);
     Ok(())
