@@ -6,8 +6,10 @@ use tonic::Status;
 use super::records::Volume;
 use super::{Work, check, failed_at};
 
-/// What a token for the next page begins with; then follows the last id of the page before.
-const TOKEN: &str = "after:";
+/// What a token for the next page has behind the name of its list; then follows the last id of the page before.
+const AFTER: &str = "-after:";
+/// The name of the list of all volumes.
+const VOLUMES: &str = "volumes";
 
 /// The volume of this id, which has to be there and complete.
 pub(super) fn volume(work: &Work<'_>, id: &str) -> Result<Volume, Status> {
@@ -15,18 +17,20 @@ pub(super) fn volume(work: &Work<'_>, id: &str) -> Result<Volume, Status> {
     found.ok_or_else(|| Status::not_found(format!("there is no volume {id}")))
 }
 
-/// A page of entries that are sorted by their ids, and the token for the next one, empty at the end.
+/// A page of entries that are sorted by their ids, and the token for the next one, empty at the end. A token of another list than this one
+/// is refused.
 pub(super) fn page<T>(
-    entries: Vec<T>,
+    (list, entries): (&str, Vec<T>),
     id: impl Fn(&T) -> &str,
     entries_max: i32,
     token: &str,
 ) -> Result<(Vec<T>, String), Status> {
     let size = usize::try_from(entries_max)
         .map_err(|_| Status::invalid_argument(format!("at most {entries_max} entries is less than none")))?;
+    let last = |token| str::strip_prefix(token, list)?.strip_prefix(AFTER).filter(|last| !last.is_empty());
     let after = match token {
         "" => "",
-        token => token.strip_prefix(TOKEN).filter(|after| !after.is_empty()).ok_or_else(|| {
+        token => last(token).ok_or_else(|| {
             Status::aborted(format!("{token:?} is no token of this list; begin anew without one"))
         })?,
     };
@@ -34,7 +38,7 @@ pub(super) fn page<T>(
     let size = if size == 0 { usize::MAX } else { size };
     let page: Vec<T> = rest.by_ref().take(size).collect();
     let is_more = rest.next().is_some();
-    let next = page.last().filter(|_| is_more).map(|last| format!("{TOKEN}{}", id(last)));
+    let next = page.last().filter(|_| is_more).map(|last| format!("{list}{AFTER}{}", id(last)));
     Ok((page, next.unwrap_or_default()))
 }
 
@@ -44,7 +48,8 @@ pub(in crate::hostpath) fn list(
 ) -> Result<wire::ListVolumesResponse, Status> {
     use wire::list_volumes_response::{Entry, VolumeStatus};
     let all: Vec<_> = work.store.all::<Volume>()?.into_iter().filter(|volume| volume.is_ready).collect();
-    let (page, next) = page(all, |volume| &volume.id, request.max_entries, &request.starting_token)?;
+    let (page, next) =
+        page((VOLUMES, all), |volume| &volume.id, request.max_entries, &request.starting_token)?;
     let entry = |volume: &Volume| Entry {
         volume: Some(volume.told(work.settings.topology.as_ref())),
         status: Some(VolumeStatus {
@@ -54,7 +59,7 @@ pub(in crate::hostpath) fn list(
     };
     let entries = page.iter().map(entry).collect();
     // A lie is a list without end.
-    let next_token = if work.lies() { format!("{TOKEN}0") } else { next };
+    let next_token = if work.lies() { format!("{VOLUMES}{AFTER}0") } else { next };
     Ok(wire::ListVolumesResponse { entries, next_token })
 }
 
@@ -136,9 +141,10 @@ mod tests {
             entry
         }
         let entries = || ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec();
+        let page = |list, size, token: &str| page((list, entries()), id, size, token);
         let (mut seen, mut token) = (Vec::new(), String::new());
         loop {
-            let (found, next) = page(entries(), id, 2, &token).expect("a good token");
+            let (found, next) = page("letters", 2, &token).expect("a good token");
             assert!(found.len() <= 2);
             seen.extend(found);
             if next.is_empty() {
@@ -147,9 +153,11 @@ mod tests {
             token = next;
         }
         assert_eq!(seen, entries());
-        assert_eq!(page(entries(), id, 0, "").expect("no limit"), (entries(), String::new()));
-        let code = |size, token| page(entries(), id, size, token).expect_err("it is refused").code();
-        assert_eq!(code(2, "7"), tonic::Code::Aborted);
-        assert_eq!(code(-1, ""), tonic::Code::InvalidArgument);
+        assert_eq!(page("letters", 0, "").expect("no limit"), (entries(), String::new()));
+        let code = |list, size, token: &str| page(list, size, token).expect_err("it is refused").code();
+        let (_, token) = page("letters", 2, "").expect("a page");
+        assert_eq!(code("numbers", 2, &token), tonic::Code::Aborted);
+        assert_eq!(code("letters", 2, "7"), tonic::Code::Aborted);
+        assert_eq!(code("letters", -1, ""), tonic::Code::InvalidArgument);
     }
 }

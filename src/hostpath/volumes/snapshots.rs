@@ -101,8 +101,12 @@ pub(in crate::hostpath) fn list(
             && is(&request.snapshot_id, &snapshot.id)
     };
     let all: Vec<_> = work.store.all::<Snapshot>()?.into_iter().filter(is_wished).collect();
-    let (page, next_token) =
-        listing::page(all, |snapshot| &snapshot.id, request.max_entries, &request.starting_token)?;
+    let (page, next_token) = listing::page(
+        ("snapshots", all),
+        |snapshot| &snapshot.id,
+        request.max_entries,
+        &request.starting_token,
+    )?;
     let entries = page.iter().map(|snapshot| Entry { snapshot: Some(snapshot.told()) }).collect();
     Ok(wire::ListSnapshotsResponse { entries, next_token })
 }
