@@ -18,11 +18,11 @@ pub(super) struct ExpandArgs {
     name: String,
 
     /// How large it is to be: a number of bytes, or one with KiB, MiB, GiB or TiB, as in 2GiB
-    #[arg(long, value_name = "SIZE", value_parser = volume_words::volume_size)]
+    #[arg(long, value_name = "SIZE", value_parser = volume_words::volume_size, allow_hyphen_values = true)]
     capacity: u64,
 
     /// How large it may become at most [default: no limit]
-    #[arg(long, value_name = "SIZE", value_parser = volume_words::volume_size)]
+    #[arg(long, value_name = "SIZE", value_parser = volume_words::volume_size, allow_hyphen_values = true)]
     limit: Option<u64>,
 
     #[command(flatten)]

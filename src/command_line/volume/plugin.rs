@@ -19,7 +19,13 @@ pub(super) struct OfPluginArgs {
     plugin: PluginName,
 
     /// The most volumes of a page [default: as many as the plugin gives]
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 0,
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
     max: u32,
 
     /// The token of the page, as the page before has shown it
