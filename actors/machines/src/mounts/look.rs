@@ -39,6 +39,7 @@ pub struct PathLook {
 
 /// What a look found to be mounted at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(clippy::large_enum_variant, reason = "a look is read at once and not kept")]
 pub enum MountsAt {
     /// The kernel was asked for the path alone: the unique id of the mount that a process reaches there. `None` if the path is no mount
     /// point.
