@@ -44,6 +44,14 @@ pub struct AllocationWorld {
 }
 
 impl AllocationWorld {
+    /// News of its instance concern it when it is registered, and news of the disk before that.
+    fn news(&self) -> AllocationAsk {
+        match self.supervisor.witness.has_rounds() {
+            true => AllocationAsk::NoteHealth(NoteHealth),
+            false => AllocationAsk::NoteDisk(NoteDisk),
+        }
+    }
+
     /// A world in which so much may happen, with a fault in the supervisor if one is given.
     #[must_use]
     pub fn new(bounds: AllocationBounds, tamper: Option<Rc<dyn Tamper<Allocation>>>) -> Self {
@@ -250,14 +258,6 @@ impl Play for AllocationWorld {
             }
         }
         self.hear()
-    }
-
-    /// News of its instance concern it when it is registered, and news of the disk before that.
-    fn news(&self) -> AllocationAsk {
-        match self.supervisor.witness.has_rounds() {
-            true => AllocationAsk::NoteHealth(NoteHealth),
-            false => AllocationAsk::NoteDisk(NoteDisk),
-        }
     }
 
     fn settle(&mut self) -> Result<(), Violation> {
