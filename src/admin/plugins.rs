@@ -258,7 +258,7 @@ fn elected(election: &Description, status: &mut wire::PluginStatus) {
                 version: registration.version.as_deref().unwrap_or_default().to_owned(),
                 since_unix_ms: unix_ms(since),
                 lacks: lacks.map(timeline::lacks).unwrap_or_default(),
-                ready: lacks.is_none_or(|lack| *lack == Lack::Other),
+                ready: lacks.is_none_or(|lack| matches!(lack, Lack::Older | Lack::NotPinned)),
                 calm_until_unix_ms: match lacks {
                     Some(Lack::Calm { until }) => unix_ms(*until),
                     _ => 0,
@@ -266,7 +266,7 @@ fn elected(election: &Description, status: &mut wire::PluginStatus) {
             }
         };
     status.policy = election.policy.to_string();
-    status.active_reason = election.reason.as_ref().map(ToString::to_string).unwrap_or_default();
+    status.active_reason = election.merit.map(|merit| merit.to_string()).unwrap_or_default();
     let active = election.active.iter();
     let active = active.map(|active| registration(&active.registration, "active", active.since, None));
     let standby = election
@@ -311,7 +311,7 @@ mod tests {
     use callboard_actors::allocations::RestartWhen;
     use callboard_actors::instances::InstancesView;
     use callboard_actors::inventory::{Fingerprint, InventoryView};
-    use callboard_actors::registry::{ActiveReason, RegistryView};
+    use callboard_actors::registry::{Merit, RegistryView};
     use callboard_actors::vocabulary::{
         Attempt, FailoverPolicy, Fitness, Generation, Identity, NodeInfo, PluginCapability, PluginName,
         PluginType, Probing, RegistrationNumber, Role, SocketPath,
@@ -395,7 +395,7 @@ mod tests {
         let election = Description {
             plugin: key("zfs"),
             active: Some(active(&a, 9)),
-            reason: Some(ActiveReason::Failed { reason: "no pool".into() }),
+            merit: Some(Merit::NewestFit),
             policy: FailoverPolicy::NewestHealthy,
             standby: vec![Standby { entry: b.clone(), lack }],
             provisional: vec![c.clone()],
@@ -403,7 +403,7 @@ mod tests {
         let registry = RegistryView { active: vec![active(&a, 9)], entries: vec![a, b, c] };
         let shown = row(&Views { registry, elections: vec![election], ..Views::default() });
         assert_eq!(shown.policy, "newest-healthy");
-        assert!(shown.active_reason.contains("no pool"), "{}", shown.active_reason);
+        assert_eq!(shown.active_reason, "as the newest that is healthy");
         let told: Vec<_> = shown
             .registrations
             .iter()

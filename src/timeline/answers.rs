@@ -110,8 +110,8 @@ pub(crate) fn described(description: &Description) -> String {
     if description.active.is_some() && description.policy != FailoverPolicy::default() {
         text.push_str(&format!(" by policy {}", description.policy));
     }
-    if let Some(reason) = description.active.as_ref().and(description.reason.as_ref()) {
-        text.push_str(&format!(", {reason}"));
+    if let Some(merit) = description.merit {
+        text.push_str(&format!(", {merit}"));
     }
     for Standby { entry, lack } in &description.standby {
         text.push_str(&format!("; standby {}: {}", entry.registration.allocation, lacks(lack)));

@@ -137,7 +137,8 @@ fn about(entry: &Entry, what: &str) -> String {
 /// What a registration lacks to be the active one.
 pub(crate) fn lacks(lack: &Lack) -> String {
     match lack {
-        Lack::Other => "another one is preferred".to_owned(),
+        Lack::Older => "the active one is newer".to_owned(),
+        Lack::NotPinned => "another one is pinned".to_owned(),
         Lack::Unproven => "it has not proven to be healthy yet".to_owned(),
         Lack::Unfit { reason } => format!("unhealthy: {reason}"),
         Lack::Calm { .. } => "it failed while it was active, and must be healthy for a while".to_owned(),

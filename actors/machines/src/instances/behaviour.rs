@@ -314,7 +314,8 @@ impl Instances {
         Some(plugin.clone())
     }
 
-    /// Records the active registration of a plugin. The generation that was active before has to be replaced.
+    /// Records the active registration of a plugin. The generation that was active before has to be replaced if it may have been given
+    /// out: one that was not keeps its connection (R1d).
     fn route(&mut self, plugin: &PluginKey, to: Option<&Active>) -> Option<PluginKey> {
         if !plugin.plugin_type.is_csi() {
             return None;
@@ -326,10 +327,9 @@ impl Instances {
         if let Some(before) = before.filter(|before| Some(before.generation) != to.map(|to| to.generation)) {
             let place = (plugin.clone(), before.registration.allocation.clone());
             let former = self.entries.get_mut(&place);
-            let was_given_out = |entry: &&mut Entry| {
-                entry.report.generation == before.generation && entry.report.fingerprint.is_some()
-            };
-            if let Some(entry) = former.filter(was_given_out) {
+            let may_be_given_out =
+                |entry: &&mut Entry| entry.report.generation == before.generation && entry.was_told_fit;
+            if let Some(entry) = former.filter(may_be_given_out) {
                 entry.needs_successor = true;
             }
         }

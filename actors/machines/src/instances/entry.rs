@@ -10,6 +10,17 @@ use crate::registry::Entry as Registered;
 use crate::supervisor::{ChildState, DynamicChild};
 use crate::vocabulary::{CsiFingerprint, Fitness, Health, Moment, Timestamp};
 
+/// Whether a registration goes on with the same contents when its instance ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GoesOn {
+    /// It has left, has other contents, or all stop.
+    No,
+    /// Work is routed to it.
+    AsActive,
+    /// Work is routed elsewhere.
+    AsStandby,
+}
+
 impl Entry {
     /// A registration whose instance is not started yet.
     pub(super) fn new(wanted: &Registered, since: Timestamp) -> Self {
@@ -22,6 +33,7 @@ impl Entry {
             has_crashed: false,
             kept: None,
             told: Some(Fitness::Unproven),
+            was_told_fit: false,
         }
     }
 
@@ -60,18 +72,21 @@ impl Entry {
         is_new
     }
 
-    /// Keeps its health, if it stands by, for as long as its successor has not looked: the plugin itself goes on as it was (R1d).
-    pub(super) fn keep_health(&mut self, stands_by: bool) {
-        let known = match &self.report.health {
-            Health::Healthy | Health::Unhealthy { .. } => {
+    /// Keeps what is shown of one whose registration goes on until its successor has looked: the plugin itself goes on too (R1d).
+    pub(super) fn keep_health(&mut self, goes_on: GoesOn, since: Timestamp) {
+        self.kept = match (goes_on, &self.report.health) {
+            (GoesOn::No, _) => None,
+            (GoesOn::AsActive, _) => Some((Health::Starting, since)),
+            (GoesOn::AsStandby, Health::Healthy | Health::Unhealthy { .. }) => {
                 Some((self.report.health.clone(), self.report.since))
             }
-            Health::Starting | Health::Gone => self.kept.take(),
+            (GoesOn::AsStandby, Health::Starting | Health::Gone) => {
+                self.kept.take().or(Some((Health::Starting, self.report.since)))
+            }
         };
-        self.kept = known.filter(|_| stands_by);
     }
 
-    /// Its report as it is shown: of one that stands by with the health that was kept.
+    /// Its report as it is shown: with the health that was kept while its successor has not looked.
     pub(super) fn shown_report(&self) -> InstanceReport {
         let (health, since) = self.shown_health();
         InstanceReport { health: health.clone(), since, ..self.report.clone() }

@@ -6,7 +6,7 @@ use super::state::{Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::kernel::Effects;
 use crate::registry::{Renew, ReportFitness};
 use crate::supervisor::{ChildState, DynamicChild};
-use crate::vocabulary::{Generation, Moment};
+use crate::vocabulary::{Fitness, Generation, Moment};
 
 /// The pause before the registry is told again what it did not take; spread, since many may be told again at once.
 const RESEND_PAUSE: Duration = Duration::from_millis(500);
@@ -23,6 +23,7 @@ impl Instances {
             return;
         }
         entry.told = Some(fitness.clone());
+        entry.was_told_fit |= *fitness == Fitness::Fit;
         let report = ReportFitness {
             plugin: place.0.clone(),
             allocation: place.1.clone(),

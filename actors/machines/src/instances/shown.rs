@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::entry::GoesOn;
 use super::messages::{InstanceReport, InstancesNews};
 use super::state::{Entry, Instances, Place};
 use crate::kernel::Effects;
@@ -122,6 +123,9 @@ impl Instances {
             return Some(entry.report.clone()).filter(|report| report.generation == shown.generation);
         };
         let entry = self.active_entry(plugin);
+        if let Some(report) = entry.and_then(|entry| self.report_between(active, entry)) {
+            return Some(report);
+        }
         let is_of_it = |entry: &&Entry| match entry.child.state() {
             // Its successor cannot start before it has ended.
             ChildState::Stopping(_) => true,
@@ -132,6 +136,17 @@ impl Instances {
         let is_shown = |shown: &&InstanceReport| shown.generation == active.generation;
         let report = entry.filter(is_of_it).map(|entry| entry.report.clone());
         report.or_else(|| shown.filter(is_shown).cloned()).or_else(|| Some(starting(active, moment)))
+    }
+}
+
+impl Instances {
+    /// What is shown of an active registration that goes on while its former instance still retires: its next one starts after that, and
+    /// nothing of it is gone (R1d).
+    fn report_between(&self, active: &Active, entry: &Entry) -> Option<InstanceReport> {
+        let place = (entry.report.plugin.clone(), entry.report.allocation.clone());
+        let (_, since) = entry.kept.as_ref().filter(|_| self.goes_on(&place) == GoesOn::AsActive)?;
+        let first = first_report(&active.registration, active.generation, *since);
+        matches!(entry.child.state(), ChildState::Stopping(_)).then(|| first.after(&entry.report))
     }
 }
 

@@ -203,10 +203,13 @@ pub(super) struct Entry {
     pub(super) needs_successor: bool,
     /// Whether its actor crashed last: that says nothing of the plugin.
     pub(super) has_crashed: bool,
-    /// Its health and since when, as it was when work was routed elsewhere and its generation had to end. Its successor has not looked yet.
+    /// Its health and since when, as it is shown from the end of its generation until its successor has looked: of one that stands by as
+    /// it was, of the active one as starting.
     pub(super) kept: Option<(Health, Timestamp)>,
     /// What the registry was told last; `None` if it must be told again.
     pub(super) told: Option<Fitness>,
+    /// Whether the registry was told that it is fit under its present generation: it may have been given out while it was active.
+    pub(super) was_told_fit: bool,
 }
 
 /// Whether the state of the plugins that were registered at the start is known.

@@ -1,7 +1,7 @@
 //! The succession of instances: start, retirement, restart, and the end of all.
 
 use super::behaviour::HAND_OVER_DEADLINE;
-use super::entry::contradicted;
+use super::entry::{GoesOn, contradicted};
 use super::messages::{DispenseError, InstanceReport, InstancesAnswer};
 use super::state::{ChildEnded, Entry, Instances, InstancesCall, InstancesTimer, Place};
 use crate::instance::{Half, InstanceConfig};
@@ -32,10 +32,14 @@ impl Instances {
     /// Reconciles an instance with its registration: takes the next step towards it.
     fn reconcile(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
         let wanted = self.wanted.get(place).map(|wanted| wanted.generation);
-        if !self.stands_by(place)
+        let goes_on = self.goes_on(place);
+        if goes_on != GoesOn::AsStandby
             && let Some(entry) = self.entries.get_mut(place)
         {
-            entry.kept = None;
+            match entry.child.state() {
+                ChildState::Stopping(_) => entry.keep_health(goes_on, entry.report.since),
+                _ => entry.kept = None,
+            }
         }
         let Some(entry) = self.entries.get(place) else { return self.start(moment, place, effects) };
         let used = entry.report.generation;
@@ -131,20 +135,24 @@ impl Instances {
 
     // === The end of one instance ===
 
-    /// Whether this registration goes on as before, with the same contents, and work is routed elsewhere.
-    fn stands_by(&self, place: &Place) -> bool {
+    /// Whether this registration goes on as before, with the same contents.
+    pub(super) fn goes_on(&self, place: &Place) -> GoesOn {
         let is_same = |(wanted, entry): (&Registered, &Entry)| {
             wanted.number == entry.number && wanted.registration == entry.registration
         };
-        let goes_on = self.wanted.get(place).zip(self.entries.get(place)).is_some_and(is_same);
-        goes_on && !self.is_active_place(place) && !self.is_stopping
+        match self.wanted.get(place).zip(self.entries.get(place)).is_some_and(is_same) {
+            true if self.is_stopping => GoesOn::No,
+            true if self.is_active_place(place) => GoesOn::AsActive,
+            true => GoesOn::AsStandby,
+            false => GoesOn::No,
+        }
     }
 
-    /// Asks an instance to retire. From here on it is not dispensed any more, and shown as gone unless its registration stands by.
+    /// Asks an instance to retire. From here on it is not dispensed any more, and shown as gone unless its registration goes on.
     fn retire(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        let stands_by = self.stands_by(place);
+        let goes_on = self.goes_on(place);
         let Some(entry) = self.entries.get_mut(place) else { return };
-        entry.keep_health(stands_by);
+        entry.keep_health(goes_on, moment.now);
         let due = moment.now + self.options.retire_bound();
         let Some(life) = entry.child.stop(InstancesTimer::Retire(place.clone()), due, effects) else {
             return;

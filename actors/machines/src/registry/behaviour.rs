@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::messages::{
-    ActiveReason, Departure, Deregister, Deregistered, DescribePlugins, Description, Entry, LeaveCause, List,
-    Register, RegisterError, Registered, RegistrationOf, RegistryAnswer, RegistryAsk, RegistryNews,
-    RegistryView, Renew, ReportFitness, Standby, Standing, WaitError, WaitForPlugin,
+    Deregister, Deregistered, DescribePlugins, Description, Entry, LeaveCause, List, Register, RegisterError,
+    Registered, RegistrationOf, RegistryAnswer, RegistryAsk, RegistryNews, RegistryView, Renew,
+    ReportFitness, Standby, Standing, WaitError, WaitForPlugin,
 };
+use super::reasons::{ActiveReason, Departure};
 use super::state::{
     CheckIdentity, CheckOutcome, Image, Plugin, Plugins, Registry, RegistryOptions, StoredChange,
 };
@@ -221,7 +222,7 @@ impl Registry {
         else {
             return;
         };
-        if plugin.fitness.report(number, &report.fitness, now) {
+        if plugin.fitness.report(number, report.generation, &report.fitness, now) {
             // If the active one has failed, the election gives that as the reason.
             turn.elect(&report.plugin, plugin, ActiveReason::Proven);
         }
@@ -257,7 +258,7 @@ impl Registry {
         let mut description = Description {
             plugin: key.clone(),
             active: plugin.active.as_ref().map(|(_, active)| active.clone()),
-            reason: plugin.reason.clone(),
+            merit: plugin.merit(&policy, now),
             policy: policy.clone(),
             standby: Vec::new(),
             provisional: Vec::new(),

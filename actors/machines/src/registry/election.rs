@@ -15,7 +15,7 @@
 //! 4. unproven: none serves, so the newest is waited for;
 //! 5. unfit: the active one stays, since no other is better.
 
-use super::messages::Lack;
+use super::reasons::{Lack, Merit};
 use super::state::{Plugin, Stored};
 use crate::vocabulary::{FailoverPolicy, Fitness, RegistrationNumber, RunNumber, Timestamp};
 
@@ -87,19 +87,55 @@ impl Plugin {
         newer.filter(|stored| stored.confirmed_in == run).filter_map(|s| self.calm_until(s, now)).min()
     }
 
+    /// Why the active registration is active at present, whatever made it so.
+    pub(super) fn merit(&self, policy: &FailoverPolicy, now: Timestamp) -> Option<Merit> {
+        let (number, active) = self.active.as_ref()?;
+        if let Some(by_policy) = self.chosen_by(policy) {
+            return Some(by_policy);
+        }
+        if !active.registration.plugin.plugin_type.is_csi() {
+            return Some(Merit::Newest);
+        }
+        let is_in_calm_time = |stored: &Stored| self.calm_until(stored, now).is_some();
+        let is_fit = |stored: &&Stored| *self.fitness.of(stored.number) == Fitness::Fit;
+        let others = || self.members.newest_first().filter(|other| other.number != *number).filter(is_fit);
+        Some(match self.fitness.of(*number) {
+            Fitness::Fit if others().any(|other| other.number > *number) => Merit::NewestCalm,
+            Fitness::Fit
+                if self.members.get(*number).is_some_and(is_in_calm_time) && others().next().is_none() =>
+            {
+                Merit::OnlyFit
+            }
+            Fitness::Fit => Merit::NewestFit,
+            Fitness::Unproven => Merit::Awaited,
+            Fitness::Unfit { .. } => Merit::NoneFit,
+        })
+    }
+
+    /// The reason of a policy that chooses the active registration whatever its fitness.
+    fn chosen_by(&self, policy: &FailoverPolicy) -> Option<Merit> {
+        let (_, active) = self.active.as_ref()?;
+        match policy {
+            FailoverPolicy::Newest => Some(Merit::Newest),
+            FailoverPolicy::Pinned(pinned) => {
+                (*pinned == active.registration.allocation).then_some(Merit::Pinned)
+            }
+            FailoverPolicy::NewestHealthy => None,
+        }
+    }
+
     /// Why a confirmed registration is not active.
     pub(super) fn lack(&self, stored: &Stored, policy: &FailoverPolicy, now: Timestamp) -> Lack {
-        let is_pinned = self.active.as_ref().is_some_and(|(_, active)| {
-            matches!(policy, FailoverPolicy::Pinned(pinned) if *pinned == active.registration.allocation)
-        });
-        let is_newest = *policy == FailoverPolicy::Newest;
-        match self.fitness.of(stored.number) {
-            Fitness::Unfit { reason } => Lack::Unfit { reason: reason.clone() },
-            Fitness::Unproven if !is_newest => Lack::Unproven,
-            Fitness::Fit if !is_newest && !is_pinned => {
-                self.calm_until(stored, now).map_or(Lack::Other, |until| Lack::Calm { until })
+        let chosen_by = self.chosen_by(policy);
+        match (self.fitness.of(stored.number), chosen_by) {
+            (Fitness::Unfit { reason }, _) => Lack::Unfit { reason: reason.clone() },
+            (Fitness::Unproven | Fitness::Fit, Some(Merit::Newest)) => Lack::Older,
+            (Fitness::Unproven, _) if stored.registration.plugin.plugin_type.is_csi() => Lack::Unproven,
+            (Fitness::Unproven | Fitness::Fit, Some(_)) => Lack::NotPinned,
+            (Fitness::Unproven, None) => Lack::Older,
+            (Fitness::Fit, None) => {
+                self.calm_until(stored, now).map_or(Lack::Older, |until| Lack::Calm { until })
             }
-            Fitness::Unproven | Fitness::Fit => Lack::Other,
         }
     }
 }

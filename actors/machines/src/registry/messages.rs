@@ -1,10 +1,10 @@
 //! The messages and the news of the registry.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::reasons::{ActiveReason, Departure, Lack, Merit};
 use crate::conversation;
 use crate::vocabulary::{
     AllocationId, FailoverPolicy, Fitness, Generation, PluginKey, Registration, RegistrationNumber,
@@ -233,7 +233,7 @@ pub struct Entry {
 /// The registration that work for a plugin is routed to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Active {
-    /// The generation of the registration. Each becomes active at most once; a later one need not be greater, since a standby has its
+    /// The generation of the registration. One that was fit while it was active does not become so again; a later one need not be greater, since a standby has its
     /// own before it takes over.
     pub generation: Generation,
     /// The contents from its owner.
@@ -249,8 +249,8 @@ pub struct Description {
     pub plugin: PluginKey,
     /// The registration that work is routed to, if any.
     pub active: Option<Active>,
-    /// Why it is the active one.
-    pub reason: Option<ActiveReason>,
+    /// Why it is the active one at present; what made it so once is told in [`RegistryNews::ActiveChanged`].
+    pub merit: Option<Merit>,
     /// The policy by which it is chosen.
     pub policy: FailoverPolicy,
     /// Standby registrations, newest first.
@@ -266,77 +266,6 @@ pub struct Standby {
     pub entry: Entry,
     /// Why it is not active.
     pub lack: Lack,
-}
-
-/// Why a confirmed registration is not active.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Lack {
-    /// A newer one is, or the policy prefers another one; it would do.
-    Other,
-    /// It has not answered whole and validly yet (R1a).
-    Unproven,
-    /// It has failed for longer than is tolerated (R1b).
-    Unfit {
-        /// The failed operation and its error.
-        reason: Arc<str>,
-    },
-    /// It failed while it was active, and must be fit until then before it is again (R1c).
-    Calm {
-        /// The end of its calm time, if it stays fit.
-        until: Timestamp,
-    },
-}
-
-/// Why work is routed to a registration, or not to its predecessor any more.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum ActiveReason {
-    /// It registered, and none that is fit serves, or the policy takes the newest.
-    Registered,
-    /// Its contents changed (R3).
-    Updated,
-    /// It was restored, and is confirmed now (R8).
-    Confirmed,
-    /// It has proven to be fit, and is the newest that is.
-    Proven,
-    /// It has been fit for the whole of its calm time (R1c).
-    Calm,
-    /// Its connection ended, so another connection or process serves it.
-    Renewed,
-    /// The former one left.
-    Left(Departure),
-    /// The former one failed for longer than is tolerated (R1b).
-    Failed {
-        /// The failed operation of the former one, and its error.
-        reason: Arc<str>,
-    },
-}
-
-impl fmt::Display for ActiveReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Registered => "as the newest that registered",
-            Self::Updated => "registered with other contents",
-            Self::Confirmed => "confirmed after the restart",
-            Self::Proven => "as the newest that is healthy",
-            Self::Calm => "healthy for its whole calm time",
-            Self::Renewed => "since its connection ended",
-            Self::Left(Departure::Deregistered) => "since the former one left",
-            Self::Left(Departure::Failed) => "since the former one failed",
-            Self::Left(Departure::NotConfirmed) => "since the former one was not confirmed",
-            Self::Failed { reason } => return write!(f, "since the former one failed: {reason}"),
-        })
-    }
-}
-
-/// Why a registration was removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Departure {
-    /// Its owner deregistered it, in order.
-    Deregistered,
-    /// Its owner deregistered it because it failed.
-    Failed,
-    /// It was restored and not confirmed within the grace period (R8).
-    NotConfirmed,
 }
 
 conversation! {

@@ -23,7 +23,8 @@
 //! - The active registration of a plugin is the best confirmed one, the newest of equals, after every step (R1, R1a, R1b, R1c). The newest
 //!   has the highest number; numbers come from one counter that never goes back, also across restarts (R2).
 //! - Each registration has a generation from the same counter, another one with each change of its contents or its connection. A
-//!   generation is active at most once. Every change of the active one is published as `ActiveChanged` with its reason (R1, R3, REG-05,
+//!   generation that was fit while it was active is not active again; one that was not was never given out, and keeps its connection
+//!   when it becomes active again (R1d). Every change of the active one is published as `ActiveChanged` with its reason (R1, R3, REG-05,
 //!   REG-06).
 //! - What is said of a change by health waits for no write of its own: a crash takes it back without harm.
 //! - The changes of one message are one atomic write (R5).
@@ -36,6 +37,7 @@ mod election;
 mod fitness;
 mod members;
 mod messages;
+mod reasons;
 mod restored;
 #[cfg(test)]
 mod scripts;
@@ -45,6 +47,7 @@ mod waiting;
 
 pub use behaviour::RegistryTimer;
 pub use messages::*;
+pub use reasons::*;
 pub use state::{
     CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange, first_number,
 };

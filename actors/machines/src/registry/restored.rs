@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::behaviour::RegistryTimer;
-use super::messages::Departure;
+use super::reasons::Departure;
 use super::state::{CheckIdentity, CheckOutcome, Registry};
 use crate::kernel::{CallKey, CallLost, Effects};
 use crate::vocabulary::{Attempt, Moment, Registration, RegistrationNumber};

@@ -299,10 +299,11 @@ fn tell_entries(entries: &[Entry]) -> String {
 }
 
 fn tell_description(description: &Description) -> String {
-    let Description { active, reason, policy, standby, provisional, .. } = description;
+    let Description { active, merit, policy, standby, provisional, .. } = description;
     format!(
-        "{policy}: active {} ({reason:?}); standby [{}]; provisional [{}]",
+        "{policy}: active {} ({}); standby [{}]; provisional [{}]",
         active.as_ref().map_or_else(|| "none".to_owned(), tell_active),
+        merit.map_or_else(|| "none".to_owned(), |merit| merit.to_string()),
         standby.iter().map(tell_standby).collect::<Vec<_>>().join(", "),
         tell_entries(provisional)
     )

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::draft::Draft;
 use super::fitness::Fitnesses;
 use super::members::Members;
-use super::messages::{Active, ActiveReason, Entry, RegistryView, Standing};
+use super::messages::{Active, Entry, RegistryView, Standing};
 use super::restored::Restored;
 use super::waiting::Waiting;
 use crate::vocabulary::{
@@ -37,8 +37,9 @@ pub struct RegistryOptions {
     pub policy: FailoverPolicy,
     /// How the active registration of these plugins is chosen, whatever their registrations say.
     pub policies: BTreeMap<PluginName, FailoverPolicy>,
-    /// How long a registration that failed while it was active must be fit before it is active again (R1c). 10 s by default; it
-    /// doubles with each further failure up to 10 minutes, and begins anew after 20 minutes without one.
+    /// How long a registration that failed while it was active must be fit before it is active again (R1c). 10 s by default. With each
+    /// further failure it doubles, and is at least twice as long as the registration was fit before that failure, up to 10 minutes. It
+    /// begins anew after 20 minutes without a failure.
     pub calm: Backoff,
 }
 
@@ -76,7 +77,7 @@ pub struct Stored {
     pub confirmed_in: RunNumber,
     /// Its generation; zero in rows of plugins that were never confirmed.
     pub generation: Generation,
-    /// When it became active under this generation, if it did. The latest of these is the active one.
+    /// When it became active under this generation, if it did, and is still or was fit then. The latest of these is the active one.
     pub active_since: Option<Timestamp>,
 }
 
@@ -207,8 +208,6 @@ pub(super) struct Plugin {
     pub(super) members: Members,
     /// The active one: its number, and its contents for the news of its removal.
     pub(super) active: Option<(RegistrationNumber, Active)>,
-    /// Why it is the active one; `None` after a rebuild.
-    pub(super) reason: Option<ActiveReason>,
     pub(super) fitness: Fitnesses,
 }
 
@@ -297,7 +296,7 @@ impl Registry {
             if let Some((number, active)) = &plugin.active
                 && active.registration.plugin.plugin_type.is_csi()
             {
-                plugin.fitness.presume(*number);
+                plugin.fitness.presume(*number, active.generation, active.since);
             }
         }
         registry

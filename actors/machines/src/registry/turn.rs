@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::draft::Draft;
-use super::messages::{Active, ActiveReason, Departure, RegistryNews};
+use super::messages::{Active, RegistryNews};
+use super::reasons::{ActiveReason, Departure};
 use super::restored::Restored;
 use super::state::{Plugin, Plugins, Registry, RegistryOptions, Stored};
 use super::waiting::Waiting;
@@ -177,11 +178,11 @@ impl Turn<'_> {
         let current = plugin.active.as_ref().map(|(number, _)| *number);
         if best != current || is_outdated(plugin) {
             let reason = if best == current { reason } else { self.note_loss(plugin, reason) };
+            if best != current {
+                self.keep_unused_generation(plugin);
+            }
             let to = best.and_then(|number| self.activate(plugin, number));
             let former = std::mem::replace(&mut plugin.active, best.zip(to.clone()));
-            if best != current {
-                plugin.reason = Some(reason.clone());
-            }
             if let Some(active) = &to {
                 self.draft.awaken(self.waiting.come(key), active);
             }
@@ -204,7 +205,8 @@ impl Turn<'_> {
             Fitness::Fit | Fitness::Unproven => None,
         };
         if failure.is_some() || reason == ActiveReason::Left(Departure::Failed) {
-            plugin.fitness.lost(&active.registration.allocation, &self.options.calm, self.now);
+            let allocation = &active.registration.allocation;
+            plugin.fitness.lost(allocation, *number, &self.options.calm, self.now);
         }
         match (reason, failure) {
             (ActiveReason::Proven, Some(reason)) => ActiveReason::Failed { reason },
@@ -212,10 +214,23 @@ impl Turn<'_> {
         }
     }
 
+    /// A CSI plugin that was never fit under its generation was not given out: it keeps that generation, and so its connection and what
+    /// was read over it, when it becomes active again (R1d).
+    fn keep_unused_generation(&mut self, plugin: &mut Plugin) {
+        let Some((number, active)) = &plugin.active else { return };
+        let was_unused = active.registration.plugin.plugin_type.is_csi()
+            && !plugin.fitness.was_fit_in(*number, active.generation);
+        let former = plugin.members.get_mut(*number);
+        if let Some(stored) = former.filter(|stored| was_unused && stored.generation == active.generation) {
+            stored.active_since = None;
+            self.draft.put(stored);
+        }
+    }
+
     fn activate(&mut self, plugin: &mut Plugin, number: RegistrationNumber) -> Option<Active> {
         let after = plugin.active.as_ref().map(|(_, active)| active.since + INSTANT);
         let stored = plugin.members.get_mut(number)?;
-        // A generation is active at most once.
+        // A generation that was given out is active at most once.
         if stored.active_since.is_some() {
             self.renew(stored);
             self.draft.tell(RegistryNews::Renewed(stored.entry(self.run)));

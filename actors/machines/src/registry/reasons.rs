@@ -1,0 +1,112 @@
+//! Why a registration is active or not, and why that changed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::vocabulary::Timestamp;
+
+/// Why the active registration is active at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Merit {
+    /// The policy takes the newest that is registered.
+    Newest,
+    /// The policy pins the plugin to it.
+    Pinned,
+    /// It is fit, and none that is newer is.
+    NewestFit,
+    /// It is fit, and those that are newer and fit failed while they were active, and are in their calm time (R1c).
+    NewestCalm,
+    /// It failed while it was active and is in its calm time, but no other is fit (R1c).
+    OnlyFit,
+    /// It has not answered whole and validly yet, and none is fit: it is waited for (R1a).
+    Awaited,
+    /// It has failed, and so have all others (R1b).
+    NoneFit,
+}
+
+impl fmt::Display for Merit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Newest => "as the newest that is registered",
+            Self::Pinned => "as the pinned one",
+            Self::NewestFit => "as the newest that is healthy",
+            Self::NewestCalm => "as the newest that is healthy and has not failed of late",
+            Self::OnlyFit => "as the only one that is healthy",
+            Self::Awaited => "waited for, since none is healthy yet",
+            Self::NoneFit => "since none is healthy",
+        })
+    }
+}
+
+/// Why a confirmed registration is not active.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Lack {
+    /// The active one is newer; it would do.
+    Older,
+    /// The policy pins the plugin to the active one; it would do.
+    NotPinned,
+    /// It has not answered whole and validly yet (R1a).
+    Unproven,
+    /// It has failed for longer than is tolerated (R1b).
+    Unfit {
+        /// The failed operation and its error.
+        reason: Arc<str>,
+    },
+    /// It failed while it was active, and must be fit until then before it is again (R1c).
+    Calm {
+        /// The end of its calm time, if it stays fit.
+        until: Timestamp,
+    },
+}
+
+/// Why work is routed to a registration, or not to its predecessor any more.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ActiveReason {
+    /// It registered, and none that is fit serves, or the policy takes the newest.
+    Registered,
+    /// Its contents changed (R3).
+    Updated,
+    /// It was restored, and is confirmed now (R8).
+    Confirmed,
+    /// It has proven to be fit, and is the newest that is.
+    Proven,
+    /// It has been fit for the whole of its calm time (R1c).
+    Calm,
+    /// Its connection ended, so another connection or process serves it.
+    Renewed,
+    /// The former one left.
+    Left(Departure),
+    /// The former one failed for longer than is tolerated (R1b).
+    Failed {
+        /// The failed operation of the former one, and its error.
+        reason: Arc<str>,
+    },
+}
+
+impl fmt::Display for ActiveReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Registered => "as the newest that registered",
+            Self::Updated => "registered with other contents",
+            Self::Confirmed => "confirmed after the restart",
+            Self::Proven => "as the newest that is healthy",
+            Self::Calm => "healthy for its whole calm time",
+            Self::Renewed => "since its connection ended",
+            Self::Left(Departure::Deregistered) => "since the former one left",
+            Self::Left(Departure::Failed) => "since the former one failed",
+            Self::Left(Departure::NotConfirmed) => "since the former one was not confirmed",
+            Self::Failed { reason } => return write!(f, "since the former one failed: {reason}"),
+        })
+    }
+}
+
+/// Why a registration was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Departure {
+    /// Its owner deregistered it, in order.
+    Deregistered,
+    /// Its owner deregistered it because it failed.
+    Failed,
+    /// It was restored and not confirmed within the grace period (R8).
+    NotConfirmed,
+}
