@@ -51,6 +51,11 @@ impl Looks {
         self.found.get(place)
     }
 
+    /// Whether it was well under this generation.
+    pub(super) fn is_well_in(&self, place: &Place, generation: Generation) -> bool {
+        self.well.get(place) == Some(&generation)
+    }
+
     pub(super) fn is_well(&self, place: &Place) -> bool {
         self.well.contains_key(place)
     }

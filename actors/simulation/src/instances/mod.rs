@@ -9,6 +9,7 @@ mod model;
 mod parent;
 mod plugins;
 mod registry;
+mod warm;
 mod world;
 
 pub use child::InstanceLaws;

@@ -19,10 +19,10 @@ use super::model::Place;
 
 /// What is known of the instance of one registration.
 #[derive(Debug, Clone, Hash)]
-struct Life {
+pub(super) struct Life {
     life: Attempt,
-    generation: Generation,
-    is_retiring: bool,
+    pub(super) generation: Generation,
+    pub(super) is_retiring: bool,
 }
 
 /// Sees everything that the supervisor of the instances does.
@@ -30,21 +30,25 @@ struct Life {
 pub struct InstancesLaws {
     options: InstancesOptions,
     /// The confirmed registrations, as far as the supervisor was told.
-    wanted: BTreeMap<Place, Generation>,
+    pub(super) wanted: BTreeMap<Place, Generation>,
     /// Whom the registry routes to, as far as the supervisor was told.
-    active: BTreeMap<PluginKey, Active>,
-    /// The generations that served while they were active, and are not active any more.
-    spent: BTreeSet<(PluginKey, Generation)>,
+    pub(super) active: BTreeMap<PluginKey, Active>,
+    /// The generation under which a registration was reported fit: it may be given out while it is active.
+    pub(super) told_fit: BTreeMap<Place, Generation>,
+    /// The generations that may have been given out while they were active, and are not active any more.
+    pub(super) spent: BTreeSet<(PluginKey, Generation)>,
+    /// The registrations of which an instance has read what they are, as long as they are registered.
+    pub(super) read: BTreeSet<Place>,
     /// The instances that were started and have not been heard to end.
-    lives: BTreeMap<Place, Life>,
+    pub(super) lives: BTreeMap<Place, Life>,
     /// The generation of the last instance of each registration.
     used: BTreeMap<Place, Generation>,
     newest: Option<Attempt>,
-    shown: BTreeMap<PluginKey, InstanceReport>,
+    pub(super) shown: BTreeMap<PluginKey, InstanceReport>,
     standby: BTreeMap<Place, InstanceReport>,
-    looks: Looks,
+    pub(super) looks: Looks,
     gates: Gates,
-    is_stopping: bool,
+    pub(super) is_stopping: bool,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
 }
@@ -57,7 +61,9 @@ impl InstancesLaws {
             options,
             wanted: BTreeMap::new(),
             active: BTreeMap::new(),
+            told_fit: BTreeMap::new(),
             spent: BTreeSet::new(),
+            read: BTreeSet::new(),
             lives: BTreeMap::new(),
             used: BTreeMap::new(),
             newest: None,
@@ -125,6 +131,7 @@ impl InstancesLaws {
                     let registration = &entry.registration;
                     let place = (registration.plugin.clone(), registration.allocation.clone());
                     self.looks.left(&place);
+                    self.read.remove(&place);
                     self.wanted.remove(&place);
                 }
             },
@@ -146,11 +153,8 @@ impl InstancesLaws {
         };
         let Some(before) = before else { return };
         let place = (plugin.clone(), before.registration.allocation.clone());
-        let is_same = |report: &&InstanceReport| report.generation == before.generation;
-        let was_read =
-            self.shown.get(plugin).filter(is_same).is_some_and(|shown| shown.fingerprint.is_some());
-        let served =
-            was_read && self.lives.get(&place).is_some_and(|life| life.generation == before.generation);
+        let told = self.told_fit.get(&place) == Some(&before.generation);
+        let served = told && self.lives.get(&place).is_some_and(|life| life.generation == before.generation);
         if served && Some(before.generation) != to.map(|to| to.generation) {
             self.spent.insert((plugin.clone(), before.generation));
         }
@@ -187,6 +191,7 @@ impl InstancesLaws {
             self.verdict
                 .violation(Law::Reg8, || format!("{life:?} of {plugin} is a number that was used before"));
         }
+        self.check_remembered(&place, config);
         self.newest = Some(life);
         self.used.insert(place.clone(), *generation);
         self.lives.insert(place, Life { life, generation: *generation, is_retiring: false });
@@ -196,7 +201,8 @@ impl InstancesLaws {
         let found = self.lives.iter_mut().find(|(_, other)| other.life == life);
         let Some((place, found)) = found else { return };
         found.is_retiring = true;
-        let (place, plugin) = (place.clone(), place.0.clone());
+        let (place, plugin, generation) = (place.clone(), place.0.clone(), found.generation);
+        self.check_kept(&place, generation);
         self.gates.ended(&place);
         if !bounds.contains(&place) {
             self.verdict.violation(Law::I1, || format!("the instance of {plugin} retires without a bound"));
@@ -235,7 +241,8 @@ impl InstancesLaws {
             Health::Unhealthy { reason } if reason.is_empty() => {
                 self.verdict.violation(Law::I5, || format!("{plugin} is unhealthy without a reason"));
             }
-            Health::Healthy | Health::Unhealthy { .. } | Health::Starting | Health::Gone => {}
+            Health::Gone => self.check_gone(&place),
+            Health::Healthy | Health::Unhealthy { .. } | Health::Starting => {}
         }
         if is_standby {
             self.standby.insert(place, report.clone());
@@ -249,6 +256,9 @@ impl InstancesLaws {
     fn tells(&mut self, report: &ReportFitness) {
         let place = (report.plugin.clone(), report.allocation.clone());
         let found = self.looks.found(&place);
+        if report.fitness == Fitness::Fit {
+            self.told_fit.insert(place.clone(), report.generation);
+        }
         if report.fitness == Fitness::Fit && found != Some(&Fitness::Fit) {
             let found = found.cloned();
             self.verdict.violation(Law::R1b, || {
@@ -328,6 +338,7 @@ impl Witness<Instances> for InstancesLaws {
             && !late
         {
             self.looks.reported(&reported.report);
+            self.note_read(&reported.report);
             self.gates.reported(&reported.report);
         }
         if let Input::Asked { id, ask: InstancesAsk::AwaitHealthy(awaited), .. } = input {
@@ -380,6 +391,7 @@ impl Witness<Instances> for InstancesLaws {
             }
         }
         self.check_retired();
+        self.check_warm();
     }
 
     fn panicked(&mut self, input: &Input<Instances>) {

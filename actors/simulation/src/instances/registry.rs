@@ -17,7 +17,9 @@ use super::world::plugin;
 pub(super) struct SmallRegistry {
     registered: BTreeMap<u64, Generation>,
     active: Option<u64>,
-    /// The generations that were active once.
+    /// The generations that were reported fit.
+    fit_in: BTreeSet<Generation>,
+    /// The generations that were reported fit, and were active and are not any more.
     spent: BTreeSet<Generation>,
     fitness: BTreeMap<u64, Fitness>,
     numbers: u64,
@@ -120,6 +122,9 @@ impl SmallRegistry {
             RegistryAsk::ReportFitness(report) => {
                 if let Some(who) = known(&report.allocation, report.generation) {
                     self.fitness.insert(who, report.fitness.clone());
+                    if report.fitness == Fitness::Fit {
+                        self.fit_in.insert(report.generation);
+                    }
                 }
                 Vec::new()
             }
@@ -134,7 +139,7 @@ impl SmallRegistry {
         generation
     }
 
-    /// A generation is active at most once.
+    /// A generation that was fit while it was active is not active again (R1d).
     fn if_spent(&mut self, who: u64, now: Timestamp) -> Option<RegistryNews> {
         let is_spent = self.registered.get(&who).is_some_and(|generation| self.spent.contains(generation));
         is_spent.then(|| RegistryNews::Renewed(entry(who, self.renewed(who), now)))
@@ -147,9 +152,11 @@ impl SmallRegistry {
     }
 
     fn route(&mut self, to: Option<u64>, now: Timestamp) -> RegistryNews {
+        let former = self.active.filter(|former| Some(*former) != to);
+        let former = former.and_then(|former| self.registered.get(&former)).copied();
+        self.spent.extend(former.filter(|generation| self.fit_in.contains(generation)));
         self.active = to;
         let to = self.routed(now);
-        self.spent.extend(to.as_ref().map(|active| active.generation));
         RegistryNews::ActiveChanged { plugin: plugin(), from: None, to, reason: ActiveReason::Proven }
     }
 }

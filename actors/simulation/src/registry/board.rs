@@ -22,6 +22,18 @@ pub(super) struct Held {
     pub(super) was_active: bool,
     pub(super) fitness: Fitness,
     pub(super) fit_since: Timestamp,
+    /// How long it was fit before it failed.
+    pub(super) was_fit_for: Duration,
+    /// Whether it was reported fit under this generation.
+    pub(super) was_fit: bool,
+}
+
+/// The failures of an allocation while it was active.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Losses {
+    count: u32,
+    last: Timestamp,
+    was_fit_for: Duration,
 }
 
 impl Held {
@@ -34,6 +46,8 @@ impl Held {
             was_active: false,
             fitness: Fitness::Unproven,
             fit_since: Timestamp::from_epoch(Duration::ZERO),
+            was_fit_for: Duration::ZERO,
+            was_fit: false,
         }
     }
 }
@@ -51,8 +65,7 @@ pub(super) struct Served {
 pub(super) struct Board {
     pub(super) held: Vec<Held>,
     pub(super) active: Option<Served>,
-    /// How often each allocation failed while it was active, and when it did last.
-    pub(super) losses: BTreeMap<AllocationId, (u32, Timestamp)>,
+    pub(super) losses: BTreeMap<AllocationId, Losses>,
 }
 
 /// The number of a registration of the present message, until the machine tells it.
@@ -81,8 +94,40 @@ impl Held {
     /// It has another generation, which is told with that.
     pub(super) fn renew(&mut self) -> Tale {
         self.was_active = false;
+        self.was_fit = false;
         self.generation = Generation::new(0);
         Tale::Renewed(self.number, Arc::clone(&self.registration))
+    }
+}
+
+impl Held {
+    /// Notes a report. False if it says what was known.
+    pub(super) fn reported(&mut self, fitness: &Fitness, now: Timestamp) -> bool {
+        match fitness {
+            Fitness::Fit => self.was_fit = true,
+            Fitness::Unproven => self.was_fit = false,
+            Fitness::Unfit { .. } => {}
+        }
+        if self.fitness == *fitness {
+            return false;
+        }
+        self.was_fit_for = match (&self.fitness, fitness) {
+            (Fitness::Fit, Fitness::Unfit { .. }) => now.since(self.fit_since),
+            (Fitness::Unfit { .. }, Fitness::Unfit { .. }) => self.was_fit_for,
+            _ => Duration::ZERO,
+        };
+        (self.fitness, self.fit_since) = (fitness.clone(), now);
+        true
+    }
+
+    /// Nothing is known of it with its new contents.
+    pub(super) fn forget(&mut self) {
+        (self.fitness, self.was_fit_for) = (Fitness::Unproven, Duration::ZERO);
+    }
+
+    /// Whether it may have been given out while it was active, so that its generation is not active again.
+    pub(super) fn is_spent(&self) -> bool {
+        self.was_active && (self.was_fit || !self.registration.plugin.plugin_type.is_csi())
     }
 }
 
@@ -115,21 +160,43 @@ impl Board {
 
     /// Whether a fit one is fit for as long as it must be after it failed while it was active.
     pub(super) fn is_calm(&self, held: &Held, scene: &Scene<'_>) -> bool {
-        let Some((count, _)) = self.losses.get(&held.registration.allocation) else { return true };
+        let Some(Losses { count, was_fit_for, .. }) = self.losses.get(&held.registration.allocation) else {
+            return true;
+        };
         let calm = &scene.options.calm;
-        let due = calm.first.saturating_mul(1 << (count - 1).min(20)).min(calm.longest);
-        scene.now >= held.fit_since + due
+        let doubled = calm.first.saturating_mul(1 << (count - 1).min(20));
+        let as_long_as_before = if *count > 1 { *was_fit_for * 2 } else { Duration::ZERO };
+        scene.now >= held.fit_since + doubled.max(as_long_as_before).min(calm.longest)
     }
 
-    pub(super) fn note_loss(&mut self, has_failed: bool, scene: &Scene<'_>) {
-        let Some(active) = &self.active else { return };
-        let held = self.held.iter().find(|held| held.number == active.number);
-        if !has_failed && !held.is_some_and(|held| matches!(held.fitness, Fitness::Unfit { .. })) {
-            return;
+    /// The active one gives its place to another one: it keeps its generation for the next time if it was not given out (R1d). Returns
+    /// the row that says so.
+    pub(super) fn keep_unspent(&mut self, to: Option<&AllocationId>) -> Option<RegistrationNumber> {
+        let active = self.active.as_ref()?;
+        let is_it = |held: &&mut Held| held.number == active.number && held.generation == active.generation;
+        let former = self.held.iter_mut().find(is_it)?;
+        if Some(&former.registration.allocation) == to || former.is_spent() {
+            return None;
         }
-        let loss = self.losses.entry(active.registration.allocation.clone()).or_insert((0, scene.now));
+        former.was_active = false;
+        Some(former.number)
+    }
+
+    /// The active one loses its place; `left` is what is known of it if it has left because it failed.
+    pub(super) fn note_loss(&mut self, left: Option<&Held>, scene: &Scene<'_>) {
+        let Some(active) = &self.active else { return };
+        let failed =
+            |held: &&Held| held.number == active.number && matches!(held.fitness, Fitness::Unfit { .. });
+        let Some(lost) = left.or_else(|| self.held.iter().find(failed)) else { return };
+        let was_fit_for = match lost.fitness {
+            Fitness::Fit => scene.now.since(lost.fit_since),
+            Fitness::Unfit { .. } | Fitness::Unproven => lost.was_fit_for,
+        };
+        let first = Losses { count: 0, last: scene.now, was_fit_for };
+        let losses = self.losses.entry(active.registration.allocation.clone()).or_insert(first);
         let calm = &scene.options.calm;
-        let is_forgotten = scene.now.since(loss.1) >= calm.reset_after + calm.longest;
-        *loss = (if is_forgotten { 1 } else { loss.0 + 1 }, scene.now);
+        let is_forgotten = scene.now.since(losses.last) >= calm.reset_after + calm.longest;
+        let count = if is_forgotten { 1 } else { losses.count + 1 };
+        *losses = Losses { count, last: scene.now, was_fit_for };
     }
 }

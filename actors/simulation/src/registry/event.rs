@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_actors::registry::Register;
 use callboard_actors::vocabulary::{AllocationId, FailoverPolicy, PluginKey, SocketPath};
@@ -27,7 +28,7 @@ pub struct RegistryBounds {
     pub renewals: u8,
     /// How often a client waits for the plugin.
     pub waits: u8,
-    /// How often a client asks which registrations there are.
+    /// How often a client asks which registrations there are, and why which of them is active.
     pub questions: u8,
     /// How many writes fail, in any of three ways.
     pub failures: u8,
@@ -39,6 +40,8 @@ pub struct RegistryBounds {
     pub restarts: u8,
     /// How often time passes until something is due.
     pub pauses: u8,
+    /// How often half a minute passes in which nothing is due.
+    pub idles: u8,
     /// Whether the registry is told to stop at some instant.
     pub stops: bool,
 }
@@ -60,6 +63,7 @@ impl RegistryBounds {
         crashes: 0,
         restarts: 0,
         pauses: 0,
+        idles: 0,
         stops: false,
     };
 }
@@ -79,7 +83,7 @@ pub enum RegistryEvent {
     Renew(u8),
     /// A client waits for the plugin.
     Wait,
-    /// A client asks which registrations there are.
+    /// A client asks which registrations there are, and why which of them is active.
     List,
     /// So many of the waiting writes settle in this way.
     Settle(u8, Outcome),
@@ -95,11 +99,16 @@ pub enum RegistryEvent {
     Checked(u64, bool),
     /// Time passes until something is due.
     Pass,
+    /// Half a minute passes, and nothing is due.
+    Idle,
     /// The host is killed when so many of the waiting writes have reached the disk, and starts again.
     KillHost(u8),
     /// It is told to stop.
     Stop,
 }
+
+/// How long nothing is due at a time.
+pub(super) const IDLE: Duration = Duration::from_secs(30);
 
 /// How an allocation is called.
 pub(super) fn name(who: u8) -> String {
@@ -124,7 +133,7 @@ impl fmt::Display for RegistryEvent {
             Self::Report(who, false) => write!(f, "unfit {} csi-node/zfs", name(*who)),
             Self::Renew(who) => write!(f, "renew {} csi-node/zfs", name(*who)),
             Self::Wait => f.write_str("wait csi-node/zfs 3"),
-            Self::List => f.write_str("list"),
+            Self::List => f.write_str("list; describe csi-node/zfs"),
             Self::Settle(count, Outcome::Written) => write!(f, "settle {count}"),
             Self::Settle(_, Outcome::Failed) => f.write_str("write-fails"),
             Self::Settle(_, Outcome::FailedButWritten) => f.write_str("write-fails-but-is-there"),
@@ -136,6 +145,7 @@ impl fmt::Display for RegistryEvent {
             Self::Checked(number, true) => write!(f, "proven check={number}"),
             Self::Checked(number, false) => write!(f, "not-proven check={number}"),
             Self::Pass => f.write_str("pass-until-due"),
+            Self::Idle => write!(f, "pass {}", IDLE.as_secs()),
             Self::KillHost(reached) => write!(f, "kill-host written={reached}"),
             Self::Stop => f.write_str("stop"),
         }

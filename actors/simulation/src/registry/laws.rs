@@ -179,7 +179,8 @@ impl RegistryLaws {
 
     fn check_question(&mut self, id: AskId, ask: &RegistryAsk, reading: &Reading<'_>) {
         let answer = reading.answer_to(id);
-        if !answer.is_some_and(|answer| self.model.answers(ask, answer)) {
+        let scene = Scene { options: &self.options, now: self.now };
+        if !answer.is_some_and(|answer| self.model.answers(ask, answer, &scene)) {
             self.verdict
                 .violation(Law::R1, || format!("{answer:?} is not what a plain list says to {ask:?}"));
         }

@@ -77,6 +77,8 @@ impl Model {
                 board.held.iter_mut().filter(|held| held.registration.plugin.plugin_type.is_csi());
             if let Some(held) = of_csi.find(|held| held.number == active) {
                 held.fitness = Fitness::Fit;
+                held.fit_since = last.get(&held.registration.plugin).copied().unwrap_or_default();
+                held.was_fit = true;
             }
         }
         model
@@ -118,14 +120,14 @@ impl Model {
                     }
                     held.registration = Arc::clone(&registration);
                     if board.active.as_ref().is_none_or(|active| active.number != held.number) {
-                        held.fitness = Fitness::Unproven;
+                        held.forget();
                     }
                     tales.push(held.confirm());
                 }
                 Some(held) if !held.is_confirmed => tales.push(held.confirm()),
                 Some(_) => continue,
             }
-            self.elect(plugin, scene, false, tales, &mut routed);
+            self.elect(plugin, scene, None, tales, &mut routed);
         }
         tales.extend(routed);
         Sentence::Registered(summary)
@@ -162,7 +164,8 @@ impl Model {
             self.count -= 1;
             tales.push(Tale::Left(held.number, departure));
             removed.push(plugin.clone());
-            self.elect(plugin, scene, has_failed && was_active, tales, &mut routed);
+            let failed = Some(&held).filter(|_| has_failed && was_active);
+            self.elect(plugin, scene, failed, tales, &mut routed);
         }
         tales.extend(routed);
         Sentence::Deregistered(removed)
@@ -182,20 +185,18 @@ impl Model {
         let Some(held) = board.held.iter_mut().find(is_it) else { return };
         tales.push(held.confirm());
         let mut routed = Vec::new();
-        self.elect(&proven.plugin, scene, false, tales, &mut routed);
+        self.elect(&proven.plugin, scene, None, tales, &mut routed);
         tales.extend(routed);
     }
 
     /// What was found of a registration, and what must be told of it.
     pub(super) fn report(&mut self, report: &ReportFitness, scene: &Scene<'_>, tales: &mut Vec<Tale>) {
         let Some(held) = self.watched(&report.plugin, &report.allocation, report.generation) else { return };
-        if held.fitness == report.fitness {
+        if !held.reported(&report.fitness, scene.now) {
             return;
         }
-        held.fitness = report.fitness.clone();
-        held.fit_since = scene.now;
         let mut routed = Vec::new();
-        self.elect(&report.plugin, scene, false, tales, &mut routed);
+        self.elect(&report.plugin, scene, None, tales, &mut routed);
         tales.extend(routed);
     }
 
@@ -204,14 +205,14 @@ impl Model {
         let Some(held) = self.watched(&renew.plugin, &renew.allocation, renew.generation) else { return };
         tales.push(held.renew());
         let mut routed = Vec::new();
-        self.elect(&renew.plugin, scene, false, tales, &mut routed);
+        self.elect(&renew.plugin, scene, None, tales, &mut routed);
         tales.extend(routed);
     }
 
     /// A calm time has ended.
     pub(super) fn calm_ended(&mut self, plugin: &PluginKey, scene: &Scene<'_>, tales: &mut Vec<Tale>) {
         let mut routed = Vec::new();
-        self.elect(plugin, scene, false, tales, &mut routed);
+        self.elect(plugin, scene, None, tales, &mut routed);
         tales.extend(routed);
     }
 
@@ -250,7 +251,7 @@ impl Model {
         &mut self,
         plugin: &PluginKey,
         scene: &Scene<'_>,
-        has_failed: bool,
+        failed: Option<&Held>,
         tales: &mut Vec<Tale>,
         routed: &mut Vec<Tale>,
     ) {
@@ -262,7 +263,7 @@ impl Model {
             return;
         }
         if best.map(|(number, _, _)| number) != active.map(|(number, _)| number) {
-            board.note_loss(has_failed, scene);
+            board.note_loss(failed, scene);
         }
         let to = best.and_then(|(number, _, was_active)| {
             let held = board.held.iter_mut().find(|held| held.number == number)?;

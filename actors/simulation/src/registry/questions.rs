@@ -1,22 +1,25 @@
 //! What the plain list answers.
 
-use callboard_actors::registry::{Description, Entry, RegistryAnswer, RegistryAsk, Standing};
+use callboard_actors::registry::{
+    Description, Entry, Lack, Merit, RegistryAnswer, RegistryAsk, Standby, Standing,
+};
+use callboard_actors::vocabulary::{FailoverPolicy, Fitness};
 
-use super::board::Held;
+use super::board::{Board, Held, Scene};
 use super::model::Model;
 
 impl Model {
     /// Whether this is the answer to a question.
-    pub(super) fn answers(&self, ask: &RegistryAsk, answer: &RegistryAnswer) -> bool {
+    pub(super) fn answers(&self, ask: &RegistryAsk, answer: &RegistryAnswer, scene: &Scene<'_>) -> bool {
         match (ask, answer) {
             (RegistryAsk::List(_), RegistryAnswer::List(entries)) => self.lists(entries),
             (RegistryAsk::Describe(asked), RegistryAnswer::Describe(said)) => {
-                asked.plugin == said.plugin && self.describes(said)
+                asked.plugin == said.plugin && self.describes(said, scene)
             }
             (RegistryAsk::DescribePlugins(_), RegistryAnswer::DescribePlugins(said)) => {
                 let held = self.boards.iter().filter(|(_, board)| !board.held.is_empty());
                 said.iter().map(|said| &said.plugin).eq(held.map(|(plugin, _)| plugin))
-                    && said.iter().all(|said| self.describes(said))
+                    && said.iter().all(|said| self.describes(said, scene))
             }
             (RegistryAsk::RegistrationOf(asked), RegistryAnswer::RegistrationOf(said)) => {
                 is_said(self.find(&asked.plugin, &asked.allocation), said.as_ref())
@@ -33,7 +36,7 @@ impl Model {
     }
 
     /// Whom work is routed to, and the others, the newest first.
-    fn describes(&self, said: &Description) -> bool {
+    fn describes(&self, said: &Description, scene: &Scene<'_>) -> bool {
         let board = self.boards.get(&said.plugin);
         let active = board.and_then(|board| board.active.as_ref());
         let is_same_active = match (active, &said.active) {
@@ -49,7 +52,47 @@ impl Model {
         };
         let standby = of(true).filter(|held| active.is_none_or(|active| active.number != held.number));
         let said_standby: Vec<Entry> = said.standby.iter().map(|standby| standby.entry.clone()).collect();
-        is_same_active && are_said(standby, &said_standby) && are_said(of(false), &said.provisional)
+        let is_explained = board.is_none_or(|board| board.explains(said, scene));
+        is_same_active
+            && is_explained
+            && are_said(standby, &said_standby)
+            && are_said(of(false), &said.provisional)
+    }
+}
+
+impl Board {
+    /// Whether it is said as it is at present why the active one is active, and what each other one lacks.
+    fn explains(&self, said: &Description, scene: &Scene<'_>) -> bool {
+        let Some(active) = &self.active else { return said.merit.is_none() };
+        let Some(active) = self.held.iter().find(|held| held.number == active.number) else { return false };
+        let is_pinned = self.is_chosen(active, scene) && said.policy != FailoverPolicy::Newest;
+        let is_fit = |held: &&Held| held.is_confirmed && held.fitness == Fitness::Fit;
+        let others = || self.held.iter().filter(is_fit).filter(|held| held.number != active.number);
+        let are_newer = others().any(|held| held.number > active.number);
+        let merit = match (&said.policy, &active.fitness) {
+            (FailoverPolicy::Newest, _) => Merit::Newest,
+            _ if is_pinned => Merit::Pinned,
+            (_, Fitness::Unproven) => Merit::Awaited,
+            (_, Fitness::Unfit { .. }) => Merit::NoneFit,
+            (_, Fitness::Fit) if are_newer => Merit::NewestCalm,
+            (_, Fitness::Fit) if others().count() == 0 && !self.is_calm(active, scene) => Merit::OnlyFit,
+            (_, Fitness::Fit) => Merit::NewestFit,
+        };
+        let lacks = |standby: &Standby| {
+            let Some(held) = self.held.iter().find(|held| held.number == standby.entry.number) else {
+                return false;
+            };
+            match (&standby.lack, &held.fitness) {
+                (Lack::Unfit { reason }, Fitness::Unfit { reason: known }) => reason == known,
+                (_, Fitness::Unfit { .. }) | (Lack::Unfit { .. }, _) => false,
+                (lack, _) if said.policy == FailoverPolicy::Newest => *lack == Lack::Older,
+                (lack, Fitness::Unproven) => *lack == Lack::Unproven,
+                (lack, Fitness::Fit) if is_pinned => *lack == Lack::NotPinned,
+                (Lack::Calm { until }, Fitness::Fit) => *until > scene.now && !self.is_calm(held, scene),
+                (lack, Fitness::Fit) => *lack == Lack::Older && self.is_calm(held, scene),
+            }
+        };
+        said.merit == Some(merit) && said.standby.iter().all(lacks)
     }
 }
 

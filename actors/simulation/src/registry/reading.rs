@@ -224,6 +224,7 @@ impl RegistryLaws {
         came: &mut Vec<(PluginKey, Generation)>,
     ) -> bool {
         let board = self.model.board_mut(plugin);
+        written.put.extend(board.keep_unspent(to.map(|(registration, _)| &registration.allocation)));
         let Some((registration, active)) = to else {
             board.active = None;
             return is_same_kind;
@@ -241,7 +242,7 @@ impl RegistryLaws {
         });
         if was_active || !is_given {
             self.verdict.violation(Law::R1, || {
-                format!("{active:?} is not of its registration, or was active before")
+                format!("{active:?} is not of its registration, or was fit and active before")
             });
         }
         active.registration == *registration
@@ -310,6 +311,8 @@ fn blame(tale: Option<&Tale>, told: Option<&RegistryNews>, before: Option<&Regis
     match (tale, told) {
         (_, Some(_)) if told == before => Law::R6,
         (Some(Tale::Routed { to: None, .. }), _) if to.is_some() => Law::R8,
+        // A takeover costs a connection that need not end.
+        (Some(Tale::Routed { .. }), Some(RegistryNews::Renewed(_))) => Law::R1d,
         (Some(Tale::Routed { .. }), _) => Law::R1,
         (Some(Tale::Changed(..) | Tale::PolicyChanged(..)), _) => Law::R3,
         (Some(Tale::Renewed(..)), _) => Law::R1,

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::registry::{
-    CheckOutcome, Deregister, Entry, LeaveCause, List, Register, Registry, RegistryAsk, RegistryOptions,
-    Renew, ReportFitness, Standing, WaitForPlugin,
+    CheckOutcome, Deregister, Describe, Entry, LeaveCause, List, Register, Registry, RegistryAsk,
+    RegistryOptions, Renew, ReportFitness, Standing, WaitForPlugin,
 };
 use callboard_actors::shell::{Machine, StopMode};
 use callboard_actors::vocabulary::{
@@ -20,7 +20,7 @@ use super::super::tamper::Tamper;
 use super::super::witness::{NO_CALLER_WAITS, Verdict, Violation, found, violation};
 use super::super::writes::Outcome;
 use super::disk::RegistryDisk;
-use super::event::{RegistryBounds, RegistryEvent, allocation, policy, registering};
+use super::event::{IDLE, RegistryBounds, RegistryEvent, allocation, policy, registering};
 use super::laws::RegistryLaws;
 
 /// The world, with what may still happen.
@@ -108,7 +108,7 @@ impl RegistryWorld {
         self.unanswered.insert(self.askers);
         match ask {
             RegistryAsk::Register(_) => self.promises.insert(self.askers),
-            RegistryAsk::List(_) => self.questions.insert(self.askers),
+            RegistryAsk::List(_) | RegistryAsk::Describe(_) => self.questions.insert(self.askers),
             _ => false,
         };
         self.registry.ask(self.moment(), self.askers, ask);
@@ -239,6 +239,10 @@ impl World for RegistryWorld {
             {
                 events.push(RegistryEvent::Pass);
             }
+            let is_due = |due| due <= self.now + IDLE;
+            if self.left.idles > 0 && !self.registry.next_timer().is_some_and(is_due) {
+                events.push(RegistryEvent::Idle);
+            }
             for (number, _) in self.registry.calls() {
                 events.extend([true, false].map(|is_proven| RegistryEvent::Checked(number, is_proven)));
             }
@@ -307,6 +311,8 @@ impl Play for RegistryWorld {
             RegistryEvent::List => {
                 self.left.questions -= 1;
                 self.say(RegistryAsk::List(List));
+                let plugin = self.plugins(u8::MAX).remove(0);
+                self.say(RegistryAsk::Describe(Describe { plugin }));
             }
             RegistryEvent::Settle(count, outcome) => {
                 self.left.failures -= u8::from(outcome != Outcome::Written);
@@ -338,6 +344,10 @@ impl Play for RegistryWorld {
             RegistryEvent::Pass => {
                 self.left.pauses = self.left.pauses.saturating_sub(1);
                 self.pass();
+            }
+            RegistryEvent::Idle => {
+                self.left.idles -= 1;
+                self.now = self.now + IDLE;
             }
             RegistryEvent::KillHost(reached) => {
                 self.left.restarts -= 1;

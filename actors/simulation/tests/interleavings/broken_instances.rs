@@ -12,7 +12,9 @@ use callboard_actors::instances::{
 };
 use callboard_actors::registry::Renew;
 use callboard_actors::shell::{CallKey, Effect, Ending, Input, Machine};
-use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, SocketPath};
+use callboard_actors::vocabulary::{
+    AllocationId, Attempt, Fitness, Generation, Health, SocketPath, Timestamp,
+};
 use callboard_simulation::{
     Behaviour, InstancesBounds, InstancesWorld, Law, Mishears, Spoil, Spoils, Tamper,
 };
@@ -353,6 +355,83 @@ fn a_supervisor_that_calls_a_standby_healthy_that_has_left_breaks_reg_08() {
         });
         shown.collect()
     });
+}
+
+#[test]
+fn a_supervisor_that_calls_one_gone_that_stands_by_breaks_r1d() {
+    parent(Law::R1d, STANDBY, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(InstancesNews::Standby(report)) = effect
+                && report.health == Health::Starting
+            {
+                report.health = Health::Gone;
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_supervisor_that_looks_before_a_takeover_breaks_r1d() {
+    let bounds = InstancesBounds { standbys: 2, ..ONE };
+    parent(Law::R1d, bounds, |input, mut effects| {
+        if matches!(input, Input::Returned { call: InstancesCall::Follow { .. }, .. }) {
+            for effect in &mut effects {
+                if let Effect::Publish(InstancesNews::Reported(report)) = effect {
+                    report.health = Health::Starting;
+                }
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_supervisor_that_forgets_what_was_read_breaks_r1d() {
+    parent(Law::R1d, LOST, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: InstancesCall::Start { config, .. }, .. } = effect {
+                config.former = None;
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_supervisor_that_retires_one_that_lost_the_seat_before_it_was_read_breaks_r1d() {
+    let bounds = InstancesBounds { standbys: 2, ..ONE };
+    found_out(Law::R1d, bounds, &InstancesWorld::new(bounds, Some(Rc::new(Hasty)), None));
+}
+
+/// Retires the first instance as soon as a second one is started.
+#[derive(Debug)]
+struct Hasty;
+
+impl Tamper<Instances> for Hasty {
+    fn effects(
+        &self,
+        _: &Instances,
+        input: &Input<Instances>,
+        mut effects: Vec<Effect<Instances>>,
+    ) -> Vec<Effect<Instances>> {
+        let is_feed = matches!(input, Input::Returned { call: InstancesCall::Follow { .. }, .. });
+        let second = effects.iter().find_map(|effect| match effect {
+            Effect::Call { call: InstancesCall::Start { life, config }, key, deadline }
+                if config.allocation.as_str() == "a2" && is_feed =>
+            {
+                Some((*life, config.plugin.clone(), *key, *deadline))
+            }
+            _ => None,
+        });
+        if let Some((life, plugin, key, deadline)) = second {
+            let place = (plugin, AllocationId::new("a1").expect("it is a name"));
+            let first = Attempt::new(life.get() - 1);
+            effects.push(Effect::StartTimer(InstancesTimer::Retire(place), Timestamp::default()));
+            effects.push(Effect::Call { key, deadline, call: InstancesCall::Retire { life: first } });
+        }
+        effects
+    }
 }
 
 #[test]

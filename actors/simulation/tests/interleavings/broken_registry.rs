@@ -1,11 +1,13 @@
 //! Registries that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
+use std::time::Duration;
+
 use callboard_actors::registry::{
-    Active, ActiveReason, Describe, Entry, Image, Lack, Register, Registered, Registry, RegistryAnswer,
-    RegistryAsk, RegistryNews, RegistryTimer, Standby, StoredChange,
+    Active, ActiveReason, Describe, Description, Entry, Image, Lack, Merit, Register, Registered, Registry,
+    RegistryAnswer, RegistryAsk, RegistryNews, RegistryTimer, Standby, Standing, StoredChange,
 };
-use callboard_actors::shell::{Effect, Effects, Gate, Input, Machine};
-use callboard_actors::vocabulary::{Generation, Moment, RegistrationNumber, RunNumber};
+use callboard_actors::shell::{AskId, Effect, Effects, Gate, Input, Machine};
+use callboard_actors::vocabulary::{Generation, Moment, PluginKey, RegistrationNumber, RunNumber, Timestamp};
 use callboard_simulation::{
     Gates, Law, Left, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils, Tamper,
 };
@@ -101,25 +103,107 @@ impl Tamper<Registry> for Impatient {
         let Input::Asked { id, asked_at, ask: RegistryAsk::ReportFitness(report) } = input else {
             return effects;
         };
-        let ask = RegistryAsk::Describe(Describe { plugin: report.plugin.clone() });
-        let mut described = Effects::default();
-        let moment = Moment { now: *asked_at, random: 0 };
-        machine.clone().step(moment, &Input::Asked { id: *id, asked_at: *asked_at, ask }, &mut described);
-        let waits = described.drain().find_map(|effect| match effect {
-            Effect::Reply(_, RegistryAnswer::Describe(description)) => {
-                let is_it = |standby: &Standby| {
-                    matches!(standby.lack, Lack::Calm { .. })
-                        && standby.entry.registration.allocation == report.allocation
-                };
-                description.standby.into_iter().find(is_it)
-            }
-            _ => None,
-        });
-        match waits {
+        let is_it = |standby: &Standby| {
+            matches!(standby.lack, Lack::Calm { .. })
+                && standby.entry.registration.allocation == report.allocation
+        };
+        let described = described(machine, *id, *asked_at, &report.plugin);
+        match described.and_then(|description| description.standby.into_iter().find(is_it)) {
             Some(standby) => rashly(effects, &standby.entry),
             None => effects,
         }
     }
+}
+
+#[test]
+fn a_registry_that_counts_failures_and_not_how_long_it_was_fit_breaks_r1c() {
+    let bounds = RegistryBounds { reports: 6, pauses: 2, idles: 1, orders_each: 1, ..SMALL };
+    tampered_is_found_out(Law::R1c, bounds, RegistryWorld::new, Forgetful);
+}
+
+/// Lets one that failed wait for 20 s at most.
+#[derive(Debug)]
+struct Forgetful;
+
+const FORGETFUL_WAITS: Duration = Duration::from_secs(20);
+
+impl Tamper<Registry> for Forgetful {
+    fn effects(
+        &self,
+        machine: &Registry,
+        input: &Input<Registry>,
+        mut effects: Vec<Effect<Registry>>,
+    ) -> Vec<Effect<Registry>> {
+        if let Input::Asked { asked_at, .. } = input {
+            for effect in &mut effects {
+                if let Effect::StartTimer(RegistryTimer::Calm(_), at) = effect {
+                    *at = (*at).min(*asked_at + FORGETFUL_WAITS);
+                }
+            }
+        }
+        let Input::Elapsed(RegistryTimer::Calm(plugin)) = input else { return effects };
+        let Some(described) = described(machine, AskId::new(0), Timestamp::default(), plugin) else {
+            return effects;
+        };
+        let entries = machine.view().entries;
+        let is_active = |entry: &&Entry| {
+            described.active.as_ref().is_some_and(|active| active.registration == entry.registration)
+        };
+        let active = entries.iter().find(is_active).map(|entry| entry.number);
+        let waits = |standby: &&Standby| {
+            matches!(standby.lack, Lack::Calm { .. }) && Some(standby.entry.number) > active
+        };
+        match described.standby.iter().find(waits) {
+            Some(standby) => rashly(effects, &standby.entry),
+            None => effects,
+        }
+    }
+}
+
+/// What a registry says of a plugin.
+fn described(machine: &Registry, id: AskId, now: Timestamp, plugin: &PluginKey) -> Option<Description> {
+    let ask = RegistryAsk::Describe(Describe { plugin: plugin.clone() });
+    let mut effects = Effects::default();
+    let input = Input::Asked { id, asked_at: now, ask };
+    machine.clone().step(Moment { now, random: 0 }, &input, &mut effects);
+    effects.drain().find_map(|effect| match effect {
+        Effect::Reply(_, RegistryAnswer::Describe(description)) => Some(description),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_registry_that_renews_a_generation_that_was_not_given_out_breaks_r1d() {
+    let bounds = RegistryBounds { reports: 2, orders_each: 1, ..SMALL };
+    spoiled(Law::R1d, bounds, |input, mut effects| {
+        let is_report = matches!(input, Input::Asked { ask: RegistryAsk::ReportFitness(_), .. });
+        let takeover = effects.iter().position(|effect| {
+            let is_change = |news: &RegistryNews| matches!(news, RegistryNews::ActiveChanged { .. });
+            matches!(effect, Effect::Publish(news) if is_change(news))
+        });
+        if let Some(place) = takeover.filter(|_| is_report)
+            && let Effect::Publish(RegistryNews::ActiveChanged { to: Some(to), .. }) = &effects[place]
+        {
+            let Active { generation, registration, since } = to.clone();
+            let (number, standing) = (RegistrationNumber::new(1), Standing::Confirmed);
+            let entry = Entry { number, registration, generation, standing, since };
+            effects.insert(place, Effect::Publish(RegistryNews::Renewed(entry)));
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_explains_the_active_one_by_what_made_it_so_breaks_r1() {
+    let bounds = RegistryBounds { questions: 1, reports: 1, orders_each: 1, ..SMALL };
+    spoiled(Law::R1, bounds, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Reply(_, RegistryAnswer::Describe(description)) = effect {
+                description.merit = description.merit.map(|_| Merit::Awaited);
+            }
+        }
+        effects
+    });
 }
 
 #[test]

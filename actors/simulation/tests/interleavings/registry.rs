@@ -97,6 +97,24 @@ fn every_order_of_reports_routes_to_the_newest_that_is_fit_r1a_r1b_r1c() {
 }
 
 #[test]
+fn every_order_of_failures_in_a_loop_disturbs_a_healthy_one_no_more_r1c() {
+    let small = RegistryBounds { reports: 6, pauses: 1, idles: 1, ..BRIEF };
+    holds("failures in a loop", small, RegistryBounds { reports: 7, pauses: 2, ..small });
+}
+
+#[test]
+fn every_order_of_takeovers_keeps_the_generations_that_were_not_given_out_r1d() {
+    let small = RegistryBounds { reports: 3, ..THREE };
+    holds("takeovers", small, RegistryBounds { renewals: 1, crashes: 1, ..small });
+}
+
+#[test]
+fn every_order_of_questions_is_answered_as_it_is_at_present_r1() {
+    let small = RegistryBounds { questions: 1, reports: 3, pauses: 1, has_policies: true, ..BRIEF };
+    holds("questions", small, RegistryBounds { reports: 4, crashes: 1, ..small });
+}
+
+#[test]
 fn every_order_of_policies_that_registrations_say_routes_as_the_newest_of_them_says_r1() {
     let small = RegistryBounds { has_policies: true, reports: 2, ..BRIEF };
     holds("policies", small, RegistryBounds { has_policies: true, reports: 2, ..TWO });

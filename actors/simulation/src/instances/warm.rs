@@ -1,0 +1,63 @@
+//! Whether standbys stay warm through a change of the seat, in both directions (R1d).
+
+use callboard_actors::instance::InstanceConfig;
+use callboard_actors::instances::InstanceReport;
+use callboard_actors::vocabulary::{Generation, Health};
+
+use super::super::law::Law;
+use super::model::Place;
+use super::parent::{InstancesLaws, Life};
+
+impl InstancesLaws {
+    /// Notes a report from which it is known what the plugin is.
+    pub(super) fn note_read(&mut self, report: &InstanceReport) {
+        if report.fingerprint.is_some() {
+            self.read.insert((report.plugin.clone(), report.allocation.clone()));
+        }
+    }
+
+    /// What was read of a plugin is known to its next instance.
+    pub(super) fn check_remembered(&mut self, place: &Place, config: &InstanceConfig) {
+        let is_known = config.former.as_ref().is_some_and(|former| former.fingerprint.is_some());
+        if self.read.contains(place) && !is_known {
+            let what = format!("what was read of {} of {} is forgotten", place.0, place.1);
+            self.verdict.violation(Law::R1d, || what);
+        }
+    }
+
+    /// An instance gives up its connection only if another generation is registered, or its own was given out and is not active any more.
+    pub(super) fn check_kept(&mut self, place: &Place, generation: Generation) {
+        let is_spent = self.spent.contains(&(place.0.clone(), generation));
+        if self.wanted.get(place) == Some(&generation) && !is_spent && !self.is_stopping {
+            self.verdict.violation(Law::R1d, || {
+                format!("generation {generation} of {} of {} has to give up its connection", place.0, place.1)
+            });
+        }
+    }
+
+    /// One that is registered is not gone.
+    pub(super) fn check_gone(&mut self, place: &Place) {
+        if self.wanted.contains_key(place) && !self.is_stopping {
+            let what = format!("{} of {} is called gone, and is registered", place.0, place.1);
+            self.verdict.violation(Law::R1d, || what);
+        }
+    }
+
+    /// One that stood by and was well is shown as healthy, and given out, in the step in which work is routed to it (R1d).
+    pub(super) fn check_warm(&mut self) {
+        for (plugin, active) in &self.active {
+            let place = (plugin.clone(), active.registration.allocation.clone());
+            let serves = |life: &Life| life.generation == active.generation && !life.is_retiring;
+            let is_warm = self.lives.get(&place).is_some_and(serves)
+                && self.looks.is_well_in(&place, active.generation)
+                && !self.is_stopping;
+            let is_shown = self.shown.get(plugin).is_some_and(|shown| {
+                (shown.generation, &shown.health) == (active.generation, &Health::Healthy)
+            });
+            if is_warm && !is_shown {
+                let what = format!("{plugin} of {} was well, and has to be looked at first", place.1);
+                return self.verdict.violation(Law::R1d, || what);
+            }
+        }
+    }
+}
