@@ -16,11 +16,14 @@ use serde_json::{Value, json};
 
 use crate::program::{CALLBOARD, TIMEOUT, left, until_true};
 
-/// How long a host may go on to claim what has just ceased to be so: that a process lives which was killed, that one serves whose place
-/// another one took, or two things of one allocation that contradict each other.
+/// How long a host may go on to claim what has just ceased to be so of a process: that one lives which was killed, or that one serves whose
+/// place another one took. It learns of a death from the kernel at once, of what a new process is from a look of several calls.
 pub(crate) const SOON: Duration = Duration::from_secs(1);
 /// A machine that hardly runs makes few answers in a long time, and the time alone then says nothing about the host.
 const ANSWERS: u32 = 5;
+/// How long two rows may contradict each other: the parts of one answer are asked for one after the other, so that a change may be between
+/// them. The next answer has it in both.
+const NOT_AGAIN: Duration = Duration::ZERO;
 /// Between two answers.
 const PAUSE: Duration = Duration::from_millis(30);
 /// The name that the reference plugin has unless it is told another one.
@@ -138,14 +141,14 @@ impl<'c> Comparison<'c> {
         if *health == "healthy" {
             match active {
                 Some(allocation) => self.serves(&what, row, allocation),
-                None => self.claim(what.clone(), SOON),
+                None => self.claim(what.clone(), NOT_AGAIN),
             }
         }
         if let Some(allocation) = active {
             let own = list(self.status, "allocations").find(|one| one["name"] == allocation);
             let own = own.map_or(&Value::Null, |one| &one["health"]);
             if (*own == "healthy") != (*health == "healthy") {
-                self.claim(format!("{what}, and that allocation is {own}"), SOON);
+                self.claim(format!("{what}, and that allocation is {own}"), NOT_AGAIN);
             }
         }
         self.count(row);
@@ -202,7 +205,7 @@ impl<'c> Comparison<'c> {
         let name = registration["allocation"].as_str().expect("a name");
         let (standing, version) = (&registration["standing"], &registration["version"]);
         if *standing == "active" && row["active"] != name {
-            self.claim(format!("{name} is registered as active, and {} is active", row["active"]), SOON);
+            self.claim(format!("{name} is registered as active, and {} is active", row["active"]), NOT_AGAIN);
         }
         if *standing == "standby" && registration["ready"] == true {
             let what = format!("standby {name} lacks nothing as {version}");
@@ -263,7 +266,8 @@ impl Judge {
             let first = Standing { since: asked, answers: 0 };
             let standing = self.standing.entry(claim.clone()).or_insert(first);
             standing.answers += 1;
-            if asked.duration_since(standing.since) > bound && standing.answers > ANSWERS {
+            let answers = if bound == NOT_AGAIN { 1 } else { ANSWERS };
+            if asked.duration_since(standing.since) > bound && standing.answers > answers {
                 self.found.entry(claim).or_insert_with_key(|claim| {
                     eprintln!("UNTRUE for more than {bound:?}: {claim}");
                     status.clone()
