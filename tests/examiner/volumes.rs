@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::exam::rules;
 use crate::program::driven::kill;
 use crate::program::namespace::Namespace;
-use crate::program::{CALLBOARD, Program, Stage, pid_of};
+use crate::program::{CALLBOARD, Program, Stage, TIMEOUT, pid_of, until_true};
 
 const VOLUMES: [&str; 3] = ["a", "b", "c"];
 const USERS: [&str; 2] = ["job-1", "job-2"];
@@ -23,8 +23,17 @@ const CALLS: [&str; 8] = [
     "NodeUnpublishVolume",
 ];
 
-/// An examiner in which about every fifth call for volumes fails.
-fn stage() -> Stage {
+const ORDERS: [&str; 6] = [
+    "ControllerExpandVolume",
+    "NodeExpandVolume",
+    "CreateSnapshot",
+    "DeleteSnapshot",
+    "CreateVolumeGroupSnapshot",
+    "DeleteVolumeGroupSnapshot",
+];
+
+/// An examiner in which about every fifth of these calls fails.
+fn stage(calls: &[&str]) -> Stage {
     let stage = Stage::new("");
     let file = |name: &str| stage.directory.path().join(name).display().to_string();
     let kept = [file("volumes"), file("journal"), file("report.json")];
@@ -33,7 +42,7 @@ fn stage() -> Stage {
     let of = |call: &str| {
         ["UNAVAILABLE,before", "INTERNAL,after", "ABORTED,before"].map(|fault| (call.to_owned(), fault))
     };
-    let faults = CALLS.iter().flat_map(|call| of(call));
+    let faults = calls.iter().flat_map(|call| of(call));
     let faults: Vec<_> = faults.map(|(call, fault)| format!("--fault={call}={fault},chance:8")).collect();
     exam.extend(faults.iter().map(String::as_str));
     let arguments = json!(exam);
@@ -81,7 +90,7 @@ fn release_and_delete(host: &Program<'_>) {
 #[test]
 fn a_host_of_callboard_passes_with_volumes_while_calls_fail_and_plugin_and_host_are_killed_c001_c013_c131() {
     let Some(namespace) = Namespace::or_say("a host with volumes in an exam") else { return };
-    let stage = stage();
+    let stage = stage(&CALLS);
     let host = namespace.run(&stage);
     host.until_active("csi-controller", "zfs", "exam");
     make_and_claim(&host);
@@ -100,14 +109,81 @@ fn a_host_of_callboard_passes_with_volumes_while_calls_fail_and_plugin_and_host_
     let (exit, printed) = host.ended();
     assert_eq!(exit.code(), Some(0), "{printed}");
 
+    is_passed(
+        &stage,
+        &["C001", "C003", "C013", "C014", "C022", "C062", "C079", "C121", "C131", "C134", "C141", "C144"],
+    );
+}
+
+/// No rule was broken in three starts of the plugin, and these were tried.
+fn is_passed(stage: &Stage, expected: &[&str]) {
     let report = std::fs::read(stage.directory.path().join("report.json")).expect("it is written");
     let report: Value = serde_json::from_slice(&report).expect("JSON");
     assert_eq!(report["clean"], true, "{report:#}");
     assert_eq!(report["starts"], 3, "{report:#}");
     let tried = rules(&report, "tried");
-    for rule in
-        ["C001", "C003", "C013", "C014", "C022", "C062", "C079", "C121", "C131", "C134", "C141", "C144"]
-    {
-        assert!(tried.contains(&rule.to_owned()), "{rule} was not tried: {report:#}");
+    for rule in expected {
+        assert!(tried.iter().any(|tried| tried == rule), "{rule} was not tried: {report:#}");
     }
+}
+
+/// Takes a snapshot of each volume and a group of all, and lets each grow, in every run with other names and sizes.
+fn order(host: &Program<'_>, run: usize) -> String {
+    let (name, size) = (format!("run-{run}"), format!("{}GiB", run + 1));
+    with_all(host, |volume| {
+        succeeds(host, &["expand", volume, "--capacity", &size]);
+        succeeds(host, &["snapshot", "create", volume, "--name", &format!("{name}-{volume}")]);
+    });
+    // Who names the volumes in another order asks for the same group.
+    let group = |volumes: [&str; 3]| {
+        let words = [&["volume", "snapshot", "group", "create"][..], &volumes, &["--name", &name]].concat();
+        let taken = host.json(&words)["group"].clone();
+        taken["group_snapshot_id"].as_str().expect("a text").to_owned()
+    };
+    let [a, b, c] = VOLUMES;
+    let id = group([a, b, c]);
+    assert_eq!(group([c, a, b]), id);
+    id
+}
+
+/// Deletes what [`order`] has taken, each snapshot through another volume than its own.
+fn take_back(host: &Program<'_>, group: &str) {
+    let delete = ["volume", "snapshot", "group", "delete", VOLUMES[0], "--id", group, "--yes"];
+    // Its snapshots are looked up first, which is no order and waits for no plugin.
+    until_true("the group is deleted", TIMEOUT, || host.ask(&delete).status.success());
+    let list = host.json(&["volume", "snapshot", "list", "--plugin", "zfs"]);
+    let snapshots = list["snapshots"].as_array().expect("a list").iter().map(|one| &one["snapshot_id"]);
+    let ids: Vec<_> = snapshots.map(|id| id.as_str().expect("a text").to_owned()).collect();
+    assert_eq!(ids.len(), VOLUMES.len(), "{list:#}");
+    with_all(host, |volume| {
+        let place = VOLUMES.iter().position(|of| *of == volume).expect("it is one of them");
+        let id = &ids[(place + 1) % ids.len()];
+        succeeds(host, &["snapshot", "delete", volume, "--id", id, "--yes"]);
+    });
+}
+
+#[test]
+fn a_host_of_callboard_passes_with_what_is_ordered_while_calls_fail_and_plugin_and_host_are_killed_c002_c013_c106()
+ {
+    let Some(namespace) = Namespace::or_say("a host with snapshots in an exam") else { return };
+    let stage = stage(&ORDERS);
+    let host = namespace.run(&stage);
+    host.until_active("csi-controller", "zfs", "exam");
+    make_and_claim(&host);
+    let group = order(&host, 1);
+    take_back(&host, &group);
+
+    let group = order(&host, 2);
+    kill(pid_of(&host.json(&["status"]), "exam"));
+    take_back(&host, &group);
+
+    let group = order(&host, 3);
+    host.kill();
+    let host = namespace.run(&stage);
+    take_back(&host, &group);
+    release_and_delete(&host);
+    host.signal(Signal::TERM);
+    let (exit, printed) = host.ended();
+    assert_eq!(exit.code(), Some(0), "{printed}");
+    is_passed(&stage, &["C001", "C002", "C013", "C022", "C106", "C110", "C111", "C112"]);
 }

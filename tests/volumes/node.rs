@@ -58,15 +58,19 @@ pub(crate) fn usage(read_only: bool) -> Usage {
     Usage { capability, read_only }
 }
 
-pub(crate) async fn create(host: &Host, name: &str) -> VolumeKey {
+/// How a volume of a megabyte is created.
+pub(crate) fn creation(name: &str) -> CreateVolume {
     let new = NewVolume {
         capacity_range: Some(CapacityRange { required_bytes: 1 << 20, limit_bytes: 0 }),
         capabilities: vec![usage(false).capability],
         ..NewVolume::default()
     };
     let plugin = PluginName::new(PLUGIN).expect("a good name");
-    let create = CreateVolume { volume: key(name), plugin, new, within: LONG };
-    host.volumes().ask(create).await.expect("it runs").expect("it is created");
+    CreateVolume { volume: key(name), plugin, new, within: LONG }
+}
+
+pub(crate) async fn create(host: &Host, name: &str) -> VolumeKey {
+    host.volumes().ask(creation(name)).await.expect("it runs").expect("it is created");
     key(name)
 }
 

@@ -110,20 +110,24 @@ fn every_order_of_creations_and_deletions_knows_what_is_there_c059() {
 #[test]
 fn every_order_of_a_sick_disk_refuses_what_is_new_and_never_does_it_later_shell_1a_c059() {
     let deleted = VolumesBounds { sicknesses: 1, deletions: 1, ..NONE };
-    let whole = VolumesBounds { sicknesses: 2, kills: 1, pauses: 1, ..deleted };
-    holds("a volume is deleted on a sick disk", deleted, whole);
+    holds(
+        "a volume is deleted on a sick disk",
+        deleted,
+        VolumesBounds { sicknesses: 2, pauses: 1, ..deleted },
+    );
     let killed = VolumesBounds { kills: 1, ..deleted };
-    holds("a host that deletes on a sick disk is killed", killed, VolumesBounds { deletions: 2, ..killed });
-    let falls = VolumesBounds { falls: 1, pauses: 1, ..deleted };
-    holds("an actor falls that deletes on a sick disk", falls, VolumesBounds { deletions: 2, ..falls });
+    holds("a host that deletes on a sick disk is killed", killed, VolumesBounds { sicknesses: 2, ..killed });
+    let falls = VolumesBounds { falls: 1, ..deleted };
+    holds("an actor falls that deletes on a sick disk", falls, VolumesBounds { pauses: 1, ..falls });
     let created = VolumesBounds { sicknesses: 1, ..CREATED };
-    holds("a volume is created on a sick disk", created, VolumesBounds { deletions: 1, kills: 1, ..created });
-    let claimed = VolumesBounds { sicknesses: 1, ..CLAIMED };
-    holds("a volume is claimed on a sick disk", claimed, VolumesBounds { kills: 1, ..claimed });
+    holds("a volume is created on a sick disk", created, VolumesBounds { deletions: 1, ..created });
+    let claimed = VolumesBounds { sicknesses: 1, claims: 1, ..NONE };
+    holds("a volume is claimed on a sick disk", claimed, VolumesBounds { releases: 1, ..claimed });
     let ordered = VolumesBounds { sicknesses: 1, orders: 1, ..NONE };
-    holds("something is ordered on a sick disk", ordered, VolumesBounds { kills: 1, falls: 1, ..ordered });
-    let forced = VolumesBounds { sicknesses: 1, forces: 1, releases: 1, is_claimed: true, ..NONE };
-    holds("a release is forced on a sick disk", forced, VolumesBounds { claims: 1, ..forced });
+    holds("something is ordered on a sick disk", ordered, VolumesBounds { kills: 1, ..ordered });
+    let forced = VolumesBounds { sicknesses: 1, forces: 1, ..ordered };
+    let released = VolumesBounds { forces: 1, releases: 1, is_claimed: true, orders: 0, ..ordered };
+    holds("what a sick disk holds is forced", forced, released);
 }
 
 #[test]
