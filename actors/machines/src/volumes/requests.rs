@@ -179,6 +179,9 @@ impl Volumes {
         let answer = answer.cloned().map(|answer| self.confirmed_late(&volume, &request, answer));
         let is_proof = answer.as_ref().is_ok_and(says_vacant);
         let is_check = request.purpose == Purpose::Check;
+        if refuses_creation(&answer) {
+            self.delete_again(moment, &volume, effects);
+        }
         if request.deletes() {
             self.deletion_returned(moment, (&volume, number, request.purpose), &answer, effects);
         }
@@ -318,6 +321,12 @@ impl Entry {
     pub(super) fn is_idle(&self) -> bool {
         matches!(self.child.state(), ChildState::Running(_)) && self.in_flight == 0
     }
+}
+
+/// Whether a volume refuses to be created, and nothing of that goes on: a deletion whose outcome is unknown is not replaced by it.
+fn refuses_creation(answer: &Result<VolumeAnswer, NoAnswer>) -> bool {
+    let Ok(VolumeAnswer::CreateVolume(Err(error))) = answer else { return false };
+    !matches!(error, volume::CreateError::Pending { .. } | volume::CreateError::Unclear { .. })
 }
 
 /// Whether nothing of a volume was left on this node when it answered this.

@@ -103,6 +103,8 @@ fn every_order_of_creations_and_deletions_knows_what_is_there_c059() {
     holds("a host that deletes is killed", deleted, VolumesBounds { faults: 1, claims: 1, ..deleted });
     let lost = VolumesBounds { deletions: 1, falls: 1, ..NONE };
     holds("an actor falls that deletes", lost, VolumesBounds { kills: 1, claims: 1, ..lost });
+    let again = VolumesBounds { creations: 1, is_claimed: true, ..lost };
+    holds("an actor falls that deletes what is to be created", again, VolumesBounds { releases: 1, ..again });
     let changes = VolumesBounds { changes: 1, claims: 1, ..NONE };
     holds("a volume is known otherwise", changes, VolumesBounds { deletions: 1, ..changes });
 }
