@@ -179,11 +179,10 @@ impl Volumes {
         let answer = answer.cloned().map(|answer| self.confirmed_late(&volume, &request, answer));
         let is_proof = answer.as_ref().is_ok_and(says_vacant);
         let is_check = request.purpose == Purpose::Check;
-        if refuses_creation(&answer) {
-            self.delete_again(moment, &volume, effects);
-        }
-        if request.deletes() {
-            self.deletion_returned(moment, (&volume, number, request.purpose), &answer, effects);
+        match refuses_creation(&answer) {
+            true => self.delete_again(moment, &volume, effects),
+            false if !request.deletes() => {}
+            false => self.deletion_returned(moment, (&volume, number, request.purpose), &answer, effects),
         }
         self.deliver(&volume, request.purpose, answer.clone(), effects);
         if let (VolumeAsk::PrepareForce(asked), Ok(VolumeAnswer::PrepareForce(Ok(())))) =

@@ -177,9 +177,7 @@ impl<S: Scene> SceneWorld<S> {
             Left::Answer(Some(asker), answer) if stage.unanswered.remove(&asker) => {
                 scene.answered(stage, asker, &answer)
             }
-            Left::Refused(asker, refusal) if stage.unanswered.remove(&asker) => {
-                scene.refused(asker, refusal)
-            }
+            Left::Refused(asker, refusal) if stage.unanswered.remove(&asker) => scene.refused(asker, refusal),
             Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
                 violation(Law::Shell7, format!("question {asker} was answered twice"))
             }

@@ -261,7 +261,9 @@ fn answer_of(left: &Left<Registry>) -> Option<String> {
     match left {
         Left::Answer(Some(asker), answer) => Some(answer_text(*asker, &told(answer))),
         Left::Refused(asker, Refusal::Crashed) => Some(answer_text(*asker, "crashed")),
-        Left::Refused(asker, Refusal::NotDurable | Refusal::NotBegun) => Some(answer_text(*asker, "not durable")),
+        Left::Refused(asker, Refusal::NotDurable | Refusal::NotBegun) => {
+            Some(answer_text(*asker, "not durable"))
+        }
         Left::Answer(None, _) | Left::News(..) | Left::Snapshot(..) | Left::Call { .. } | Left::Ended(_) => {
             None
         }
