@@ -549,7 +549,10 @@ fn a_task_whose_driver_cannot_be_had_keeps_one_state_and_holds_up_no_stop() {
     let host = stage.run();
     let waits = |status: &Value| driven::find(status, "tasks", "job").clone();
     let first = waits(&host.until("a task that waits", |status| waits(status)["state"] == "waiting"));
-    assert!(first["last_event"].as_str().is_some_and(|note| note.starts_with("not started yet")), "{first}");
+    assert!(
+        first["last_event"].as_str().is_some_and(|note| note.starts_with("cannot be started yet")),
+        "{first}"
+    );
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(2) {
         let now = waits(&host.json(&["status"]));

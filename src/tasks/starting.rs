@@ -81,7 +81,7 @@ impl Task {
             Started::Runs(handle) => self.runs(moment, handle, effects),
             Started::NotAsked(trouble) if trouble.is_transient => {
                 if self.course.wanted == Some(Wanted::Running) {
-                    let note = format!("not started yet: {trouble}");
+                    let note = format!("cannot be started yet: {trouble}");
                     self.awaits_driver = awaited;
                     self.enter(moment, Phase::Readying(Next::StartAtLast), note.clone(), effects);
                     self.awaits_driver = true;
