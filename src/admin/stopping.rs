@@ -138,7 +138,7 @@ mod tests {
         );
         let awaited = awaited(&tree, Timestamp::from_epoch(Duration::from_secs(1)));
         let told: Vec<_> = awaited.iter().map(|a| (&*a.name, &*a.message, a.until_unix_ms)).collect();
-        assert_eq!(told, [("host/agent", "", 6_000), ("task/web", "ending process 7", 0)]);
+        assert_eq!(told, [("host/agent", "", 6_000), ("task/web", "ending process 7", 6_000)]);
     }
 
     #[test]
