@@ -16,6 +16,7 @@ use super::super::witness::{Verdict, Witness};
 use super::gates::Gates;
 use super::looks::Looks;
 use super::model::Place;
+use super::warm::Contents;
 
 /// What is known of the instance of one registration.
 #[derive(Debug, Clone, Hash)]
@@ -31,6 +32,8 @@ pub struct InstancesLaws {
     options: InstancesOptions,
     /// The confirmed registrations, as far as the supervisor was told.
     pub(super) wanted: BTreeMap<Place, Generation>,
+    /// What each of them serves, and the first generation in which it does.
+    pub(super) contents: BTreeMap<Place, Contents>,
     /// Whom the registry routes to, as far as the supervisor was told.
     pub(super) active: BTreeMap<PluginKey, Active>,
     /// The generation under which a registration was reported fit: it may be given out while it is active.
@@ -60,6 +63,7 @@ impl InstancesLaws {
         Self {
             options,
             wanted: BTreeMap::new(),
+            contents: BTreeMap::new(),
             active: BTreeMap::new(),
             told_fit: BTreeMap::new(),
             spent: BTreeSet::new(),
@@ -133,6 +137,7 @@ impl InstancesLaws {
                     self.looks.left(&place);
                     self.read.remove(&place);
                     self.wanted.remove(&place);
+                    self.contents.remove(&place);
                 }
             },
             FeedItem::Lagged { .. } => {}
@@ -142,7 +147,9 @@ impl InstancesLaws {
     fn registered(&mut self, entry: &Entry) {
         let Registration { plugin, allocation, .. } = &*entry.registration;
         if entry.standing == Standing::Confirmed && plugin.plugin_type.is_csi() {
-            self.wanted.insert((plugin.clone(), allocation.clone()), entry.generation);
+            let place = (plugin.clone(), allocation.clone());
+            self.note_contents(&place, entry);
+            self.wanted.insert(place, entry.generation);
         }
     }
 
@@ -241,7 +248,7 @@ impl InstancesLaws {
             Health::Unhealthy { reason } if reason.is_empty() => {
                 self.verdict.violation(Law::I5, || format!("{plugin} is unhealthy without a reason"));
             }
-            Health::Gone => self.check_gone(&place),
+            Health::Gone => self.check_gone(&place, report.generation),
             Health::Healthy | Health::Unhealthy { .. } | Health::Starting => {}
         }
         if is_standby {

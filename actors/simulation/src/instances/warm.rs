@@ -1,12 +1,24 @@
 //! Whether standbys stay warm through a change of the seat, in both directions (R1d).
 
+use std::sync::Arc;
+
 use callboard_actors::instance::InstanceConfig;
 use callboard_actors::instances::InstanceReport;
-use callboard_actors::vocabulary::{Generation, Health};
+use callboard_actors::registry::Entry;
+use callboard_actors::vocabulary::{Generation, Health, Registration, RegistrationNumber};
 
 use super::super::law::Law;
 use super::model::Place;
 use super::parent::{InstancesLaws, Life};
+
+/// What a registration serves.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Contents {
+    number: RegistrationNumber,
+    registration: Arc<Registration>,
+    /// The first generation with these contents.
+    since: Generation,
+}
 
 impl InstancesLaws {
     /// Notes a report from which it is known what the plugin is.
@@ -35,9 +47,22 @@ impl InstancesLaws {
         }
     }
 
-    /// One that is registered is not gone.
-    pub(super) fn check_gone(&mut self, place: &Place) {
-        if self.wanted.contains_key(place) && !self.is_stopping {
+    /// Notes what a registration serves. Other contents make another plugin of it, and what was known of the former one is gone.
+    pub(super) fn note_contents(&mut self, place: &Place, entry: &Entry) {
+        let is_same = |contents: &Contents| {
+            contents.number == entry.number && contents.registration == entry.registration
+        };
+        if !self.contents.get(place).is_some_and(is_same) {
+            let (number, registration) = (entry.number, Arc::clone(&entry.registration));
+            self.read.remove(place);
+            self.contents.insert(place.clone(), Contents { number, registration, since: entry.generation });
+        }
+    }
+
+    /// One that is registered with the same contents is not gone.
+    pub(super) fn check_gone(&mut self, place: &Place, generation: Generation) {
+        let goes_on = self.contents.get(place).is_some_and(|contents| generation >= contents.since);
+        if goes_on && self.wanted.contains_key(place) && !self.is_stopping {
             let what = format!("{} of {} is called gone, and is registered", place.0, place.1);
             self.verdict.violation(Law::R1d, || what);
         }
