@@ -166,6 +166,7 @@ impl Model {
             removed.push(plugin.clone());
             let failed = Some(&held).filter(|_| has_failed && was_active);
             self.elect(plugin, scene, failed, tales, &mut routed);
+            self.forget_losses(plugin);
         }
         tales.extend(routed);
         Sentence::Deregistered(removed)
@@ -246,6 +247,12 @@ impl Model {
         tales.extend(left.into_iter().map(|number| Tale::Left(number, Departure::NotConfirmed)));
     }
 
+    /// A plugin without registrations is not remembered.
+    fn forget_losses(&mut self, plugin: &PluginKey) {
+        let left = self.boards.get_mut(plugin).filter(|board| board.held.is_empty());
+        left.into_iter().for_each(|board| board.losses.clear());
+    }
+
     /// The best confirmed one is active, and a change of it is told after everything else.
     fn elect(
         &mut self,
@@ -256,7 +263,6 @@ impl Model {
         routed: &mut Vec<Tale>,
     ) {
         let Some(board) = self.boards.get_mut(plugin) else { return };
-        let is_left = board.held.is_empty();
         let best = board.best(scene).map(|held| (held.number, held.generation, held.was_active));
         let active = board.active.as_ref().map(|active| (active.number, active.generation));
         if best.map(|(number, generation, _)| (number, generation)) == active {
@@ -272,10 +278,6 @@ impl Model {
             }
             Some(Arc::clone(&held.registration))
         });
-        // A plugin without registrations is not remembered.
-        if is_left {
-            board.losses.clear();
-        }
         let from = active.map(|(_, generation)| generation);
         routed.push(Tale::Routed { plugin: plugin.clone(), from, to });
     }
