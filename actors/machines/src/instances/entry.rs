@@ -104,6 +104,14 @@ impl Entry {
         self.set_health(moment, Health::Gone)
     }
 
+    /// It has retired and waits for another generation of the same registration: it is not gone (R1d).
+    pub(super) fn go_on(&mut self) {
+        if self.report.health == Health::Gone {
+            let since = self.shown_health().1;
+            (self.report.health, self.report.since) = (Health::Starting, since);
+        }
+    }
+
     /// Sets a health that no instance reported. False means that it was set before (SCL-05).
     pub(super) fn set_health(&mut self, moment: Moment, health: Health) -> bool {
         if self.report.health == health {

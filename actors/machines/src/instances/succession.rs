@@ -223,10 +223,13 @@ impl Instances {
 
     /// Starts the next instance of a registration, under a new generation.
     fn start_again(&mut self, moment: Moment, place: &Place, effects: &mut Effects<Self>) {
-        let (Some(wanted), Some(entry)) = (self.wanted.get(place), self.entries.get(place)) else { return };
+        let (Some(wanted), Some(entry)) = (self.wanted.get(place), self.entries.get_mut(place)) else {
+            return;
+        };
         if wanted.generation > entry.report.generation {
             self.start(moment, place, effects);
         } else {
+            entry.go_on();
             self.renew(place, effects);
         }
     }
