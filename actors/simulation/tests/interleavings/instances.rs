@@ -112,9 +112,9 @@ fn every_order_of_crashes_of_an_instance_ends_with_another_generation_i2() {
 fn every_order_of_standbys_leaves_one_instance_of_each_registration_r1d() {
     let small = InstancesBounds { standbys: 2, ..ONE };
     holds("standbys", small, InstancesBounds { routes: 2, ..small });
-    let there_and_back = InstancesBounds { standbys: 3, ..ONE };
-    holds("the seat goes there and back", there_and_back, InstancesBounds { pauses: 1, ..there_and_back });
     if is_full() {
+        let there_and_back = InstancesBounds { standbys: 3, ..ONE };
+        try_all("the seat goes there and back", &InstancesWorld::new(there_and_back, None, None));
         let lost = InstancesBounds { standbys: 2, hangups: 1, ..ONE };
         try_all("a standby and a lost connection", &InstancesWorld::new(lost, None, None));
         let bad = InstancesBounds { standbys: 1, faults: 1, behaviours: &[Behaviour::Dies], ..ONE };
