@@ -7,9 +7,9 @@ use callboard_actors::instances::{
     Dispensed, InstanceReport, InstanceReported, Instances, InstancesAnswer, InstancesAsk, InstancesCall,
     InstancesNews, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,
 };
-use callboard_actors::registry::{Active, Entry, RegistryNews, ReportFitness, Standing};
+use callboard_actors::registry::{Active, RegistryNews, ReportFitness};
 use callboard_actors::shell::{Effect, FeedItem, Input};
-use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, Moment, PluginKey, Registration};
+use callboard_actors::vocabulary::{Attempt, Fitness, Generation, Health, Moment, PluginKey};
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
@@ -141,15 +141,6 @@ impl InstancesLaws {
                 }
             },
             FeedItem::Lagged { .. } => {}
-        }
-    }
-
-    fn registered(&mut self, entry: &Entry) {
-        let Registration { plugin, allocation, .. } = &*entry.registration;
-        if entry.standing == Standing::Confirmed && plugin.plugin_type.is_csi() {
-            let place = (plugin.clone(), allocation.clone());
-            self.note_contents(&place, entry);
-            self.wanted.insert(place, entry.generation);
         }
     }
 

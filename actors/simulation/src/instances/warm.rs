@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callboard_actors::instance::InstanceConfig;
 use callboard_actors::instances::InstanceReport;
-use callboard_actors::registry::Entry;
+use callboard_actors::registry::{Entry, Standing};
 use callboard_actors::vocabulary::{Generation, Health, Registration, RegistrationNumber};
 
 use super::super::law::Law;
@@ -47,8 +47,17 @@ impl InstancesLaws {
         }
     }
 
+    pub(super) fn registered(&mut self, entry: &Entry) {
+        let Registration { plugin, allocation, .. } = &*entry.registration;
+        if entry.standing == Standing::Confirmed && plugin.plugin_type.is_csi() {
+            let place = (plugin.clone(), allocation.clone());
+            self.note_contents(&place, entry);
+            self.wanted.insert(place, entry.generation);
+        }
+    }
+
     /// Notes what a registration serves. Other contents make another plugin of it, and what was known of the former one is gone.
-    pub(super) fn note_contents(&mut self, place: &Place, entry: &Entry) {
+    fn note_contents(&mut self, place: &Place, entry: &Entry) {
         let is_same = |contents: &Contents| {
             contents.number == entry.number && contents.registration == entry.registration
         };
