@@ -159,7 +159,16 @@ fn started_once(stage: &Stage, task: &str, pid: u32) -> Look {
 
 /// Checks that both generations have grown.
 fn grown(before: [u64; 2], now: [u64; 2]) -> Look {
-    let holds = before.iter().zip(now).all(|(before, now)| *before < now);
+    compared(before, now, |before, now| before < now)
+}
+
+/// Checks that both generations are others. That of a standby may have begun before that of the one whose place it takes.
+fn changed(before: [u64; 2], now: [u64; 2]) -> Look {
+    compared(before, now, |before, now| before != now && now != 0)
+}
+
+fn compared(before: [u64; 2], now: [u64; 2], is_meant: impl Fn(u64, u64) -> bool) -> Look {
+    let holds = before.into_iter().zip(now).all(|(before, now)| is_meant(before, now));
     let told = |[controller, node]: [u64; 2]| format!("controller @{controller}, node @{node}");
     Look::new(holds, format!("{}, then {}", told(before), told(now)))
 }
@@ -186,5 +195,12 @@ mod tests {
         assert!(grown([1, 2], [3, 4]).holds);
         assert!(!grown([1, 2], [3, 2]).holds);
         assert!(!grown([1, 2], [0, 0]).holds);
+    }
+
+    #[test]
+    fn generations_have_changed_only_if_both_have() {
+        assert!(changed([10, 8], [9, 11]).holds);
+        assert!(!changed([10, 8], [9, 8]).holds);
+        assert!(!changed([1, 2], [0, 3]).holds);
     }
 }

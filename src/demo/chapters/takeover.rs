@@ -1,6 +1,6 @@
 //! The active allocation leaves and returns.
 
-use super::{Parts, grown, in_order};
+use super::{Parts, changed, in_order};
 use crate::demo::error::DemoError;
 use crate::demo::stage::{Scene, Stage};
 use crate::demo::workspace::PLUGIN;
@@ -17,9 +17,9 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
     let before = stage.scene.board.generations(PLUGIN);
     stage.step();
     stage.stop(newer).await?;
-    let expected = format!("{older} is active and healthy, in a new generation; none stands by");
+    let expected = format!("{older} is active and healthy, in another generation; none stands by");
     let taken_over = |scene: &Scene| {
-        scene.board.serves(PLUGIN, older, &[]).and(grown(before, scene.board.generations(PLUGIN)))
+        scene.board.serves(PLUGIN, older, &[]).and(changed(before, scene.board.generations(PLUGIN)))
     };
     stage.until(&expected, taken_over).await?;
     let allocation = format!("allocation {newer}");
