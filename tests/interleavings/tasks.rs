@@ -101,6 +101,8 @@ fn every_order_of_crashes_failed_writes_and_the_end_of_the_host_keeps_tasks_and_
 fn every_order_with_a_sick_disk_starts_no_task_and_stops_every_task_shell_1a() {
     let sick = TasksBounds { sicknesses: 1, stops: 1, ..NONE };
     holds_with(ALL, "a task is stopped on a sick disk", sick, TasksBounds { starts: 1, pauses: 1, ..sick });
+    let crashes = TasksBounds { crashes: 1, ends: EITHER, ..NONE };
+    holds_with(ALL, "the host of tasks ends and they crash", crashes, TasksBounds { pauses: 1, ..crashes });
     let exits = TasksBounds { sicknesses: 1, exits: 1, kills: 1, ..NONE };
     holds("a task ends on a sick disk", exits, TasksBounds { deaths: 1, ..exits });
     let crashes = TasksBounds { sicknesses: 1, crashes: 1, stops: 1, ..NONE };

@@ -47,7 +47,7 @@ pub struct TasksBounds {
     pub kills: u32,
     /// Passages of time until something is due.
     pub pauses: u32,
-    /// The ways in which the host may be told to end, each once. To detach may follow to stop.
+    /// The ways in which the host may be told to end, each once, in either order.
     pub ends: &'static [StopMode],
 }
 

@@ -160,8 +160,7 @@ impl Host {
     }
 
     pub(super) fn end(&mut self, now: Timestamp, mode: StopMode) {
-        // Of two orders the stronger one counts.
-        self.ends = if self.ends == Some(StopMode::Stop) { self.ends } else { Some(mode) };
+        self.ends = Some(self.ends.map_or(mode, |first| first.stronger(mode)));
         self.wants.values_mut().for_each(|wanted| *wanted = None);
         self.actor.request_stop(self.moment(now), mode);
         self.carry(now);

@@ -165,7 +165,7 @@ impl TasksWorld {
     fn spend(&mut self, event: &TasksEvent) {
         let left = &mut self.left;
         if let TasksEvent::End(mode) = event {
-            left.ends = weaker(left.ends, *mode);
+            left.ends = other(left.ends, *mode);
         }
         let is_doomed =
             self.host.ground.process.as_ref().is_some_and(|process| process.standing == Standing::Doomed);
@@ -196,8 +196,8 @@ impl TasksWorld {
     }
 }
 
-/// How a host that was told to end may be told once more: to detach although it stops.
-fn weaker(ends: &'static [StopMode], mode: StopMode) -> &'static [StopMode] {
+/// How a host that was told to end may be told once more: in the other way.
+fn other(ends: &'static [StopMode], mode: StopMode) -> &'static [StopMode] {
     match mode {
         StopMode::Stop if ends.contains(&StopMode::Detach) => &[StopMode::Detach],
         StopMode::Stop | StopMode::Detach => &[],
@@ -207,6 +207,7 @@ fn weaker(ends: &'static [StopMode], mode: StopMode) -> &'static [StopMode] {
 impl World for TasksWorld {
     fn events(&self) -> Vec<TasksEvent> {
         let mut events = Vec::new();
+        StopMode::Detach if ends.contains(&StopMode::Stop) => &[StopMode::Stop],
         if self.host.actor.has_ended() {
             return events;
         }

@@ -37,9 +37,23 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     fn take_in(&mut self, deferred: Deferred<M, T>, port: &mut impl Port<M, T>) {
         match self.phase {
             Phase::Running(_) => self.handle_deferred(deferred, port),
-            Phase::Loading | Phase::Settling(_) | Phase::Pausing(_) => self.deferred.push_back(deferred),
+            Phase::Loading | Phase::Settling(_) | Phase::Pausing(_) => self.defer(deferred),
             Phase::Ended => {}
         }
+    }
+
+    /// Keeps it for the machine to come. Of several orders to end that machine hears one: after the weaker of two it could end
+    /// before it hears of the stronger one.
+    fn defer(&mut self, deferred: Deferred<M, T>) {
+        if let Deferred::Stop(mode) = deferred {
+            let told = self.again.values_mut().chain(self.unfinished.values_mut()).find_map(Unfinished::stop);
+            let first = told.or_else(|| self.deferred.iter_mut().find_map(Deferred::stop));
+            if let Some(first) = first {
+                *first = first.stronger(mode);
+                return;
+            }
+        }
+        self.deferred.push_back(deferred);
     }
 
     fn handle_deferred(&mut self, deferred: Deferred<M, T>, port: &mut impl Port<M, T>) {
@@ -92,11 +106,13 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         AskId::new(self.asked)
     }
 
-    /// Asks the machine to end. It is asked again after a rebuild, in the same place; of several wishes of one kind the last
-    /// one counts.
+    /// Asks the machine to end. It is asked again after a rebuild, once for all orders so far: in the place of the first of them,
+    /// and to stop if one of them said so.
     fn stop(&mut self, id: AskId, mode: StopMode, port: &mut impl Port<M, T>) {
-        self.unfinished.retain(|_, other| !matches!(other, Unfinished::Stop(other) if *other == mode));
-        self.unfinished.insert(id, Unfinished::Stop(mode));
+        match self.unfinished.values_mut().find_map(Unfinished::stop) {
+            Some(first) => *first = first.stronger(mode),
+            None => drop(self.unfinished.insert(id, Unfinished::Stop(mode))),
+        }
         self.step(Input::StopRequested(mode), None, port);
         let Phase::Running(machine) = &self.phase else { return };
         // A panic here leaves the parent with its own deadline.

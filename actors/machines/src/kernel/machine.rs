@@ -131,6 +131,17 @@ pub enum StopMode {
     Detach,
 }
 
+impl StopMode {
+    /// Which of two orders counts: to detach never weakens an order to stop, whichever came first.
+    #[must_use]
+    pub const fn stronger(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Stop, _) | (_, Self::Stop) => Self::Stop,
+            (Self::Detach, Self::Detach) => Self::Detach,
+        }
+    }
+}
+
 /// Whom a call belongs to. It comes back unchanged, so that a late outcome can be told from a current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct CallKey {

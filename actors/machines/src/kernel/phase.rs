@@ -47,6 +47,21 @@ pub(super) enum Deferred<M: Machine, T: Terms<M>> {
     GiveUp(&'static str),
 }
 
+impl<M: Machine, T: Terms<M>> Deferred<M, T> {
+    /// The order to end, if it is one.
+    pub(super) const fn stop(&mut self) -> Option<&mut StopMode> {
+        match self {
+            Self::Stop(mode) => Some(mode),
+            Self::Question { .. }
+            | Self::Subscriber(_)
+            | Self::Resync
+            | Self::Describe
+            | Self::Crash(_)
+            | Self::GiveUp(_) => None,
+        }
+    }
+}
+
 /// What the present machine was told and has not finished. It is told again when the machine is rebuilt.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Unfinished<M: Machine, T: Terms<M>> {
@@ -54,4 +69,14 @@ pub(super) enum Unfinished<M: Machine, T: Terms<M>> {
     Question { ask: M::Ask, asked_at: Timestamp, asker: T::Asker },
     /// It was asked to end.
     Stop(StopMode),
+}
+
+impl<M: Machine, T: Terms<M>> Unfinished<M, T> {
+    /// The order to end, if it is one.
+    pub(super) const fn stop(&mut self) -> Option<&mut StopMode> {
+        match self {
+            Self::Stop(mode) => Some(mode),
+            Self::Question { .. } => None,
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! The limit of calls, which no simulation sets; everything else of the kernel is searched and simulated.
+//! The limit of calls, which no simulation sets, and the orders to end of one machine; everything else of the kernel is searched and
+//! simulated.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -63,10 +64,49 @@ impl Machine for Caller {
     fn view(&self) {}
 }
 
+/// Writes down the orders to end. To stop takes it long; after one to detach it has nothing to do when it was built again, and ends.
+#[derive(Debug)]
+struct Leaver {
+    is_built_again: bool,
+}
+
+impl Machine for Leaver {
+    const KIND: &'static str = "leaver";
+    type Config = ();
+    type Image = ();
+    type Ask = u8;
+    type Answer = ();
+    type Call = u8;
+    type Outcome = ();
+    type Timer = Never;
+    type Change = Never;
+    type News = String;
+    type View = ();
+
+    fn restore((): &(), (): (), moment: crate::vocabulary::Moment) -> Self {
+        Self { is_built_again: moment.random > 1 }
+    }
+
+    fn step(&mut self, _: crate::vocabulary::Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Asked { ask, .. } => effects.publish(format!("asked {ask}")),
+            Input::StopRequested(mode) => {
+                effects.publish(format!("{mode:?}"));
+                if self.is_built_again && *mode == StopMode::Detach {
+                    effects.stop();
+                }
+            }
+            Input::Resumed | Input::Elapsed(_) | Input::Returned { .. } => {}
+        }
+    }
+
+    fn view(&self) {}
+}
+
 #[derive(Debug, Clone)]
 struct Plain;
 
-impl Terms<Caller> for Plain {
+impl<M: Machine<Answer = (), View = ()>> Terms<M> for Plain {
     type Asker = ();
     type Reader = ();
     type Answer = ();
@@ -78,26 +118,32 @@ impl Terms<Caller> for Plain {
 struct Paper {
     lines: Vec<String>,
     lost: VecDeque<(u64, CallLost)>,
+    loads: u64,
 }
 
-impl Port<Caller, Plain> for Paper {
+impl<M> Port<M, Plain> for Paper
+where
+    M: Machine<Answer = (), Call = u8, Change = Never, News = String, View = ()>,
+{
     fn now(&mut self) -> Timestamp {
         Timestamp::default()
     }
 
     fn random(&mut self) -> u64 {
-        0
+        self.loads
     }
 
     fn write(&mut self, _: Ticket, change: Never) -> Written {
         match change {}
     }
 
-    fn load(&mut self) {}
+    fn load(&mut self) {
+        self.loads += 1;
+    }
 
     fn pause(&mut self, _: Duration) {}
 
-    fn send(&mut self, outgoing: Outgoing<Caller, Plain>, _: u64) {
+    fn send(&mut self, outgoing: Outgoing<M, Plain>, _: u64) {
         match outgoing {
             Outgoing::Call { number, call, .. } => self.lines.push(format!("call {call} as {number}")),
             Outgoing::Lost { number, lost } => self.lost.push_back((number, lost)),
@@ -119,7 +165,7 @@ impl Port<Caller, Plain> for Paper {
         self.lines.push("all are given up".to_owned());
     }
 
-    fn note(&mut self, _: JournalEntry<'_, Caller>) {}
+    fn note(&mut self, _: JournalEntry<'_, M>) {}
 
     fn end(&mut self, ending: Ending) {
         self.lines.push(format!("{ending:?}"));
@@ -127,8 +173,8 @@ impl Port<Caller, Plain> for Paper {
 }
 
 /// One call at a time, and one that waits.
-fn kernel(most: u8) -> (Kernel<Caller, Plain>, Paper) {
-    let limits = Limits {
+fn limits() -> Limits {
+    Limits {
         budget: RestartBudget::default(),
         rebuild_backoff: Backoff {
             first: Duration::from_millis(10),
@@ -138,9 +184,12 @@ fn kernel(most: u8) -> (Kernel<Caller, Plain>, Paper) {
         },
         calls_running_max: 1,
         calls_waiting_max: 1,
-    };
-    let (mut kernel, mut paper) = (Kernel::new(most, limits, 0), Paper::default());
-    kernel.begin(&mut paper);
+    }
+}
+
+fn kernel(most: u8) -> (Kernel<Caller, Plain>, Paper) {
+    let (mut kernel, mut paper) = (Kernel::new(most, limits(), 0), Paper::default());
+    Kernel::begin(&mut kernel, &mut paper);
     kernel.handle(Event::Loaded(Ok(())), &mut paper);
     (kernel, paper)
 }
@@ -192,4 +241,47 @@ fn a_call_in_front_of_the_end_leaves_before_it_and_is_given_up_with_it() {
     assert_eq!(paper.lines, ["call 0 as 1", "all are given up", "Normal"]);
     kernel.handle(returned(1), &mut paper);
     assert!(kernel.has_ended() && paper.lines.len() == 3);
+}
+
+/// What a machine is told when it has crashed after these orders, and hears of more while it is built again.
+fn told_again(before: &[StopMode], meanwhile: &[StopMode]) -> Vec<String> {
+    let mut paper = Paper::default();
+    let mut kernel: Kernel<Leaver, Plain> = Kernel::new((), limits(), 0);
+    kernel.begin(&mut paper);
+    kernel.handle(Event::Loaded(Ok(())), &mut paper);
+    let mut told = |modes: &[StopMode], first: u8, paper: &mut Paper| {
+        for (number, mode) in (first..).zip(modes) {
+            kernel.handle(Event::StopRequested(*mode), paper);
+            kernel.handle(Event::Asked { ask: number, asker: () }, paper);
+        }
+        if first == 0 {
+            kernel.handle(Event::Crash("a drill"), paper);
+        } else {
+            paper.lines.clear();
+            kernel.handle(Event::Loaded(Ok(())), paper);
+        }
+    };
+    told(before, 0, &mut paper);
+    told(meanwhile, 100, &mut paper);
+    paper.lines
+}
+
+#[test]
+fn after_a_crash_the_orders_to_end_are_one_and_a_detach_never_weakens_a_stop_s3() {
+    use StopMode::{Detach, Stop};
+    assert_eq!(told_again(&[Detach, Detach], &[]), ["Detach", "all are given up", "Normal"]);
+    // It is told in the place of the first order: what was asked behind that is asked of a machine that ends.
+    for orders in [[Detach, Stop], [Stop, Detach], [Stop, Stop]] {
+        assert_eq!(told_again(&orders, &[]), ["Stop", "asked 0", "asked 1"], "{orders:?}");
+    }
+}
+
+#[test]
+fn a_stop_that_comes_while_a_machine_is_built_again_counts_before_a_detach_can_end_it_s3() {
+    use StopMode::{Detach, Stop};
+    for orders in [[Detach, Stop], [Stop, Detach]] {
+        assert_eq!(told_again(&[], &orders), ["Stop", "asked 100", "asked 101"], "{orders:?}");
+        let [first, second] = orders;
+        assert_eq!(told_again(&[first], &[second]), ["Stop", "asked 0", "asked 100"], "{orders:?}");
+    }
 }
