@@ -1,11 +1,30 @@
 //! A page of a list of a plugin, and the condition of a volume: as text and as JSON.
 
 use callboard_proto::admin::v1 as wire;
+use clap::Args;
 use serde_json::{Value, json};
 
 use crate::command_line::ask::pretty;
 use crate::command_line::table::Table;
 use crate::output::{Palette, harmless};
+
+/// Which page is asked for.
+#[derive(Debug, Args)]
+pub(super) struct PageArgs {
+    /// The most entries of a page [default: as many as the plugin gives]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 0,
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    pub(super) max: u32,
+
+    /// The token of the page, as the page before has shown it
+    #[arg(long, value_name = "TOKEN", default_value = "", hide_default_value = true)]
+    pub(super) token: String,
+}
 
 /// One page: what it is of, its entries as JSON and as a table, and the token of the next page, which is empty after the last.
 pub(super) struct Page<'p> {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::ask::{AskError, PlainArgs, pretty};
 use super::super::table::{Cell, Table};
 use super::super::usage;
-use super::page::{Page, condition, standing};
+use super::page::{Page, PageArgs, condition, standing};
 use super::{ParameterArgs, UsageArgs, WaitArgs, volume_name};
 use crate::admin::AdminClient;
 use crate::output::{harmless, print};
@@ -18,19 +18,8 @@ pub(super) struct OfPluginArgs {
     /// The plugin
     plugin: PluginName,
 
-    /// The most volumes of a page [default: as many as the plugin gives]
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 0,
-        hide_default_value = true,
-        allow_hyphen_values = true
-    )]
-    max: u32,
-
-    /// The token of the page, as the page before has shown it
-    #[arg(long, value_name = "TOKEN", default_value = "", hide_default_value = true)]
-    token: String,
+    #[command(flatten)]
+    page: PageArgs,
 
     #[command(flatten)]
     wait: WaitArgs,
@@ -92,8 +81,8 @@ pub(super) struct ModifyArgs {
 pub(super) async fn list(mut client: AdminClient, args: &OfPluginArgs) -> Result<(), AskError> {
     let request = wire::ListPluginVolumesRequest {
         plugin: args.plugin.to_string(),
-        max_entries: args.max,
-        token: args.token.clone(),
+        max_entries: args.page.max,
+        token: args.page.token.clone(),
         within_ms: args.wait.milliseconds(),
     };
     let wire::ListPluginVolumesResponse { volumes, next_token } = client.list_plugin_volumes(request).await?;

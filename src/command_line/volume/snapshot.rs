@@ -13,7 +13,7 @@ use super::super::table::{Cell, Table};
 use super::super::times::ago;
 use super::super::usage;
 use super::group::GroupArgs;
-use super::page::Page;
+use super::page::{Page, PageArgs};
 use super::{ParameterArgs, WaitArgs, confirm, group, volume_name};
 use crate::admin::AdminClient;
 use crate::output::{harmless, print};
@@ -88,19 +88,8 @@ struct ListArgs {
     #[arg(long, value_name = "NAME", value_parser = volume_name)]
     volume: Option<String>,
 
-    /// The most snapshots of a page [default: as many as the plugin gives]
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 0,
-        hide_default_value = true,
-        allow_hyphen_values = true
-    )]
-    max: u32,
-
-    /// The token of the page, as the page before has shown it
-    #[arg(long, value_name = "TOKEN", default_value = "", hide_default_value = true)]
-    token: String,
+    #[command(flatten)]
+    page: PageArgs,
 
     #[command(flatten)]
     wait: WaitArgs,
@@ -168,8 +157,8 @@ async fn list(mut client: AdminClient, args: &ListArgs) -> Result<(), AskError> 
     let request = wire::ListSnapshotsRequest {
         plugin: args.plugin.to_string(),
         volume: args.volume.clone().unwrap_or_default(),
-        max_entries: args.max,
-        token: args.token.clone(),
+        max_entries: args.page.max,
+        token: args.page.token.clone(),
         within_ms: args.wait.milliseconds(),
     };
     let wire::ListSnapshotsResponse { snapshots, next_token } = client.list_snapshots(request).await?;
