@@ -561,6 +561,7 @@ fn a_task_says_what_it_may_use_and_what_of_the_host_reaches_into_it_t090_t077_t0
         r#"
         kill_signal = "int"
         shutdown_delay = "2s"
+        look_again = "7s"
         job = "shop"
         group = "front"
         namespace = "prod"
@@ -582,6 +583,7 @@ fn a_task_says_what_it_may_use_and_what_of_the_host_reaches_into_it_t090_t077_t0
     );
     let task = parse(&text).expect("nothing is wrong with it").tasks.remove(0);
     assert_eq!((&*task.kill_signal, task.shutdown_delay), ("SIGINT", Duration::from_secs(2)));
+    assert_eq!(task.look_again, Duration::from_secs(7));
     assert_eq!((&*task.job, &*task.group, &*task.namespace), ("shop", "front", "prod"));
     assert_eq!(task.meta["owner"], "me");
     let resources = task.resources;
@@ -627,6 +629,7 @@ fn everything_that_is_wrong_with_what_a_task_may_use_is_told_with_its_place() {
         ("resources = { memry = 7 }", "did you mean `memory`"),
         ("kill_signal = 'SIGFOO'", "give a name such as SIGINT"),
         ("shutdown_delay = 'soon'", "`shutdown_delay`"),
+        ("look_again = '999ms'", "`look_again` is \"999ms\"; give at least 1s"),
         ("job = 'a b'", "`job` \"a b\" is no name"),
         ("meta = { 'a b' = 'c' }", "cannot be a variable"),
         ("network = { mode = 'group' }", "needs the `path`"),

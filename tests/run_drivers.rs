@@ -394,6 +394,46 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
 }
 
 #[test]
+fn a_task_out_of_reach_is_looked_at_again_by_itself_and_goes_on_when_its_driver_can_be_had_t2() {
+    let stage = Stage::new("");
+    let plugins = plugin_dir(&stage);
+    let directory = stage.directory.path().display().to_string();
+    let driver = "[[driver]]\nname = \"exec\"\nplugin = \"callboard-raw\"\nsurvives = false\n\
+        args = [\"plugin\", \"exec\", \"--name\", \"exec\", \"--allow-builtin-name\"]\n";
+    let task = task(&directory, "web", "look_again = \"1s\"");
+    stage.configure(&format!("plugin_dir = {plugins:?}\n{driver}{task}"));
+    let program = stage.run();
+    let driver = driver_pid(&until_running(&program, "web"));
+    until_true("the task has begun", TIMEOUT, || starts(&stage, "web").len() == 1);
+    let own = starts(&stage, "web")[0];
+    program.kill();
+    until_true("the driver has ended with its host", TIMEOUT, || !lives(driver));
+
+    // Its driver cannot be had, so it is neither recovered nor started once more, and it is looked at again and again.
+    let (file, away) = (plugins.join("callboard-raw"), stage.directory.path().join("away"));
+    std::fs::rename(&file, &away).expect("it is there");
+    let program = stage.run();
+    let pause = |status: &Value| {
+        let task = find(status, "tasks", "web");
+        let event = task["last_event"].as_str().filter(|_| task["state"] == "out-of-reach")?;
+        let (why, next) = event.split_once("; looked at again in ")?;
+        assert!(why.contains("driver exec cannot be had: "), "{event}");
+        next.split_once(" s, ")?.0.parse::<u64>().ok()
+    };
+    let status = program.until("a task out of reach", |status| pause(status).is_some());
+    let first = pause(&status);
+    program.until("a later pause before the next look", |status| pause(status) > first);
+    assert!(lives(own), "nothing has ended it");
+
+    std::fs::rename(&away, &file).expect("it is there");
+    until_running(&program, "web");
+    assert!(lives(own) && starts(&stage, "web") == [own], "it was recovered and not started again");
+    program.signal(Signal::TERM);
+    assert!(program.ended().0.success());
+    until_true("nothing is left", TIMEOUT, || !lives(own));
+}
+
+#[test]
 fn a_mute_plugin_delays_no_other_is_reported_after_its_own_time_and_leaves_nothing() {
     let stage = Stage::new("");
     let plugins = plugin_dir(&stage);

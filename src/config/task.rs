@@ -26,6 +26,7 @@ const KEYS: &[&str] = &[
     "stop_grace",
     "kill_signal",
     "shutdown_delay",
+    "look_again",
     "resources",
     "logs",
     "mounts",
@@ -38,6 +39,8 @@ const KEYS: &[&str] = &[
     "namespace",
     "meta",
 ];
+/// A task that is out of reach is not looked at more often: each look asks its driver and the processes of the machine.
+const LOOK_LEAST: Duration = Duration::from_secs(1);
 /// The longest name of a user, in bytes.
 const USER_BYTES_MAX: usize = 256;
 
@@ -77,6 +80,7 @@ pub(super) fn read(
             .unwrap_or(TaskConfig::STOP_GRACE),
         kill_signal: kill_signal(&table, faults),
         shutdown_delay: span_of_time(&table, "shutdown_delay", Duration::ZERO, faults).unwrap_or_default(),
+        look_again: span_of_time(&table, "look_again", LOOK_LEAST, faults).unwrap_or(TaskConfig::LOOK_AGAIN),
         resources: resources::read(&table, faults),
         logs: logs::read(table.table("logs", faults), faults),
         mounts,

@@ -82,6 +82,9 @@ pub struct TaskConfig {
     pub kill_signal: String,
     /// The delay between a stop and its signal (T144). Key `shutdown_delay`, none by default.
     pub shutdown_delay: Duration,
+    /// How soon it is looked at again when it is out of reach; each further look takes twice as long, up to 10 min. Key `look_again`,
+    /// 30 s by default.
+    pub look_again: Duration,
     /// Its resources. Table `resources`.
     pub resources: TaskResources,
     /// The retention of its output. Table `logs`.
@@ -109,6 +112,8 @@ pub struct TaskConfig {
 impl TaskConfig {
     /// The default of `stop_grace`.
     pub const STOP_GRACE: Duration = Duration::from_secs(5);
+    /// The default of `look_again`.
+    pub const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
     /// A task with only a name and a driver.
     #[must_use]
@@ -125,6 +130,7 @@ impl TaskConfig {
             stop_grace: Self::STOP_GRACE,
             kill_signal: String::new(),
             shutdown_delay: Duration::ZERO,
+            look_again: Self::LOOK_AGAIN,
             resources: TaskResources::default(),
             logs: TaskLogs::default(),
             mounts: Vec::new(),

@@ -11,13 +11,8 @@ use super::calls::TasksTimer;
 use super::messages::{TaskError, TasksAnswer};
 use super::state::*;
 
-/// How soon a task that is out of reach is looked at again.
-const LOOK_BACKOFF: Backoff = Backoff {
-    first: Duration::from_secs(30),
-    longest: Duration::from_secs(600),
-    jitter_percent: 10,
-    reset_after: Duration::from_secs(3_600),
-};
+/// The longest pause between two looks at a task that is out of reach, unless it is configured to be longer.
+const LOOK_LONGEST: Duration = Duration::from_secs(600);
 
 /// Whether a later look at a task can find more than this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,9 +56,16 @@ impl Task {
         if scene.life != Life::Serving || later == Later::Pointless {
             return self.enter(moment, Phase::OutOfReach, reason, effects);
         }
-        let pause = self.out_of_reach.failed(&LOOK_BACKOFF, moment);
+        let first = self.config.look_again;
+        let backoff = Backoff {
+            first,
+            longest: first.max(LOOK_LONGEST),
+            jitter_percent: 10,
+            reset_after: Duration::from_secs(3_600),
+        };
+        let pause = self.out_of_reach.failed(&backoff, moment);
         effects.start_timer(TasksTimer::LookAgain(name), moment.now + pause);
-        let seconds = pause.as_secs();
+        let seconds = pause.as_millis().div_ceil(1_000);
         let note =
             format!("{reason}; looked at again in {seconds} s, or at once by `callboard stop` or `start`");
         self.enter(moment, Phase::OutOfReach, note, effects);
