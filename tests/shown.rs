@@ -199,6 +199,25 @@ fn watching(stage: &Stage, form: &[&str]) -> Child {
     watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
 }
 
+/// The step of the stop of an allocation in which the process that ignores its order to end is waited for.
+const ENDING: u8 = 2;
+
+/// How far the stop of an allocation has come, as it is shown: it has not begun, it is deregistered, its process ends, it is over.
+fn step_of(stopping: &Value, allocation: &str) -> u8 {
+    let mut awaited = stopping["waits_for"].as_array().expect("a list").iter();
+    let ended = texts(&stopping["ended"], "child");
+    let has_ended = |what: &str| ended.contains(&format!("{what}/{allocation}"));
+    let task = awaited.find(|one| one["name"] == format!("task/{allocation}").as_str());
+    let message = task.map(|task| task["message"].as_str().expect("a text"));
+    match (message, has_ended("allocation"), has_ended("process")) {
+        (None, false, false) => 0,
+        (Some("deregistering"), false, false) => 1,
+        (Some(message), true, false) if message.starts_with("ending process ") => ENDING,
+        (None, true, true) => 3,
+        _ => panic!("{allocation} is in no step of a stop: {stopping:#}"),
+    }
+}
+
 /// The log tells every 5 s what a stop still waits for.
 #[test]
 fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3() {
@@ -235,13 +254,15 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
     let of_host = lines.iter().filter(|line| line["news"] == "host_changed");
     let stops: Vec<&Value> = of_host.map(|line| &line["about"]["stopping"]).collect();
     let (both, one) = (["host/agent", "task/slow", "task/slower"], ["host/agent", "task/slower"]);
-    // What is stopped is said goodbye to first, and that may be seen as well.
-    let is_held_up =
-        |one: &Value| one["message"].as_str().is_some_and(|why| why.starts_with("ending process "));
+    // It is deregistered first, and then its process ends (SHD-04); it does not come back.
+    for name in ["slow", "slower"] {
+        let steps: Vec<u8> = stops.iter().map(|stopping| step_of(stopping, name)).collect();
+        assert!(steps.is_sorted(), "{name} goes through {steps:?}: {stops:#?}");
+    }
     let waits_for = |names: &[&str]| {
         let is_meant = |stopping: &&Value| {
-            let parts = stopping["waits_for"].as_array().into_iter().flatten().skip(1);
-            texts(&stopping["waits_for"], "name") == names && parts.into_iter().all(is_held_up)
+            texts(&stopping["waits_for"], "name") == names
+                && names[1..].iter().all(|name| step_of(stopping, &name["task/".len()..]) == ENDING)
         };
         let place = stops.iter().position(is_meant);
         place.unwrap_or_else(|| panic!("a wait for {names:?} is not in {stops:#?}"))
