@@ -3,7 +3,7 @@
 
 mod program;
 
-use program::driven::{driver_pid, find, kill, starts, task, until_running};
+use program::driven::{driver_pid, find, has_none, kill, starts, task, until_running};
 use program::{CALLBOARD, Program, Stage, TIMEOUT, lives, refusal, until_true};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -24,8 +24,7 @@ fn left_behind(driver: &str) -> (Stage, u64, u64) {
 /// Waits until neither drivers nor tasks are left.
 fn until_nothing_is_left(program: &Program<'_>) {
     program.until("neither drivers nor tasks", |status| {
-        status["drivers"].as_array().is_some_and(Vec::is_empty)
-            && status["tasks"].as_array().is_some_and(Vec::is_empty)
+        has_none(status, "drivers") && has_none(status, "tasks")
     });
 }
 
@@ -118,7 +117,7 @@ fn a_driver_that_was_removed_and_is_blocked_is_ended_and_its_task_told_with_what
     // What was told to do helps.
     stage.configure("[[driver]]\nname = \"exec\"");
     let program = stage.run();
-    program.until("the task forgotten", |status| status["tasks"].as_array().is_some_and(Vec::is_empty));
+    program.until("the task forgotten", |status| has_none(status, "tasks"));
     assert!(!lives(own), "{}", program.log());
     end(program);
 }

@@ -27,6 +27,12 @@ pub(crate) fn find<'v>(status: &'v Value, list: &str, name: &str) -> &'v Value {
     list.iter().find(|entry| entry["name"] == name).unwrap_or(&Value::Null)
 }
 
+/// Whether a status has nothing in this list. The list of an actor that has not answered in time is empty too: it is named as gone.
+pub(crate) fn has_none(status: &Value, list: &str) -> bool {
+    let is_empty = |name: &str| status[name].as_array().is_some_and(Vec::is_empty);
+    is_empty(list) && is_empty("gone")
+}
+
 /// Waits until the driver is healthy and the task runs.
 pub(crate) fn until_running(program: &Program<'_>, name: &str) -> Value {
     program.until("a healthy driver and its running task", |status| {
