@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use program::driven::{driver_pid, find, kill, starts, task, until_running};
-use program::{CALLBOARD, Stage, TIMEOUT, exists, lives, until_true};
+use program::{CALLBOARD, Program, Stage, TIMEOUT, exists, lives, until_true};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -562,11 +562,28 @@ fn a_refused_driver_is_not_launched_until_its_file_is_another_one_and_its_task_s
         task(&directory, "web", "")
     ));
 
+    let waits_refused = |program: &Program<'_>| {
+        program.until("a refused driver whose task says so", |status| {
+            let task = find(status, "tasks", "web");
+            let event = task["last_event"].as_str().unwrap_or_default();
+            assert!(!event.contains("it is not known whether"), "it cannot have begun: {status:#}");
+            find(status, "drivers", "exec")["stage"] == "refused"
+                && task["state"] == "waiting"
+                && event.starts_with("cannot be started yet: driver exec is refused: ")
+        })
+    };
+    // A host that is killed meanwhile leaves a start behind of which the next one knows that nothing came of it.
     let program = stage.run();
-    let status = program.until("a refused driver whose task says so", |status| {
-        let event = find(status, "tasks", "web")["last_event"].as_str().unwrap_or_default();
-        find(status, "drivers", "exec")["stage"] == "refused" && event.contains("refused: ")
-    });
+    waits_refused(&program);
+    program.kill();
+    let program = stage.run();
+    waits_refused(&program);
+    program.signal(Signal::TERM);
+    let (ended, printed) = program.ended();
+    assert!(ended.success() && !printed.contains("it may still run"), "{printed}");
+
+    let program = stage.run();
+    let status = waits_refused(&program);
     let driver = find(&status, "drivers", "exec");
     assert_eq!((&driver["health"], &driver["launches"]), (&"unhealthy".into(), &0.into()), "{status:#}");
     assert!(driver["reason"].as_str().expect("a text").contains("SHA-256"), "{status:#}");

@@ -1,7 +1,7 @@
 //! Interprets a driver's answers about a task: whether a start took effect, and whether an error is permanent.
 
 use callboard_actors::driver::client::{DriverError, ServingProcess, StartOutcome};
-use callboard_actors::drivers::NotDispensed;
+use callboard_actors::drivers::{DriverNotLeased, NotDispensed};
 use callboard_actors::rpc::Code;
 
 use super::calls::{RunKey, Started, Trouble};
@@ -22,8 +22,18 @@ pub(super) enum Asked {
     NeverSent,
 }
 
-/// Why there is no client, without how long was waited: the same reason again is no news.
-pub(super) fn not_dispensed(error: &NotDispensed) -> Trouble {
+/// Why there is no client of a driver.
+pub(super) fn not_leased(error: &DriverNotLeased) -> Trouble {
+    match error {
+        DriverNotLeased::NotDispensed(error) => not_dispensed(error),
+        DriverNotLeased::NotAnswered(_) | DriverNotLeased::JustEnded { .. } => {
+            Trouble::passing(error.to_string())
+        }
+    }
+}
+
+/// The same, without how long was waited: the same reason again is no news.
+fn not_dispensed(error: &NotDispensed) -> Trouble {
     let reason = match error {
         NotDispensed::NotReady { driver, .. } => format!("driver {driver} is not ready yet"),
         NotDispensed::NotHealthy { driver, health, reason, .. } => {
@@ -31,10 +41,13 @@ pub(super) fn not_dispensed(error: &NotDispensed) -> Trouble {
         }
         NotDispensed::Unknown { .. }
         | NotDispensed::Blocked { .. }
+        | NotDispensed::Refused { .. }
         | NotDispensed::Stopping { .. }
         | NotDispensed::TooMany { .. } => error.to_string(),
     };
-    Trouble { is_transient: error.is_transient(), is_absent: true, reason }
+    // A task outwaits the refusal of its driver: its program may be replaced.
+    let is_transient = error.is_transient() || matches!(error, NotDispensed::Refused { .. });
+    Trouble { is_transient, is_absent: true, reason }
 }
 
 /// Whether the answer "no such run" from `process` proves that no start of the run is under way there. A process that an
@@ -170,6 +183,18 @@ mod tests {
         };
         assert_eq!(of(5), of(6));
         assert_eq!(of(5), ["driver exec is not ready yet", "driver exec is unhealthy: no pool"]);
+    }
+
+    #[test]
+    fn a_task_outwaits_the_refusal_of_its_driver_and_nothing_else_that_lasts() {
+        let driver = DriverName::new("exec").unwrap();
+        let reason = "refused: it is not there".to_owned();
+        let refused = not_dispensed(&NotDispensed::Refused { driver: driver.clone(), reason });
+        assert!(refused.is_transient && refused.is_absent);
+        assert!(refused.reason.starts_with("driver exec is refused: it is not there; "), "{refused}");
+        for lasting in [NotDispensed::Blocked { driver: driver.clone() }, NotDispensed::Stopping { driver }] {
+            assert!(!not_dispensed(&lasting).is_transient, "{lasting}");
+        }
     }
 
     #[test]

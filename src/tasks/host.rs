@@ -8,8 +8,8 @@ use callboard_actors::allocdir::TaskNames;
 use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskHandle, TaskState};
 use callboard_actors::driver::{DriverCapabilities, DriverSpec, EventPosition, TaskKey};
 use callboard_actors::drivers::{
-    AddDriver, DriverNotLeased, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler,
-    RemoveDriver, RestartDriver, Wanted,
+    AddDriver, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler, RemoveDriver,
+    RestartDriver, Wanted,
 };
 use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskJournals};
 use callboard_actors::leftovers::Traces;
@@ -17,7 +17,7 @@ use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners, Watching};
-use super::answers::{is_unknown, not_dispensed, not_sent, passing, refused_for_good, started};
+use super::answers::{is_unknown, not_leased, not_sent, passing, refused_for_good, started};
 use super::calls::{Found, Heard, RunKey, Started, Swept, Trouble};
 use super::departed::ADVICE;
 use super::endings::ending_of;
@@ -87,12 +87,7 @@ impl HostRunners {
         wanted: Wanted,
     ) -> impl Future<Output = Result<DriverClient, Trouble>> + use<> {
         let leased = self.leases.driver(driver, wanted, DISPENSE_TIMEOUT);
-        async move {
-            leased.await.map_err(|error| match error {
-                DriverNotLeased::NotDispensed(error) => not_dispensed(&error),
-                error => Trouble::passing(error.to_string()),
-            })
-        }
+        async move { leased.await.map_err(|error| not_leased(&error)) }
     }
 
     /// A client for a run that there is. That none is to be had says nothing of the run.
@@ -259,10 +254,13 @@ impl Runners for HostRunners {
     }
 
     fn inspect(&self, run: RunKey) -> Asking<Result<Found, Trouble>> {
-        let client = self.reach(&run);
+        let client = self.leases.driver(&run.driver, Wanted::Reachable, DISPENSE_TIMEOUT);
         let starts = self.starts.clone();
         Box::pin(async move {
-            let client = client.await?;
+            let client = match client.await {
+                Ok(client) => client,
+                Err(error) => return starts.found_without(&run.id, &error),
+            };
             match client.inspect_task(&run.id, QUICK).await {
                 Ok(status) => match (status.state, status.exit) {
                     (TaskState::Exited, Some(exit)) => Ok(Found::Exited(exit)),

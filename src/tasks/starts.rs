@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use callboard_actors::driver::client::{ServingProcess, TaskId};
+use callboard_actors::drivers::{DriverNotLeased, NotDispensed};
 use tokio::sync::Notify;
 
-use super::answers::{Asked, is_proof};
+use super::answers::{Asked, is_proof, not_leased};
+use super::calls::{Found, Trouble};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Starts {
@@ -64,6 +66,22 @@ impl Starts {
         self.asked.borrow_mut().remove(run);
     }
 
+    /// What is known of a run whose driver cannot be had. A driver that is refused has no process, and has left none that received a start
+    /// of the run: it would have been found before the driver was launched, or has ended. So nothing begins any more, unless a start of
+    /// this run of the host still waits.
+    pub(super) fn found_without(&self, run: &TaskId, error: &DriverNotLeased) -> Result<Found, Trouble> {
+        let trouble = not_leased(error);
+        match error {
+            DriverNotLeased::NotDispensed(NotDispensed::Refused { .. }) if !self.is_waiting(run) => {
+                Ok(Found::Nothing { words: trouble.reason, is_proof: true })
+            }
+            // That the driver cannot be had says nothing of the run.
+            DriverNotLeased::NotDispensed(_)
+            | DriverNotLeased::NotAnswered(_)
+            | DriverNotLeased::JustEnded { .. } => Err(Trouble { is_transient: true, ..trouble }),
+        }
+    }
+
     /// Whether the answer "no such run" of this process proves that it has no start of the run under way.
     pub(super) fn is_proof(&self, run: &TaskId, process: Option<ServingProcess>) -> bool {
         is_proof(self.asked.borrow().get(run).copied(), process)
@@ -102,6 +120,7 @@ impl Drop for WaitingStart {
 
 #[cfg(test)]
 mod tests {
+    use callboard_actors::vocabulary::DriverName;
     use futures_util::FutureExt;
 
     use super::*;
@@ -120,6 +139,24 @@ mod tests {
         drop(waiting);
         starts.answered(&run);
         assert!(starts.is_proof(&run, None), "it has said what came of it");
+    }
+
+    #[test]
+    fn nothing_begins_by_a_driver_that_is_refused_unless_a_start_still_waits_for_it_t3() {
+        let (starts, run) = (Starts::default(), TaskId::new("a/web/1").unwrap());
+        let driver = DriverName::new("exec").unwrap();
+        let reason = "refused: it is not there".to_owned();
+        let refused = NotDispensed::Refused { driver: driver.clone(), reason }.into();
+        let is_proof = |starts: &Starts, error| {
+            matches!(starts.found_without(&run, error), Ok(Found::Nothing { is_proof: true, .. }))
+        };
+        assert!(is_proof(&starts, &refused));
+        let waiting = starts.waits(&run);
+        assert!(!is_proof(&starts, &refused), "its program may be replaced meanwhile");
+        drop(waiting);
+        let blocked = NotDispensed::Blocked { driver }.into();
+        let unknown = starts.found_without(&run, &blocked).expect_err("it is not known");
+        assert!(!is_proof(&starts, &blocked) && unknown.is_transient);
     }
 
     #[test]

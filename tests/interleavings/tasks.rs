@@ -43,6 +43,15 @@ fn every_order_of_drivers_that_die_leaves_one_copy_of_a_task_t1_t2() {
 }
 
 #[test]
+fn every_order_of_drivers_that_are_refused_leaves_one_copy_of_a_task_t1_t2_t3() {
+    let refused = TasksBounds { refusals: 1, stops: 1, pauses: 1, ..NONE };
+    holds_with(ALL, "a driver is refused", refused, TasksBounds { deaths: 1, pauses: 2, ..refused });
+    let killed = TasksBounds { refusals: 1, deaths: 1, kills: 1, ..NONE };
+    let more = TasksBounds { cuts: 1, pauses: 2, ..killed };
+    holds_with(ALL, "a driver is refused and its host is killed", killed, more);
+}
+
+#[test]
 fn every_order_of_starts_that_fail_or_are_cut_off_leaves_one_copy_of_a_task_t1_t2() {
     let cuts = TasksBounds { cuts: 1, pauses: 2, ..NONE };
     holds_with(
@@ -92,6 +101,8 @@ fn every_order_of_crashes_failed_writes_and_the_end_of_the_host_keeps_tasks_and_
     );
     let ends = TasksBounds { deaths: 1, ends: EITHER, ..NONE };
     holds_with(ALL, "the host of tasks ends", ends, TasksBounds { cuts: 1, pauses: 2, ..ends });
+    let crashes = TasksBounds { crashes: 1, ends: EITHER, ..NONE };
+    holds_with(ALL, "the host of tasks ends and they crash", crashes, TasksBounds { pauses: 1, ..crashes });
     // With a kill to come, writes may wait while all else goes on.
     let slow = TasksBounds { kills: 1, pauses: 1, ends: &[StopMode::Stop], ..NONE };
     holds("the host of tasks ends on a slow disk", slow, TasksBounds { ends: EITHER, ..slow });
@@ -101,8 +112,6 @@ fn every_order_of_crashes_failed_writes_and_the_end_of_the_host_keeps_tasks_and_
 fn every_order_with_a_sick_disk_starts_no_task_and_stops_every_task_shell_1a() {
     let sick = TasksBounds { sicknesses: 1, stops: 1, ..NONE };
     holds_with(ALL, "a task is stopped on a sick disk", sick, TasksBounds { starts: 1, pauses: 1, ..sick });
-    let crashes = TasksBounds { crashes: 1, ends: EITHER, ..NONE };
-    holds_with(ALL, "the host of tasks ends and they crash", crashes, TasksBounds { pauses: 1, ..crashes });
     let exits = TasksBounds { sicknesses: 1, exits: 1, kills: 1, ..NONE };
     holds("a task ends on a sick disk", exits, TasksBounds { deaths: 1, ..exits });
     let crashes = TasksBounds { sicknesses: 1, crashes: 1, stops: 1, ..NONE };

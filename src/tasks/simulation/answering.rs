@@ -92,6 +92,21 @@ impl Host {
 
     // === What the driver does ===
 
+    /// Starts that wait for the driver, until a time of this kind, are not sent any more.
+    pub(super) fn answer_waiting(&mut self, now: Timestamp, is_over: impl Fn(Timestamp) -> bool) {
+        let in_vain = self.timeout.iter().filter(|(_, until)| is_over(**until)).map(|(number, _)| *number);
+        for number in in_vain.collect::<Vec<_>>() {
+            let started = Started::NotAsked(Trouble::absent("the driver is not there"));
+            self.returned(now, number, TasksOutcome::Started(started));
+        }
+    }
+
+    /// A launch of the driver is refused: no start waits for it.
+    pub(super) fn refuse_launch(&mut self, now: Timestamp) {
+        self.ground.is_refused = true;
+        self.answer_waiting(now, |_| true);
+    }
+
     pub(super) fn begin(&mut self, place: u8) {
         let Some(run) = self.ground.begin(usize::from(place)) else { return };
         if self.told.get(&run.name).is_some_and(|told| told.is_down()) {
@@ -133,12 +148,17 @@ impl Host {
     }
 
     fn inspect(&self, run: &RunKey) -> Result<Found, Trouble> {
-        let Some(process) = self.ground.serving() else { return Err(absent()) };
+        let words = "task not found".to_owned();
+        let Some(process) = self.ground.serving() else {
+            // As in `Starts::found_without`.
+            let is_proof = self.ground.is_refused && !self.start_waits(run);
+            return if is_proof { Ok(Found::Nothing { words, is_proof }) } else { Err(absent()) };
+        };
         Ok(match process.knows.get(&run.id) {
             Some(Known::Runs) => Found::Running,
             Some(Known::Ended(code)) => Found::Exited(exit(*code)),
             None => Found::Nothing {
-                words: "task not found".to_owned(),
+                words,
                 is_proof: is_proof(self.starts.get(&run.id).copied(), Some(process.identity())),
             },
         })

@@ -33,6 +33,8 @@ pub struct TasksBounds {
     pub exits: u32,
     /// Deaths of the driver's process.
     pub deaths: u32,
+    /// Launches of the driver that are refused, until its program is another one.
+    pub refusals: u32,
     /// Connections of a start that break, while the driver continues with it for any time.
     pub cuts: u32,
     /// Failed starts, whether or not a copy has begun, and failed requests to the driver.
@@ -60,6 +62,7 @@ impl TasksBounds {
         stops: 0,
         exits: 0,
         deaths: 0,
+        refusals: 0,
         cuts: 0,
         faults: 0,
         failures: 0,
@@ -126,6 +129,8 @@ pub enum TasksEvent {
     Stop(u8),
     /// A process of the driver is launched.
     Launch,
+    /// A launch of the driver is refused. The next one is that of another program.
+    RefuseLaunch,
     /// The host reattaches the process that its earlier run has left.
     Found,
     /// The driver's process dies.
@@ -168,6 +173,7 @@ impl TasksEvent {
         match self {
             Self::Stop(_)
             | Self::Die
+            | Self::RefuseLaunch
             | Self::Fail(_)
             | Self::Refuse(_)
             | Self::Cut(_)
@@ -199,6 +205,7 @@ impl fmt::Display for TasksEvent {
             Self::Start(task) => write!(f, "start t{task}"),
             Self::Stop(task) => write!(f, "stop t{task}"),
             Self::Launch => f.write_str("launch-driver"),
+            Self::RefuseLaunch => f.write_str("refuse-driver"),
             Self::Found => f.write_str("find-driver"),
             Self::Die => f.write_str("kill-driver"),
             Self::Begin(place) => write!(f, "driver begins start={place}"),

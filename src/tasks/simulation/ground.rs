@@ -60,6 +60,8 @@ pub(super) struct Ground {
     pub(super) process: Option<Process>,
     launched: u8,
     has_launched: bool,
+    /// Whether its last launch was refused: there is no process, and there was none of an earlier run of the host.
+    pub(super) is_refused: bool,
     pub(super) copies: Vec<Copied>,
     /// How the last copy of each task ended that ended by itself.
     pub(super) exits: BTreeMap<AllocationId, i32>,
@@ -75,6 +77,7 @@ impl Ground {
             process: None,
             launched: 0,
             has_launched: false,
+            is_refused: false,
             copies: Vec::new(),
             exits: BTreeMap::new(),
             refused: BTreeSet::new(),
@@ -115,7 +118,7 @@ impl Ground {
     pub(super) fn may_still_begin(&self) -> bool {
         match &self.process {
             Some(Process { standing: Standing::Serves | Standing::Doomed, .. }) => true,
-            Some(Process { standing: Standing::Left, .. }) | None => !self.has_launched,
+            Some(Process { standing: Standing::Left, .. }) | None => !self.has_launched && !self.is_refused,
         }
     }
 
@@ -123,7 +126,7 @@ impl Ground {
 
     pub(super) fn launch(&mut self) {
         self.launched += 1;
-        self.has_launched = true;
+        (self.has_launched, self.is_refused) = (true, false);
         self.process = Some(Process {
             tag: self.launched,
             is_adopted: false,
@@ -148,7 +151,7 @@ impl Ground {
     }
 
     pub(super) fn next_run(&mut self) {
-        self.has_launched = false;
+        (self.has_launched, self.is_refused) = (false, false);
         if let Some(process) = &mut self.process {
             process.is_adopted = true;
             process.standing = match process.standing {

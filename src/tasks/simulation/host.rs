@@ -43,7 +43,7 @@ pub(super) struct Host {
     /// The start calls that have reached the driver.
     pub(super) sent: BTreeSet<u64>,
     /// The deadlines of the other start calls, which wait for a driver.
-    timeout: BTreeMap<u64, Timestamp>,
+    pub(super) timeout: BTreeMap<u64, Timestamp>,
     /// The deadlines of the calls that have one.
     deadlines: BTreeMap<u64, (Timestamp, Duration)>,
     /// The number of runs of the host; each begins with other random numbers.
@@ -184,11 +184,7 @@ impl Host {
             self.actor.wake();
         }
         self.give_up_calls(now);
-        let in_vain = self.timeout.iter().filter(|(_, until)| **until <= now).map(|(number, _)| *number);
-        for number in in_vain.collect::<Vec<_>>() {
-            let started = Started::NotAsked(Trouble::absent("the driver is not there"));
-            self.returned(now, number, TasksOutcome::Started(started));
-        }
+        self.answer_waiting(now, |until| until <= now);
         self.actor.timers_due(self.moment(now));
         self.carry(now);
     }
@@ -288,8 +284,12 @@ impl Host {
             TasksCall::AwaitDisk { .. } => TasksOutcome::OnDisk,
             TasksCall::Locate { .. } => TasksOutcome::Located(Err(Trouble::passing("it was not looked up"))),
             TasksCall::Start(run, _) => {
-                self.timeout.insert(number, now + DRIVER_TIMEOUT);
-                return self.check_intent(run);
+                self.check_intent(run);
+                if !self.ground.is_refused {
+                    self.timeout.insert(number, now + DRIVER_TIMEOUT);
+                    return;
+                }
+                TasksOutcome::Started(Started::NotAsked(Trouble::absent("the driver is refused")))
             }
             TasksCall::ReadEvents { .. } | TasksCall::Wait(_) | TasksCall::AwaitSent(_) => return,
             TasksCall::Recover(..)

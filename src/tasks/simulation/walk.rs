@@ -48,6 +48,7 @@ fn bounds(chance: &mut Chance, faults: Faults) -> TasksBounds {
         stops: u32::MAX,
         exits: often(Fault::Exit),
         deaths: often(Fault::Die),
+        refusals: often(Fault::Die),
         cuts: often(Fault::Slow),
         faults: often(Fault::Fail),
         failures: often(Fault::Disk),

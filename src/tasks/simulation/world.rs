@@ -79,7 +79,12 @@ impl TasksWorld {
     fn driver(&self, events: &mut Vec<TasksEvent>) {
         let ground = &self.host.ground;
         match ground.process.as_ref().map(|process| process.standing) {
-            None => events.push(TasksEvent::Launch),
+            None => {
+                events.push(TasksEvent::Launch);
+                if self.left.refusals > 0 && !ground.is_refused {
+                    events.push(TasksEvent::RefuseLaunch);
+                }
+            }
             Some(Standing::Left) => events.push(TasksEvent::Found),
             Some(Standing::Doomed) => events.push(TasksEvent::Die),
             Some(Standing::Serves) => {}
@@ -133,6 +138,7 @@ impl TasksWorld {
             TasksEvent::Start(task) => host.say_start(now, task),
             TasksEvent::Stop(task) => host.say_stop(now, task),
             TasksEvent::Launch => host.ground.launch(),
+            TasksEvent::RefuseLaunch => host.refuse_launch(now),
             TasksEvent::Found => host.ground.find(),
             TasksEvent::Die => host.ground.die(),
             TasksEvent::Begin(place) => host.begin(place),
@@ -173,6 +179,7 @@ impl TasksWorld {
             TasksEvent::Start(_) => &mut left.starts,
             TasksEvent::Stop(_) => &mut left.stops,
             TasksEvent::Die if !is_doomed => &mut left.deaths,
+            TasksEvent::RefuseLaunch => &mut left.refusals,
             TasksEvent::Fail(_) | TasksEvent::Refuse(_) | TasksEvent::Trouble(..) => &mut left.faults,
             TasksEvent::Cut(_) => &mut left.cuts,
             TasksEvent::Exit(..) => &mut left.exits,
@@ -200,6 +207,7 @@ impl TasksWorld {
 fn other(ends: &'static [StopMode], mode: StopMode) -> &'static [StopMode] {
     match mode {
         StopMode::Stop if ends.contains(&StopMode::Detach) => &[StopMode::Detach],
+        StopMode::Detach if ends.contains(&StopMode::Stop) => &[StopMode::Stop],
         StopMode::Stop | StopMode::Detach => &[],
     }
 }
@@ -207,7 +215,6 @@ fn other(ends: &'static [StopMode], mode: StopMode) -> &'static [StopMode] {
 impl World for TasksWorld {
     fn events(&self) -> Vec<TasksEvent> {
         let mut events = Vec::new();
-        StopMode::Detach if ends.contains(&StopMode::Stop) => &[StopMode::Stop],
         if self.host.actor.has_ended() {
             return events;
         }

@@ -135,7 +135,7 @@ impl Drivers {
                 self.recent(id, driver, task, effects);
             }
             DriversAsk::DriverReported(DriverReported { life, report, may_lend }) => {
-                self.reported(*life, report, *may_lend, effects);
+                self.reported(moment, *life, report, *may_lend, effects);
                 effects.reply(id, DriversAnswer::DriverReported(()));
             }
             DriversAsk::EventorSaid(EventorSaid { driver, life, news }) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::DriverSummary;
 use super::messages::{DispenseDriver, DispensedDriver, DriversAnswer, NotDispensed, Wanted};
 use super::state::{Curious, Drivers, DriversTimer, Waiting};
-use crate::driver::DriverHealth;
+use crate::driver::{DriverHealth, DriverStage};
 use crate::kernel::{AskId, Effects};
 use crate::supervisor::ChildState;
 use crate::vocabulary::{DriverName, Moment, Timestamp};
@@ -31,11 +31,7 @@ impl Drivers {
         let DispenseDriver { name, wanted, within } = dispense;
         let until = asked_at + *within;
         let answer = self.present(name, *wanted, moment.now.since(asked_at));
-        let is_final = match &answer {
-            Ok(_) => true,
-            Err(error) => !error.is_transient() || until <= moment.now,
-        };
-        if is_final {
+        if is_final(&answer) || until <= moment.now {
             effects.reply(id, DriversAnswer::DispenseDriver(answer));
         } else if self.waiting() >= self.options.waiting_max {
             let error = NotDispensed::TooMany { waiting: self.waiting() };
@@ -47,20 +43,18 @@ impl Drivers {
         }
     }
 
-    /// Answers all callers that wait for a driver and can have it now.
-    pub(super) fn serve_waiting(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+    /// Answers all callers that wait for a driver and can have it now, or wait in vain.
+    pub(super) fn serve_waiting(&mut self, moment: Moment, driver: &DriverName, effects: &mut Effects<Self>) {
         let Some(waiting) = self.dispensing.get(driver) else { return };
-        let ready: Vec<_> = waiting
+        let known: Vec<_> = waiting
             .iter()
-            .filter_map(|(id, waiting)| {
-                let dispensed = self.present(driver, waiting.wanted, Duration::ZERO).ok()?;
-                Some((*id, dispensed))
-            })
+            .map(|(id, waiting)| (*id, self.present(driver, waiting.wanted, moment.now.since(waiting.since))))
+            .filter(|(_, answer)| is_final(answer))
             .collect();
-        for (id, dispensed) in ready {
+        for (id, answer) in known {
             self.no_longer_waits(driver, id);
             effects.cancel_timer(DriversTimer::Dispense(driver.clone(), id));
-            effects.reply(id, DriversAnswer::DispenseDriver(Ok(dispensed)));
+            effects.reply(id, DriversAnswer::DispenseDriver(answer));
         }
     }
 
@@ -126,6 +120,9 @@ impl Drivers {
                 DriverHealth::Undetected | DriverHealth::Unhealthy,
                 Some(generation),
             ) if wanted == Wanted::Reachable => Ok(DispensedDriver { driver, generation }),
+            (ChildState::Running(_), _, _) if report.stage == DriverStage::Refused => {
+                Err(NotDispensed::Refused { driver, reason: report.reason.clone() })
+            }
             (_, health @ (DriverHealth::Undetected | DriverHealth::Unhealthy), _) => {
                 Err(NotDispensed::NotHealthy { driver, health, reason: report.reason.clone(), waited })
             }
@@ -203,4 +200,9 @@ impl Drivers {
             effects.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
         }
     }
+}
+
+/// Whether waiting longer changes nothing about it.
+fn is_final(answer: &Result<DispensedDriver, NotDispensed>) -> bool {
+    answer.as_ref().map_or_else(|error| !error.is_transient(), |_| true)
 }

@@ -140,7 +140,7 @@ impl Drivers {
         if entry.serves() {
             effects.publish(DriversNews::Reported(entry.report.clone()));
         }
-        self.serve_waiting(driver, effects);
+        self.serve_waiting(moment, driver, effects);
         self.tell_curious(effects);
     }
 

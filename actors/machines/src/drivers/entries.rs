@@ -205,6 +205,7 @@ impl Drivers {
 
     pub(super) fn reported(
         &mut self,
+        moment: Moment,
         life: Attempt,
         report: &DriverReport,
         may_lend: bool,
@@ -228,7 +229,7 @@ impl Drivers {
             effects.publish(DriversNews::Reported(report.clone()));
         }
         self.attend(driver, effects);
-        self.serve_waiting(driver, effects);
+        self.serve_waiting(moment, driver, effects);
         self.tell_curious(effects);
     }
 }

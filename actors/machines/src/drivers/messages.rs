@@ -251,6 +251,15 @@ pub enum NotDispensed {
         /// How long was waited.
         waited: Duration,
     },
+    /// Its program is refused, and no process of it runs. It is launched again when the program has changed, or when a restart of the
+    /// driver is requested; until then no caller waits for it (SEC-07).
+    #[error("driver {driver} is {reason}; it is launched again when its program has changed")]
+    Refused {
+        /// Which driver.
+        driver: DriverName,
+        /// Why, as it is shown: it begins with the word "refused".
+        reason: String,
+    },
     /// The host is stopping, or the driver is being removed; nothing new starts (I6).
     #[error("driver {driver} is not given out any more: it is being stopped")]
     Stopping {
@@ -271,7 +280,9 @@ impl NotDispensed {
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::NotReady { .. } | Self::NotHealthy { .. } | Self::TooMany { .. } => true,
-            Self::Unknown { .. } | Self::Blocked { .. } | Self::Stopping { .. } => false,
+            Self::Unknown { .. } | Self::Blocked { .. } | Self::Refused { .. } | Self::Stopping { .. } => {
+                false
+            }
         }
     }
 }

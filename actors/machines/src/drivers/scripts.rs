@@ -195,7 +195,9 @@ fn read_report(args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<Driver
     };
     let reason = args.next_pos().unwrap_or_default().to_owned();
     let stage = match args.take_key("stage") {
+        Some("recalling") => DriverStage::Recalling,
         Some("connecting") => DriverStage::Connecting,
+        Some("refused") => DriverStage::Refused,
         Some("gone") => DriverStage::Gone,
         _ => DriverStage::Watching,
     };

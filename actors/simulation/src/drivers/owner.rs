@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use callboard_actors::driver::{DriverHealth, DriverReport, DriverStage, TaskKey};
 use callboard_actors::drivers::{
     ChildKind, DispenseDriver, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversNews,
-    DriversOutcome, DriversTimer, EventorSaid, ForgetTaskHandler, Wanted,
+    DriversOutcome, DriversTimer, EventorSaid, ForgetTaskHandler, NotDispensed, Wanted,
 };
 use callboard_actors::eventor::EventorNews;
 use callboard_actors::shell::{AskId, Effect, Input};
@@ -179,6 +179,12 @@ impl DriversLaws {
 
     fn replies(&mut self, id: AskId, answer: &DriversAnswer) {
         let asked = self.waiting.remove(&id);
+        if let DriversAnswer::DispenseDriver(Err(NotDispensed::Refused { driver, .. })) = answer
+            && !self.is_refused(driver)
+        {
+            let what = || format!("{driver} is answered to be refused, which it has not said");
+            return self.violation(Law::Res1, what);
+        }
         let DriversAnswer::DispenseDriver(Ok(dispensed)) = answer else { return };
         let generation = dispensed.generation;
         let said = self.lives.get(&dispensed.driver).and_then(|lives| lives.said.as_ref());
@@ -214,6 +220,22 @@ impl DriversLaws {
             self.waiting.values().find(|(driver, _)| is_ready(driver)).map(|(driver, _)| driver.clone());
         if let Some(driver) = late {
             self.violation(Law::Hlt4, || format!("{driver} is ready, and a caller goes on waiting for it"));
+        }
+    }
+
+    /// Whether the program of a driver is refused, as the driver said last.
+    fn is_refused(&self, driver: &DriverName) -> bool {
+        self.lives.get(driver).is_some_and(|lives| {
+            let said = lives.said.as_ref().map(|(report, _)| report.stage);
+            said == Some(DriverStage::Refused) && !lives.is_ending
+        })
+    }
+
+    /// No caller waits for a driver whose program is refused.
+    fn check_refused(&mut self) {
+        let waits = self.waiting.values().find(|(driver, _)| self.is_refused(driver));
+        if let Some(driver) = waits.map(|(driver, _)| driver.clone()) {
+            self.violation(Law::Hlt4, || format!("{driver} is refused, and a caller waits for it"));
         }
     }
 
@@ -263,8 +285,10 @@ impl DriversLaws {
         match input {
             Input::Asked { ask: DriversAsk::DriverReported(said), .. } => {
                 self.check_readiness();
+                self.check_refused();
                 self.check_attended(&said.report.name);
             }
+            Input::Asked { ask: DriversAsk::DispenseDriver(_), .. } => self.check_refused(),
             Input::Asked {
                 ask: DriversAsk::EventorSaid(EventorSaid { driver, news: EventorNews::Began, .. }),
                 ..

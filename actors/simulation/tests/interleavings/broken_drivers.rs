@@ -9,7 +9,7 @@ use callboard_actors::driver::{
     GapReason, Reached, StartStep, TaskEventItem, process_name,
 };
 use callboard_actors::drivers::{
-    DispensedDriver, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer,
+    DispensedDriver, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer, NotDispensed,
 };
 use callboard_actors::eventor::{Eventor, EventorCall, EventorTimer, JournalId};
 use callboard_actors::process::{Executable, ProcessSpec};
@@ -280,6 +280,51 @@ fn an_owner_that_leaves_those_waiting_who_waited_for_a_driver_breaks_hlt_04() {
         without(effects, |effect| {
             is_report && matches!(effect, Effect::Reply(_, DriversAnswer::DispenseDriver(Ok(_))))
         })
+    });
+}
+
+/// A driver whose program is refused, and a caller that waits for it.
+const REFUSED: DriversBounds = DriversBounds {
+    begin: &[Order::Add, Order::Dispense],
+    faults: (1, &[Conduct::Declines]),
+    is_prompt: true,
+    ..NONE
+};
+
+#[test]
+fn an_owner_that_leaves_those_waiting_who_wait_for_a_driver_that_is_refused_breaks_hlt_04() {
+    owner(Law::Hlt4, REFUSED, |input, effects| {
+        let is_report = matches!(input, Input::Asked { ask: DriversAsk::DriverReported(_), .. });
+        without(effects, |effect| {
+            is_report && matches!(effect, Effect::Reply(_, DriversAnswer::DispenseDriver(Err(_))))
+        })
+    });
+}
+
+#[test]
+fn an_owner_that_lets_a_caller_wait_for_a_driver_that_is_refused_breaks_hlt_04() {
+    let later = DriversBounds { begin: &[Order::Add], orders: (1, &[Order::Dispense]), ..REFUSED };
+    owner(Law::Hlt4, later, |input, effects| {
+        let is_asked = matches!(input, Input::Asked { ask: DriversAsk::DispenseDriver(_), .. });
+        let is_refusal = |effect: &Effect<Drivers>| match effect {
+            Effect::Reply(_, DriversAnswer::DispenseDriver(Err(error))) => !error.is_transient(),
+            _ => false,
+        };
+        without(effects, |effect| is_asked && is_refusal(effect))
+    });
+}
+
+#[test]
+fn an_owner_that_takes_a_driver_on_its_way_for_one_that_is_refused_breaks_res_01() {
+    owner(Law::Res1, REFUSED, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::StartTimer(DriversTimer::Dispense(driver, id), _) = effect {
+                let (driver, reason) = (driver.clone(), "refused".to_owned());
+                let answer = Err(NotDispensed::Refused { driver, reason });
+                *effect = Effect::Reply(*id, DriversAnswer::DispenseDriver(answer));
+            }
+        }
+        effects
     });
 }
 

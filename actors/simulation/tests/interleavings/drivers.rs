@@ -42,6 +42,9 @@ fn every_order_of_a_start_and_a_stop_leaves_no_process_i6_shd_06() {
 fn every_order_of_bad_answers_leads_to_another_try_hlt_04_hlt_05() {
     let bad = DriversBounds { faults: (1, BAD), ..PROMPT };
     holds("a driver answers badly", bad, DriversBounds { faults: (2, BAD), pauses: 1, ..bad });
+    let awaited = DriversBounds { begin: &[Order::Add, Order::Dispense], pauses: 1, ..bad };
+    let more = DriversBounds { orders: (1, &[Order::Dispense, Order::Restart]), ..awaited };
+    holds("a driver that is waited for answers badly", awaited, more);
     let stopped = DriversBounds { stops: &[StopMode::Stop], ..bad };
     holds("a driver answers badly and stops", stopped, DriversBounds { is_prompt: false, ..stopped });
 }
