@@ -184,6 +184,52 @@ async fn a_plugin_that_a_wrapper_starts_again_is_another_generation_hlt_08() {
     host.stop().await;
 }
 
+/// Whether an allocation that has just got the seat answers the next call, and was asked nothing else since it was read.
+async fn answers_unread(host: &Host, task: &Task, read: &[String]) {
+    let allocation = task.spec.allocation.as_str();
+    shown(host, allocation).await;
+    let lease = host.leases().lease(&node("zfs"), LONG).await.unwrap();
+    assert_eq!(node_id(&lease).await.unwrap(), allocation);
+    let calls = task.received();
+    assert_eq!(calls[..read.len()], *read);
+    assert_eq!(calls[read.len()..], ["NodeGetInfo"], "the call of the host, and none before it");
+}
+
+#[actix::test]
+async fn a_standby_stays_warm_through_changes_of_the_seat_in_both_directions_r1d() {
+    let stage = Stage::new();
+    // No look is due for as long as this may take.
+    let (mut rounds, mut probes) = (instances(), support::allocation());
+    (rounds.limits.round, probes.round) = (60 * LONG, 60 * LONG);
+    let host = stage.builder().instances(rounds).allocation(probes).start().await.unwrap();
+    let (mut old, mut new) = (plugin(&stage, "old"), plugin(&stage, "new"));
+    old.start(&host).await;
+    until_active(&host, &node("zfs"), "old").await;
+    shown(&host, "old").await;
+    assert_eq!(old.calls("NodeGetInfo"), 1, "{:?}", old.received());
+
+    // The old one loses the seat to a newer one. It was given out, so it is read once more, by the instance that stands by for it; it has
+    // the seat again when the newer one dies, without another look.
+    new.start(&host).await;
+    until_active(&host, &node("zfs"), "new").await;
+    until("the standby is read", async || old.calls("NodeGetInfo") == 2).await;
+    let read = old.received();
+    new.signal(Signal::KILL);
+    answers_unread(&host, &old, &read).await;
+
+    // The newer one comes back, stands by in its calm time, and is the only one when the old one dies.
+    new.end().await;
+    let before = new.received().len();
+    new.say_exited(&host, "signal 9").await;
+    new.start(&host).await;
+    lacks(&host, "new", |lack| matches!(lack, Lack::Calm { .. })).await;
+    let read = new.received();
+    assert!(read[before..].contains(&"NodeGetInfo".to_owned()), "{read:?}");
+    old.signal(Signal::KILL);
+    answers_unread(&host, &new, &read).await;
+    host.stop().await;
+}
+
 /// The wrapper lives on, so no end of a process tells the host of it, and with the rounds that hosts have by default no probe does in time.
 #[actix::test]
 async fn a_plugin_that_is_lost_behind_its_wrapper_is_left_for_the_standby_at_once_hlt_08_r1b() {

@@ -149,11 +149,16 @@ impl Task {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// The calls that it has received, in their order, over all its lives.
+    pub(crate) fn received(&self) -> Vec<String> {
+        let said = self.said();
+        let called = said.lines().filter(|line| line.contains("called"));
+        called.filter_map(|line| Some(line.split_once("rpc=")?.1.trim().to_owned())).collect()
+    }
+
     /// How often it was called, over all its lives.
     pub(crate) fn calls(&self, rpc: &str) -> usize {
-        let called = format!("rpc={rpc}");
-        let lines = self.said();
-        lines.lines().filter(|line| line.contains("called") && line.contains(&called)).count()
+        self.received().iter().filter(|call| *call == rpc).count()
     }
 }
 
