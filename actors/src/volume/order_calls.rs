@@ -27,7 +27,7 @@ impl Admitted {
                 let (capacity_bytes, is_node_next) = (answer.capacity_bytes, answer.node_expansion_required);
                 Ok(Brought::Expanded { capacity_bytes, is_node_next })
             }
-            OrderCall::TakeSnapshot { name, parameters } => {
+            OrderCall::TakeSnapshot { name, parameters, .. } => {
                 let request =
                     CreateSnapshotRequest { source_volume_id: volume_id, name, secrets, parameters };
                 Ok(Brought::Snapshot(Arc::new(self.send(&request).await?)))

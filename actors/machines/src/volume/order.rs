@@ -194,7 +194,9 @@ impl OrderRecord {
     pub(super) fn at_controller_call(&self) -> OrderCall {
         match self.order.clone() {
             Order::Expand { range } => OrderCall::Expand { range, capability: self.capability.clone() },
-            Order::TakeSnapshot { name, parameters } => OrderCall::TakeSnapshot { name, parameters },
+            Order::TakeSnapshot { name, parameters } => {
+                OrderCall::TakeSnapshot { name, parameters, taken: None }
+            }
             Order::DeleteSnapshot { snapshot_id } => OrderCall::DeleteSnapshot { snapshot_id },
             Order::Modify { parameters } => OrderCall::Modify { parameters },
             Order::TakeGroup(group) => OrderCall::TakeGroup(group),
@@ -229,6 +231,8 @@ pub enum OrderCall {
         name: String,
         /// Parameters of the plugin.
         parameters: BTreeMap<String, String>,
+        /// The id of the snapshot, once the plugin has answered it: no other call on that id is in flight beside this one (C002).
+        taken: Option<Arc<str>>,
     },
     /// `DeleteSnapshot`.
     DeleteSnapshot {
@@ -259,6 +263,16 @@ pub enum OrderCall {
 }
 
 impl OrderCall {
+    /// The same, of a snapshot that has this id already.
+    pub(super) fn of_taken(self, id: &Arc<str>) -> Self {
+        match self {
+            Self::TakeSnapshot { name, parameters, .. } => {
+                Self::TakeSnapshot { name, parameters, taken: Some(Arc::clone(id)) }
+            }
+            other => other,
+        }
+    }
+
     /// The call.
     #[must_use]
     pub const fn csi(&self) -> Call {

@@ -535,8 +535,9 @@ fn tell_call(call: &VolumeCall) -> String {
             let (path, staged) = (volume_path.display(), staged.unwrap_or_default());
             format!("{name} to {} bytes at {path}{staged}", range.required_bytes)
         }
-        VolumeCall::Order(_, _, OrderCall::TakeSnapshot { name: of, parameters }) => {
-            format!("{name} {of} with {parameters:?}")
+        VolumeCall::Order(_, _, OrderCall::TakeSnapshot { name: of, parameters, taken }) => {
+            let taken = taken.as_deref().map(|id| format!(", which has the id {id}"));
+            format!("{name} {of} with {parameters:?}{}", taken.unwrap_or_default())
         }
         VolumeCall::Order(_, _, OrderCall::DeleteSnapshot { snapshot_id }) => format!("{name} {snapshot_id}"),
         VolumeCall::Order(_, _, OrderCall::TakeGroup(group)) => {

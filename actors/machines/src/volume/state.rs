@@ -262,7 +262,8 @@ impl Ordered {
                     snapshot_ids: taken.snapshot_ids(),
                 }
             }
-            _ => self.record.at_controller_call(),
+            Some(Taken::Snapshot(id)) => self.record.at_controller_call().of_taken(id),
+            Some(Taken::Group(_)) | None => self.record.at_controller_call(),
         }
     }
 }

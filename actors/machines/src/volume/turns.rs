@@ -13,7 +13,7 @@ use crate::vocabulary::PluginName;
 pub enum Turn {
     /// A volume (C001).
     Volume(VolumeKey),
-    /// The snapshot of this name with a plugin, whose id is not known yet (C002).
+    /// The snapshot of this name with a plugin (C002).
     SnapshotNamed(PluginName, String),
     /// The snapshot with this id (C002).
     Snapshot(PluginName, String),
@@ -50,7 +50,10 @@ impl OrderCall {
         };
         match self {
             Self::Expand { .. } | Self::Grow(_) | Self::Modify { .. } => Vec::new(),
-            Self::TakeSnapshot { name, .. } => vec![Turn::SnapshotNamed(plugin(), name.clone())],
+            Self::TakeSnapshot { name, taken, .. } => {
+                let known = taken.iter().map(|id| Turn::Snapshot(plugin(), id.as_ref().to_owned()));
+                known.chain([Turn::SnapshotNamed(plugin(), name.clone())]).collect()
+            }
             Self::DeleteSnapshot { snapshot_id } => vec![Turn::Snapshot(plugin(), snapshot_id.clone())],
             Self::TakeGroup(group) => named(group),
             Self::DescribeGroup { group_snapshot_id, snapshot_ids }
@@ -122,5 +125,18 @@ mod tests {
         let (group_snapshot_id, snapshot_ids) = ids();
         let deleted = turns("d", OrderCall::DeleteGroup { group_snapshot_id, snapshot_ids });
         assert!(!deleted.is_disjoint(&described) && !deleted.is_disjoint(&alone("a", "s2")));
+    }
+
+    #[test]
+    fn a_snapshot_that_is_asked_for_by_its_name_again_is_not_deleted_by_its_id_meanwhile_c002() {
+        let taken = |id: Option<&str>| {
+            let (name, parameters) = ("nightly".to_owned(), BTreeMap::new());
+            turns("a", OrderCall::TakeSnapshot { name, parameters, taken: id.map(Arc::from) })
+        };
+        let deleted = turns("b", OrderCall::DeleteSnapshot { snapshot_id: "s1".to_owned() });
+        assert!(!taken(Some("s1")).is_disjoint(&deleted));
+        assert!(taken(Some("s2")).is_disjoint(&deleted), "another snapshot");
+        assert!(taken(None).is_disjoint(&deleted), "its id is not known yet");
+        assert!(!taken(Some("s1")).is_disjoint(&taken(None)), "the same name");
     }
 }
