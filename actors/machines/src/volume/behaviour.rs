@@ -242,8 +242,11 @@ impl Volume {
 
     /// Ends when nothing is in flight and nothing more is to be undone, or when the time for that is over. The ledger has the rest.
     fn end_if_done(&mut self, effects: &mut Effects<Self>) {
+        if self.stopping.is_none() {
+            return;
+        }
         let is_done = self.flight.is_none() && self.wanted_moves().is_empty();
-        if self.stopping.is_none() || !is_done && !self.is_out_of_time {
+        if !is_done && !self.is_out_of_time {
             return;
         }
         let volume = self.record.spec.key.clone();
