@@ -53,6 +53,7 @@ impl Machine for Volume {
             lost: image.lost,
             config: config.clone(),
             is_kept,
+            is_behind: false,
             route: None,
             life: Life { unfit, ..Life::default() },
             attach_tries: Tries::default(),
@@ -165,8 +166,10 @@ impl Volume {
         self.settle_orders(effects);
         self.answer_claims(effects);
         self.answer_releases(effects);
-        if let Some(next) = self.next_move(moment.now) {
-            self.begin(next, effects);
+        match self.next_move(moment.now) {
+            Some(next) => self.begin(next, effects),
+            None if self.flight.is_none() => self.catch_up(effects),
+            None => {}
         }
         self.schedule(moment, effects);
         self.tell(effects);

@@ -98,6 +98,10 @@ impl Volume {
             Step::Up(..) => Need::Move(Move::LookAt(id.clone())),
             Step::GoingUp(_) | Step::GoingDown(_) => Need::Waits(IN_FLIGHT),
             Step::Down | Step::Unknown(..) => match self.publish_args(claim) {
+                // What is below it has to be undone, and nothing but unknown publications is in the way (V3).
+                Need::Waits(OTHERS_HOLD) if self.is_in_the_way(claim) => {
+                    Need::Move(Move::Unpublish(id.clone()))
+                }
                 Need::Waits(why) => Need::Waits(why),
                 Need::Move(first) => Need::Move(first),
                 Need::Met(args) => match &claim.record.publish {
@@ -109,6 +113,12 @@ impl Volume {
                 },
             },
         }
+    }
+
+    /// Whether this claim may be published, while no claim is for certain.
+    fn is_in_the_way(&self, claim: &Claim) -> bool {
+        let is_up = |other: &Claim| !matches!(other.record.publish, Step::Down | Step::Unknown(..));
+        !claim.record.publish.is_down() && self.lost.is_empty() && !self.claims.values().any(is_up)
     }
 
     /// The arguments with which a claim is published, once everything before that is up.

@@ -34,6 +34,7 @@ impl Volume {
             return;
         }
         let Some(flight) = self.flight.take_if(|flight| flight.attempt == key.attempt) else { return };
+        self.catch_up(effects);
         let came = came(&flight.what, outcome);
         match &flight.what {
             Move::Create => self.create_returned(moment, &flight, outcome, effects),
@@ -99,7 +100,7 @@ impl Volume {
                 let proof = Proof { boot_id: self.config.boot_id.clone(), mark };
                 self.record.stage = Step::Up(intent.clone(), proof);
                 (self.is_stage_proven, self.is_stage_stale) = (true, false);
-                self.keep_volume(effects);
+                self.keep_staged(effects);
             }
             Move::Publish(id) => {
                 let Some(claim) = self.claims.get_mut(id) else { return Ok(()) };
@@ -333,6 +334,7 @@ impl Volume {
         }
         if is_certain {
             self.keep_volume(effects);
+            self.withdraw_publish(effects);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::news::VolumeStatus;
 use super::order::{Order, OrderCall, OrderRecord};
 use super::outcome::{ControllerRoute, NodeRoute, Route};
 use super::paths::VolumeLayout;
-use super::record::{Audit, ClaimRecord, Step, Towards, VolumeRecord, VolumeSpec, Wish};
+use super::record::{Audit, ClaimRecord, Intent, PublishArgs, Step, Towards, VolumeRecord, VolumeSpec, Wish};
 use crate::csi::Call;
 use crate::kernel::{AskId, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, Moment, RunNumber, Timestamp};
@@ -182,6 +182,8 @@ pub(super) struct Claim {
     pub(super) is_proven: bool,
     /// What is published is not what it should be: it is undone before it is published again.
     pub(super) is_stale: bool,
+    /// The intent to publish that its row has on disk already, while it is down: written together with that of the staging.
+    pub(super) announced: Option<Intent<PublishArgs>>,
     pub(super) tries: Tries,
     pub(super) waiters: Vec<AskId>,
 }
@@ -193,6 +195,7 @@ impl Claim {
             is_provisional,
             is_proven: false,
             is_stale: false,
+            announced: None,
             tries: Tries::default(),
             waiters: Vec::new(),
         }
@@ -292,6 +295,8 @@ pub struct Volume {
     pub(super) record: VolumeRecord,
     /// Whether the ledger has a row of the volume.
     pub(super) is_kept: bool,
+    /// Whether that row lacks the outcome of the staging: it is written together with the outcome of the next call.
+    pub(super) is_behind: bool,
     pub(super) claims: BTreeMap<AllocationId, Claim>,
     /// The allocations whose claims had rows that were damaged (RES-08). They may use the volume until they are released.
     pub(super) lost: BTreeSet<AllocationId>,
@@ -371,10 +376,7 @@ impl Volume {
             Move::Publish(id) | Move::Unpublish(id) | Move::LookAt(id) => {
                 self.claims.get(id).map(|claim| &claim.tries)
             }
-            Move::Order(number, _) => {
-                let ordered = self.ordered(*number);
-                ordered.map(|ordered| &ordered.tries)
-            }
+            Move::Order(number, _) => self.ordered(*number).map(|ordered| &ordered.tries),
         }
     }
 

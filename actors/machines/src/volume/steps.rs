@@ -3,7 +3,7 @@
 use super::moves::Move;
 use super::outcome::VolumeCall;
 use super::planning::Need;
-use super::record::{AttachArgs, Intent, Proof, PublishArgs, StageArgs, Step, Towards, VolumeChange};
+use super::record::{AttachArgs, Intent, StageArgs, Step, Towards};
 use super::state::{Claim, Flight, Volume};
 use crate::kernel::{CallKey, Effects};
 use crate::vocabulary::{AllocationId, Generation};
@@ -34,6 +34,9 @@ impl Volume {
             }
         };
         let Some((call, was_unknown)) = begun else { return };
+        if !matches!(what, Move::Publish(_)) {
+            self.catch_up(effects);
+        }
         if let Some(tries) = self.tries(&what) {
             tries.begin(what.towards());
         }
@@ -55,7 +58,7 @@ impl Volume {
     }
 
     /// The first claim that is not set up: its capability is that of all.
-    fn first_wanted(&self) -> Option<&Claim> {
+    pub(super) fn first_wanted(&self) -> Option<&Claim> {
         let is_open = |claim: &&Claim| claim.is_wanted() && !claim.record.publish.is_up();
         self.in_order().into_iter().find(is_open)
     }
@@ -90,6 +93,7 @@ impl Volume {
         };
         self.record.stage = Step::GoingUp(intent.clone());
         self.keep_volume(effects);
+        self.announce_publish(&intent, effects);
         Some((VolumeCall::Stage(self.record.spec.clone(), generation, intent.args), was_unknown))
     }
 
@@ -106,7 +110,11 @@ impl Volume {
             (None, Need::Met(args)) => Intent { args, generation },
             (None, Need::Move(_) | Need::Waits(_)) => return None,
         };
-        self.go(id, Step::GoingUp(intent.clone()), effects);
+        match claim.announced == Some(intent.clone()) {
+            // The ledger has it since the staging began.
+            true => self.goes(id, Step::GoingUp(intent.clone())),
+            false => self.go(id, Step::GoingUp(intent.clone()), effects),
+        }
         Some((VolumeCall::Publish(self.record.spec.clone(), generation, intent.args), was_unknown))
     }
 
@@ -131,6 +139,7 @@ impl Volume {
         let call = if *what == Move::Unstage {
             let intent = self.record.stage.intent()?.clone();
             self.record.stage = Step::GoingDown(intent.clone());
+            self.withdraw_publish(effects);
             VolumeCall::Unstage(spec, generation, intent.args)
         } else {
             let intent = self.record.attach.intent()?.clone();
@@ -139,36 +148,6 @@ impl Volume {
         };
         self.keep_volume(effects);
         Some((call, true))
-    }
-
-    // === The ledger ===
-
-    /// Writes the row of the volume.
-    pub(super) fn keep_volume(&mut self, effects: &mut Effects<Self>) {
-        self.is_kept = true;
-        effects.persist(VolumeChange::KeepVolume(self.record.clone()));
-    }
-
-    /// Writes the row of a claim, with what the volume has below it.
-    pub(super) fn keep_claim(&mut self, id: &AllocationId, effects: &mut Effects<Self>) {
-        if let Some(claim) = self.claims.get_mut(id) {
-            claim.record.spec = self.record.spec.clone();
-            claim.record.attach = self.record.attach.intent().cloned();
-            effects.persist(VolumeChange::KeepClaim(claim.record.clone()));
-        }
-    }
-
-    /// The publication of a claim is in this state from now on, and the ledger says so.
-    pub(super) fn go(
-        &mut self,
-        id: &AllocationId,
-        state: Step<PublishArgs, Proof>,
-        effects: &mut Effects<Self>,
-    ) {
-        if let Some(claim) = self.claims.get_mut(id) {
-            claim.record.publish = state;
-        }
-        self.keep_claim(id, effects);
     }
 }
 
