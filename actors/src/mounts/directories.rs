@@ -42,7 +42,7 @@ pub(super) fn make_directory(place: &Place, purpose: Purpose) -> Result<Made, Pl
             Purpose::MountPoint => Mode::empty(),
             Purpose::Parent => PASSABLE,
         };
-        parent.make(name, mode)
+        Ok(parent.make(name, mode)?.map(|(made, _)| made))
     })
 }
 
@@ -84,12 +84,8 @@ fn again_while_absent(
             let Some(at) = parent else { break };
             parent = match at.make(name, PASSABLE)? {
                 None => None,
-                Some(Made::Mounted) => return Err(PlaceError::Mounted { path: at.path.join(name) }),
-                Some(Made::New | Made::AlreadyThere) => match at.child(name)? {
-                    Found::Absent => None,
-                    Found::Mounted => return Err(PlaceError::Mounted { path: at.path.join(name) }),
-                    Found::Entry(entry) => Some(entry),
-                },
+                Some((_, Some(entry))) => Some(entry),
+                Some((_, None)) => return Err(PlaceError::Mounted { path: at.path.join(name) }),
             };
         }
         if let Some(made) = parent.map(|parent| last(&parent, name)).transpose()?.flatten() {
@@ -187,8 +183,9 @@ impl Entry {
         }
     }
 
-    /// Makes a directory in this one, or takes one of ours that is there, and gives it its mode. `None` if this one has been removed.
-    fn make(&self, name: &str, mode: Mode) -> Result<Option<Made>, PlaceError> {
+    /// Makes a directory in this one, or takes one of ours that is there, and gives it its mode. `None` if this one has been removed. There is
+    /// no entry of a mount point.
+    fn make(&self, name: &str, mode: Mode) -> Result<Option<(Made, Option<Self>)>, PlaceError> {
         let made = match rustix::fs::mkdirat(&self.fd, name, mode) {
             Ok(()) => Made::New,
             Err(Errno::EXIST) => Made::AlreadyThere,
@@ -197,14 +194,14 @@ impl Entry {
         };
         match self.child(name)? {
             Found::Absent => Ok(None),
-            Found::Mounted => Ok(Some(Made::Mounted)),
+            Found::Mounted => Ok(Some((Made::Mounted, None))),
             Found::Entry(entry) => {
                 entry.must_be(PathKind::Directory)?.must_be_ours()?;
                 // Others may have closed a directory of theirs on the way; a bare mount point is always closed.
                 if made == Made::New || mode.is_empty() {
                     entry.set_mode(mode)?;
                 }
-                Ok(Some(made))
+                Ok(Some((made, Some(entry))))
             }
         }
     }
