@@ -44,6 +44,7 @@ impl Machine for Volumes {
             entries: BTreeMap::new(),
             plugins: BTreeMap::new(),
             asks: BTreeMap::new(),
+            sent: BTreeMap::new(),
             reads: BTreeMap::new(),
             asked: Attempt::default(),
             waiting: BTreeMap::new(),

@@ -133,6 +133,7 @@ impl Volumes {
             _ => false,
         };
         entry.in_flight += usize::from(request.purpose.is_awaited());
+        self.sent.entry(key.clone()).or_default().insert(self.asked);
         self.asks.insert(self.asked, InFlight { volume: key.clone(), request, is_first_claim });
         let call_key = CallKey { attempt: self.asked, ..CallKey::default() };
         effects.call(call_key, within.saturating_add(ANSWER_MARGIN), VolumesCall::Ask { life, ask });
@@ -141,8 +142,8 @@ impl Volumes {
     /// Whether a volume has not answered such a request yet, or not even received it.
     pub(super) fn is_outstanding(&self, key: &VolumeKey, is_meant: impl Fn(&Request) -> bool) -> bool {
         let Some(entry) = self.entries.get(key) else { return false };
-        let is_sent = |sent: &InFlight| sent.volume == *key && is_meant(&sent.request);
-        entry.queue.iter().any(&is_meant) || self.asks.values().any(is_sent)
+        let mut sent = self.sent.get(key).into_iter().flatten().filter_map(|number| self.asks.get(number));
+        entry.queue.iter().any(&is_meant) || sent.any(|sent| is_meant(&sent.request))
     }
 
     // === The way back ===
@@ -156,6 +157,12 @@ impl Volumes {
         effects: &mut Effects<Self>,
     ) {
         let Some(InFlight { volume, request, is_first_claim }) = self.asks.remove(&number) else { return };
+        if let Some(sent) = self.sent.get_mut(&volume) {
+            sent.remove(&number);
+            if sent.is_empty() {
+                self.sent.remove(&volume);
+            }
+        }
         let answer = match outcome {
             Ok(VolumesOutcome::Answered(Ok(answer))) => Ok(answer),
             Ok(VolumesOutcome::Answered(Err(error))) => Err(NoAnswer::of(&volume, error)),

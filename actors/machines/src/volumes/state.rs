@@ -352,6 +352,8 @@ pub struct Volumes {
     pub(super) plugins: BTreeMap<PluginName, Plugin>,
     /// The messages that volumes have not answered yet, by number.
     pub(super) asks: BTreeMap<Attempt, InFlight>,
+    /// The numbers of those to each volume.
+    pub(super) sent: BTreeMap<VolumeKey, BTreeSet<Attempt>>,
     /// The questions that plugins have not answered yet, by number.
     pub(super) reads: BTreeMap<Attempt, Reading>,
     /// The number of the latest of both.
