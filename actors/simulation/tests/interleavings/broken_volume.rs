@@ -55,7 +55,27 @@ fn a_volume_that_calls_before_its_claim_is_written_breaks_v1() {
     spoiled(Law::V1, CLAIMED, |_, effects| {
         without(
             effects,
-            |effect| matches!(effect, Effect::Persist(_, VolumeChange::KeepClaim(row)) if row.publish.is_down()),
+            |effect| matches!(effect, Effect::Persist(_, VolumeChange::KeepClaim(row)) if !row.publish.is_up()),
+        )
+    });
+}
+
+#[test]
+fn a_volume_that_publishes_before_its_intent_is_written_breaks_v5() {
+    spoiled(Law::V5, CLAIMED, |_, effects| {
+        without(effects, |effect| match effect {
+            Effect::Persist(_, VolumeChange::KeepClaim(row)) => matches!(row.publish, Step::GoingUp(_)),
+            _ => false,
+        })
+    });
+}
+
+#[test]
+fn a_volume_that_never_writes_what_its_staging_brought_breaks_v5() {
+    spoiled(Law::V5, CLAIMED, |_, effects| {
+        without(
+            effects,
+            |effect| matches!(effect, Effect::Persist(_, VolumeChange::KeepVolume(row)) if row.stage.is_up()),
         )
     });
 }

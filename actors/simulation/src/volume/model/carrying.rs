@@ -120,12 +120,19 @@ impl VolumeModel {
             self.node.sure(&step) == Sure::Up && self.node.seen(&row.target_path) == Some(true)
         });
         let is_durable = row.is_some_and(|row| row.publish.is_up());
+        // What it was published from may be staged no more by now; what was staged for it is not written as if it could be.
+        let staging = self.owner.books.rows().volume.as_ref().map(|volume| &volume.stage);
+        let is_behind = matches!(staging, Some(Step::GoingUp(_)));
         if !is_sure {
             // Whose time is over hears of an error, whatever comes later.
             let law = if now >= until { Law::V15 } else { Law::V7 };
             self.violation(law, || format!("a{number} is handed what was not seen there"));
         } else if !is_durable {
             self.violation(Law::Shell1, || format!("a{number} is handed what is not on disk"));
+        } else if is_behind {
+            self.violation(Law::V5, || {
+                format!("a{number} is handed what is staged, and the ledger lacks that")
+            });
         }
         let holder = self.users.iter().find(|(other, user)| **other != number && user.is_holding);
         if let Some((other, _)) = holder.filter(|_| self.is_single) {
