@@ -214,3 +214,60 @@ fn a_data_directory_that_is_removed_or_replaced_is_told_and_no_second_host_start
     let (code, said) = refusal(&host.ask(&["stop", "nothing"]));
     assert_eq!(code, 1, "{said}");
 }
+
+#[test]
+fn a_host_makes_nothing_behind_a_link_in_the_place_of_its_data_directory_nor_in_a_new_one_sec_02() {
+    let later = "start = false\nstop_grace = \"1s\"";
+    let silent = |name: &str| silent(name).replace("type = ", &format!("{later}\ntype = "));
+    let task = "[[task]]\nname = \"web\"\ndriver = \"exec\"\nstart = false\nconfig = { command = \"/bin/sleep\", args = [\"1000\"] }\n";
+    let stage = Stage::new(&format!(
+        "restart.delay = \"50ms\"\n{}{}[[driver]]\nname = \"exec\"\n{task}",
+        silent("first"),
+        silent("second")
+    ));
+    let host = stage.run();
+    let driver = |status: &Value| status["drivers"][0].clone();
+    let status = host.until("the driver is healthy", |status| driver(status)["health"] == "healthy");
+    let [data, aside, elsewhere] =
+        ["data", "aside", "elsewhere"].map(|name| stage.directory.path().join(name));
+    std::fs::create_dir(&elsewhere).expect("a directory");
+    std::fs::rename(&data, &aside).expect("it is ours");
+    std::os::unix::fs::symlink(&elsewhere, &data).expect("the path is free");
+    let socket = aside.join("admin.sock");
+    let says = |list: &str, name: &str, reason: &str| {
+        until_true(&format!("{name} says why it does not start"), TIMEOUT, || {
+            let status = status_at(&socket);
+            let mut rows = status[list].as_array().expect("a list").iter();
+            rows.any(|row| row["name"] == name && row.to_string().contains(reason))
+        });
+    };
+    let tried = |list: &str, name: &str, reason: &str| {
+        asked_at(&socket, &["start", name]);
+        says(list, name, reason);
+    };
+    let (replaced, removed) =
+        ("another directory is in the place of", "the data directory was removed or renamed");
+    let is_empty = || std::fs::read_dir(&elsewhere).expect("it is there").next().is_none();
+    let pid = driver(&status)["pid"].as_u64().expect("it runs");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it lives");
+
+    tried("allocations", "first", replaced);
+    says("drivers", "exec", replaced);
+    tried("tasks", "web", replaced);
+    assert!(is_empty(), "nothing is made behind the link");
+
+    std::fs::remove_file(&data).expect("the link");
+    tried("allocations", "second", removed);
+    says("drivers", "exec", removed);
+    assert!(!data.exists(), "it is not made anew");
+    std::fs::rename(&aside, &data).expect("the path is free");
+    host.until("all goes on", |status| {
+        let runs = |name: &str| program::task(status, name)["task"] == "running";
+        runs("first")
+            && runs("second")
+            && driver(status)["health"] == "healthy"
+            && status["tasks"][0]["state"] == "running"
+    });
+    assert!(is_empty());
+}

@@ -1,10 +1,10 @@
 //! The log file of a process: it receives the output, and never exceeds its size limit.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use callboard_actors::datadir;
 use rustix::fs::OFlags;
 
 /// The destination of a process's output.
@@ -27,7 +27,7 @@ impl LogSpec {
 /// Creates the directory of a log and opens the file, so that errors occur before the launch.
 pub(super) fn open(spec: &LogSpec) -> io::Result<LogFile> {
     if let Some(directory) = spec.path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        datadir::enter_or_make(directory, 0o700)?;
     }
     LogFile::open(spec.clone())
 }
@@ -72,7 +72,7 @@ impl LogFile {
     fn try_append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let added = bytes.len() as u64;
         if self.length > 0 && self.length + added > self.spec.bytes_max {
-            std::fs::rename(&self.spec.path, rotated(&self.spec.path))?;
+            datadir::rename(&self.spec.path, &rotated(&self.spec.path))?;
             (self.file, self.length) = open_end(&self.spec.path)?;
         }
         self.file.write_all(bytes)?;
@@ -90,8 +90,8 @@ fn rotated(path: &Path) -> PathBuf {
 
 fn open_end(path: &Path) -> io::Result<(File, u64)> {
     // What is no file could block the thread that opens or writes it.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = datadir::open_file(path, flags, 0o600)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::Error::new(

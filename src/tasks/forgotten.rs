@@ -2,15 +2,16 @@
 //! removal is retried, by this run of the host and by the next (T050).
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use callboard_actors::allocdir::TaskNames;
+use callboard_actors::datadir;
 use callboard_actors::vocabulary::{AllocationId, TaskName};
+use rustix::fs::OFlags;
 
 /// The pause after the first failed attempt; it doubles with each further one.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -36,9 +37,10 @@ impl Forgotten {
     /// # Errors
     /// If the record cannot be written.
     pub(super) fn note(&self, names: &TaskNames) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(self.file(names))?;
-        File::open(&self.directory)?.sync_all()
+        datadir::enter_or_make(&self.directory, 0o700)?;
+        datadir::open_file(&self.file(names), OFlags::WRONLY | OFlags::CREATE, 0o600)?;
+        let directory = datadir::enter(&self.directory, OFlags::empty())?;
+        Ok(rustix::fs::fsync(directory)?)
     }
 
     /// Deletes a record: the directories are gone, or needed again.
@@ -46,7 +48,7 @@ impl Forgotten {
     /// # Errors
     /// If the record cannot be deleted.
     pub(super) fn settle(&self, names: &TaskNames) -> io::Result<()> {
-        match fs::remove_file(self.file(names)) {
+        match datadir::remove_file(&self.file(names)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }

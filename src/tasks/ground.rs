@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use callboard_actors::allocdir::{AllocDirError, AllocDirs, Prepared, Secrets, TaskNames, TaskTree};
 use callboard_actors::cgroups::{CgroupMode, Cores, GroupName, Places, TaskCgroups};
+use callboard_actors::datadir::Lost;
 use callboard_actors::driver::{DriverCapabilities, FsIsolation};
 use callboard_actors::process::random_bytes;
 use callboard_actors::users::{Reservations, accounts};
@@ -325,11 +326,11 @@ impl Inner {
     }
 }
 
-/// Whether the file system takes no writes: no fault of the task, which goes on when that is over.
+/// Whether the file system takes no writes, or the data directory is lost: no fault of the task, which goes on when that is over.
 fn is_of_the_disk(error: &AllocDirError) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let AllocDirError::Refused { source, .. } = error else { return false };
-    matches!(source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
+    matches!(source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem) || Lost::is_in(source)
 }
 
 fn group_names(known: &BTreeSet<TaskNames>) -> BTreeSet<GroupName> {

@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::removal::take_away;
 use super::{Access, Listener, Place, Plan, PrepareError, Step};
-use crate::datadir::reach;
+use crate::datadir::{self, reach};
 use crate::vocabulary::{AllocationId, SocketPath};
 
 /// The connect timeout for a process that may listen on the socket.
@@ -225,6 +225,8 @@ fn make(place: &Place) -> Result<OwnedFd, Trouble> {
 
 fn make_once(place: &Place) -> Result<OwnedFd, Trouble> {
     let mut path = place.base.clone();
+    datadir::check(&path)
+        .map_err(|lost| Trouble { is_of_disk: true, ..Trouble::new(&path, lost.to_string()) })?;
     let mut at = reach(&path).map_err(|error| Trouble::new(&path, error.to_string()))?;
     for (number, step) in place.steps.iter().enumerate() {
         path.push(&step.name);

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::AllocDirError;
 use super::layout::{Layout, SHARED, TaskNames};
 use super::tree::{Accepted, Dir, Owner};
+use crate::datadir;
 use crate::users::accounts;
 
 /// The default content of a chroot (T047).
@@ -94,7 +94,7 @@ impl AllocDirs {
     }
 
     pub(super) fn opened(&self, root: &Path) -> Result<Dir, AllocDirError> {
-        let made = std::fs::DirBuilder::new().recursive(true).mode(ROOT_MODE).create(root);
+        let made = datadir::enter_or_make(root, ROOT_MODE);
         made.map_err(AllocDirError::refused("make the directory", root))?;
         let dir = Dir::named(root)?;
         let us = rustix::process::geteuid().as_raw();

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Statx, StatxFlags, Uid};
 use rustix::io::Errno;
 
 use super::error::AllocDirError;
+use crate::datadir;
 use crate::users::POOL;
 
 /// The owner of a directory: user id and group id.
@@ -66,11 +67,10 @@ const OPEN: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK);
 
 impl Dir {
-    /// Opens a directory by its path, following symlinks: only for paths that the operator has configured.
+    /// Opens a directory by its path, following symlinks outside of the data directory: only for paths that the operator has configured.
     pub(super) fn named(path: &Path) -> Result<Self, AllocDirError> {
         let flags = OPEN.difference(OFlags::NOFOLLOW);
-        let fd =
-            rustix::fs::open(path, flags, Mode::empty()).map_err(AllocDirError::refused("open", path))?;
+        let fd = datadir::enter(path, flags).map_err(AllocDirError::refused("open", path))?;
         Self::of(fd, path.to_owned())
     }
 

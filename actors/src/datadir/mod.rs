@@ -3,20 +3,26 @@
 //! A user that may write to it, or to a directory of ours in it, can put a link there, and the host writes, executes and removes elsewhere. So
 //! the directory is opened without following a link, and it and those below must be directories that only we may write to. From then on
 //! only we, or root, can change what they hold, nor put another directory in its place, since those on the way to it (`reach`) are
-//! checked too. It is kept open, which tells whether its path still leads to it.
+//! checked too. It is kept open, which tells whether its path still leads to it; what is made and opened below it begins at its descriptor
+//! (`held`).
 
+mod held;
 mod reach;
 
 use std::ffi::OsStr;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+pub use held::{check, enter, enter_or_make, open_file, remove_dir, remove_file, rename};
 pub use reach::{reach, reach_or_make};
+
+use held::Held;
 
 /// The directories in it whose contents a host executes, removes or shows, or connects to.
 const BELOW: [&str; 5] = ["processes", "logs", "logmon", "csi", "users"];
@@ -101,7 +107,8 @@ pub enum DataDirError {
 }
 
 /// Why the path of a data directory does not lead to it any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.told())]
 pub enum Lost {
     /// Nothing is there.
     Removed,
@@ -110,6 +117,12 @@ pub enum Lost {
 }
 
 impl Lost {
+    /// Whether this error says that a data directory is lost.
+    #[must_use]
+    pub fn is_in(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
+
     /// What happened, and what to do.
     #[must_use]
     pub const fn told(self) -> &'static str {
@@ -128,10 +141,7 @@ impl Lost {
 
 /// A data directory of ours, held open.
 #[derive(Debug)]
-pub struct DataDir {
-    path: PathBuf,
-    handle: File,
-}
+pub struct DataDir(Arc<Held>);
 
 impl DataDir {
     /// Makes the directory if it does not exist, opens it without following a link, and checks that it is ours, what is below, and
@@ -158,7 +168,7 @@ impl DataDir {
         for name in BELOW {
             open_directory(&handle, name.as_ref(), &path.join(name))?;
         }
-        Ok(Self { path: path.to_owned(), handle })
+        Ok(Self(Held::new(path, handle)))
     }
 
     /// Checks that its path still leads to it. A file system that gives an error says nothing.
@@ -166,12 +176,7 @@ impl DataDir {
     /// # Errors
     /// [`Lost`] says what is there.
     pub fn check(&self) -> Result<(), Lost> {
-        let numbers = |found: &Metadata| (found.dev(), found.ino());
-        match (self.handle.metadata(), std::fs::symlink_metadata(&self.path)) {
-            (Ok(held), Ok(found)) if numbers(&held) != numbers(&found) => Err(Lost::Replaced),
-            (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => Err(Lost::Removed),
-            (Ok(_) | Err(_), Ok(_) | Err(_)) => Ok(()),
-        }
+        self.0.check()
     }
 }
 

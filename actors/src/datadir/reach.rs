@@ -2,7 +2,8 @@
 //!
 //! A user that may rename a directory, or a link, on the way can put another directory at the end of it. So each one must belong to root or to us
 //! and be writable by no other user, or be sticky, where others can rename only what is theirs. Links are followed, since they are checked
-//! as well. Each step begins at the descriptor of the one before, so nothing is exchanged between check and use.
+//! as well. Below a data directory that a host of this process holds, the first step begins at the descriptor of that, and no link is
+//! followed. Each step begins at the descriptor of the one before, so nothing is exchanged between check and use.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::{DataDirError, WRITABLE_BY_OTHERS};
+use super::{DataDirError, WRITABLE_BY_OTHERS, held};
 
 /// How many links are followed, as in the kernel.
 const LINKS_MAX: u32 = 40;
@@ -49,12 +50,24 @@ struct Way<'a> {
     /// What is still to be gone, the next one last.
     names: Vec<OsString>,
     links: u32,
+    /// Whether it began at a data directory that is held open.
+    is_below_held: bool,
     /// Who owns the root of the file system: in a user namespace root itself may be a user without a number.
     owner_of_all: u32,
 }
 
 impl<'a> Way<'a> {
     fn to(end: &'a Path) -> Result<Self, DataDirError> {
+        let mut way = Self::from_root(end)?;
+        let held =
+            held::begin(end).map_err(|source| DataDirError::System { path: end.to_owned(), source })?;
+        if let Some((at, place, below)) = held {
+            (way.at, way.place, way.names, way.is_below_held) = (at, place, names(&below), true);
+        }
+        Ok(way)
+    }
+
+    fn from_root(end: &'a Path) -> Result<Self, DataDirError> {
         let root = || {
             let at = rustix::fs::openat(CWD, "/", STEP, Mode::empty())?;
             let owner = rustix::fs::fstat(&at)?.st_uid;
@@ -62,7 +75,7 @@ impl<'a> Way<'a> {
         };
         let (at, owner_of_all) = root().map_err(|error| system(end, error))?;
         let names = names(end);
-        Ok(Self { end, at, place: PathBuf::from("/"), names, links: 0, owner_of_all })
+        Ok(Self { end, at, place: PathBuf::from("/"), names, links: 0, is_below_held: false, owner_of_all })
     }
 
     fn walk(
@@ -98,14 +111,14 @@ impl<'a> Way<'a> {
     fn follow(&mut self, link: &OwnedFd, above: PathBuf) -> Result<(), DataDirError> {
         self.links += 1;
         let target = match self.links {
-            ..=LINKS_MAX => rustix::fs::readlinkat(link, "", Vec::new()),
+            ..=LINKS_MAX if !self.is_below_held => rustix::fs::readlinkat(link, "", Vec::new()),
             _ => Err(Errno::LOOP),
         };
         let target = target.map_err(|error| system(self.end, error))?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
         self.place = above;
         if target.is_absolute() {
-            let root = Self::to(self.end)?;
+            let root = Self::from_root(self.end)?;
             (self.at, self.place) = (root.at, root.place);
         }
         self.names.extend(names(&target));

@@ -1,9 +1,8 @@
 //! The pipes of one task as the host holds them: open, so that writers never get EPIPE (TH020).
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -14,6 +13,7 @@ use super::protocol::{OpenLogs, PipeId};
 use super::record::{self, Record};
 use super::sink::STAGE_BYTES;
 use super::spec::{LogSpec, LogStream};
+use crate::datadir;
 
 /// The buffer size of each pipe if there are few tasks.
 const PIPE_BYTES_MAX: usize = 1 << 20;
@@ -36,7 +36,7 @@ impl Held {
     pub(super) fn make(directory: &Path, spec: &LogSpec, others: usize) -> Result<Self, LogsError> {
         spec.check()?;
         let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+        datadir::enter_or_make(directory, 0o700).map_err(failed)?;
         let known = record::read(directory, &spec.key).map(|record| record.logs.pipes);
         let size = match others {
             0..LARGE_TASKS => Some(PIPE_BYTES_MAX),
@@ -99,7 +99,7 @@ impl Held {
         let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
         Record::new(self.logs.clone(), false).write(directory).map_err(failed)?;
         for stream in LogStream::ALL {
-            match std::fs::remove_file(directory.join(spec.stage_name(stream))) {
+            match datadir::remove_file(&directory.join(spec.stage_name(stream))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
                 Ok(()) | Err(_) => {}
             }

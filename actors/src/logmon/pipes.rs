@@ -5,14 +5,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, chmodat, fstat, mkfifoat, openat, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, chmodat, fstat, mkfifoat, openat, statat, unlinkat};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 use rustix::process::geteuid;
 
 use super::protocol::PipeId;
+use crate::datadir;
 
 const PIPE_MODE: Mode = Mode::from_raw_mode(0o600);
 const DRAIN_BYTES: usize = 1 << 20;
@@ -63,8 +62,9 @@ impl HeldDirectory {
             path: path.to_owned(),
             source: source.into(),
         };
+        let opened = datadir::enter(root, OFlags::RDONLY);
         let mut descriptor =
-            openat(CWD, root, flags, Mode::empty()).map_err(|source| failed(&path, source))?;
+            opened.map_err(|source| PipeError::Directory { path: root.to_owned(), source })?;
         for part in directory {
             path.push(part);
             descriptor = openat(&descriptor, part, flags | OFlags::NOFOLLOW, Mode::empty())

@@ -1,13 +1,15 @@
 //! The log writer program.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
+
+use rustix::fs::OFlags;
+
+use crate::datadir;
 
 /// The subcommand of our program that calls [`write_logs`](super::write_logs).
 const SUBCOMMAND: &str = "log-writer";
@@ -55,8 +57,8 @@ impl LogProgram {
     pub(super) fn start(&self, directory: &Path) -> io::Result<()> {
         let errors = directory.join(ERRORS_FILE);
         let is_long = std::fs::metadata(&errors).is_ok_and(|seen| seen.len() > ERRORS_BYTES_MAX);
-        let mut options = OpenOptions::new();
-        options.create(true).mode(0o600).append(!is_long).write(true).truncate(is_long);
+        let change = if is_long { OFlags::TRUNC } else { OFlags::APPEND };
+        let errors = datadir::open_file(&errors, OFlags::WRONLY | OFlags::CREATE | change, 0o600)?;
         let mut child = Command::new(&self.path)
             .arg0("callboard-logs")
             .args(&self.arguments)
@@ -68,7 +70,7 @@ impl LogProgram {
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(options.open(errors)?)
+            .stderr(errors)
             .spawn()?;
         let reaper = thread::Builder::new().name("log writer".to_owned()).stack_size(64 * 1_024);
         reaper.spawn(move || child.wait()).map(drop)

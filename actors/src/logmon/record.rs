@@ -1,16 +1,18 @@
 //! The record on disk of each task with collected logs: where they are, and whether its pipes are held. One small file each,
 //! so that the next run of the host, and readers of logs without a host, find them.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::protocol::OpenLogs;
 use super::reader::LogPlace;
 use super::spec::{Collection, LogStream};
+use crate::datadir;
 
 const VERSION: u32 = 1;
 const ENDING: &str = ".json";
@@ -31,13 +33,13 @@ impl Record {
 
     /// Replaces the record atomically.
     pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        datadir::enter_or_make(directory, 0o700)?;
         let path = path(directory, &self.logs.spec.key);
         let next = directory.join(format!("{}.new", self.logs.spec.key));
-        let mut options = OpenOptions::new();
-        let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&next)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+        let mut file = datadir::open_file(&next, flags, 0o600)?;
         file.write_all(&serde_json::to_vec(self)?)?;
-        fs::rename(next, path)
+        datadir::rename(&next, &path)
     }
 }
 
@@ -63,7 +65,7 @@ pub(super) fn read(directory: &Path, key: &str) -> Option<Record> {
 
 /// Removes the record of one task. Idempotent.
 pub(super) fn remove(directory: &Path, key: &str) -> io::Result<()> {
-    match fs::remove_file(path(directory, key)) {
+    match datadir::remove_file(&path(directory, key)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }

@@ -8,6 +8,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
 
 use super::kernel::{ids, kind};
+use crate::datadir;
+
 use super::{Made, MountId, PathKind, Place, PlaceError, Purpose};
 
 /// The mode of a directory that leads to a mount point: others may pass it, and not list it.
@@ -77,6 +79,7 @@ fn again_while_absent(
     place: &Place,
     last: impl Fn(&Entry, &str) -> Result<Option<Made>, PlaceError>,
 ) -> Result<Made, PlaceError> {
+    datadir::check(place.base()).map_err(|lost| failed("make", &place.path(), &io::Error::other(lost)))?;
     for _ in 0..RACES_MAX {
         let (name, above) = place.names().split_last().expect("a place has at least one name");
         let mut parent = Some(Entry::base(place.base())?);
@@ -130,8 +133,7 @@ impl Entry {
     /// Opens the base by its path, which the operator has configured.
     fn base(path: &Path) -> Result<Self, PlaceError> {
         let flags = OPEN.difference(OFlags::NOFOLLOW) | OFlags::DIRECTORY;
-        let fd =
-            rustix::fs::open(path, flags, Mode::empty()).map_err(|error| refused("open", path, error))?;
+        let fd = datadir::enter(path, flags).map_err(|error| failed("open", path, &error))?;
         Self::of(fd, path.to_owned())
     }
 
@@ -277,5 +279,9 @@ const fn word(kind: PathKind) -> &'static str {
 }
 
 fn refused(attempt: &'static str, path: &Path, error: Errno) -> PlaceError {
-    PlaceError::Refused { attempt, path: path.to_owned(), reason: io::Error::from(error).to_string() }
+    failed(attempt, path, &error.into())
+}
+
+fn failed(attempt: &'static str, path: &Path, error: &io::Error) -> PlaceError {
+    PlaceError::Refused { attempt, path: path.to_owned(), reason: error.to_string() }
 }

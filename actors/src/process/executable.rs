@@ -6,9 +6,9 @@
 //! again after the start. With a pinned digest, the hashed bytes must be the executed bytes: the program is copied while it
 //! is hashed, into a directory that only this user can enter, and the copy is run. It is kept while it is pinned.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use super::{Executable, ExecutableError, FileId};
+use crate::datadir;
 use crate::vocabulary::hex;
 use crate::vocabulary::text::is_harmless;
 
@@ -172,11 +173,7 @@ fn copied(
     let name = executable.path.file_name().unwrap_or_default();
     let (path, fresh) = (directory.join(name), directory.join(".new"));
     remove_copies_but(copies, Some(&directory)).map_err(failed("remove an older copy of"))?;
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&directory)
-        .map_err(failed("make room for a copy of"))?;
+    datadir::enter_or_make(&directory, 0o700).map_err(failed("make room for a copy of"))?;
     let is_there = File::open(&path).and_then(|mut copy| digest_of(&mut copy, &mut io::sink()));
     let is_there = is_there.is_ok_and(|found| found == pinned);
     let found = if is_there { digest_of(file, &mut io::sink()) } else { write_copy(file, &fresh) };
@@ -187,23 +184,24 @@ fn copied(
         return Err(ExecutableError::Digest { path, found: hex(&found), pinned: hex(&pinned) });
     }
     if !is_there {
-        fs::rename(&fresh, &path).map_err(failed("put a copy in place of"))?;
+        datadir::rename(&fresh, &path).map_err(failed("put a copy in place of"))?;
     }
     Ok(path)
 }
 
 fn write_copy(file: &mut File, fresh: &Path) -> io::Result<[u8; 32]> {
-    match fs::remove_file(fresh) {
+    match datadir::remove_file(fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    let mut copy = File::options().write(true).create_new(true).mode(0o500).open(fresh)?;
+    let mut copy = datadir::open_file(fresh, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, 0o500)?;
     let found = digest_of(file, &mut copy)?;
     copy.sync_all()?;
     Ok(found)
 }
 
 fn remove_copies_but(copies: &Path, kept: Option<&Path>) -> io::Result<()> {
+    datadir::check(copies).map_err(io::Error::other)?;
     let entries = match fs::read_dir(copies) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -7,6 +7,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -51,9 +52,11 @@ pub fn guard(directory: &Path) -> io::Result<()> {
         Err(Errno::WOULDBLOCK) => return Ok(()),
         outcome => outcome?,
     }
+    // The path may lead elsewhere later.
+    let held = PathBuf::from(format!("/proc/self/fd/{}", lock.as_raw_fd()));
     while look::is_written_below(directory)? {
         for _ in 0..LOOKS {
-            bound_all(directory)?;
+            bound_all(&held)?;
             std::thread::sleep(PAUSE);
         }
     }

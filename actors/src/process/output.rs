@@ -11,9 +11,8 @@
 //! A tail that fails is restarted after the last line that it read, and the log says so; the process is not affected.
 
 use std::cell::RefCell;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use rustix::fs::OFlags;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
@@ -30,6 +30,7 @@ use super::tail::{Known, Tail, Use};
 use super::watcher::{Watch, Watcher};
 use super::words::Words;
 use super::{Dropped, Positions, ProcessName};
+use crate::datadir;
 use crate::goplugin::{Handshake, HandshakeError, HandshakeScan, LineReader};
 use crate::kernel::panic_message;
 
@@ -47,28 +48,26 @@ const RETRY_LONGEST: Duration = Duration::from_secs(5);
 
 /// Creates the output directory of a process, renames the files of the previous launch, and opens new ones for appending.
 pub(super) fn begin(directory: &Path) -> io::Result<(File, File)> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    datadir::enter_or_make(directory, 0o700)?;
     for (name, before) in [(STDOUT, STDOUT_BEFORE), (STDERR, STDERR_BEFORE)] {
-        match fs::rename(directory.join(name), directory.join(before)) {
+        match datadir::rename(&directory.join(name), &directory.join(before)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
-    let open = |name| {
-        let mut options = OpenOptions::new();
-        options.append(true).create_new(true).mode(0o600).open(directory.join(name))
-    };
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+    let open = |name| datadir::open_file(&directory.join(name), flags, 0o600);
     Ok((open(STDOUT)?, open(STDERR)?))
 }
 
 /// Removes the files of a process without kept output, and its directory. Other files stay, and then the directory too.
 pub(super) fn end(directory: &Path) {
-    let remove = |name: &str| match fs::remove_file(directory.join(name)) {
+    let remove = |name: &str| match datadir::remove_file(&directory.join(name)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     };
     let removed = [STDOUT, STDERR, STDOUT_BEFORE, STDERR_BEFORE].into_iter().try_for_each(remove);
-    if let Err(error) = removed.and_then(|()| fs::remove_dir(directory))
+    if let Err(error) = removed.and_then(|()| datadir::remove_dir(directory))
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(directory = %directory.display(), %error, "the directory of a process stays behind");
@@ -181,7 +180,7 @@ impl Stream {
         advanced: &Arc<Notify>,
     ) -> io::Result<Self> {
         let path: PathBuf = reading.directory.join(name);
-        let file = Arc::new(OpenOptions::new().read(true).write(true).open(&path)?);
+        let file = Arc::new(datadir::open_file(&path, OFlags::RDWR, 0)?);
         let watch = Rc::new(reading.watcher.watch(&path));
         let known = Known {
             read: position,

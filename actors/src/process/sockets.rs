@@ -6,17 +6,19 @@
 //! empty, no record names it, and no living process knows it (TH030, TH031).
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use super::ProcessName;
 use super::look;
 use super::open_sockets::closed_among;
-use crate::datadir::reach;
+use crate::datadir::{self, reach};
 use crate::goplugin::{Handshake, HandshakeError, HandshakeTerms, SOCKET_DIR_VARIABLE};
 use crate::vocabulary::hex;
 
@@ -80,7 +82,9 @@ pub(super) fn begin(places: &Places<'_>, name: &ProcessName) -> io::Result<PathB
     let place = places.of(name);
     if !place.starts_with(places.processes) {
         reach(places.short).map_err(io::Error::other)?;
-        fs::write(places.processes.join(SHORT_CHOICE), places.short.as_os_str().as_encoded_bytes())?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+        let mut choice = datadir::open_file(&places.processes.join(SHORT_CHOICE), flags, 0o600)?;
+        choice.write_all(places.short.as_os_str().as_encoded_bytes())?;
     }
     let parent = place.parent().unwrap_or(Path::new("/"));
     // Another process that ends may remove the empty parent in between.
@@ -125,7 +129,7 @@ pub(super) fn retire(places: &Places<'_>, left: &[PathBuf]) -> io::Result<()> {
     let told = look::values_of(SOCKET_DIR_VARIABLE)?;
     for place in left.iter().filter(|place| !told.contains(place.as_os_str())) {
         collect(place);
-        match fs::remove_dir(place) {
+        match datadir::remove_dir(place) {
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
             outcome => outcome.map_err(|error| named(place, &error))?,
@@ -146,13 +150,20 @@ pub(super) fn sweep(places: &Places<'_>, recorded: &[ProcessName]) {
 }
 
 fn make(directory: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(directory, &error)),
-        Ok(()) | Err(_) => {}
+    datadir::check(directory).map_err(io::Error::other)?;
+    let (Some(parent), Some(name)) = (directory.parent(), directory.file_name()) else {
+        return Err(named(directory, &io::ErrorKind::InvalidInput.into()));
+    };
+    let above = datadir::enter(parent, OFlags::PATH).map_err(|error| named(parent, &error))?;
+    match rustix::fs::mkdirat(&above, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(named(directory, &error.into())),
     }
-    let found = fs::symlink_metadata(directory).map_err(|error| named(directory, &error))?;
+    let found = rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW);
+    let found = found.map_err(|error| named(directory, &error.into()))?;
     let us = rustix::process::geteuid().as_raw();
-    if found.is_dir() && found.uid() == us && found.mode() & 0o077 == 0 {
+    let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+    if is_directory && found.st_uid == us && found.st_mode & 0o077 == 0 {
         return Ok(());
     }
     let problem = "it is no directory of ours that is closed to others (0700); remove it";
@@ -164,6 +175,7 @@ fn named(directory: &Path, error: &io::Error) -> io::Error {
 }
 
 fn remove_dead(directory: &Path) -> io::Result<()> {
+    datadir::check(directory).map_err(io::Error::other)?;
     let mut sockets = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -171,7 +183,7 @@ fn remove_dead(directory: &Path) -> io::Result<()> {
             sockets.push(entry.path());
         }
     }
-    closed_among(sockets)?.iter().try_for_each(fs::remove_file)
+    closed_among(sockets)?.iter().try_for_each(|socket| datadir::remove_file(socket))
 }
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
 //! The dynamic users in use, stored on disk: an id is released only when no process uses it any more (T116, TH070).
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File};
+use std::fs;
 use std::io;
 use std::ops::RangeInclusive;
-use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::PathBuf;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::dynamic::{DynamicUser, POOL, choose};
 use super::machine::MachineBook;
+use crate::datadir;
 
 /// The dynamic users of one host. Each one in use is a symlink in a directory: its name is the id, its target the holder.
 /// Creating a symlink is atomic, and it is on disk before the id is returned.
@@ -68,7 +71,7 @@ impl Reservations {
     /// # Errors
     /// When all are in use, or the directory cannot be read or written.
     pub fn take(&self, holder: &str, random: u64) -> io::Result<DynamicUser> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        datadir::enter_or_make(&self.directory, 0o700)?;
         // Before the lock: a user that begins to run processes meanwhile is in the book of its host, and found below.
         let running = running_users();
         let machine = self.machine()?;
@@ -79,7 +82,7 @@ impl Reservations {
                 machine.iter().try_for_each(|machine| machine.note(*user))?;
                 return Ok(*user);
             }
-            fs::remove_file(self.link(*user))?;
+            datadir::remove_file(&self.link(*user))?;
         }
         let mut in_use: BTreeSet<DynamicUser> = taken.into_iter().map(|(user, _)| user).collect();
         in_use.extend(running.into_iter().map(DynamicUser::new));
@@ -88,15 +91,16 @@ impl Reservations {
             let Some(user) = choose(&self.pool, &in_use, random) else { return Err(self.exhausted()) };
             // An id that is only recorded for the other hosts is harmless; one only in our own book could be assigned twice.
             machine.iter().try_for_each(|machine| machine.note(user))?;
-            match symlink(holder, self.link(user)) {
+            let directory = datadir::enter(&self.directory, OFlags::PATH)?;
+            match rustix::fs::symlinkat(holder, directory, user.number().to_string()) {
                 Ok(()) => {
                     // The others see it now; the sync does not need the lock.
                     drop(machine);
                     self.sync()?;
                     return Ok(user);
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => drop(in_use.insert(user)),
-                Err(error) => return Err(error),
+                Err(Errno::EXIST) => drop(in_use.insert(user)),
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -131,7 +135,7 @@ impl Reservations {
         }
         let machine = self.machine()?;
         for (user, _) in held {
-            fs::remove_file(self.link(user))?;
+            datadir::remove_file(&self.link(user))?;
             machine.iter().try_for_each(|machine| machine.forget(user))?;
         }
         drop(machine);
@@ -151,6 +155,7 @@ impl Reservations {
     /// # Errors
     /// When the directory cannot be read.
     pub fn taken(&self) -> io::Result<Vec<(DynamicUser, String)>> {
+        datadir::check(&self.directory).map_err(io::Error::other)?;
         let mut all = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
@@ -164,7 +169,7 @@ impl Reservations {
     }
 
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.directory)?.sync_all()
+        Ok(rustix::fs::fsync(datadir::enter(&self.directory, OFlags::empty())?)?)
     }
 }
 

@@ -13,8 +13,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::program::LogProgram;
 use super::super::protocol::{self, Request, Said, VERSION};
-use super::super::writer::{SOCKET_FILE, hold, short};
+use super::super::writer::{SOCKET_FILE, short};
 use super::view::LogsView;
+use crate::datadir;
 
 /// The timeout for a started log writer to listen.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,9 +59,7 @@ impl Connection {
     }
 
     async fn try_establish(directory: &Path, program: &LogProgram) -> io::Result<Self> {
-        std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700)
-            .create(directory)?;
-        let held = hold(directory)?;
+        let held = datadir::enter_or_make(directory, 0o700)?;
         let socket = short(&held, SOCKET_FILE);
         let began = Instant::now();
         let mut is_started = false;
