@@ -68,7 +68,7 @@ async fn is_gone(pid: &str) {
 fn an_exit_code_a_signal_and_the_last_words_are_told_log_05() {
     story(|directory| async move {
         let ending = ran(directory.path(), "echo starting; echo 'no pool named tank' >&2; exit 3").await;
-        assert_eq!(ending.to_string(), "exit code 3, last output: no pool named tank");
+        assert_eq!(ending.to_string(), "exit code 3, last output: starting | no pool named tank");
         let ending = ran(directory.path(), "kill -SEGV $$").await;
         assert_eq!((ending.exit, ending.by), (ProcessExit::Signal(11), EndedBy::Itself));
         let log = std::fs::read_to_string(directory.path().join("logs/a.log")).expect("the log");

@@ -283,7 +283,10 @@ mod tests {
             let log = std::fs::read_to_string(path(number)).expect("the log");
             assert_eq!(log.lines().count(), 10);
             assert!(log.lines().all(|line| line.ends_with(&format!(" of {number}"))), "{log}");
-            assert_eq!(tail.last_words(), Some(format!("line 9 of {number}")));
+            assert_eq!(
+                tail.last_words(),
+                Some(format!("line 7 of {number} | line 8 of {number} | line 9 of {number}"))
+            );
         }
     }
 

@@ -23,7 +23,7 @@ pub struct ProcessEnding {
     pub exit: ProcessExit,
     /// What ended it.
     pub by: EndedBy,
-    /// Its last line of output, if there is one.
+    /// The last lines of its output in one, if there are any.
     pub last_words: Option<String>,
 }
 

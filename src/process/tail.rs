@@ -1,7 +1,8 @@
-//! The last line of a process's output.
+//! The last lines of a process's output.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use callboard_actors::process::last_words;
 use callboard_actors::vocabulary::text::bounded;
 
 /// The number of bytes kept.
@@ -21,12 +22,12 @@ impl Tail {
         kept.drain(..surplus);
     }
 
-    /// The last line that is not blank, escaped for display.
+    /// The last lines that are not blank in one, escaped for display.
     pub(super) fn last_words(&self) -> Option<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept);
-        let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-        Some(bounded(line, WORDS_BYTES_MAX))
+        let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+        last_words(lines.map(|line| bounded(line, WORDS_BYTES_MAX)))
     }
 }
 
@@ -35,14 +36,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_that_says_something_is_kept_in_little_room() {
+    fn the_last_lines_that_say_something_are_kept_in_little_room() {
         let tail = Tail::default();
         assert_eq!(tail.last_words(), None);
         for _ in 0..10_000 {
             tail.push(b"a line like many\n");
         }
         tail.push("panic: \u{1b}[31mno space\n\n  \n".as_bytes());
-        assert_eq!(tail.last_words().as_deref(), Some("panic: \\u{1b}[31mno space"));
+        assert_eq!(
+            tail.last_words().as_deref(),
+            Some("a line like many | a line like many | panic: \\u{1b}[31mno space")
+        );
         assert!(tail.0.lock().expect("no test panics").len() <= KEPT_BYTES);
     }
 }

@@ -84,9 +84,10 @@ impl EffectHandler<Processes> for Handler {
 /// One log event holds everything known about an ending (LOG-01): at error level if it was not requested and is a failure or
 /// left a panic, as a warning if its exit status is unknown.
 fn log_ending(ending: &ProcessEnding) {
-    let ProcessEnding { name, tag, pid, exit, uptime, last_errors, panic, .. } = ending;
+    let ProcessEnding { name, tag, pid, exit, uptime, panic, .. } = ending;
     let uptime_ms = milliseconds(*uptime);
-    let trace = || panic.clone().unwrap_or_else(|| last_errors.join("\n"));
+    // Its lines were logged one by one, each with its own fields.
+    let trace = || panic.clone().or_else(|| ending.last_words()).unwrap_or_else(|| exit.to_string());
     match alarm_of(ending) {
         Alarm::Trouble => {
             tracing::error!(process = %name, %tag, pid, %exit, uptime_ms, error = trace(), "process ended");

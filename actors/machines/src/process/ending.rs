@@ -6,6 +6,9 @@ use std::time::Duration;
 use super::name::{ProcessName, ProcessTag};
 use crate::goplugin::{LineLevel, LineReader, Origin, is_meant_as_handshake};
 
+/// How many of its last lines explain the end of a process.
+const LAST_LINES: usize = 3;
+
 /// The exit status of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Exit {
@@ -129,34 +132,42 @@ pub struct ProcessEnding {
 }
 
 impl ProcessEnding {
-    /// The last line that may explain its end, stderr before stdout. Log lines below warning level are skipped, and nothing that it
+    /// The last lines that may explain its end, stderr before stdout. Log lines below warning level are skipped, and nothing that it
     /// wrote explains a signal from outside.
     #[must_use]
     pub fn last_words(&self) -> Option<String> {
-        self.last_line().filter(|_| !self.was_signalled_from_outside())
+        self.last_lines().filter(|_| !self.was_signalled_from_outside())
     }
 
     fn was_signalled_from_outside(&self) -> bool {
         matches!(self.exit, Exit::Signal(number) if is_from_outside(number))
     }
 
-    /// The end of a launch, with the last line also after a signal from outside: a process that is killed while it starts has often
+    /// The end of a launch, with the last lines also after a signal from outside: a process that is killed while it starts has often
     /// used too much memory, and says so.
     #[must_use]
     pub fn of_launch(&self) -> String {
-        match self.last_line().filter(|_| self.by == EndedBy::Itself && self.was_signalled_from_outside()) {
-            Some(line) if self.panic.is_none() => format!("{self}, last output: {line}"),
+        match self.last_lines().filter(|_| self.by == EndedBy::Itself && self.was_signalled_from_outside()) {
+            Some(lines) if self.panic.is_none() => format!("{self}, last output: {lines}"),
             Some(_) | None => self.to_string(),
         }
     }
 
-    fn last_line(&self) -> Option<String> {
-        let of = |lines: &[String]| lines.iter().rev().find_map(|line| telling(line));
+    fn last_lines(&self) -> Option<String> {
+        let of = |lines: &[String]| last_words(lines.iter().rev().filter_map(|line| telling(line)));
         // The handshake line does not explain the end.
         let output: Vec<_> =
             self.last_output.iter().filter(|line| !is_meant_as_handshake(line)).cloned().collect();
         of(&self.last_errors).or_else(|| of(&output))
     }
+}
+
+/// The last lines of an output in one, from its lines that say something, the newest first. The last line alone is a hint how to use it with
+/// many programs, and what was wrong stands before it.
+pub fn last_words(newest_first: impl Iterator<Item = String>) -> Option<String> {
+    let mut last: Vec<_> = newest_first.take(LAST_LINES).collect();
+    last.reverse();
+    (!last.is_empty()).then(|| last.join(" | "))
 }
 
 /// The message of a panic. The whole trace is logged once. Rust prints the message on a separate line after the location.
@@ -270,6 +281,23 @@ mod tests {
         ending.exit = Exit::Signal(9);
         assert_eq!(ending.to_string(), "signal 9 (SIGKILL) after 1.5s", "it was killed");
         assert_eq!(ending.of_launch(), "signal 9 (SIGKILL) after 1.5s, last output: cannot serve: no pool");
+    }
+
+    #[test]
+    fn the_last_lines_are_told_and_not_only_the_last_which_may_be_a_hint_log_01() {
+        let mut ending = ending(Exit::Code(2), EndedBy::Itself);
+        let lines = [
+            "started",
+            "unknown flag: --pol",
+            "",
+            "Usage: zfs [OPTIONS]",
+            "For more information, try '--help'.",
+        ];
+        ending.last_errors = lines.map(str::to_owned).to_vec();
+        assert_eq!(
+            ending.to_string(),
+            "exit code 2 after 1.5s, last output: unknown flag: --pol | Usage: zfs [OPTIONS] | For more information, try '--help'."
+        );
     }
 
     #[test]

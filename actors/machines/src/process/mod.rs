@@ -58,7 +58,7 @@ mod stopping;
 #[cfg(test)]
 mod scripts;
 
-pub use ending::{EndedBy, Exit, ProcessEnding, ProcessExit, is_from_outside, signal_name};
+pub use ending::{EndedBy, Exit, ProcessEnding, ProcessExit, is_from_outside, last_words, signal_name};
 pub use identity::{
     FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, PROGRAM_VARIABLE, Seen, TAG_VARIABLE,
     Verdict, judge, ours,
