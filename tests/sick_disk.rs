@@ -10,6 +10,7 @@ mod filler;
 mod preloaded;
 mod program;
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -304,6 +305,11 @@ fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
         until(&program, SICK_WITHIN, "the sick disk", is_sick);
         let (code, troubles) = health(&program);
         assert!(code == Some(3) && has_disk(&troubles), "{troubles}");
+        // None of its driver is begun meanwhile, so none counts.
+        driven::kill(driven::driver_pid(&program.json(&["status"])));
+        until(&program, SICK_WITHIN, "a launch that is refused", |status| {
+            driven::find(status, "drivers", "exec")["reason"].to_string().contains("nothing was begun")
+        });
         // It ends, and that it has ended is not on disk.
         let stopped = within(&program, STOP_WITHIN, &["stop", &active]);
         assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
@@ -314,6 +320,8 @@ fn a_host_on_a_full_disk_refuses_promises_and_goes_on_when_there_is_room_p3() {
             let disk = &status["host"]["disk"];
             disk["health"] == "sound" && disk["unwritten"] == 0
         });
+        let status = driven::until_running(&program, "web");
+        assert_eq!(driven::find(&status, "drivers", "exec")["launches"], 2, "{status:#}");
         let started = within(&program, STOP_WITHIN, &["start", &active]);
         assert!(started.status.success(), "{}", said(&started));
         until(&program, SICK_WITHIN, "a standby", |status| {
@@ -469,6 +477,43 @@ fn a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3() {
         return eprintln!("NOT RUN: this needs root");
     }
     run_apart("a_task_on_a_file_system_that_is_full_is_stopped_and_its_exit_is_known_p3", &[]);
+}
+
+/// What is said of a driver that can write neither its handshake nor its reason.
+fn launch_where_no_output_can_be_written() {
+    let stage = Stage::new("[[driver]]\nname = \"exec\"\n");
+    let processes = stage.data_dir().join("processes");
+    std::fs::create_dir_all(&processes).expect("they can be made");
+    for directory in [&stage.data_dir(), &processes] {
+        std::fs::set_permissions(directory, PermissionsExt::from_mode(0o700)).expect("it is ours");
+    }
+    let mut mount = Command::new("mount");
+    let mounted = mount.args(["-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs"]).arg(&processes).output();
+    let mounted = mounted.expect("mount is there");
+    if !mounted.status.success() {
+        return eprintln!("NOT RUN: nothing can be mounted here: {}", said(&mounted));
+    }
+    let program = stage.run();
+    let driver = |status: &Value| driven::find(status, "drivers", "exec").clone();
+    let status = program.until("the driver", |status| driver(status)["health"] == "healthy");
+    let filler = Filler::take_all_room(processes.join("filler"));
+    driven::kill(driven::driver_pid(&status));
+    program.until("the full disk as the reason", |status| {
+        driver(status)["reason"].to_string().contains("no space is left on the file system of")
+    });
+    drop(filler);
+    program.until("the driver again", |status| driver(status)["health"] == "healthy");
+}
+
+#[test]
+fn a_driver_whose_output_a_full_disk_does_not_take_is_told_with_that_and_comes_back_p3_log_01() {
+    if std::env::var_os(INSIDE).is_some() {
+        return launch_where_no_output_can_be_written();
+    }
+    run_apart(
+        "a_driver_whose_output_a_full_disk_does_not_take_is_told_with_that_and_comes_back_p3_log_01",
+        &["--user", "--map-root-user"],
+    );
 }
 
 /// What an allocation lives through that is started while there is no room for its directories.

@@ -52,10 +52,14 @@ impl ProcessOwner for Address<Processes> {
             match answer.await {
                 Ok(Ok(launched)) => Ok(Reached::Launched(launched)),
                 // What a program says may differ at its next start, as that of a wrapper does.
+                Ok(Err(error @ LaunchError::System { .. })) => Err(not_begun(error.to_string())),
                 Ok(Err(error)) if error.is_transient() || matches!(error, LaunchError::Handshake { .. }) => {
                     Err(trouble(error.to_string()))
                 }
                 Ok(Err(error)) => Err(Trouble { kind: TroubleKind::Refused, what: error.to_string() }),
+                Err(error @ (AskError::Busy { .. } | AskError::NotDurable { is_begun: false, .. })) => {
+                    Err(not_begun(error.to_string()))
+                }
                 Err(error) => Err(not_asked(&error)),
             }
         })
@@ -94,6 +98,10 @@ impl ProcessOwner for Address<Processes> {
 
 const fn trouble(what: String) -> Trouble {
     Trouble { kind: TroubleKind::Answered, what }
+}
+
+const fn not_begun(what: String) -> Trouble {
+    Trouble { kind: TroubleKind::NotBegun, what }
 }
 
 fn not_asked(error: &AskError) -> Trouble {

@@ -390,6 +390,7 @@ impl Scene {
         read.close().await;
         let (output, errors) = read.last_lines();
         if !diagnosis.is_empty() {
+            diagnosis.splice(..0, output::without_room(&self.directory()));
             let printed = output.iter().chain(&errors).map(String::as_str);
             let found = diagnose(&self.held.borrow().program, printed);
             diagnosis.extend(found.findings.iter().map(ToString::to_string));

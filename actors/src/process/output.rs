@@ -74,6 +74,19 @@ pub(super) fn end(directory: &Path) {
     }
 }
 
+/// Says so where no more can be written: what a process wrote there last may be missing, its handshake and its reason too.
+pub(super) fn without_room(directory: &Path) -> Option<String> {
+    let found = rustix::fs::statvfs(directory).ok()?;
+    // What is kept back for root is room for root alone.
+    let free = if rustix::process::geteuid().is_root() { found.f_bfree } else { found.f_bavail };
+    (free == 0).then(|| {
+        format!(
+            "no space is left on the file system of {}, so its output, and what it answers with, may be missing; make room there",
+            directory.display()
+        )
+    })
+}
+
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     pub(super) name: &'a ProcessName,

@@ -186,7 +186,11 @@ impl Driver {
             (
                 Ending::ShutdownAnswer,
                 Ok(Err(Trouble {
-                    kind: TroubleKind::Answered | TroubleKind::Unimplemented | TroubleKind::Refused,
+                    kind:
+                        TroubleKind::Answered
+                        | TroubleKind::Unimplemented
+                        | TroubleKind::Refused
+                        | TroubleKind::NotBegun,
                     ..
                 }))
                 | Err(CallLost::DeadlineExceeded(_) | CallLost::Crashed(_) | CallLost::Busy(_)),

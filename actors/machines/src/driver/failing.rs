@@ -12,6 +12,8 @@ use crate::vocabulary::Moment;
 
 /// How soon the end of a process is asked for again after that failed.
 const REAWAIT_PAUSE: Duration = Duration::from_secs(1);
+/// How soon a launch is tried again of which nothing was begun.
+const RELAUNCH_PAUSE: Duration = Duration::from_secs(1);
 /// How long it may take to hang up.
 const HANG_UP_DEADLINE: Duration = Duration::from_secs(2);
 /// How long it is waited for another program, before that is asked for again.
@@ -28,6 +30,7 @@ impl Driver {
         match (start_step, trouble.kind) {
             // Nothing runs, so there is nothing to cut off.
             (StartStep::Launch, TroubleKind::Refused) => self.launch_refused(moment, trouble, effects),
+            (StartStep::Launch, TroubleKind::NotBegun) => self.launch_not_begun(moment, trouble, effects),
             // A driver that has nothing to prepare need not have the call (D109).
             (StartStep::Initialise, TroubleKind::Unimplemented) => {
                 self.read(effects, |reading| reading.is_initialised = true);
@@ -56,9 +59,10 @@ impl Driver {
                 self.cut(&trouble.what, effects);
                 self.link = Link::Down;
             }
-            TroubleKind::Answered | TroubleKind::Unimplemented | TroubleKind::Refused => {
-                self.silent_failures = 0
-            }
+            TroubleKind::Answered
+            | TroubleKind::Unimplemented
+            | TroubleKind::Refused
+            | TroubleKind::NotBegun => self.silent_failures = 0,
         }
         self.set_health(moment, DriverHealth::Unhealthy, trouble.what.clone());
         self.phase = Phase::Pausing;
@@ -74,6 +78,15 @@ impl Driver {
         self.set_health(moment, DriverHealth::Unhealthy, format!("refused: {}", trouble.what));
         self.backoff.reset();
         self.await_change(effects);
+    }
+
+    /// No process was launched, so none counts, and pauses do not grow: it is launched as soon as it can be.
+    fn launch_not_begun(&mut self, moment: Moment, trouble: &Trouble, effects: &mut Effects<Self>) {
+        self.troubles.add(moment.now, &trouble.what);
+        self.report.launches = self.report.launches.saturating_sub(1);
+        self.set_health(moment, DriverHealth::Unhealthy, trouble.what.clone());
+        self.phase = Phase::Pausing;
+        effects.start_timer(DriverTimer::Retry, moment.now + RELAUNCH_PAUSE);
     }
 
     fn await_change(&mut self, effects: &mut Effects<Self>) {

@@ -18,7 +18,7 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_driver_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 23, || Player::new(begin, say));
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 24, || Player::new(begin, say));
 }
 
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Driver>, Fault> {
@@ -187,6 +187,7 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
         "silence" => trouble(TroubleKind::Silent, "no answer"),
         "no" => trouble(TroubleKind::Answered, args.next_pos().unwrap_or("it said no")),
         "refused" => trouble(TroubleKind::Refused, args.next_pos().unwrap_or("its digest is another")),
+        "not-begun" => trouble(TroubleKind::NotBegun, args.next_pos().unwrap_or("no space")),
         "unimplemented" => trouble(TroubleKind::Unimplemented, "it does not have this call"),
         "deadline" => Err(CallLost::DeadlineExceeded(std::time::Duration::from_secs(12))),
         "panic" => Err(CallLost::Crashed("boom".to_owned())),

@@ -164,6 +164,8 @@ pub enum TroubleKind {
     Unimplemented,
     /// Its program is refused, and the same program will be refused again.
     Refused,
+    /// Nothing was begun, through no fault of the plugin, as on a disk that takes no writes.
+    NotBegun,
 }
 
 /// What came of a [`DriverCall`] that did not go well.

@@ -6,15 +6,14 @@ use callboard_actors::driver::{
 };
 use callboard_actors::process::{Lifetime, ProcessTag};
 use callboard_actors::processes::Recalled;
-use callboard_actors::shell::{CallKey, CallLost, Effect, Input, Machine, StopMode};
+use callboard_actors::shell::{CallKey, Effect, Input, Machine, StopMode};
 use callboard_actors::vocabulary::{Moment, Timestamp};
 
 use super::super::law::Law;
 use super::super::stand_in::Constant;
 use super::super::witness::{Verdict, Witness};
+use super::known::{Known, Outcome};
 use super::pauses::Pauses;
-
-type Outcome = Result<Result<Reached, Trouble>, CallLost>;
 
 /// Sees everything that one driver does.
 #[derive(Debug, Clone, Hash)]
@@ -34,24 +33,6 @@ pub struct DriverLaws {
     told: Option<DriverReport>,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
-}
-
-/// What it has been told of its process and its connection.
-#[derive(Debug, Clone, Hash, Default)]
-struct Known {
-    process: Option<ProcessTag>,
-    /// Whether it was told that nothing runs, and has not had anything launched since.
-    may_launch: bool,
-    /// Whether it hears of the end of its process, now or when it has asked again.
-    hears_of_end: bool,
-    /// What was done over the connection that there is.
-    read: Option<Vec<StartStep>>,
-    /// Whether leases of that connection have ended.
-    is_hung_up: bool,
-    /// Whether calls over it may still end.
-    is_draining: bool,
-    /// Whether it was told that its process cannot be ended, or that no process is known.
-    is_excused: bool,
 }
 
 /// What an input comes to.
@@ -141,6 +122,7 @@ impl DriverLaws {
                     return Heard::Stale;
                 }
                 self.is_refused = matches!(outcome, Ok(Err(Trouble { kind: TroubleKind::Refused, .. })));
+                self.pauses.returned(call, outcome);
                 return self.returned(call, outcome);
             }
             Input::Resumed | Input::Asked { ask: DriverAsk::DescribeTroubles(_), .. } => {}
@@ -236,6 +218,7 @@ impl DriverLaws {
             }
             DriverCall::Advance(start_step, _) => {
                 self.goes_on(start_step.as_str());
+                self.pauses.begun(*start_step);
                 if *start_step == StartStep::Launch && !std::mem::take(&mut self.known.may_launch) {
                     self.violation(Law::Prc4, || {
                         "it launches, and was not told that nothing of it runs".to_owned()
@@ -285,6 +268,10 @@ impl DriverLaws {
         }
         if self.told.as_ref() == Some(report) {
             self.violation(Law::Scl5, || format!("{} is told twice", report.health));
+        }
+        let (told, began) = (report.launches, self.pauses.launches());
+        if told != began {
+            self.violation(Law::Hlt4, || format!("{told} launches are told, and {began} began anything"));
         }
         let was = self.told.as_ref().map(|told| told.health);
         if report.health == DriverHealth::Healthy && was != Some(DriverHealth::Healthy) {

@@ -10,6 +10,8 @@
 //! The machines are those of production. The ground stands for the owner of the processes and the plugin, as they promise to be;
 //! the subscribers stand for the handlers of tasks, each with a journal of production.
 
+mod known;
+
 mod pauses;
 
 mod ground;

@@ -2,18 +2,31 @@
 
 use std::time::Duration;
 
+use callboard_actors::driver::{DriverCall, StartStep, Trouble, TroubleKind};
 use callboard_actors::vocabulary::{Backoff, Timestamp};
 
-/// How many failures there were since the last calm.
+use super::known::Outcome;
+
+/// How soon a launch is tried again of which nothing was begun.
+const RELAUNCH_PAUSE: Duration = Duration::from_secs(1);
+
+/// How many failures there were since the last calm, and how many launches.
 #[derive(Debug, Clone, Copy, Hash, Default)]
 pub(super) struct Pauses {
     failures: u32,
     last: Option<Timestamp>,
+    /// How many launches began anything, or are under way.
+    launches: u64,
+    /// Whether nothing was begun of the last one.
+    was_not_begun: bool,
 }
 
 impl Pauses {
     /// Notes a failure. Gives the shortest and the longest pause that may follow.
     pub(super) fn failed(&mut self, backoff: &Backoff, now: Timestamp) -> (Duration, Duration) {
+        if self.was_not_begun {
+            return (RELAUNCH_PAUSE, RELAUNCH_PAUSE);
+        }
         let calm = backoff.reset_after + backoff.longest;
         if self.last.is_some_and(|last| now.since(last) >= calm) {
             self.failures = 0;
@@ -30,6 +43,25 @@ impl Pauses {
 
     /// The next failure is the first.
     pub(super) fn reset(&mut self) {
-        *self = Self::default();
+        (self.failures, self.last) = (0, None);
+    }
+
+    /// Such a step begins.
+    pub(super) fn begun(&mut self, start_step: StartStep) {
+        self.launches += u64::from(start_step == StartStep::Launch);
+        self.was_not_begun = false;
+    }
+
+    /// This is what came of a call.
+    pub(super) fn returned(&mut self, call: &DriverCall, outcome: &Outcome) {
+        if let (DriverCall::Advance(StartStep::Launch, _), Ok(Err(Trouble { kind, .. }))) = (call, outcome) {
+            let did_not_begin = matches!(kind, TroubleKind::Refused | TroubleKind::NotBegun);
+            self.launches = self.launches.saturating_sub(did_not_begin.into());
+            self.was_not_begun = *kind == TroubleKind::NotBegun;
+        }
+    }
+
+    pub(super) const fn launches(&self) -> u64 {
+        self.launches
     }
 }

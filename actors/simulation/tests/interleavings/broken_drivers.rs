@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use callboard_actors::driver::{
-    Driver, DriverCall, DriverConfig, DriverHealth, DriverLimits, DriverMode, DriverSpec, DriverTimer,
-    GapReason, Reached, StartStep, TaskEventItem, process_name,
+    Driver, DriverCall, DriverConfig, DriverHealth, DriverLimits, DriverMode, DriverSpec, DriverStage,
+    DriverTimer, GapReason, Reached, StartStep, TaskEventItem, process_name,
 };
 use callboard_actors::drivers::{
     DispensedDriver, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer, NotDispensed,
@@ -20,7 +20,7 @@ use callboard_simulation::{
     Conduct, DriversBounds, DriversTampers, DriversWorld, Law, Mishears, Order, Spoil, Spoils,
 };
 
-use crate::{is_found_out, without};
+use crate::{changed, is_found_out, without};
 
 const NONE: DriversBounds = DriversBounds::NONE;
 const SERVING: DriversBounds =
@@ -80,6 +80,31 @@ fn a_driver_that_launches_again_what_was_refused_breaks_sec_07() {
             }
         }
         effects
+    });
+}
+
+#[test]
+fn a_driver_that_counts_a_launch_of_which_nothing_was_begun_breaks_hlt_04() {
+    driver(Law::Hlt4, DriversBounds { faults: (1, &[Conduct::Refuses]), ..NONE }, |_, effects| {
+        changed(effects, |effect| match effect {
+            Effect::Publish(report) if report.stage == DriverStage::Pausing => report.launches += 1,
+            _ => {}
+        })
+    });
+}
+
+#[test]
+fn a_driver_that_waits_longer_each_time_for_a_launch_of_which_nothing_was_begun_breaks_hlt_05() {
+    let bounds = DriversBounds { faults: (1, &[Conduct::Refuses]), ..NONE };
+    driver(Law::Hlt5, bounds, |input, effects| {
+        let is_launch =
+            matches!(input, Input::Returned { call: DriverCall::Advance(StartStep::Launch, _), .. });
+        changed(effects, |effect| match effect {
+            Effect::StartTimer(DriverTimer::Retry, at) if is_launch => {
+                *at = *at + std::time::Duration::from_secs(5)
+            }
+            _ => {}
+        })
     });
 }
 

@@ -209,7 +209,11 @@ impl DriversModel {
         if conduct != Conduct::Well && conduct != Conduct::IsUnwell && conduct != Conduct::Lingers {
             if matches!(call, DriverCall::Advance(StartStep::Launch, _)) {
                 match conduct {
-                    Conduct::Refuses => ground.launch_fails(),
+                    Conduct::Refuses => {
+                        ground.launch_fails();
+                        let what = "nothing was begun".to_owned();
+                        return Some(Ok(Err(Trouble { kind: TroubleKind::NotBegun, what })));
+                    }
                     Conduct::Declines => {
                         ground.launch_fails();
                         let what = "its digest is another".to_owned();
