@@ -14,6 +14,8 @@ pub struct InstancesBounds {
     pub routes: u8,
     /// How often another allocation registers and stands by, or one that stands by takes over.
     pub standbys: u8,
+    /// How many of these may be allocations that register; `None` for all of them.
+    pub joins: Option<u8>,
     /// How many connections end.
     pub hangups: u8,
     /// How many calls the plugin meets in another way than well, in each of these ways.
@@ -37,6 +39,7 @@ impl InstancesBounds {
     pub const NONE: Self = Self {
         routes: 0,
         standbys: 0,
+        joins: None,
         hangups: 0,
         faults: 0,
         behaviours: &[],

@@ -175,7 +175,7 @@ impl World for InstancesWorld {
             events.extend(self.registry.active().map(|_| InstancesEvent::Route(false)));
         }
         if self.left.standbys > 0 && self.registry.active().is_some() {
-            events.push(InstancesEvent::Join);
+            events.extend((self.left.joins != Some(0)).then_some(InstancesEvent::Join));
             events.extend(self.registry.next().map(|_| InstancesEvent::TakeOver));
         }
         if self.left.hangups > 0 {
@@ -227,6 +227,7 @@ impl Play for InstancesWorld {
             }
             InstancesEvent::Join => {
                 self.left.standbys -= 1;
+                self.left.joins = self.left.joins.map(|joins| joins - 1);
                 let news = self.registry.join(self.now);
                 self.publish(news);
             }
