@@ -9,10 +9,10 @@ use std::time::Duration;
 use actix::Recipient;
 use callboard::config::{DriverProgram, RestartPolicy, TaskConfig};
 use callboard::tasks::{
-    self, Asking, Found, Heard, KeptDriver, ListTasks, RunEvidence, RunKey, Runners, Started, Swept,
-    TaskIdentities, Tasks, TasksChange, TasksImage, TasksMemory, TasksOptions, Trouble,
+    self, Asking, Found, Heard, KeptDriver, KeptHandle, ListTasks, RunEvidence, RunKey, Runners, Started,
+    Swept, TaskIdentities, Tasks, TasksChange, TasksImage, TasksMemory, TasksOptions, Trouble,
 };
-use callboard_actors::driver::client::{TaskExit, TaskHandle};
+use callboard_actors::driver::client::TaskExit;
 use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
 use callboard_actors::eventor::{JournalId, TaskEvents, TaskJournals};
 use callboard_actors::leftovers::Traces;
@@ -80,7 +80,7 @@ impl Runners for Teller {
         Box::pin(std::future::ready(()))
     }
 
-    fn recover(&self, _: RunKey, _: Box<TaskHandle>) -> Asking<Result<(), Trouble>> {
+    fn recover(&self, _: RunKey, _: Box<KeptHandle>, _: Arc<TaskConfig>) -> Asking<Result<(), Trouble>> {
         unanswered()
     }
 
@@ -107,7 +107,7 @@ impl Runners for Teller {
     fn locate(
         &self,
         _: RunKey,
-        _: Option<Box<TaskHandle>>,
+        _: Option<Box<KeptHandle>>,
         _: Box<RunEvidence>,
     ) -> Asking<Result<Traces, Trouble>> {
         unanswered()
@@ -116,7 +116,7 @@ impl Runners for Teller {
     fn sweep(
         &self,
         _: RunKey,
-        _: Option<Box<TaskHandle>>,
+        _: Option<Box<KeptHandle>>,
         _: Box<RunEvidence>,
         _: Heard,
     ) -> Asking<Result<Swept, Trouble>> {

@@ -5,7 +5,7 @@
 mod unwinding;
 
 #[cfg(feature = "program")]
-pub use callboard_machines::{agent, examiner};
+pub use callboard_machines::{agent, examiner, tasks};
 pub use callboard_machines::{conversation, kernel, vocabulary};
 
 pub mod pauses;

@@ -8,8 +8,6 @@ mod held;
 mod memory;
 mod part;
 
-pub mod simulation;
-
 pub use actor::{Books, ProcessHome, start};
 pub use books::HostBooks;
 pub use callboard_actors::agent::*;

@@ -21,7 +21,7 @@ use self::drawn::Run;
 use super::drawing::{Drawing, drawing};
 use super::told;
 use crate::output::{complain, print, see_to_directory};
-use crate::tasks::simulation::Walked;
+use callboard_simulation::tasks::Walked;
 
 /// What can be said to `simulate`.
 #[derive(Debug, Args)]

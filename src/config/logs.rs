@@ -5,6 +5,7 @@ use std::ops::Range;
 use callboard_actors::logmon::Retention;
 use toml::de::DeTable;
 
+use super::TaskLogs;
 use super::problem::Faults;
 use super::table::Table;
 
@@ -16,15 +17,6 @@ const FILE_BYTES_MIN: u64 = 4 * 1_024;
 const FILE_BYTES_MAX: u64 = 1 << 40;
 /// The units of sizes, with their powers of two.
 const UNITS: [(&str, u32); 3] = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
-
-/// The retention of a task's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TaskLogs {
-    /// The number and the size of its files. Keys `max_files` and `max_file_size`.
-    pub retention: Retention,
-    /// Whether no output is kept. Key `disabled`, false by default.
-    pub is_disabled: bool,
-}
 
 /// Reads the table, or returns the default.
 pub(super) fn read(table: Option<(&DeTable<'_>, Range<usize>)>, faults: &mut Faults) -> TaskLogs {

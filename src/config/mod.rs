@@ -21,7 +21,6 @@ mod places;
 mod resources;
 mod secrets;
 mod task;
-mod task_config;
 mod volume;
 mod volume_config;
 mod volume_origin;
@@ -29,7 +28,6 @@ mod volume_sharing;
 mod volume_use;
 pub(crate) mod volume_words;
 
-mod config_places;
 mod problem;
 mod program;
 mod read;
@@ -49,21 +47,19 @@ use std::time::Duration;
 use callboard_actors::vocabulary::{DriverName, SocketPath};
 
 pub use callboard_actors::agent::{AllocationConfig, AllocationVolume, RestartPolicy};
+pub use callboard_actors::hclspec::{ConfigPlaces, Place};
+pub use callboard_actors::tasks::{
+    DriverProgram, NAME_BYTES_MAX, TaskConfig, TaskLogs, TaskResources, TaskRestart, TaskVolume,
+};
 
 use self::read::Purpose;
 pub(crate) use allocation::PROCESS_PREFIX;
 
 pub use allocation::process_name;
-pub use config_places::ConfigPlaces;
 pub use failover::FailoverConfig;
 pub use host::HostConfig;
-pub use logs::TaskLogs;
-pub use problem::{ConfigError, Place, Problem};
-pub use task_config::{TaskConfig, TaskResources, TaskRestart};
-pub use volume_config::{SecretOrigin, TaskVolume, VolumeConfig, VolumeOrigin};
-
-/// The longest name of an allocation or a task, in bytes: the name of its log file has to fit into one path component.
-pub const NAME_BYTES_MAX: usize = 200;
+pub use problem::{ConfigError, Problem};
+pub use volume_config::{SecretOrigin, VolumeConfig, VolumeOrigin};
 
 /// The most allocations in a configuration.
 pub const ALLOCATIONS_MAX: usize = 10_000;
@@ -121,17 +117,6 @@ pub struct PluginPolicy {
     pub allow: Option<Vec<String>>,
     /// These are never launched, and ended if an earlier run has left them. Key `block_plugins`.
     pub block: Vec<String>,
-}
-
-/// The program of a driver.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DriverProgram {
-    /// A file name in the plugin directory.
-    Plugin(String),
-    /// The name of one of [`INTERNAL_PLUGINS`].
-    Internal(String),
-    /// A program, an existing executable file.
-    Command(PathBuf),
 }
 
 /// One task driver.

@@ -1,38 +1,9 @@
 //! Problems of a configuration, with their positions.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::CONFIG_BYTES_MAX;
-
-/// A position in a file, as in editors: both numbers start at 1, columns count characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The line.
-    pub line: usize,
-    /// The column.
-    pub column: usize,
-}
-
-impl Place {
-    /// The position of a byte in a text.
-    pub(super) fn of(text: &str, offset: usize) -> Self {
-        let mut offset = offset.min(text.len());
-        while !text.is_char_boundary(offset) {
-            offset -= 1;
-        }
-        let before = &text[..offset];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Self { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.line, self.column)
-    }
-}
+use super::{CONFIG_BYTES_MAX, Place};
 
 /// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]

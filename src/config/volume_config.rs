@@ -53,14 +53,3 @@ impl fmt::Debug for VolumeConfig {
             .finish_non_exhaustive()
     }
 }
-
-/// A volume that a task uses. An entry of `task.volumes`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskVolume {
-    /// The volume. Key `name`, required: its name, or its namespace, a slash and its name.
-    pub volume: VolumeKey,
-    /// Where the task finds it, an absolute path. Key `destination`, required.
-    pub destination: PathBuf,
-    /// Whether the task only reads. Key `read_only`, false by default.
-    pub read_only: bool,
-}

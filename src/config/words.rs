@@ -6,8 +6,8 @@ use callboard_actors::vocabulary::{AllocationId, MalformedName};
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
+use super::ConfigPlaces;
 use super::NAME_BYTES_MAX;
-use super::config_places::ConfigPlaces;
 use super::problem::Faults;
 use super::table::{Found, Table};
 

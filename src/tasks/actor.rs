@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::driver::client::{TaskExit, TaskHandle};
+use callboard_actors::driver::client::TaskExit;
 use callboard_actors::driver::{EventPosition, TaskKey};
 use callboard_actors::eventor::TaskEvents;
 use callboard_actors::leftovers::Traces;
@@ -14,14 +14,13 @@ use callboard_actors::vocabulary::{AllocationId, DriverName};
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Mutex;
 
-use super::calls::{Found, Heard, RunKey, Started, Swept, TasksCall, TasksOutcome, Trouble};
-use super::identity::TaskIdentities;
-use super::kept::KeptDriver;
 use super::logged::Logged;
 use super::memory::TasksMemory;
-use super::messages::TasksNews;
 use super::readers::{Reader, Readers, position};
-use super::state::{RunEvidence, Tasks, TasksOptions};
+use super::{
+    Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept, TaskIdentities, Tasks,
+    TasksCall, TasksNews, TasksOptions, TasksOutcome, Trouble,
+};
 use crate::config::TaskConfig;
 
 /// What is to come of a question to a driver.
@@ -49,7 +48,12 @@ pub trait Runners: 'static {
     /// Waits until a start has been sent to its driver, or does not wait for it any more. Returns whether it was sent.
     fn sent(&self, run: RunKey) -> Asking<bool>;
     /// Has a run taken up again.
-    fn recover(&self, run: RunKey, handle: Box<TaskHandle>) -> Asking<Result<(), Trouble>>;
+    fn recover(
+        &self,
+        run: RunKey,
+        handle: Box<KeptHandle>,
+        config: Arc<TaskConfig>,
+    ) -> Asking<Result<(), Trouble>>;
     /// Asks what a run is at.
     fn inspect(&self, run: RunKey) -> Asking<Result<Found, Trouble>>;
     /// Has the process of the driver of a run replaced, unless it has been since a start of the run was asked for.
@@ -64,7 +68,7 @@ pub trait Runners: 'static {
     fn locate(
         &self,
         run: RunKey,
-        handle: Option<Box<TaskHandle>>,
+        handle: Option<Box<KeptHandle>>,
         evidence: Box<RunEvidence>,
     ) -> Asking<Result<Traces, Trouble>>;
     /// Has whatever is left of a run ended, by evidence that does not come from its driver. `handle` is what its driver found it
@@ -72,7 +76,7 @@ pub trait Runners: 'static {
     fn sweep(
         &self,
         run: RunKey,
-        handle: Option<Box<TaskHandle>>,
+        handle: Option<Box<KeptHandle>>,
         evidence: Box<RunEvidence>,
         heard: Heard,
     ) -> Asking<Result<Swept, Trouble>>;
@@ -127,7 +131,9 @@ impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
             TasksCall::AwaitDisk { .. } => Box::pin(std::future::ready(TasksOutcome::OnDisk)),
             TasksCall::AwaitSent(run) => into(runners.sent(run), TasksOutcome::Sent),
             TasksCall::CallOff(run) => into(runners.call_off(run), |()| TasksOutcome::Forgotten),
-            TasksCall::Recover(run, handle) => into(runners.recover(run, handle), TasksOutcome::Recovered),
+            TasksCall::Recover(run, handle, config) => {
+                into(runners.recover(run, handle, config), TasksOutcome::Recovered)
+            }
             TasksCall::Inspect(run) => into(runners.inspect(run), TasksOutcome::Inspected),
             TasksCall::ReplaceDriver(run) => into(runners.replace_driver(run), TasksOutcome::DriverReplaced),
             TasksCall::Wait(run) => into(runners.wait(run), TasksOutcome::Waited),

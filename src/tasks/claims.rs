@@ -7,7 +7,7 @@ use callboard_actors::driver::{DriverCapabilities, MountSupport};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_actors::volume::{Claimed, ObservedEnd};
 
-use super::calls::{RunKey, Trouble};
+use super::{RunKey, Trouble};
 use crate::config::{TaskConfig, TaskVolume};
 use crate::volumes::Claimer;
 

@@ -3,7 +3,7 @@
 use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskId, TaskStatus};
 
 use super::host::{ENDLESS, QUICK};
-use super::sweeping::is_certain;
+use super::is_certain;
 
 /// Waits for the end of a run. A driver that does not know in the wait how it ended is asked for what it has recorded.
 pub(super) async fn exit_of(client: &DriverClient, run: &TaskId) -> Result<TaskExit, DriverError> {

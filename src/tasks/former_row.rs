@@ -63,12 +63,12 @@ impl From<FirstRun> for RunLayout {
 
 #[cfg(test)]
 mod tests {
-    use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle};
+    use callboard_actors::driver::client::{TaskEnd, TaskExit};
     use callboard_actors::persister::{Record, Table, decode, encode};
     use callboard_actors::vocabulary::Attempt;
     use prost::Message as _;
 
-    use super::super::state::{Course, Run, RunEvidence, RunState, Wanted};
+    use super::super::{Course, KeptHandle, Run, RunEvidence, RunState, Wanted, handle};
     use super::*;
 
     #[derive(Serialize, Deserialize)]
@@ -79,10 +79,10 @@ mod tests {
         const SCHEMA: u16 = 1;
     }
 
-    fn handle() -> TaskHandle {
+    fn handle() -> KeptHandle {
         let config = callboard_proto::drivers::TaskConfig { id: "web".into(), ..Default::default() };
         let wire = callboard_proto::drivers::TaskHandle { config: Some(config), ..Default::default() };
-        TaskHandle::from_bytes(&wire.encode_to_vec()).unwrap()
+        handle::read(&wire.encode_to_vec()).unwrap()
     }
 
     fn read(state: FirstRunState) -> Course {
@@ -103,7 +103,7 @@ mod tests {
         let exit = TaskExit { end: TaskEnd::Exited(3), oom_killed: false };
         let states = [
             (FirstRunState::Intended, RunState::Intended),
-            (FirstRunState::Started(handle().to_bytes()), RunState::Started(Box::new(handle()))),
+            (FirstRunState::Started(handle().stored().to_vec()), RunState::Started(Box::new(handle()))),
             (FirstRunState::Over(Some((&exit).into())), RunState::Over { exit: Some(exit), handle: None }),
             (FirstRunState::Over(None), RunState::Over { exit: None, handle: None }),
         ];

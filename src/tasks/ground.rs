@@ -18,9 +18,8 @@ use callboard_actors::process::random_bytes;
 use callboard_actors::users::{Reservations, accounts};
 use callboard_actors::vocabulary::AllocationId;
 
-use super::calls::Trouble;
 use super::forgotten::{FIRST_PAUSE, Forgotten, LONGEST_PAUSE};
-use super::identity::TaskIdentities;
+use super::{TaskIdentities, Trouble};
 
 /// The settings for the grounds of a host's tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]

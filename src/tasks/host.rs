@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::allocdir::TaskNames;
-use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskHandle, TaskState};
+use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskState};
 use callboard_actors::driver::{DriverCapabilities, DriverSpec, EventPosition, TaskKey};
 use callboard_actors::drivers::{
     AddDriver, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler, RemoveDriver,
@@ -17,18 +17,16 @@ use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners, Watching};
-use super::answers::{is_unknown, not_leased, not_sent, passing, refused_for_good, started};
-use super::calls::{Found, Heard, RunKey, Started, Swept, Trouble};
-use super::departed::ADVICE;
 use super::endings::ending_of;
 use super::exits::exit_of;
-use super::identity::TaskIdentities;
-use super::kept::KeptDriver;
 use super::plugins::Plugins;
 use super::prepare::Preparer;
 use super::remains::Remains;
-use super::starts::Starts;
-use super::state::RunEvidence;
+use super::starts::{Starts, not_leased};
+use super::{
+    ADVICE, Found, Heard, KeptDriver, KeptHandle, RunEvidence, RunKey, Started, Swept, TaskIdentities,
+    Trouble, failed_start, handle, is_unknown, not_sent, passing, refused_for_good,
+};
 use crate::config::TaskConfig;
 use crate::exec::KILL_TIMEOUT;
 use crate::host::Leases;
@@ -208,7 +206,7 @@ impl Runners for HostRunners {
                     {
                         *reason = ending;
                     }
-                    let started = started(&run, answer);
+                    let started = answer.map_or_else(|error| failed_start(&run, error), handle::started);
                     if !matches!(started, Started::Unclear(_)) {
                         starts.answered(&run.id);
                     }
@@ -236,9 +234,16 @@ impl Runners for HostRunners {
         Box::pin(async move { starts.sent(&run.id).await })
     }
 
-    fn recover(&self, run: RunKey, handle: Box<TaskHandle>) -> Asking<Result<(), Trouble>> {
+    fn recover(
+        &self,
+        run: RunKey,
+        handle: Box<KeptHandle>,
+        config: Arc<TaskConfig>,
+    ) -> Asking<Result<(), Trouble>> {
         let client = self.reach(&run);
         Box::pin(async move {
+            let handle = handle::given_back(&handle, &config.environment)
+                .map_err(|error| Trouble::lasting(error.to_string()))?;
             let recovered = client.await?.recover_task(&handle, SLOW).await.map_err(refused_for_good);
             if let Err(trouble) = &recovered
                 && !trouble.is_transient
@@ -328,7 +333,7 @@ impl Runners for HostRunners {
     fn locate(
         &self,
         run: RunKey,
-        handle: Option<Box<TaskHandle>>,
+        handle: Option<Box<KeptHandle>>,
         evidence: Box<RunEvidence>,
     ) -> Asking<Result<Traces, Trouble>> {
         let (client, reports) = (self.reach(&run), self.drivers.ask(ListDrivers));
@@ -347,7 +352,7 @@ impl Runners for HostRunners {
     fn sweep(
         &self,
         run: RunKey,
-        handle: Option<Box<TaskHandle>>,
+        handle: Option<Box<KeptHandle>>,
         evidence: Box<RunEvidence>,
         heard: Heard,
     ) -> Asking<Result<Swept, Trouble>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use callboard_actors::driver::client::TaskEnd;
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 
-use super::messages::{DriverCourse, DriverEntry, TaskPhase, TaskReport, TasksNews};
+use super::{DriverCourse, DriverEntry, TaskPhase, TaskReport, TasksNews};
 
 /// What was logged of each task.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use callboard_actors::driver::{DriverCapabilities, FsIsolation};
 use callboard_actors::logmon::{Collection, LogPaths, LogSpec, Logs};
 use callboard_actors::vocabulary::{AllocationId, TaskName};
 
-use super::calls::Trouble;
+use super::Trouble;
 use crate::config::TaskLogs;
 
 /// The timeout to drain a task's pipes after its end (T069).

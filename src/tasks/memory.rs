@@ -10,9 +10,8 @@ use std::time::Duration;
 use callboard_actors::shell::{StopMode, StopStep};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
-use super::calls::{TasksChange, TasksImage};
 use super::readers::Readers;
-use super::state::{Course, Run};
+use super::{Course, Run, TasksChange, TasksImage};
 
 /// What tasks that are started again at the same address take over.
 #[derive(Clone, Default)]
@@ -98,9 +97,20 @@ mod tests {
     use callboard_actors::driver::client::TaskId;
     use callboard_actors::leftovers::{Trace, Traces};
 
-    use super::super::state::{RunEvidence, RunState};
+    use super::super::{DriverProgram, KeptDriver, RunEvidence, RunState};
     use super::*;
-    use crate::tasks::scripts;
+
+    fn settings(survives: bool) -> KeptDriver {
+        KeptDriver {
+            program: DriverProgram::Internal("exec".to_owned()),
+            arguments: vec![],
+            sha256: None,
+            survives,
+            stop_grace: Duration::from_secs(5),
+            start_timeout: Duration::from_secs(60),
+            had_more: false,
+        }
+    }
 
     fn name(name: &str) -> AllocationId {
         AllocationId::new(name).unwrap()
@@ -123,7 +133,7 @@ mod tests {
     fn what_may_run_without_an_actor_is_named_with_its_processes_s3_s4() {
         let memory = TasksMemory::default();
         let kept = |driver: &str, survives| {
-            TasksChange::KeepDriver(DriverName::new(driver).unwrap(), Box::new(scripts::kept(survives)))
+            TasksChange::KeepDriver(DriverName::new(driver).unwrap(), Box::new(settings(survives)))
         };
         for change in [
             kept("exec", true),

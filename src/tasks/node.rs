@@ -7,7 +7,7 @@ use callboard_actors::driver::NodeFacts;
 use callboard_actors::task_config::TaskNode;
 use callboard_actors::topology::{self, Topology, machine_memory_mib};
 
-use super::identity::TaskIdentities;
+use super::TaskIdentities;
 use crate::config::{Config, HostConfig};
 
 /// The machine's topology with the limits of the configuration. Limits that do not fit this machine are ignored with a

@@ -12,17 +12,14 @@ use callboard_actors::supervisor::TreeNode;
 use callboard_actors::topology::Topology;
 
 use super::actor::start;
-use super::cores::CoreLedger;
 use super::ground::Ground;
 use super::host::HostRunners;
-use super::identity::TaskIdentities;
 use super::memory::TasksMemory;
-use super::messages::{ListTasks, TaskReport};
 use super::node::{node_facts, task_node};
 use super::plugins::Plugins;
 use super::prepare::Preparer;
-use super::state::{Tasks, TasksOptions};
 use super::store::TasksStore;
+use super::{CoreLedger, ListTasks, TaskIdentities, TaskReport, Tasks, TasksOptions};
 use crate::config::Config;
 use crate::host::{EndingRest, Lives, Part, PartContext};
 use crate::volumes::Claimer;

@@ -15,8 +15,7 @@ use callboard_actors::process::{Executable, Lifetime, ProcessSpec};
 use callboard_actors::shell::{Address, AskError};
 use callboard_actors::vocabulary::{DriverName, PluginKey, PluginName, PluginType};
 
-use super::calls::Trouble;
-use super::kept::KeptDriver;
+use super::{KeptDriver, Trouble};
 use crate::config::{Config, ConfigPlaces, DRIVERS_MAX, DriverConfig, DriverProgram, PluginPolicy};
 
 /// Why a departed driver is only reattached, and not launched.

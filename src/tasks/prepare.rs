@@ -10,13 +10,10 @@ use callboard_actors::hclspec::{Config as PluginConfig, schema_from_wire};
 use callboard_actors::logmon::{LogPaths, Logs};
 use callboard_actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, TaskNode, inherited};
 
-use super::calls::{RunKey, Trouble};
 use super::claims::TaskClaims;
-use super::cores::CoreLedger;
 use super::ground::Ground;
 use super::host::QUICK;
-use super::identity::TaskIdentities;
-use super::logs;
+use super::{CoreLedger, RunKey, TaskIdentities, Trouble, logs};
 use crate::config::{Config, TaskConfig};
 use crate::volumes::Claimer;
 

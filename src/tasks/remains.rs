@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use callboard_actors::driver::client::{TaskHandle, TaskId, TaskStatus};
+use callboard_actors::driver::client::{TaskId, TaskStatus};
 use callboard_actors::driver::{DriverReport, DriverStage};
 use callboard_actors::leftovers::{Named, ProcessTable, Search, TaskMark, Traces};
 
-use super::calls::{Heard, RunKey, Swept, Trouble};
 use super::looks::Looks;
-use super::state::RunEvidence;
+use super::{Heard, KeptHandle, RunEvidence, RunKey, Swept, Trouble};
 
 /// The timeout for killed processes to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -77,7 +76,7 @@ impl Remains {
     pub(super) async fn end(
         &self,
         run: &RunKey,
-        handle: Option<Box<TaskHandle>>,
+        handle: Option<Box<KeptHandle>>,
         evidence: RunEvidence,
         heard: Heard,
         reports: &[DriverReport],
@@ -123,7 +122,7 @@ impl Remains {
     pub(super) async fn locate(
         &self,
         locating: Locating,
-        handle: Option<Box<TaskHandle>>,
+        handle: Option<Box<KeptHandle>>,
         evidence: RunEvidence,
         status: Option<&TaskStatus>,
         reports: &[DriverReport],
@@ -155,7 +154,7 @@ impl Remains {
     fn search(
         &self,
         mark: TaskMark,
-        handle: Option<Box<TaskHandle>>,
+        handle: Option<Box<KeptHandle>>,
         evidence: RunEvidence,
         reports: &[DriverReport],
     ) -> Search {
@@ -167,7 +166,7 @@ impl Remains {
         let others = others.map(|(pid, trace)| (*pid, trace.started_ticks)).collect();
         drop(located);
         Search {
-            state: handle.map(|handle| handle.to_bytes()).unwrap_or_default(),
+            state: handle.map(|handle| handle.bytes().to_vec()).unwrap_or_default(),
             owner: self.owner.to_string(),
             drivers: reports.iter().filter_map(|report| report.pid).collect(),
             known: evidence.traces,

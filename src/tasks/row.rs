@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle, TaskId};
+use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskId};
 use callboard_actors::driver::{EventPosition, Folded, RECENT_ENTRIES, Recent};
 use callboard_actors::leftovers::{Begun, TRACED_GROUPS_MAX, TRACED_PROCESSES_MAX, Trace, Traces};
 use callboard_actors::persister::{DecodeError, Record, Table};
@@ -10,9 +10,7 @@ use callboard_actors::vocabulary::{Attempt, DriverName, Timestamp};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::former_row;
-use super::log::EventLog;
-use super::state::{Course, Run, RunEvidence, RunState, Wanted};
+use super::{Course, EventLog, Run, RunEvidence, RunState, Wanted, former_row, handle};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CourseRow(pub(super) Course);
@@ -147,10 +145,10 @@ impl From<&Run> for RunLayout {
     fn from(run: &Run) -> Self {
         let state = match &run.state {
             RunState::Intended => RunStateLayout::Intended,
-            RunState::Started(handle) => RunStateLayout::Started(stored(handle)),
+            RunState::Started(handle) => RunStateLayout::Started(handle.stored().to_vec()),
             RunState::Over { exit, handle } => RunStateLayout::Over {
                 exit: exit.as_ref().map(ExitLayout::from),
-                handle: handle.as_deref().map(stored),
+                handle: handle.as_ref().map(|handle| handle.stored().to_vec()),
             },
         };
         let RunEvidence { begun, traces } = &run.evidence;
@@ -162,10 +160,6 @@ impl From<&Run> for RunLayout {
             traces: (!traces.is_empty()).then(|| traces.into()),
         }
     }
-}
-
-fn stored(handle: &TaskHandle) -> Vec<u8> {
-    handle.clone().without_environment().to_bytes()
 }
 
 impl From<&Traces> for TracesLayout {
@@ -195,12 +189,12 @@ fn run(layout: RunLayout) -> Result<Run, String> {
     let state = match layout.state {
         RunStateLayout::Intended => RunState::Intended,
         RunStateLayout::Started(bytes) => {
-            let handle = TaskHandle::from_bytes(&bytes).map_err(|error| error.to_string())?;
+            let handle = handle::read(&bytes).map_err(|error| error.to_string())?;
             RunState::Started(Box::new(handle))
         }
         RunStateLayout::Over { exit, handle } => RunState::Over {
             exit: exit.map(TaskExit::from),
-            handle: handle.and_then(|bytes| TaskHandle::from_bytes(&bytes).ok()).map(Box::new),
+            handle: handle.and_then(|bytes| handle::read(&bytes).ok()).map(Box::new),
         },
     };
     let driver = DriverName::new(&layout.driver).map_err(|error| error.to_string())?;
@@ -300,6 +294,7 @@ mod tests {
     use callboard_actors::persister::{decode, encode};
     use prost::Message as _;
 
+    use super::super::KeptHandle;
     use super::*;
 
     fn at(micros: u64) -> Timestamp {
@@ -334,10 +329,10 @@ mod tests {
         }
     }
 
-    fn handle() -> TaskHandle {
+    fn handle() -> KeptHandle {
         let config = callboard_proto::drivers::TaskConfig { id: "web".into(), ..Default::default() };
         let wire = callboard_proto::drivers::TaskHandle { config: Some(config), ..Default::default() };
-        TaskHandle::from_bytes(&wire.encode_to_vec()).unwrap()
+        handle::read(&wire.encode_to_vec()).unwrap()
     }
 
     #[test]
@@ -410,18 +405,18 @@ mod tests {
         let env = [("TOKEN".to_owned(), "canary-7".to_owned())].into();
         let config = callboard_proto::drivers::TaskConfig { id: "web".into(), env, ..Default::default() };
         let wire = callboard_proto::drivers::TaskHandle { config: Some(config), ..Default::default() };
-        let handle = TaskHandle::from_bytes(&wire.encode_to_vec()).unwrap();
-        let row = encode(&CourseRow(course(RunState::Started(Box::new(handle.clone())))));
+        let kept = handle::read(&wire.encode_to_vec()).unwrap();
+        let row = encode(&CourseRow(course(RunState::Started(Box::new(kept.clone())))));
         assert!(!row.windows(8).any(|window| window == b"canary-7"));
         let Some(Run { state: RunState::Started(read), .. }) = decode::<CourseRow>(&row).unwrap().0.run
         else {
             panic!("it is a run with a handle");
         };
-        let over = RunState::Over { exit: None, handle: Some(Box::new(handle.clone())) };
+        let over = RunState::Over { exit: None, handle: Some(Box::new(kept.clone())) };
         let row = encode(&CourseRow(course(over)));
         assert!(!row.windows(8).any(|window| window == b"canary-7"));
         let environment = [("TOKEN".to_owned(), "canary-7".to_owned())].into();
-        assert_eq!(read.with_environment(&environment).to_bytes(), handle.to_bytes());
+        assert_eq!(handle::given_back(&read, &environment).unwrap().to_bytes(), kept.bytes());
     }
 
     #[test]

@@ -8,8 +8,7 @@ use callboard_actors::driver::client::{ServingProcess, TaskId};
 use callboard_actors::drivers::{DriverNotLeased, NotDispensed};
 use tokio::sync::Notify;
 
-use super::answers::{Asked, is_proof, not_leased};
-use super::calls::{Found, Trouble};
+use super::{Asked, Found, Trouble, is_proof, not_dispensed};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Starts {
@@ -114,6 +113,16 @@ impl Drop for WaitingStart {
         if self.starts.is_waiting(&self.run) {
             self.starts.forget(&self.run);
             self.starts.changed.notify_waiters();
+        }
+    }
+}
+
+/// Why there is no client of a driver.
+pub(super) fn not_leased(error: &DriverNotLeased) -> Trouble {
+    match error {
+        DriverNotLeased::NotDispensed(error) => not_dispensed(error),
+        DriverNotLeased::NotAnswered(_) | DriverNotLeased::JustEnded { .. } => {
+            Trouble::passing(error.to_string())
         }
     }
 }

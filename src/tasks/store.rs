@@ -11,12 +11,10 @@ use callboard_actors::topology::CpuList;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 use futures_util::future::LocalBoxFuture;
 
-use super::calls::{TasksChange, TasksImage};
-use super::cores::CoreLedger;
-use super::kept::KeptRow;
+use super::kept_row::KeptRow;
 use super::memory::TasksMemory;
 use super::row::{CourseRow, LogRow};
-use super::state::{Course, RunState, Tasks};
+use super::{CoreLedger, Course, RunState, Tasks, TasksChange, TasksImage};
 
 /// The owner of these writes.
 const OWNER: Owner = Owner::new("tasks");

@@ -3,7 +3,7 @@
 //! of their claims, the ends of its processes and their releases (V7, V8).
 
 use callboard::actors::shell::StopMode;
-use callboard::agent::simulation::{AgentBounds, AgentWorld};
+use callboard_simulation::agent::{AgentBounds, AgentWorld};
 
 use crate::{is_full, try_all};
 

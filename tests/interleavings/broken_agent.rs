@@ -7,12 +7,12 @@ use std::time::Duration;
 use callboard::actors::shell::{CallKey, Effect, Input, StopMode};
 use callboard::actors::vocabulary::{AllocationId, Attempt};
 use callboard::actors::volume::ObservedEnd;
-use callboard::agent::simulation::{AgentBounds, AgentWorld};
 use callboard::agent::{
     Agent, AgentAnswer, AgentAsk, AgentCall, AgentNews, AgentOutcome, AgentTimer, LaunchOrder, ReplaceError,
     TaskError, TaskPhase, TaskReport,
 };
 use callboard::simulation::{Law, Spoil, Spoils};
+use callboard_simulation::agent::{AgentBounds, AgentWorld};
 
 use crate::tampered_is_found_out;
 

@@ -6,11 +6,11 @@ use callboard::actors::driver::client::{TaskEnd, TaskExit, TaskId};
 use callboard::actors::shell::{CallKey, Effect, Gate, Input, StopMode};
 use callboard::actors::vocabulary::Timestamp;
 use callboard::simulation::{Law, Mishears, Misreads, Spoil, Spoils, Tamper};
-use callboard::tasks::simulation::{Manner, TasksBounds, TasksWorld};
 use callboard::tasks::{
     Found, Heard, RunKey, RunState, Started, Swept, TaskPhase, TaskReport, Tasks, TasksAnswer, TasksAsk,
     TasksCall, TasksChange, TasksImage, TasksNews, TasksOutcome, TasksTimer,
 };
+use callboard_simulation::tasks::{Manner, TasksBounds, TasksWorld};
 
 use crate::{changed, tampered_is_found_out, without};
 
@@ -296,7 +296,7 @@ fn a_machine_of_tasks_that_has_a_run_forgotten_instead_of_recovered_breaks_t4() 
     spoiled(Law::T4, TasksBounds { kills: 1, ..NONE }, |_, effects| {
         changed(effects, |effect| {
             if let Effect::Call { call, .. } = effect
-                && let TasksCall::Recover(run, _) = call
+                && let TasksCall::Recover(run, ..) = call
             {
                 *call = TasksCall::Destroy(run.clone());
             }

@@ -2,7 +2,7 @@
 //! go on, drivers that die and cannot recover, killed hosts, writes that fail, crashes, ends, time, and what people want.
 
 use callboard::actors::shell::StopMode;
-use callboard::tasks::simulation::{Manner, TasksBounds, TasksWorld};
+use callboard_simulation::tasks::{Manner, TasksBounds, TasksWorld};
 
 use crate::{is_full, try_all};
 

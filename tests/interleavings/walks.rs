@@ -1,7 +1,7 @@
 //! The same by chance, for longer histories than any search can try: `CALLBOARD_WALK_STEPS` says for how many steps.
 
 use callboard::simulation::Faults;
-use callboard::tasks::simulation::{Walk, walk};
+use callboard_simulation::tasks::{Walk, walk};
 
 /// How many steps the ordinary run takes.
 const STEPS: u64 = 20_000;

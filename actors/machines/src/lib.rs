@@ -39,6 +39,14 @@ pub mod topology;
 
 pub mod mounts;
 
+pub mod cgroups;
+
+pub mod allocdir;
+
+pub mod logmon;
+
+pub mod task_config;
+
 pub mod driver;
 
 pub mod eventor;
@@ -67,6 +75,9 @@ pub mod supervisor;
 
 #[cfg(feature = "program")]
 pub mod agent;
+
+#[cfg(feature = "program")]
+pub mod tasks;
 
 mod conversation;
 

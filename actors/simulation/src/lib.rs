@@ -50,6 +50,10 @@ mod database;
 
 mod simulator;
 
+pub mod agent;
+
+pub mod tasks;
+
 pub use allocation::{AllocationBounds, AllocationEvent, AllocationLaws, AllocationWorld, Receipt, Reply};
 pub use allocations::{
     AllocationsBounds, AllocationsEvent, AllocationsLaws, AllocationsWorld, HostOrder, Memory, SupervisorAct,

@@ -22,8 +22,6 @@
 //! file (T203). A removal unmounts our own mounts, refuses to begin while any other mount is below, crosses no mount point
 //! and reports what is left (T050, T202, TH060).
 
-mod layout;
-
 mod error;
 mod prepare;
 mod release;
@@ -35,8 +33,9 @@ mod binding;
 mod chroot;
 mod memory;
 
+pub use callboard_machines::allocdir::{Layout, Seen, TaskNames};
+
 pub use binding::bind_between;
 pub use error::{AllocDirError, Left};
-pub use layout::{Layout, Seen, TaskNames};
 pub use prepare::{Prepared, Secrets, TaskTree};
 pub use roots::{AllocDirs, CHROOT};

@@ -1,11 +1,11 @@
 //! Creates the directories of a task before a start. Existing ones are accepted or refused (T041 to T049).
 
+use callboard_machines::allocdir::{Layout, SHARED, Seen, TaskNames};
 use rustix::mount::MountFlags;
 
 use super::binding::bind;
 use super::chroot;
 use super::error::AllocDirError;
-use super::layout::{Layout, SHARED, Seen, TaskNames};
 use super::memory;
 use super::roots::AllocDirs;
 use super::tree::{Accepted, Dir, Owner, Wanted};

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use callboard_machines::allocdir::{SHARED, TaskNames};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
 use super::chroot;
 use super::error::{AllocDirError, Left, NAMED_MAX};
-use super::layout::{SHARED, TaskNames};
 use super::roots::AllocDirs;
 use super::tree::Dir;
 use crate::mounts::{Mount, mounts_of_this_process};

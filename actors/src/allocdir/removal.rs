@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, StatxFlags};
 use rustix::io::Errno;
 
+use super::TaskNames;
 use super::error::{AllocDirError, Left, NAMED_MAX};
-use super::layout::TaskNames;
 use super::roots::AllocDirs;
 use super::tree::Dir;
 

@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use callboard_machines::allocdir::{Layout, SHARED, TaskNames};
+
 use super::error::AllocDirError;
-use super::layout::{Layout, SHARED, TaskNames};
 use super::tree::{Accepted, Dir, Owner};
 use crate::datadir;
 use crate::users::accounts;

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use callboard_machines::cgroups::{Cores, GroupName, Limits, Places, SLICE, V1_PARENT};
+
 use super::error::CgroupError;
 use super::files::{make, read, write};
 use super::killing;
-use super::limits::Limits;
 use super::mode::{CgroupMode, Facts, decide};
 use super::parents::{copy_cpuset, prepare_v1, prepare_v2};
-use super::place::{Cores, GroupName, Places, SLICE, V1_PARENT};
 
 /// The mount point where drivers expect cgroups.
 const ROOT: &str = "/sys/fs/cgroup";

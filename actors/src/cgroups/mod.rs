@@ -28,11 +28,6 @@
 //! # }
 //! ```
 
-pub mod mode;
-
-mod limits;
-mod place;
-
 mod error;
 mod files;
 mod group;
@@ -41,9 +36,7 @@ mod location;
 mod parents;
 mod sweep;
 
+pub use callboard_machines::cgroups::{CgroupMode, Cores, GroupName, Limits, Places, Write, mode};
 pub use error::CgroupError;
 pub use group::{Created, TaskCgroups};
-pub use limits::{Limits, Write};
 pub use location::{Location, where_is};
-pub use mode::CgroupMode;
-pub use place::{Cores, GroupName, Places};

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use callboard_machines::cgroups::{SLICE, V1_PARENT};
+
 use super::error::CgroupError;
 use super::files::{make, read, write};
 use super::mode::{V1_CONTROLLERS, V2_CONTROLLERS};
-use super::place::{SLICE, V1_PARENT};
 
 /// Creates the slices of version 2, and enables at each level those of the five controllers that the root has.
 pub(super) fn prepare_v2(root: &Path) -> Result<(), CgroupError> {

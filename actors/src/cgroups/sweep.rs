@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::GroupName;
 use super::error::CgroupError;
 use super::files::children;
 use super::group::TaskCgroups;
 use super::mode::CgroupMode;
-use super::place::GroupName;
 
 impl TaskCgroups {
     /// The names of all existing task cgroups: `ALLOCID.NAME`, those of other hosts on this machine too.

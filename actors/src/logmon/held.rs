@@ -12,7 +12,7 @@ use super::pipes::{self, HeldDirectory, PipeError};
 use super::protocol::{OpenLogs, PipeId};
 use super::record::{self, Record};
 use super::sink::STAGE_BYTES;
-use super::spec::{LogSpec, LogStream};
+use super::{LogSpec, LogStream};
 use crate::datadir;
 
 /// The buffer size of each pipe if there are few tasks.

@@ -2,7 +2,6 @@
 
 mod connection;
 mod keeper;
-mod view;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,12 +13,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use self::keeper::{Command, Keeper};
-pub use self::view::{LogState, LogsView, StreamReport, TaskLogs};
 use super::held::Held;
 use super::pipes::PipeError;
 use super::program::LogProgram;
 use super::record;
-use super::spec::{LogPaths, LogSpec, MalformedLogSpec};
+use super::{LogPaths, LogSpec, LogsView, MalformedLogSpec};
 
 const COMMANDS_MAX: usize = 1_024;
 /// The timeout for the log writer to begin to read the pipes of a task, its own start included.

@@ -35,11 +35,7 @@
 //! The decisions are pure, in `rotation` (which bytes go into which file) and `timeout` (when to drop). An embedder names
 //! the log writer program ([`LogProgram`]) and calls [`write_logs`] in it.
 
-mod spec;
-
-mod dropping;
-mod protocol;
-mod rotation;
+use callboard_machines::logmon::{dropping, protocol, rotation};
 
 mod logs;
 mod reader;
@@ -55,9 +51,12 @@ mod sink;
 mod stream;
 mod writer;
 
-pub use logs::{ClosedLogs, LogState, Logs, LogsError, LogsOptions, LogsView, StreamReport, TaskLogs};
+pub use callboard_machines::logmon::{
+    Collection, LogPaths, LogSpec, LogState, LogStream, LogsView, MalformedLogSpec, Retention, StreamReport,
+    TaskLogs,
+};
+pub use logs::{ClosedLogs, Logs, LogsError, LogsOptions};
 pub use program::LogProgram;
 pub use reader::{LogPlace, LogReader};
 pub use record::places;
-pub use spec::{Collection, LogPaths, LogSpec, LogStream, MalformedLogSpec, Retention};
 pub use writer::{WriterError, write_logs};

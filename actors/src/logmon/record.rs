@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::OpenLogs;
 use super::reader::LogPlace;
-use super::spec::{Collection, LogStream};
+use super::{Collection, LogStream};
 use crate::datadir;
 
 const VERSION: u32 = 1;
@@ -110,7 +110,7 @@ pub fn places(directory: &Path) -> io::Result<Vec<(String, LogStream, LogPlace)>
 mod tests {
     use super::*;
     use crate::logmon::protocol::PipeId;
-    use crate::logmon::spec::{LogSpec, Retention};
+    use crate::logmon::{LogSpec, Retention};
 
     #[test]
     fn records_are_found_again_and_damaged_ones_cost_only_themselves() {

@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice, tee};
 use rustix::process::geteuid;
 
+use super::Retention;
 use super::files::{self, Written};
 use super::pipes::{self, HeldDirectory};
 use super::rotation::{self, Step};
-use super::spec::Retention;
 
 /// How many bytes of one stream are written before another stream of the same disk has its turn.
 const TURN_BYTES: u64 = 1 << 20;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::LogStream;
 use super::disk::{Disk, Turn, Turned};
 use super::dropping::{Hindrance, RETRY_PAUSE, has_to_drop};
 use super::pipes::{drain, is_full, waiting};
 use super::protocol::Fares;
 use super::sink::{Pumped, Sink};
-use super::spec::LogStream;
 
 #[derive(Debug)]
 enum Home {

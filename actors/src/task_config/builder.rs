@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ask::ResourceAsk;
+use super::ResourceAsk;
 use super::capabilities::{self, log_way};
 use super::environment::{self, Sources};
 use super::error::TaskConfigError;

@@ -50,7 +50,6 @@
 //! # }
 //! ```
 
-mod ask;
 mod builder;
 mod capabilities;
 mod environment;
@@ -61,8 +60,10 @@ mod resources;
 #[cfg(test)]
 mod tests;
 
-pub use ask::{CpuAsk, DEFAULT_CPU_MHZ, DEFAULT_MEMORY_MIB, MemoryMax, ResourceAsk};
 pub use builder::TaskConfigBuilder;
+pub use callboard_machines::task_config::{
+    CpuAsk, DEFAULT_CPU_MHZ, DEFAULT_MEMORY_MIB, MemoryMax, ResourceAsk,
+};
 pub use capabilities::{LogWay, log_way};
 pub use environment::{HOST_VARIABLES, inherited, is_never_inherited};
 pub use error::TaskConfigError;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::ask::{CpuAsk, DEFAULT_CPU_MHZ, MemoryMax, ResourceAsk};
 use super::error::TaskConfigError;
 use super::node::TaskNode;
+use super::{CpuAsk, DEFAULT_CPU_MHZ, MemoryMax, ResourceAsk};
 use crate::cgroups::{CgroupMode, Cores, GroupName, Places};
 use crate::driver::client::{LinuxResources, Resources, TaskConfig};
 use crate::topology::{CpuList, Topology};

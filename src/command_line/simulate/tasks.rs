@@ -4,7 +4,7 @@ use callboard_simulation::Counterexample;
 
 use super::{SimulateArgs, SimulateError, Watcher};
 use crate::output::complain;
-use crate::tasks::simulation::{TasksEvent, Walk, Walked, walk};
+use callboard_simulation::tasks::{TasksEvent, Walk, Walked, walk};
 
 /// How many messages of a run there are for one step of the tasks.
 const MESSAGES_FOR_A_STEP: u64 = 100;

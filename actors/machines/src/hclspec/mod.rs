@@ -51,9 +51,12 @@ mod error;
 mod convert;
 mod decode;
 
+mod config_places;
+
 #[cfg(test)]
 mod tests;
 
+pub use config_places::{ConfigPlaces, Place};
 pub use error::{ConfigError, ConfigErrors, ConfigProblem, ERRORS_MAX};
 pub use kind::Type;
 pub use path::path_below;

@@ -11,10 +11,10 @@ use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::super::LogsView;
 use super::super::program::LogProgram;
 use super::super::protocol::{self, Request, Said, VERSION};
 use super::super::writer::{SOCKET_FILE, short};
-use super::view::LogsView;
 use crate::datadir;
 
 /// The timeout for a started log writer to listen.

@@ -13,8 +13,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::super::held::Held;
 use super::super::protocol::{Fares, Request, Said};
+use super::super::{LogState, LogsView, StreamReport, TaskLogs};
 use super::connection::Connection;
-use super::view::{LogState, LogsView, StreamReport, TaskLogs};
 use super::{ClosedLogs, LogsError, LogsOptions};
 
 /// How long the log writer may be missing before full pipes are drained, so that no task blocks forever.

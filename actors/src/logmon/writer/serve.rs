@@ -22,8 +22,8 @@ use crate::logmon::disk::{Disk, Turned};
 use crate::logmon::pipes::{HeldDirectory, PipeError};
 use crate::logmon::protocol::{OpenLogs, Request, Said, VERSION};
 use crate::logmon::sink::Sink;
-use crate::logmon::spec::{Collection, LogStream};
 use crate::logmon::stream::Stream;
+use crate::logmon::{Collection, LogStream};
 use crate::machine::Locked;
 
 /// Event numbers other than those of streams and hosts, which begin after these.

@@ -1,0 +1,5 @@
+//! What a task requests of its machine.
+
+mod ask;
+
+pub use ask::{CpuAsk, DEFAULT_CPU_MHZ, DEFAULT_MEMORY_MIB, MemoryMax, ResourceAsk};

@@ -1,0 +1,359 @@
+//! Decisions for all tasks together; those for a single task are in `running.rs`, `ending.rs` and `stopping.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::calls::*;
+use super::config::{TaskConfig, TaskRestart};
+use super::departed::bringings;
+use super::log::EventLog;
+use super::messages::*;
+use super::state::*;
+use crate::kernel::{AskId, CallKey, CallLost, Effects, Input, Machine, StopStep};
+use crate::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
+
+impl Machine for Tasks {
+    const KIND: &'static str = "tasks";
+    type Config = TasksOptions;
+    type Image = TasksImage;
+    type Ask = TasksAsk;
+    type Answer = TasksAnswer;
+    type Call = TasksCall;
+    type Outcome = TasksOutcome;
+    type Timer = TasksTimer;
+    type Change = TasksChange;
+    type News = TasksNews;
+    type View = TasksView;
+
+    fn restore(options: &TasksOptions, mut image: TasksImage, moment: Moment) -> Self {
+        let mut tasks = Vec::new();
+        for config in &options.tasks {
+            let course = image.courses.remove(&config.name).unwrap_or_default();
+            let log = image.logs.remove(&config.name).unwrap_or_default();
+            let mut task = Task::new(Arc::clone(config), true, course, log, moment);
+            if image.is_of_earlier_run {
+                task.begin_another_run_of_the_host();
+            } else if image.returning.contains(&task.config.name) {
+                task.come_back();
+            }
+            tasks.push(task);
+        }
+        // A task that is no longer configured is stopped and forgotten.
+        for (name, course) in image.courses {
+            let log = image.logs.remove(&name).unwrap_or_default();
+            tasks.push(Task::removed(&name, course, log, moment));
+        }
+        let drivers = bringings(options, &tasks, image.drivers);
+        for task in &mut tasks {
+            let driver = task.course.run.as_ref().and_then(|run| drivers.get(&run.driver));
+            if driver.is_some_and(|bringing| bringing.standing != Standing::Configured) {
+                task.leave_its_driver();
+            }
+        }
+        Self { drivers, options: options.clone(), tasks, life: Life::Serving }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        if let Life::Closed(mode) = self.life {
+            return self.step_when_closed(moment, mode, input, effects);
+        }
+        match input {
+            Input::Resumed => self.resume(moment, effects),
+            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
+            Input::Returned { key, call, outcome } => self.returned(moment, *key, call, outcome, effects),
+            Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
+            Input::StopRequested(mode) => self.leave(moment, *mode, effects),
+        }
+        self.forget_what_is_over(effects);
+        self.dismiss_unused_drivers(effects);
+        self.close_if_let_be(effects);
+    }
+
+    fn view(&self) -> TasksView {
+        let drivers = self.drivers.iter();
+        TasksView {
+            tasks: self.tasks.iter().map(Task::report).collect(),
+            drivers: drivers.map(|(name, bringing)| bringing.entry(name)).collect(),
+        }
+    }
+
+    fn is_promise(ask: &TasksAsk) -> bool {
+        matches!(ask, TasksAsk::StartTask(_))
+    }
+
+    fn is_new_promise(&self, ask: &TasksAsk) -> bool {
+        matches!(ask, TasksAsk::StartTask(_))
+    }
+
+    /// A start, a report as running, and a lost exit wait by a call of their own, so that a stop can overtake them.
+    fn awaits_disk(call: &TasksCall) -> bool {
+        matches!(call, TasksCall::AwaitDisk { .. } | TasksCall::ReadEvents { .. })
+    }
+
+    fn stops_within(&self) -> Option<Duration> {
+        self.tasks.iter().map(Task::stop_bound).max()
+    }
+
+    /// The last ones first, and with them those that are left to their driver.
+    fn stop_steps(&self) -> Vec<StopStep> {
+        self.tasks.iter().rev().flat_map(Task::told_steps).collect()
+    }
+}
+
+impl Task {
+    fn new(
+        config: Arc<TaskConfig>,
+        is_configured: bool,
+        course: Course,
+        log: EventLog,
+        moment: Moment,
+    ) -> Self {
+        Self {
+            config,
+            is_configured,
+            starts_after_stop: false,
+            phase: Phase::Stopped,
+            since: moment.now,
+            due: None,
+            note: "not started".to_owned(),
+            course,
+            log,
+            watch: Watch::No,
+            troubles: BackoffState::default(),
+            is_unsent: false,
+            unsure_since: moment.now,
+            shares_driver: false,
+            cause: String::new(),
+            sweeps: 0,
+            looks: 0,
+            out_of_reach: BackoffState::default(),
+            refusal: None,
+            is_driver_absent: false,
+            awaits_driver: false,
+            awaits_disk: false,
+            disk_waits: 0,
+            askers: vec![],
+            steps: vec![],
+            stop_began: moment.now,
+        }
+    }
+
+    /// A task that is no longer configured.
+    fn removed(name: &AllocationId, mut course: Course, log: EventLog, moment: Moment) -> Self {
+        let driver = course.run.as_ref().map(|run| run.driver.clone());
+        let driver = driver.unwrap_or_else(|| DriverName::new("none").expect("a word is a name"));
+        let config =
+            TaskConfig { restart: TaskRestart::None, start: false, ..TaskConfig::new(name.clone(), driver) };
+        course.wanted = Some(Wanted::Stopped);
+        Self::new(Arc::new(config), false, course, log, moment)
+    }
+}
+
+impl Tasks {
+    pub(super) fn place(&self, name: &AllocationId) -> Option<usize> {
+        self.tasks.iter().position(|task| task.config.name == *name)
+    }
+
+    pub(super) fn with<T>(
+        &mut self,
+        name: &AllocationId,
+        deal: impl FnOnce(&mut Task, &Scene<'_>) -> T,
+    ) -> Option<T> {
+        let place = self.place(name)?;
+        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        self.tasks.get_mut(place).map(|task| deal(task, &scene))
+    }
+
+    fn resume(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        // This is written before its process is recorded: a later run of the host may have to end what the driver starts.
+        for (name, bringing) in self.drivers.iter_mut().filter(|(_, bringing)| !bringing.is_on_disk) {
+            bringing.is_on_disk = true;
+            if let Some(kept) = &bringing.kept {
+                effects.record(TasksChange::KeepDriver(name.clone(), Box::new(kept.clone())));
+            }
+        }
+        let drivers: Vec<_> = self.drivers.keys().cloned().collect();
+        drivers.iter().for_each(|driver| self.bring(driver, effects));
+        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        for task in &mut self.tasks {
+            task.pick_up(moment, &scene, effects);
+        }
+    }
+
+    fn asked(&mut self, moment: Moment, id: AskId, ask: &TasksAsk, effects: &mut Effects<Self>) {
+        match ask {
+            TasksAsk::StartTask(StartTask { name }) => {
+                let started = match self.life {
+                    Life::Serving => self.start(moment, name, effects),
+                    Life::Leaving(_) | Life::Closed(_) => Err(TaskError::HostStopping { name: name.clone() }),
+                };
+                effects.reply(id, TasksAnswer::StartTask(started));
+            }
+            TasksAsk::StopTask(StopTask { name }) => {
+                self.bring_back_for(name, effects);
+                let answer = self.with(name, |task, scene| match task.stopped_already(scene) {
+                    Some(stopped) => Some(Ok(stopped)),
+                    None => task.stop_for(moment, id, scene, effects).err().map(Err),
+                });
+                let unknown = || Some(Err(TaskError::Unknown { name: name.clone() }));
+                if let Some(answer) = answer.unwrap_or_else(unknown) {
+                    effects.reply(id, TasksAnswer::StopTask(answer));
+                }
+            }
+            TasksAsk::ListTasks(ListTasks) => effects.reply(id, TasksAnswer::ListTasks(self.view().tasks)),
+        }
+    }
+
+    fn start(
+        &mut self,
+        moment: Moment,
+        name: &AllocationId,
+        effects: &mut Effects<Self>,
+    ) -> Result<(), TaskError> {
+        self.bring_again(name, effects);
+        let started = self.with(name, |task, scene| task.start_anew(moment, scene, effects));
+        started.unwrap_or_else(|| Err(TaskError::Unknown { name: name.clone() }))
+    }
+
+    fn returned(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        call: &TasksCall,
+        outcome: &Result<TasksOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        match call {
+            TasksCall::Dismiss { driver, .. } => self.dismissed(moment, driver, outcome, effects),
+            TasksCall::Bring(driver) | TasksCall::BringBack(driver, _) => {
+                let brought = match outcome {
+                    Ok(TasksOutcome::Brought(brought)) => brought.clone(),
+                    Ok(_) => return,
+                    Err(lost) => Err(Trouble::passing(lost.to_string())),
+                };
+                self.brought(moment, driver, brought, effects);
+            }
+            TasksCall::Watch { name, driver, .. } => {
+                let watched = match outcome {
+                    Ok(TasksOutcome::Watched(watched)) => watched.clone(),
+                    Ok(_) => return,
+                    Err(lost) => Err(Trouble::passing(lost.to_string())),
+                };
+                self.with(name, |task, scene| task.watched(moment, scene, driver, watched, effects));
+            }
+            TasksCall::ReadEvents { name, taken } => {
+                self.with(name, |task, _| task.events_came(moment, *taken, outcome, effects));
+            }
+            TasksCall::Forget { .. } | TasksCall::CallOff(_) => {}
+            // It was made when everything before it was on disk, whatever came of it.
+            TasksCall::AwaitDisk { run, number } => {
+                self.with(&run.name, |task, scene| task.on_disk(moment, scene, *number, effects));
+            }
+            // If it was not sent, the answer to the start says so.
+            TasksCall::AwaitSent(run) => {
+                if matches!(outcome, Ok(TasksOutcome::Sent(true))) {
+                    self.with(&run.name, |task, _| task.start_is_sent(moment, run, effects));
+                }
+            }
+            TasksCall::Start(run, _)
+            | TasksCall::Recover(run, ..)
+            | TasksCall::Inspect(run)
+            | TasksCall::ReplaceDriver(run)
+            | TasksCall::Wait(run)
+            | TasksCall::Stop { run, .. }
+            | TasksCall::Destroy(run)
+            | TasksCall::Locate { run, .. }
+            | TasksCall::Sweep { run, .. } => self.run_returned(moment, key, run, call, outcome, effects),
+        }
+    }
+
+    /// The answer to a call about one run. Answers about an earlier run are stale and ignored.
+    fn run_returned(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        run: &RunKey,
+        call: &TasksCall,
+        outcome: &Result<TasksOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        let shares_driver = matches!(call, TasksCall::Inspect(_)) && self.runs_others(run);
+        self.with(&run.name, |task, scene| {
+            let is_present = task.course.run.as_ref().is_some_and(|present| present.id == run.id);
+            if is_present && key.attempt == task.course.attempt {
+                task.shares_driver = shares_driver;
+                task.returned(moment, scene, call, outcome, effects);
+            }
+        });
+    }
+
+    fn elapsed(&mut self, moment: Moment, timer: &TasksTimer, effects: &mut Effects<Self>) {
+        match timer {
+            TasksTimer::Bring(driver) => match self.drivers.get(driver).map(|bringing| &bringing.course) {
+                Some(DriverCourse::Leaving) => self.dismiss(driver, effects),
+                Some(_) | None => self.bring(driver, effects),
+            },
+            TasksTimer::Start(name) => {
+                self.with(name, |task, scene| task.start_time_has_come(moment, scene, effects));
+            }
+            TasksTimer::Again(name) => {
+                self.with(name, |task, scene| task.speak_again(moment, scene, effects));
+            }
+            TasksTimer::Watch(name) => {
+                self.with(name, |task, _| task.ask_to_watch(effects));
+            }
+            TasksTimer::Locate(name) => {
+                self.with(name, |task, _| task.locate_again(moment, effects));
+            }
+            TasksTimer::GiveUp(name) => {
+                self.with(name, |task, scene| task.give_up(moment, scene, effects));
+            }
+            TasksTimer::LookAgain(name) => self.look_again(moment, name, effects),
+        }
+    }
+
+    fn runs_others(&self, run: &RunKey) -> bool {
+        let is_started =
+            |present: &Run| present.driver == run.driver && matches!(present.state, RunState::Started(_));
+        let mut others = self.tasks.iter().filter(|task| task.config.name != run.name);
+        others.any(|task| task.course.run.as_ref().is_some_and(is_started))
+    }
+
+    fn forget_what_is_over(&mut self, effects: &mut Effects<Self>) {
+        let is_over =
+            |task: &Task| !task.is_configured && task.phase == Phase::Stopped && task.course.run.is_none();
+        for task in self.tasks.extract_if(.., |task| is_over(task)) {
+            let name = task.config.name.clone();
+            effects.record(TasksChange::Forget(name.clone()));
+            let driver = match task.watch {
+                Watch::On(driver) | Watch::Asked(driver) => Some(driver),
+                Watch::No => None,
+            };
+            let call = TasksCall::Forget { name: name.clone(), driver };
+            effects.call(CallKey::default(), SAY_TIMEOUT, call);
+            effects.publish(TasksNews::TaskForgotten(name));
+        }
+    }
+}
+
+/// The context of a task's decision.
+#[derive(Debug)]
+pub(super) struct Scene<'t> {
+    pub(super) options: &'t TasksOptions,
+    pub(super) drivers: &'t BTreeMap<DriverName, Bringing>,
+    pub(super) life: Life,
+}
+
+/// The timeout of a message to another actor of the host.
+pub(super) const SAY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout to resolve and identify a plugin, besides the plugin's own start and stop times.
+const BRING_TIMEOUT: Duration = Duration::from_secs(150);
+
+impl Bringing {
+    /// The timeout to bring it.
+    pub(super) fn timeout(&self) -> Duration {
+        let own = |kept: &super::kept::KeptDriver| kept.start_timeout.saturating_add(kept.stop_grace * 2);
+        BRING_TIMEOUT.saturating_add(self.kept.as_ref().map_or(Duration::ZERO, own))
+    }
+}

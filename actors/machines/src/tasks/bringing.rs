@@ -1,0 +1,159 @@
+//! Decisions about drivers and about the events of tasks: both must be ready before a driver receives a request about a task.
+
+use std::time::Duration;
+
+use super::behaviour::{SAY_TIMEOUT, Scene};
+use super::calls::*;
+use super::messages::{DriverCourse, TasksNews};
+use super::state::*;
+use crate::kernel::{CallKey, CallLost, Effects, Gate};
+use crate::vocabulary::{AllocationId, Backoff, DriverName, Moment};
+
+/// A call that waits for events is renewed at least this often.
+const NEWS_TIMEOUT: Duration = Duration::from_secs(3_600);
+/// The pause before a failed subscription is retried.
+const WATCH_PAUSE: Duration = Duration::from_millis(200);
+/// The backoff for a plugin that could not be brought.
+pub(super) const BRING_BACKOFF: Backoff = Backoff {
+    first: Duration::from_secs(5),
+    longest: Duration::from_secs(120),
+    jitter_percent: 10,
+    reset_after: Duration::from_secs(60),
+};
+
+impl Scene<'_> {
+    pub(super) fn survives(&self, driver: &DriverName) -> bool {
+        let kept = self.drivers.get(driver).and_then(|bringing| bringing.kept.as_ref());
+        kept.is_none_or(|kept| kept.survives)
+    }
+
+    /// Whether a driver is no longer configured.
+    pub(super) fn has_departed(&self, driver: &DriverName) -> bool {
+        self.drivers.get(driver).is_none_or(|bringing| bringing.standing != Standing::Configured)
+    }
+
+    /// The progress of bringing a driver; `None` for an unknown name.
+    pub(super) fn course(&self, driver: &DriverName) -> Option<&DriverCourse> {
+        self.drivers.get(driver).map(|bringing| &bringing.course)
+    }
+}
+
+impl Tasks {
+    /// Retries a driver that was refused, since an operator wants a task of it.
+    pub(super) fn bring_again(&mut self, name: &AllocationId, effects: &mut Effects<Self>) {
+        let task = self.tasks.iter().find(|task| task.config.name == *name);
+        let Some(driver) = task.map(|task| &task.config.driver) else { return };
+        if let Some(bringing) = self.drivers.get_mut(driver)
+            && matches!(bringing.course, DriverCourse::Refused(_))
+        {
+            bringing.course = DriverCourse::Asking;
+            effects.call(CallKey::default(), bringing.timeout(), TasksCall::Bring(driver.clone()));
+        }
+    }
+
+    pub(super) fn brought(
+        &mut self,
+        moment: Moment,
+        driver: &DriverName,
+        brought: Result<(), Trouble>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(bringing) = self.drivers.get_mut(driver) else { return };
+        bringing.course = match brought {
+            Ok(()) => DriverCourse::Brought,
+            Err(trouble) if trouble.is_transient => {
+                let pause = bringing.backoff.failed(&BRING_BACKOFF, moment);
+                effects.start_timer(TasksTimer::Bring(driver.clone()), moment.now + pause);
+                DriverCourse::Pausing(trouble.reason)
+            }
+            Err(trouble) => DriverCourse::Refused(trouble.reason),
+        };
+        effects.publish(TasksNews::DriverChanged(bringing.entry(driver)));
+        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        for task in self.tasks.iter_mut().filter(|task| task.driver() == driver) {
+            task.proceed(moment, &scene, effects);
+        }
+    }
+}
+
+impl Task {
+    /// Subscribes to its events, unless that is done.
+    pub(super) fn ask_to_watch(&mut self, effects: &mut Effects<Tasks>) {
+        let driver = self.driver().clone();
+        match &self.watch {
+            Watch::On(at) if *at == driver => {}
+            Watch::No | Watch::Asked(_) | Watch::On(_) => {
+                self.watch = Watch::Asked(driver.clone());
+                let (name, after) = (self.config.name.clone(), self.log.position.clone());
+                let call = TasksCall::Watch { name, driver, after, taken: self.log.taken };
+                effects.call(CallKey::default(), SAY_TIMEOUT, call);
+            }
+        }
+    }
+
+    pub(super) fn watched(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        driver: &DriverName,
+        watched: Result<(), Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.watch != Watch::Asked(driver.clone()) {
+            return;
+        }
+        match watched {
+            Ok(()) => {
+                self.watch = Watch::On(driver.clone());
+                self.read_events(effects);
+                self.proceed(moment, scene, effects);
+            }
+            Err(trouble) => {
+                self.note(format!("its events cannot be read: {trouble}"), effects);
+                self.watch_later(moment, effects);
+            }
+        }
+    }
+
+    fn watch_later(&self, moment: Moment, effects: &mut Effects<Tasks>) {
+        effects.start_timer(TasksTimer::Watch(self.config.name.clone()), moment.now + WATCH_PAUSE);
+    }
+
+    fn read_events(&self, effects: &mut Effects<Tasks>) {
+        let (name, taken) = (self.config.name.clone(), self.log.taken);
+        effects.call(CallKey::default(), NEWS_TIMEOUT, TasksCall::ReadEvents { name, taken });
+    }
+
+    /// Handles events: they are on disk with their position before more are read.
+    pub(super) fn events_came(
+        &mut self,
+        moment: Moment,
+        taken: u64,
+        outcome: &Result<TasksOutcome, CallLost>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        // Stale: read before the machine took its present items.
+        if taken != self.log.taken || !matches!(self.watch, Watch::On(_)) {
+            return;
+        }
+        match outcome {
+            Ok(TasksOutcome::Events(items)) if items.is_empty() => {
+                self.watch = Watch::No;
+                self.watch_later(moment, effects);
+            }
+            Ok(TasksOutcome::Events(items)) => {
+                items.iter().for_each(|item| self.log.take(moment.now, item));
+                let change = TasksChange::Log(self.config.name.clone(), Box::new(self.log.clone()));
+                effects.write(Gate::Promises, change);
+                effects.publish(TasksNews::TaskChanged(Box::new(self.report())));
+                self.read_events(effects);
+            }
+            Ok(_) => {}
+            Err(CallLost::DeadlineExceeded(_)) => self.read_events(effects),
+            Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
+                self.watch = Watch::No;
+                self.watch_later(moment, effects);
+            }
+        }
+    }
+}

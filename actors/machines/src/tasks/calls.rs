@@ -1,0 +1,325 @@
+//! The effects of the tasks: writes, calls and timers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::config::TaskConfig;
+use super::handle::KeptHandle;
+use super::kept::KeptDriver;
+use super::log::EventLog;
+use super::state::{Course, RunEvidence};
+use crate::driver::{EventPosition, TaskEventItem, TaskExit, TaskId};
+use crate::leftovers::Traces;
+use crate::vocabulary::{AllocationId, DriverName};
+
+/// One atomic write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TasksChange {
+    /// The course of a task.
+    Course(AllocationId, Box<Course>),
+    /// The events of its driver, with the position up to which they were read.
+    Log(AllocationId, Box<EventLog>),
+    /// A task is stopped only because the actor leaves: its next life in this run of the host starts it again. Not on disk, since
+    /// the next run of the host decides by its configuration.
+    Returns(AllocationId),
+    /// Removes everything about a task that is no longer configured.
+    Forget(AllocationId),
+    /// How a driver is run.
+    KeepDriver(DriverName, Box<KeptDriver>),
+    /// Removes everything about a driver that is no longer configured.
+    ForgetDriver(DriverName),
+}
+
+/// The state on disk.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TasksImage {
+    /// The courses.
+    pub courses: BTreeMap<AllocationId, Course>,
+    /// The events of drivers.
+    pub logs: BTreeMap<AllocationId, EventLog>,
+    /// How drivers were run.
+    pub drivers: BTreeMap<DriverName, KeptDriver>,
+    /// The tasks that the last life of the actor stopped only because it had to leave.
+    pub returning: BTreeSet<AllocationId>,
+    /// Whether an earlier run of the host wrote this.
+    pub is_of_earlier_run: bool,
+}
+
+/// A run of a task, as calls refer to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunKey {
+    /// The task.
+    pub name: AllocationId,
+    /// The driver.
+    pub driver: DriverName,
+    /// The driver's id of the run.
+    pub id: TaskId,
+}
+
+/// The calls that run beside the mailbox.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TasksCall {
+    /// Resolves the plugin of a driver and adds the driver to the host.
+    Bring(DriverName),
+    /// Adds a driver that is no longer configured to the host, with its former settings, so that its tasks can be stopped.
+    BringBack(DriverName, Box<KeptDriver>),
+    /// Ends a driver that is no longer configured, even if another run of the host started its process.
+    Dismiss {
+        /// The driver.
+        driver: DriverName,
+        /// Its tasks that could not be ended.
+        left: Vec<AllocationId>,
+    },
+    /// Subscribes to the events of a task. Events that were delivered but not taken are delivered again.
+    Watch {
+        /// The task.
+        name: AllocationId,
+        /// The driver.
+        driver: DriverName,
+        /// The position of the last event taken.
+        after: Option<EventPosition>,
+        /// The number of items taken so far.
+        taken: u64,
+    },
+    /// Waits for events of a task after those that were taken.
+    ReadEvents {
+        /// The task.
+        name: AllocationId,
+        /// The number of items taken so far; they are not delivered again.
+        taken: u64,
+    },
+    /// Unsubscribes from the events of a task, and removes the task's resources.
+    Forget {
+        /// The task.
+        name: AllocationId,
+        /// The driver whose events are read, if any.
+        driver: Option<DriverName>,
+    },
+    /// Starts a run.
+    Start(RunKey, Arc<TaskConfig>),
+    /// Calls off a start that still waits for its driver. One that was sent goes on.
+    CallOff(RunKey),
+    /// Waits until everything that was written before is on disk.
+    AwaitDisk {
+        /// The run that waits.
+        run: RunKey,
+        /// Tells the waits of a task apart.
+        number: u64,
+    },
+    /// Waits until a start is sent to its driver, or not waiting for it any more.
+    AwaitSent(RunKey),
+    /// Recovers a run after a restart of the driver or of the host. A handle that was stored is without the environment of its task, which
+    /// is in the configuration.
+    Recover(RunKey, Box<KeptHandle>, Arc<TaskConfig>),
+    /// Queries the state of a run.
+    Inspect(RunKey),
+    /// Replaces the process of the driver, unless that has happened since the start of the run was sent: a process that never
+    /// received the start can have none under way.
+    ReplaceDriver(RunKey),
+    /// Waits for the end of a run.
+    Wait(RunKey),
+    /// Stops a run.
+    Stop {
+        /// The run.
+        run: RunKey,
+        /// The grace period before it is killed.
+        grace: Duration,
+        /// The signal; empty for the driver's default (T145).
+        signal: String,
+    },
+    /// Destroys a run: kills it if it is not over, and makes the driver forget it.
+    Destroy(RunKey),
+    /// Locates the processes of a run, while its driver still has it (TH052).
+    Locate {
+        /// The run.
+        run: RunKey,
+        /// The driver's handle of the run.
+        handle: Option<Box<KeptHandle>>,
+        /// The evidence about its processes so far.
+        evidence: Box<RunEvidence>,
+    },
+    /// Kills whatever is left of a run, found by evidence that does not come from its driver (TH040, TH041).
+    Sweep {
+        /// The run.
+        run: RunKey,
+        /// The driver's handle of the run, if it was started.
+        handle: Option<Box<KeptHandle>>,
+        /// The evidence about its processes.
+        evidence: Box<RunEvidence>,
+        /// What the driver has answered.
+        driver: Heard,
+    },
+}
+
+impl TasksCall {
+    /// The run that it starts, queries or ends; `None` for other calls.
+    #[must_use]
+    pub const fn run(&self) -> Option<&RunKey> {
+        match self {
+            Self::Start(run, _)
+            | Self::Recover(run, ..)
+            | Self::Inspect(run)
+            | Self::ReplaceDriver(run)
+            | Self::Wait(run)
+            | Self::Stop { run, .. }
+            | Self::Destroy(run)
+            | Self::Sweep { run, .. } => Some(run),
+            Self::Bring(_)
+            | Self::BringBack(..)
+            | Self::Dismiss { .. }
+            | Self::Watch { .. }
+            | Self::ReadEvents { .. }
+            | Self::Forget { .. }
+            | Self::CallOff(_)
+            | Self::AwaitDisk { .. }
+            | Self::AwaitSent(_)
+            | Self::Locate { .. } => None,
+        }
+    }
+}
+
+/// What the driver of a swept run has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// It reported how the run ended, and is certain.
+    End,
+    /// It answered, but its answer does not prove the end of the run.
+    Word,
+    /// It did not answer, and can no longer begin anything: it started the run before.
+    Nothing,
+    /// It received the start and did not answer: it may still begin the run.
+    NothingOfStart,
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Trouble {
+    /// Whether a retry may succeed.
+    pub is_transient: bool,
+    /// Whether the driver is absent, as far as is known.
+    pub is_absent: bool,
+    /// What was tried on what, and the error.
+    pub reason: String,
+}
+
+impl Trouble {
+    /// A transient error.
+    #[must_use]
+    pub fn passing(reason: impl Into<String>) -> Self {
+        Self { is_transient: true, is_absent: false, reason: reason.into() }
+    }
+
+    /// The driver is absent.
+    #[must_use]
+    pub fn absent(reason: impl Into<String>) -> Self {
+        Self { is_absent: true, ..Self::passing(reason) }
+    }
+
+    /// A permanent error.
+    #[must_use]
+    pub fn lasting(reason: impl Into<String>) -> Self {
+        Self { is_transient: false, is_absent: false, reason: reason.into() }
+    }
+}
+
+/// The result of a sweep: nothing is left of the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// Whether processes were left and had to be killed.
+    pub has_killed: bool,
+    /// The findings in words.
+    pub words: String,
+}
+
+/// The result of a start.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Started {
+    /// It runs.
+    Runs(Box<KeptHandle>),
+    /// The driver did not receive the start.
+    NotAsked(Trouble),
+    /// The driver reports that it does not run, and that a retry may help. Remains of this run have to be removed first.
+    Retry(String),
+    /// The driver refuses, in a way that does not prove that nothing was started; a retry does not help.
+    Refused(String),
+    /// The driver reports that it does not run and never will.
+    Fatal(String),
+    /// The driver received the start, but its result is unknown.
+    Unclear(Trouble),
+    /// The driver did not receive the start, and it is not recorded that the volumes of the run are released: it is not over yet.
+    Unreleased(Trouble),
+}
+
+/// What a driver reports about a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// It runs, or the driver does not know.
+    Running,
+    /// It has ended.
+    Exited(TaskExit),
+    /// The driver does not know the run.
+    Nothing {
+        /// The driver's answer.
+        words: String,
+        /// Whether this proves that no start is under way: the driver has answered it, or this process never received it.
+        is_proof: bool,
+    },
+}
+
+/// The result of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TasksOutcome {
+    /// Whether the driver was added to the host.
+    Brought(Result<(), Trouble>),
+    /// Whether the driver has ended.
+    Dismissed(Result<(), Trouble>),
+    /// Whether the subscription succeeded.
+    Watched(Result<(), Trouble>),
+    /// The next items after those that were taken; empty if no more will come.
+    Events(Vec<TaskEventItem>),
+    /// The task is forgotten: its events are not read any more, and its resources are removed.
+    Forgotten,
+    /// What was written is on disk.
+    OnDisk,
+    /// Whether the start was sent to its driver.
+    Sent(bool),
+    /// The result of a start.
+    Started(Started),
+    /// Whether the driver has recovered it.
+    Recovered(Result<(), Trouble>),
+    /// The driver's report.
+    Inspected(Result<Found, Trouble>),
+    /// Whether the driver's process is being replaced, or was replaced before.
+    DriverReplaced(Result<(), Trouble>),
+    /// How it ended.
+    Waited(Result<TaskExit, Trouble>),
+    /// Whether the driver has stopped it.
+    StopTaken(Result<(), Trouble>),
+    /// Whether the driver has forgotten it.
+    Destroyed(Result<(), Trouble>),
+    /// The traces of its processes; empty if none could be told from others.
+    Located(Result<Traces, Trouble>),
+    /// Whether nothing is left of it.
+    Swept(Result<Swept, Trouble>),
+}
+
+/// The timers of the tasks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TasksTimer {
+    /// Brings a driver again, or ends it again.
+    Bring(DriverName),
+    /// Starts a task again.
+    Start(AllocationId),
+    /// Retries a request to a task's driver.
+    Again(AllocationId),
+    /// Subscribes to a task's events again.
+    Watch(AllocationId),
+    /// Locates the processes of a task again.
+    Locate(AllocationId),
+    /// Gives up stopping a task.
+    GiveUp(AllocationId),
+    /// Looks again at a task that is out of reach.
+    LookAgain(AllocationId),
+}

@@ -1,0 +1,188 @@
+//! Decisions about departed drivers: those that are no longer configured. A driver with tasks is brought back only to stop
+//! them. Then it is ended, as is a driver without tasks.
+//!
+//! ```text
+//!                       it has tasks                    all of them are over
+//!  an earlier run ──────────────────► brought back ──────────────────────────► ended, forgotten
+//!       │                                   │                                     ▲
+//!       │ it has none                       │ this fails, or it cannot stop them  │
+//!       └───────────────────────────────────┼─────────────────────────────────────┘
+//!                                           ▼
+//!                              ended; its tasks are out of reach, reported with advice
+//! ```
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::bringing::BRING_BACKOFF;
+use super::calls::*;
+use super::kept::KeptDriver;
+use super::messages::{DriverCourse, DriverEntry, TasksNews};
+use super::state::*;
+use crate::kernel::{CallKey, CallLost, Effects};
+use crate::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
+
+/// The timeout of its end; each step has a limit of its own.
+const DISMISS_TIMEOUT: Duration = Duration::from_secs(150);
+/// The advice to the operator for a task that only a departed driver could end.
+pub const ADVICE: &str =
+    "put its [[driver]] back into the configuration and start the host again, or end it by hand";
+
+/// The drivers of the configuration, and the departed drivers that still have remains.
+pub(super) fn bringings(
+    options: &TasksOptions,
+    tasks: &[Task],
+    on_disk: BTreeMap<DriverName, KeptDriver>,
+) -> BTreeMap<DriverName, Bringing> {
+    let bringing = |standing, kept: Option<KeptDriver>, is_on_disk| Bringing {
+        course: DriverCourse::Asking,
+        backoff: BackoffState::default(),
+        standing,
+        kept,
+        is_on_disk,
+    };
+    let departed = Standing::Departed { is_ended: false };
+    let mut bringings = BTreeMap::new();
+    for (name, kept) in &options.drivers {
+        let is_on_disk = on_disk.get(name) == Some(kept);
+        bringings.insert(name.clone(), bringing(Standing::Configured, Some(kept.clone()), is_on_disk));
+    }
+    for (name, kept) in on_disk {
+        bringings.entry(name).or_insert_with(|| bringing(departed, Some(kept), true));
+    }
+    for run in tasks.iter().filter_map(|task| task.course.run.as_ref()) {
+        bringings.entry(run.driver.clone()).or_insert_with(|| bringing(departed, None, true));
+    }
+    bringings
+}
+
+impl Tasks {
+    /// Brings a configured driver, or brings back a departed one.
+    pub(super) fn bring(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+        let has_tasks = self.tasks.iter().any(|task| task.has_run_of(driver));
+        let Some(bringing) = self.drivers.get_mut(driver) else { return };
+        match (&bringing.standing, &bringing.kept) {
+            (Standing::Configured, _) => {
+                let call = TasksCall::Bring(driver.clone());
+                effects.call(CallKey::default(), bringing.timeout(), call);
+            }
+            (Standing::Departed { .. }, Some(kept)) if has_tasks => {
+                bringing.course = DriverCourse::Asking;
+                bringing.standing = Standing::Departed { is_ended: false };
+                let call = TasksCall::BringBack(driver.clone(), Box::new(kept.clone()));
+                effects.call(CallKey::default(), bringing.timeout(), call);
+            }
+            (Standing::Departed { .. }, Some(_)) => {
+                bringing.course = DriverCourse::Refused("it is not in the configuration any more".to_owned());
+            }
+            (Standing::Departed { .. }, None) => {
+                let reason =
+                    "it is not in the configuration any more, and nothing is known of how it was run";
+                bringing.course = DriverCourse::Refused(reason.to_owned());
+            }
+        }
+    }
+
+    /// Brings back a departed driver that was given up, since an operator wants to stop a task of it.
+    pub(super) fn bring_back_for(&mut self, name: &AllocationId, effects: &mut Effects<Self>) {
+        let task = self.tasks.iter().find(|task| task.config.name == *name);
+        let Some(driver) = task.map(|task| task.driver().clone()) else { return };
+        let standing = self.drivers.get(&driver).map(|bringing| bringing.standing);
+        if standing == Some(Standing::Departed { is_ended: true }) {
+            self.bring(&driver, effects);
+        }
+    }
+
+    /// Ends all departed drivers that are no longer needed. A host that is stopping handles its drivers itself.
+    pub(super) fn dismiss_unused_drivers(&mut self, effects: &mut Effects<Self>) {
+        if self.life != Life::Serving {
+            return;
+        }
+        let is_over = |bringing: &Bringing| match (bringing.standing, &bringing.course) {
+            (Standing::Configured | Standing::Departed { is_ended: true }, _) => false,
+            (Standing::Departed { is_ended: false }, DriverCourse::Asking | DriverCourse::Leaving) => false,
+            (
+                Standing::Departed { is_ended: false },
+                DriverCourse::Brought | DriverCourse::Pausing(_) | DriverCourse::Refused(_),
+            ) => true,
+        };
+        let candidates = self.drivers.iter().filter(|(_, bringing)| is_over(bringing));
+        let candidates: Vec<DriverName> = candidates.map(|(driver, _)| driver.clone()).collect();
+        for driver in candidates {
+            if !self.tasks.iter().any(|task| task.has_run_of(&driver) && !task.phase.is_let_be()) {
+                self.dismiss(&driver, effects);
+            }
+        }
+    }
+
+    /// Ends a departed driver, whether it was brought back or is left over from an earlier run of the host.
+    pub(super) fn dismiss(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+        let left = self.left_with(driver);
+        let Some(bringing) = self.drivers.get_mut(driver) else { return };
+        bringing.course = DriverCourse::Leaving;
+        effects.publish(TasksNews::DriverChanged(bringing.entry(driver)));
+        effects.cancel_timer(TasksTimer::Bring(driver.clone()));
+        let call = TasksCall::Dismiss { driver: driver.clone(), left };
+        effects.call(CallKey::default(), DISMISS_TIMEOUT, call);
+    }
+
+    pub(super) fn dismissed(
+        &mut self,
+        moment: Moment,
+        driver: &DriverName,
+        outcome: &Result<TasksOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        let left = self.left_with(driver);
+        let is_needed = self.tasks.iter().any(|task| task.has_run_of(driver) && !task.phase.is_let_be());
+        let Some(bringing) = self.drivers.get_mut(driver) else { return };
+        match outcome {
+            Ok(TasksOutcome::Dismissed(Ok(()))) if is_needed => self.bring(driver, effects),
+            Ok(TasksOutcome::Dismissed(Ok(()))) if left.is_empty() => {
+                self.drivers.remove(driver);
+                effects.record(TasksChange::ForgetDriver(driver.clone()));
+                effects.publish(TasksNews::DriverForgotten(driver.clone()));
+            }
+            Ok(TasksOutcome::Dismissed(Ok(()))) => {
+                let names: Vec<_> = left.iter().map(ToString::to_string).collect();
+                bringing.standing = Standing::Departed { is_ended: true };
+                bringing.course = DriverCourse::Refused(format!(
+                    "it is not in the configuration any more and was ended; what it ran may still run: {}; {ADVICE}",
+                    names.join(", ")
+                ));
+                effects.publish(TasksNews::DriverChanged(bringing.entry(driver)));
+            }
+            Ok(_) | Err(_) => {
+                let pause = bringing.backoff.failed(&BRING_BACKOFF, moment);
+                effects.start_timer(TasksTimer::Bring(driver.clone()), moment.now + pause);
+            }
+        }
+    }
+
+    /// The tasks that have a run of this driver, which then cannot be ended.
+    fn left_with(&self, driver: &DriverName) -> Vec<AllocationId> {
+        let left = self.tasks.iter().filter(|task| task.has_run_of(driver));
+        left.map(|task| task.config.name.clone()).collect()
+    }
+}
+
+impl Bringing {
+    pub(super) fn entry(&self, driver: &DriverName) -> DriverEntry {
+        DriverEntry { name: driver.clone(), course: self.course.clone() }
+    }
+}
+
+impl Task {
+    pub(super) fn has_run_of(&self, driver: &DriverName) -> bool {
+        self.course.run.as_ref().is_some_and(|run| run.driver == *driver)
+    }
+
+    /// Handles that its driver is no longer configured: its run there is stopped, and the task continues with the driver that
+    /// the configuration names now, if it was meant to run.
+    pub(super) fn leave_its_driver(&mut self) {
+        if self.is_configured && self.course.wanted == Some(Wanted::Running) {
+            self.course.wanted = Some(Wanted::Stopped);
+            self.starts_after_stop = true;
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Decisions about the end of all tasks together.
+//!
+//! ```text
+//!   serving ──► leaving: everything stops, or is left to its driver ──► closed: everything has, and the disk takes the rest ──► ended
+//! ```
+
+use super::behaviour::Scene;
+use super::calls::*;
+use super::messages::*;
+use super::reach::Later;
+use super::state::*;
+use crate::kernel::{AskId, Effects, Input, Machine as _, StopMode};
+use crate::vocabulary::Moment;
+
+/// Why a task is not stopped that was left to its driver.
+const TOO_LATE: &str = "the host had left it to its driver when it was to be stopped";
+
+impl Tasks {
+    /// Stops the tasks; those of a driver that survives its host are left to it in a host that detaches. Whatever runs then can be
+    /// recovered by the next run of the host. Of two orders [`StopMode::Stop`] wins, whichever comes first.
+    pub(super) fn leave(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+        match self.life {
+            Life::Leaving(StopMode::Detach) if mode == StopMode::Stop => {}
+            Life::Serving => {}
+            // All tasks are stopping already, and those out of reach have had their last retry.
+            Life::Leaving(_) | Life::Closed(_) => return,
+        }
+        self.life = Life::Leaving(mode);
+        // Tasks that stopped earlier are not reported again, except if something may still run.
+        self.tasks.iter_mut().filter(|task| task.phase.is_down()).for_each(|task| task.steps.clear());
+        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        for task in self.tasks.iter_mut().rev() {
+            // A task in the middle of a start or a stop is still finished; a running task is left to its driver.
+            if mode == StopMode::Stop || !scene.survives(task.driver()) {
+                let is_wanted = task.course.wanted == Some(Wanted::Running) || task.starts_after_stop;
+                if mode == StopMode::Detach && is_wanted {
+                    effects.record(TasksChange::Returns(task.config.name.clone()));
+                }
+                task.stop(moment, &scene, effects);
+            } else {
+                task.call_off(effects);
+            }
+        }
+    }
+
+    /// Ends the actor when nothing is in progress for any task.
+    pub(super) fn close_if_let_be(&mut self, effects: &mut Effects<Self>) {
+        let mode = match self.life {
+            Life::Serving | Life::Closed(_) => return,
+            Life::Leaving(mode) => mode,
+        };
+        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        let is_done = |task: &Task| match mode {
+            StopMode::Detach if scene.survives(task.driver()) => task.can_be_left(),
+            StopMode::Stop | StopMode::Detach => task.phase.is_let_be(),
+        };
+        if self.tasks.iter().all(is_done) {
+            self.life = Life::Closed(mode);
+            effects.stop();
+        }
+    }
+
+    /// Handles what comes when the actor is about to end. An answer about a task changes nothing any more: what would follow from it
+    /// would be cut off, and the report would be wrong. The next run of the host asks again.
+    pub(super) fn step_when_closed(
+        &mut self,
+        moment: Moment,
+        mode: StopMode,
+        input: &Input<Self>,
+        effects: &mut Effects<Self>,
+    ) {
+        match input {
+            Input::Asked { id, ask, .. } => self.asked_when_closed(*id, ask, effects),
+            Input::StopRequested(StopMode::Stop) if mode == StopMode::Detach => {
+                self.life = Life::Closed(StopMode::Stop);
+                let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+                for task in self.tasks.iter_mut().rev().filter(|task| !task.phase.is_let_be()) {
+                    task.stop_began = moment.now;
+                    let reason = (TOO_LATE.to_owned(), Later::Pointless);
+                    task.out_of_reach(moment, &scene, reason, effects);
+                }
+            }
+            Input::Resumed | Input::Returned { .. } | Input::Elapsed(_) | Input::StopRequested(_) => {}
+        }
+    }
+
+    fn asked_when_closed(&self, id: AskId, ask: &TasksAsk, effects: &mut Effects<Self>) {
+        let answer = match ask {
+            TasksAsk::StartTask(StartTask { name }) => {
+                TasksAnswer::StartTask(Err(TaskError::HostStopping { name: name.clone() }))
+            }
+            TasksAsk::StopTask(StopTask { name }) => {
+                let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+                let task = self.tasks.iter().find(|task| task.config.name == *name);
+                let stopped = task.and_then(|task| task.stopped_already(&scene));
+                TasksAnswer::StopTask(stopped.ok_or_else(|| match task {
+                    None => TaskError::Unknown { name: name.clone() },
+                    Some(task) if task.phase.is_down() => {
+                        TaskError::NotRunning { name: name.clone(), phase: task.phase.told() }
+                    }
+                    Some(task) if task.phase == Phase::OutOfReach => {
+                        TaskError::OutOfReach { name: name.clone(), reason: task.note.clone() }
+                    }
+                    Some(_) => TaskError::OutOfReach { name: name.clone(), reason: TOO_LATE.to_owned() },
+                }))
+            }
+            TasksAsk::ListTasks(ListTasks) => TasksAnswer::ListTasks(self.view().tasks),
+        };
+        effects.reply(id, answer);
+    }
+}

@@ -1,0 +1,83 @@
+//! Decisions for a task that is out of reach: its driver does not end it, and what is left of it is not found or does not end. It
+//! is left as it is, and looked at again while the host serves.
+
+use std::time::Duration;
+
+use super::behaviour::Scene;
+use super::calls::TasksTimer;
+use super::messages::{TaskError, TasksAnswer};
+use super::state::*;
+use crate::kernel::Effects;
+use crate::vocabulary::{AllocationId, Backoff, Moment};
+
+/// The longest pause between two looks at a task that is out of reach, unless it is configured to be longer.
+const LOOK_LONGEST: Duration = Duration::from_secs(600);
+
+/// Whether a later look at a task can find more than this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Later {
+    /// Its driver may answer, or what is left of it may end.
+    Possible,
+    /// Its driver is not in the configuration any more and cannot be had: that stays so in this run of the host.
+    Pointless,
+}
+
+impl Tasks {
+    /// Looks again at a task that is out of reach, and for its driver if that could not be had.
+    pub(super) fn look_again(&mut self, moment: Moment, name: &AllocationId, effects: &mut Effects<Self>) {
+        let is_due = |task: &Task| task.config.name == *name && task.phase == Phase::OutOfReach;
+        if self.life == Life::Serving && self.tasks.iter().any(is_due) {
+            self.bring_back_for(name, effects);
+            self.bring_again(name, effects);
+            self.with(name, |task, scene| task.take_up_again(moment, scene, effects));
+        }
+    }
+}
+
+impl Task {
+    /// Leaves it as it is, and keeps its run recorded: it may still run.
+    pub(super) fn out_of_reach(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        (reason, later): (String, Later),
+        effects: &mut Effects<Tasks>,
+    ) {
+        let name = self.config.name.clone();
+        effects.cancel_timer(TasksTimer::Again(name.clone()));
+        effects.cancel_timer(TasksTimer::GiveUp(name.clone()));
+        let ending = format!("left as it is, it may still run: {reason}");
+        self.finish_step(moment, ending, true);
+        for asker in std::mem::take(&mut self.askers) {
+            let refused = TaskError::OutOfReach { name: name.clone(), reason: reason.clone() };
+            effects.reply(asker, TasksAnswer::StopTask(Err(refused)));
+        }
+        if scene.life != Life::Serving || later == Later::Pointless {
+            return self.enter(moment, Phase::OutOfReach, reason, effects);
+        }
+        let first = self.config.look_again;
+        let backoff = Backoff {
+            first,
+            longest: first.max(LOOK_LONGEST),
+            jitter_percent: 10,
+            reset_after: Duration::from_secs(3_600),
+        };
+        let pause = self.out_of_reach.failed(&backoff, moment);
+        effects.start_timer(TasksTimer::LookAgain(name), moment.now + pause);
+        let seconds = pause.as_millis().div_ceil(1_000);
+        let note =
+            format!("{reason}; looked at again in {seconds} s, or at once by `callboard stop` or `start`");
+        self.enter(moment, Phase::OutOfReach, note, effects);
+    }
+
+    /// Asks its driver about its run once more, as after a restart of the host. How long its driver may have been busy with a start
+    /// counts on: it is replaced when that has been long enough.
+    pub(super) fn take_up_again(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+        effects.cancel_timer(TasksTimer::LookAgain(self.config.name.clone()));
+        let is_over = |run: &Run| matches!(run.state, RunState::Over { .. });
+        if !self.course.run.as_ref().is_some_and(is_over) {
+            self.cause.clear();
+        }
+        self.take_up(moment, scene, effects);
+    }
+}

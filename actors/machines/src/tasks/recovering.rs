@@ -1,0 +1,187 @@
+//! Decisions for a task with an unknown state: whether a start took effect, whether it still runs, and how it ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::behaviour::Scene;
+use super::calls::*;
+use super::running::{ASK_TIMEOUT, TROUBLE_BACKOFF};
+use super::state::*;
+use crate::driver::{TaskEnd, TaskExit, TaskId};
+use crate::kernel::Effects;
+use crate::vocabulary::Moment;
+
+/// How long a driver that may be busy with a start is queried before its process is replaced.
+const UNSURE: Duration = Duration::from_secs(10);
+/// The same for a driver that has started other tasks as well: if it runs tasks in its own process, they would be lost.
+const UNSURE_SHARED: Duration = Duration::from_secs(120);
+
+impl Task {
+    /// Resets what an earlier run of the host wanted. Two facts stay: an existing run, and that a task which ended by itself
+    /// is not restarted automatically. A task that was stopped or failed is started again if the configuration starts it.
+    pub(super) fn begin_another_run_of_the_host(&mut self) {
+        match (self.course.wanted, &self.course.run) {
+            (Some(Wanted::Stopped | Wanted::Failed), Some(_)) => self.starts_after_stop = self.config.start,
+            (Some(Wanted::Running), Some(_)) | (Some(Wanted::Ended), _) => {}
+            (None | Some(Wanted::Running | Wanted::Stopped | Wanted::Failed), None) | (None, Some(_)) => {
+                self.course.wanted = None;
+            }
+        }
+    }
+
+    /// It was stopped only because the last life of the actor had to leave.
+    pub(super) fn come_back(&mut self) {
+        match self.course.run {
+            Some(_) => self.starts_after_stop = true,
+            None => self.course.wanted = Some(Wanted::Running),
+        }
+    }
+
+    pub(super) fn recover(&mut self, key: RunKey, effects: &mut Effects<Tasks>) {
+        let Some(RunState::Started(handle)) = self.course.run.as_ref().map(|run| &run.state) else { return };
+        let call = TasksCall::Recover(key, handle.clone(), Arc::clone(&self.config));
+        self.phase = Phase::Recovering;
+        self.call(ASK_TIMEOUT, call, effects);
+    }
+
+    /// Handles the driver's report about an intended run.
+    pub(super) fn inspected(
+        &mut self,
+        moment: Moment,
+        answer: &Result<Found, Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase != Phase::Settling {
+            return;
+        }
+        let Some(id) = self.course.run.as_ref().map(|run| run.id.clone()) else { return };
+        match answer {
+            Ok(Found::Running) => {
+                let note = format!(
+                    "{id} was found running, and nothing is known by which it could be recovered; it is ended and \
+                     started anew"
+                );
+                self.over(moment, None, note, effects);
+            }
+            Ok(Found::Exited(exit)) => {
+                self.over(moment, Some(exit.clone()), format!("{id} was found ended: {exit}"), effects);
+            }
+            Ok(Found::Nothing { words, is_proof: false }) => self.unsure(moment, &id, words, effects),
+            Ok(Found::Nothing { words, is_proof: true }) => {
+                let cause = std::mem::take(&mut self.cause);
+                let why = if cause.is_empty() { cause } else { format!("{cause}; ") };
+                // The driver's answer is no proof: what it began may run on without it (T115).
+                self.cause = format!("{why}{id} was not started, its driver knows nothing of it: {words}");
+                self.sweep(moment, Word::Had, effects);
+            }
+            Err(trouble) => {
+                let note = if self.is_unsent {
+                    format!("{id} was not started, and its driver is to confirm that: {trouble}")
+                } else {
+                    format!("it is not known whether {id} was started: {trouble}")
+                };
+                self.not_answered(moment, trouble, note, effects);
+            }
+        }
+    }
+
+    /// Handles that its driver does not know a run, but may still be busy with its start, for an unknown time. The driver is
+    /// queried for a while; then its process is replaced, since only a process that never received the start gives proof.
+    fn unsure(&mut self, moment: Moment, id: &TaskId, words: &str, effects: &mut Effects<Tasks>) {
+        let timeout = if self.shares_driver { UNSURE_SHARED } else { UNSURE };
+        let replaced_at = self.unsure_since + timeout;
+        if moment.now >= replaced_at {
+            let note = format!(
+                "its driver may still be busy with the start of {id}, of which it knows nothing: its process is replaced"
+            );
+            self.note(note, effects);
+            // A sick disk would hold up the next process.
+            return self.await_disk(effects);
+        }
+        let note = format!(
+            "its driver knows nothing of {id} yet, and may still be busy with the start of it: {words}; its process is \
+             replaced if that goes on for {} s",
+            timeout.as_secs()
+        );
+        self.note(note, effects);
+        let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
+        let at = (moment.now + pause).min(replaced_at);
+        effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
+    }
+
+    pub(super) fn replace_driver(&self, effects: &mut Effects<Tasks>) {
+        if let Some(run) = self.run_key() {
+            self.call(ASK_TIMEOUT, TasksCall::ReplaceDriver(run), effects);
+        }
+    }
+
+    /// Handles the replacement of its driver's process: the next process is queried as soon as it is there.
+    pub(super) fn driver_replaced(
+        &mut self,
+        moment: Moment,
+        answer: &Result<(), Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase != Phase::Settling {
+            return;
+        }
+        match answer {
+            Ok(()) => self.speak_later(moment, self.note.clone(), effects),
+            Err(trouble) => {
+                let note = format!("the process of its driver is not replaced: {trouble}");
+                self.not_answered(moment, trouble, note, effects);
+            }
+        }
+    }
+
+    pub(super) fn recovered(
+        &mut self,
+        moment: Moment,
+        answer: &Result<(), Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase != Phase::Recovering {
+            return;
+        }
+        let Some(id) = self.course.run.as_ref().map(|run| run.id.clone()) else { return };
+        match answer {
+            Ok(()) => self.go_on(moment, format!("{id} is recovered and runs"), effects),
+            Err(trouble) if trouble.is_transient => {
+                let note = format!("{id} is not recovered yet: {trouble}");
+                self.not_answered(moment, trouble, note, effects);
+            }
+            // It may still live, so its run is over only when nothing is left of it (TH041), and its exit is no success
+            // (EVT-05).
+            Err(trouble) => {
+                let reason = format!("its driver cannot recover it: {trouble}");
+                let exit = TaskExit { end: TaskEnd::Unknown(reason.clone()), oom_killed: false };
+                self.over(moment, Some(exit), format!("{id}: {reason}"), effects);
+            }
+        }
+    }
+
+    pub(super) fn waited(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        answer: &Result<TaskExit, Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase == Phase::OutOfReach && answer.is_ok() && scene.life == Life::Serving {
+            // It was left as it is, and its driver has reported its end after all.
+            self.stop_began = moment.now;
+            self.start_give_up(moment, effects);
+        } else if !matches!(self.phase, Phase::Running | Phase::Stopping) {
+            return;
+        }
+        match answer {
+            Ok(exit) => self.over(moment, Some(exit.clone()), exit.to_string(), effects),
+            // Its driver is gone, or no longer knows it: it is recovered as soon as possible.
+            Err(trouble) => {
+                let note = format!("lost sight of it: {trouble}; to be recovered");
+                self.enter(moment, Phase::Recovering, note.clone(), effects);
+                self.not_answered(moment, trouble, note, effects);
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Decisions for a task that stops: its driver stops it, in a bounded time.
+
+use std::time::Duration;
+
+use super::behaviour::Scene;
+use super::calls::*;
+use super::departed::ADVICE;
+use super::messages::{TaskError, TasksAnswer};
+use super::reach::Later;
+use super::state::*;
+use super::sweeping::SWEEP_TIMEOUT;
+use crate::agent::{StopBound, TaskStopped};
+use crate::kernel::{AskId, Effects, StopStep};
+use crate::vocabulary::Moment;
+
+/// The time to stop a task beyond its grace; it includes the recovery of its driver.
+const STOP_MARGIN: Duration = Duration::from_secs(30);
+/// The timeout of the driver's answer beyond the grace, longer than that of the client call, whose error has to arrive.
+const ANSWER_MARGIN: Duration = Duration::from_secs(25);
+
+impl Task {
+    /// What its stop came to, for a caller that asks for one when the stop of the host has ended it already.
+    pub(super) fn stopped_already(&self, scene: &Scene<'_>) -> Option<TaskStopped> {
+        let has_ended = self.phase.is_down() && !self.steps.is_empty();
+        let is_told = has_ended && matches!(scene.life, Life::Leaving(_) | Life::Closed(_));
+        is_told.then(|| TaskStopped { steps: self.steps.clone() })
+    }
+
+    /// Its stop, if one is under way.
+    pub(super) fn stop_under_way(&self) -> Option<StopBound> {
+        if self.course.wanted != Some(Wanted::Stopped) || self.phase.is_let_be() {
+            return None;
+        }
+        // Its driver may have heard of it later, as after a restart.
+        let asked_at = self.since.max(self.stop_began + self.config.shutdown_delay);
+        let kill = (self.phase == Phase::Stopping).then(|| asked_at + self.config.stop_grace);
+        Some(StopBound { by: self.stop_began + self.stop_bound(), kill })
+    }
+
+    /// Stops it for a caller that waits.
+    pub(super) fn stop_for(
+        &mut self,
+        moment: Moment,
+        asker: AskId,
+        scene: &Scene<'_>,
+        effects: &mut Effects<Tasks>,
+    ) -> Result<(), TaskError> {
+        if self.phase.is_down() {
+            return Err(TaskError::NotRunning { name: self.config.name.clone(), phase: self.phase.told() });
+        }
+        self.askers.push(asker);
+        self.stop(moment, scene, effects);
+        Ok(())
+    }
+
+    /// Stops it. Calls in flight return and then find it stopped; a task out of reach is tried once more.
+    pub(super) fn stop(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+        self.starts_after_stop = false;
+        let is_told = self.course.wanted == Some(Wanted::Stopped) && self.phase != Phase::OutOfReach;
+        if self.phase.is_down() || is_told {
+            return;
+        }
+        self.course.wanted = Some(Wanted::Stopped);
+        self.stop_began = moment.now;
+        match self.phase {
+            Phase::Waiting => {
+                effects.cancel_timer(TasksTimer::Start(self.config.name.clone()));
+                self.arrive(moment, Phase::Stopped, "stopped while it waited to be started again", effects);
+            }
+            // Its driver has not received the start.
+            Phase::Readying(Next::Start | Next::StartAtLast) => {
+                self.not_started(moment, String::new(), effects)
+            }
+            Phase::Readying(Next::Settle | Next::Recover | Next::Clear)
+            | Phase::Starting
+            | Phase::Settling
+            | Phase::Recovering
+            | Phase::Clearing
+            | Phase::Sweeping(_) => {
+                self.remember(effects);
+                self.call_off(effects);
+                self.start_give_up(moment, effects);
+                if self.phase == Phase::Clearing && std::mem::take(&mut self.awaits_disk) {
+                    self.say_destroy(effects);
+                }
+                if self.may_stop_alone() && self.stops_alone(moment.now) {
+                    return self.stop_alone(moment, &self.note.clone(), effects);
+                }
+                self.note("to be stopped", effects);
+            }
+            Phase::Running | Phase::Stopping => {
+                self.remember(effects);
+                self.start_give_up(moment, effects);
+                self.order_stop(moment, effects);
+            }
+            Phase::OutOfReach => {
+                self.remember(effects);
+                self.out_of_reach.reset();
+                self.take_up_again(moment, scene, effects);
+            }
+            // Nothing runs.
+            Phase::Stopped | Phase::Ended | Phase::Failed => {}
+        }
+    }
+
+    /// How long it may take at most until nothing is under way for it: the time of its stop, and a last look for what is left. A
+    /// start that takes longer than that is looked for by the next run of the host.
+    pub(super) fn stop_bound(&self) -> Duration {
+        if self.phase.is_let_be() {
+            return Duration::ZERO;
+        }
+        self.config.shutdown_delay + self.config.stop_grace + STOP_MARGIN + SWEEP_TIMEOUT
+    }
+
+    pub(super) fn start_give_up(&self, moment: Moment, effects: &mut Effects<Tasks>) {
+        let at = moment.now + self.config.shutdown_delay + self.config.stop_grace + STOP_MARGIN;
+        effects.start_timer(TasksTimer::GiveUp(self.config.name.clone()), at);
+    }
+
+    /// Begins to stop it through its driver.
+    pub(super) fn order_stop(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
+        let (delay, grace) = (self.config.shutdown_delay, self.config.stop_grace);
+        let note = if delay.is_zero() {
+            format!("stopping, within {grace:?}")
+        } else {
+            format!("stopping, within {grace:?} after a shutdown delay of {delay:?}")
+        };
+        self.enter(moment, Phase::Stopping, note, effects);
+        self.say_stop(moment, effects);
+    }
+
+    /// Sends the stop after the shutdown delay, in which the task serves clients that still have its address (T144).
+    pub(super) fn say_stop(&self, moment: Moment, effects: &mut Effects<Tasks>) {
+        let (Phase::Stopping, Some(run)) = (self.phase, self.run_key()) else { return };
+        let asked_at = self.stop_began + self.config.shutdown_delay;
+        if moment.now < asked_at {
+            return effects.start_timer(TasksTimer::Again(self.config.name.clone()), asked_at);
+        }
+        let (grace, signal) = (self.config.stop_grace, self.config.kill_signal.clone());
+        self.call(grace + ANSWER_MARGIN, TasksCall::Stop { run, grace, signal }, effects);
+    }
+
+    /// Handles the answer to a stop. Its end is reported by the call that waits for it.
+    pub(super) fn stop_taken(
+        &mut self,
+        moment: Moment,
+        answer: &Result<(), Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if let (Phase::Stopping, Err(trouble)) = (self.phase, answer) {
+            self.not_answered(moment, trouble, format!("not stopped yet: {trouble}"), effects);
+        }
+    }
+
+    /// The timeout of its stop has expired.
+    pub(super) fn give_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+        if self.phase.is_let_be() || self.course.wanted != Some(Wanted::Stopped) {
+            return;
+        }
+        if self.phase == Phase::Starting {
+            // From now on its driver counts as one that may be busy with the start.
+            self.unsure_since = moment.now;
+        }
+        let reason = self.note.clone();
+        if scene.has_departed(self.driver()) {
+            let reason = format!("{reason}; {ADVICE}");
+            self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
+        } else if matches!(self.phase, Phase::Sweeping(_)) || self.course.run.is_none() {
+            self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
+        } else {
+            // Processes that its driver did not stop in time are ended without it (TH080).
+            self.cause = format!("not stopped by its driver in time: {reason}");
+            self.sweep(moment, Word::Late, effects);
+        }
+    }
+
+    /// Whether it waits for its driver, and for nothing else.
+    pub(super) const fn may_stop_alone(&self) -> bool {
+        match self.phase {
+            Phase::Readying(Next::Settle | Next::Recover | Next::Clear)
+            | Phase::Settling
+            | Phase::Recovering
+            | Phase::Clearing => true,
+            Phase::Readying(Next::Start | Next::StartAtLast)
+            | Phase::Starting
+            | Phase::Running
+            | Phase::Stopping
+            | Phase::Sweeping(_)
+            | Phase::Stopped
+            | Phase::Ended
+            | Phase::Failed
+            | Phase::OutOfReach
+            | Phase::Waiting => false,
+        }
+    }
+
+    /// Nothing of it is left.
+    pub(super) fn arrive(
+        &mut self,
+        moment: Moment,
+        phase: Phase,
+        note: impl Into<String>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        self.remember(effects);
+        let note = note.into();
+        if self.course.wanted == Some(Wanted::Stopped) {
+            self.finish_step(moment, note.clone(), false);
+        }
+        self.enter(moment, phase, note, effects);
+        for asker in std::mem::take(&mut self.askers) {
+            let stopped = TaskStopped { steps: self.steps.clone() };
+            effects.reply(asker, TasksAnswer::StopTask(Ok(stopped)));
+        }
+    }
+
+    /// How it was stopped, or that it was left as it is.
+    pub(super) fn told_steps(&self) -> Vec<StopStep> {
+        match &self.course.run {
+            Some(run) if self.can_be_left() && !self.phase.is_let_be() => vec![StopStep {
+                what: format!("task/{}", self.config.name),
+                ending: format!("left {} with driver {}", self.phase.told(), run.driver),
+                took: Duration::ZERO,
+                is_left: false,
+            }],
+            Some(_) | None => self.steps.clone(),
+        }
+    }
+
+    pub(super) fn finish_step(&mut self, moment: Moment, ending: String, is_left: bool) {
+        let what = format!("task/{}", self.config.name);
+        self.steps = vec![StopStep { what, ending, took: moment.now.since(self.stop_began), is_left }];
+    }
+}

@@ -1,0 +1,196 @@
+//! Decisions for a task with a run that is over, or has to end: its remains are found and ended by evidence that does not come
+//! from its driver. Only then another run may begin (TH040, TH041).
+
+use std::time::Duration;
+
+use super::behaviour::Scene;
+use super::calls::*;
+use super::reach::Later;
+use super::running::TROUBLE_BACKOFF;
+use super::state::*;
+use crate::driver::{TaskEnd, TaskExit};
+use crate::kernel::Effects;
+use crate::vocabulary::{Moment, Timestamp};
+
+/// The timeout of a sweep: to find remains, kill them, wait for their end, and release the ground.
+pub(super) const SWEEP_TIMEOUT: Duration = Duration::from_secs(60);
+/// The number of attempts before the operator is notified.
+const SWEEP_TRIES: u32 = 4;
+/// The advice to the operator for processes that do not end.
+const ADVICE: &str = "end it by hand";
+
+/// Whether an exit proves that its run is over. An unknown exit does not (EVT-05).
+pub const fn is_certain(exit: Option<&TaskExit>) -> bool {
+    match exit {
+        Some(exit) => !matches!(exit.end, TaskEnd::Unknown(_)),
+        None => false,
+    }
+}
+
+impl Task {
+    /// Ends the remains of its run.
+    pub(super) fn sweep(&mut self, moment: Moment, word: Word, effects: &mut Effects<Tasks>) {
+        effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
+        let phase = Phase::Sweeping(word);
+        if self.phase.told() == phase.told() {
+            self.phase = phase;
+            self.note(self.cause.clone(), effects);
+        } else {
+            self.enter(moment, phase, self.cause.clone(), effects);
+        }
+        self.say_sweep(effects);
+    }
+
+    pub(super) fn say_sweep(&mut self, effects: &mut Effects<Tasks>) {
+        let (Phase::Sweeping(word), Some(key), Some(run)) =
+            (self.phase, self.run_key(), self.course.run.as_ref())
+        else {
+            return;
+        };
+        let driver = match (word, &run.state) {
+            (_, RunState::Over { exit, .. }) if is_certain(exit.as_ref()) => Heard::End,
+            (Word::Had, _) => Heard::Word,
+            // An interrupted start may still begin, as long as the process that received it lives.
+            (Word::Absent | Word::Late, RunState::Intended) => Heard::NothingOfStart,
+            (Word::Absent | Word::Late, RunState::Started(_) | RunState::Over { .. }) => Heard::Nothing,
+        };
+        let evidence = Box::new(run.evidence.clone());
+        let call = TasksCall::Sweep { run: key, handle: run.handle(), evidence, driver };
+        self.sweeps += 1;
+        self.call(SWEEP_TIMEOUT, call, effects);
+    }
+
+    pub(super) fn swept(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        answer: &Result<Swept, Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        // An earlier sweep that is still in progress would kill what is started meanwhile: the last one counts.
+        self.sweeps = self.sweeps.saturating_sub(1);
+        let Phase::Sweeping(word) = self.phase else { return };
+        if self.sweeps > 0 {
+            return;
+        }
+        match answer {
+            Ok(swept) => self.nothing_is_left(moment, scene, word, swept, effects),
+            Err(trouble) => self.not_settled(moment, scene, (word, trouble), effects),
+        }
+    }
+
+    fn nothing_is_left(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        word: Word,
+        swept: &Swept,
+        effects: &mut Effects<Tasks>,
+    ) {
+        let Some(run) = &self.course.run else { return };
+        let exit = match (&run.state, word) {
+            (RunState::Over { exit, .. }, _) => exit.clone(),
+            (RunState::Intended, _) => None,
+            (RunState::Started(_), _) => {
+                let reason = format!("its driver was not there to stop it: {}", swept.words);
+                Some(TaskExit { end: TaskEnd::Unknown(reason), oom_killed: false })
+            }
+        };
+        if let Some(refusal) = self.refusal.take()
+            && !swept.has_killed
+            && !is_certain(exit.as_ref())
+        {
+            // Its driver may run it in a way that cannot be found.
+            let reason = format!(
+                "it cannot be ended: {refusal}; {}, so it may run where it cannot be seen",
+                swept.words
+            );
+            return self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
+        }
+        if let Some(exit) = exit.clone().filter(|exit| !is_certain(Some(exit))) {
+            self.course.exit = Some((exit, moment.now));
+        }
+        self.troubles.reset();
+        self.note.clone_from(&self.cause);
+        // After a normal end this is not worth a note.
+        if swept.has_killed || word != Word::Had || !is_certain(exit.as_ref()) {
+            let so_far = if self.note.is_empty() { String::new() } else { format!("{}; ", self.note) };
+            self.note = format!("{so_far}{}", swept.words);
+        }
+        self.after_run(moment, scene, exit, effects);
+    }
+
+    /// It is unknown whether something is left, so nothing may be started.
+    fn not_settled(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        (word, trouble): (Word, &Trouble),
+        effects: &mut Effects<Tasks>,
+    ) {
+        let so_far = if self.cause.is_empty() { String::new() } else { format!("{}; ", self.cause) };
+        let note = format!("{so_far}{trouble}");
+        match word {
+            Word::Absent => {
+                // Its driver may come back in time, and is queried again.
+                self.is_driver_absent = false;
+                self.phase = match self.course.run.as_ref().map(|run| &run.state) {
+                    Some(RunState::Intended) => Phase::Settling,
+                    Some(RunState::Started(_)) => Phase::Recovering,
+                    Some(RunState::Over { .. }) | None => Phase::Clearing,
+                };
+                self.speak_later(moment, note, effects);
+            }
+            Word::Had if trouble.is_transient && self.troubles.failures() < SWEEP_TRIES => {
+                self.speak_later(moment, note, effects);
+            }
+            Word::Had | Word::Late => {
+                let advice = if trouble.is_transient { format!("; {ADVICE}") } else { String::new() };
+                let reason = format!("{note}{advice}");
+                self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
+            }
+        }
+    }
+
+    /// Its driver did not answer: the request is retried, unless the task has to stop and the driver is absent.
+    pub(super) fn not_answered(
+        &mut self,
+        moment: Moment,
+        trouble: &Trouble,
+        note: String,
+        effects: &mut Effects<Tasks>,
+    ) {
+        self.is_driver_absent = trouble.is_absent;
+        if self.stops_alone(moment.now) {
+            return self.stop_alone(moment, &note, effects);
+        }
+        self.note(note, effects);
+        let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
+        let mut at = moment.now + pause;
+        if self.is_driver_absent && self.course.wanted == Some(Wanted::Stopped) {
+            at = at.min(self.stop_time().max(moment.now));
+        }
+        effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
+    }
+
+    /// Whether it has to stop while its driver is absent. A run that was never used is ended at once; any other run is given
+    /// the time of a stop, in which its driver may come back.
+    pub(super) fn stops_alone(&self, now: Timestamp) -> bool {
+        let Some(run) = &self.course.run else { return false };
+        let is_due = match run.state {
+            RunState::Intended | RunState::Over { .. } => true,
+            RunState::Started(_) => now >= self.stop_time(),
+        };
+        self.is_driver_absent && self.course.wanted == Some(Wanted::Stopped) && is_due
+    }
+
+    pub(super) fn stop_alone(&mut self, moment: Moment, why: &str, effects: &mut Effects<Tasks>) {
+        why.clone_into(&mut self.cause);
+        self.sweep(moment, Word::Absent, effects);
+    }
+
+    /// The time at which its driver would have killed it.
+    fn stop_time(&self) -> Timestamp {
+        self.stop_began + self.config.shutdown_delay + self.config.stop_grace
+    }
+}
