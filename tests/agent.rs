@@ -1,4 +1,4 @@
-//! The agent with real processes, and with allocations and volumes that say yes to everything and write down what they are told.
+//! The agent with real processes, and with allocations and volumes that say yes to everything and write down what they receive.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ use tokio::time::timeout;
 /// Far more than anything here takes.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Says yes to everything and writes down what it is told.
+/// Says yes to everything and writes down what it receives.
 #[derive(Clone, Default)]
 struct YesBooks(Rc<RefCell<Vec<String>>>);
 

@@ -908,6 +908,48 @@ fn texts_say_which_caller_client_or_process_is_meant() {
     complain(&complaints);
 }
 
+/// The comments of volumes and mounts are not checked.
+const UNCHECKED_COMMENTS: [&str; 8] = [
+    "actors/machines/src/mounts",
+    "actors/machines/src/volume",
+    "actors/simulation/src/volume",
+    "actors/src/mounts",
+    "actors/src/volume",
+    "actors/tests/mounts",
+    "actors/tests/volumes",
+    "src/command_line/volume",
+];
+
+/// Whether the comment of a line uses the verb that leaves open what happens.
+fn tells(line: &str) -> bool {
+    let phrases =
+        ["told", "not told"].map(|told| ["is", "are"].map(|verb| format!("{verb} {told}"))).concat();
+    line.split_once("//").is_some_and(|(_, comment)| phrases.iter().any(|phrase| uses(comment, phrase)))
+}
+
+#[test]
+fn comments_say_what_is_sent_received_reported_or_requested() {
+    assert!(tells(concat!("/// The owner is ", "told so.")) && !tells("/// It is notified."));
+    let mut complaints = Vec::new();
+    for below in ["actors", "benches", "examples", "proto", "src", "tests"] {
+        for file in rust_files(&root().join(below)) {
+            let path = below_root(&file);
+            if UNCHECKED_COMMENTS.iter().any(|start| path.starts_with(start)) {
+                continue;
+            }
+            let text = fs::read_to_string(&file).unwrap();
+            let found = text.lines().enumerate().filter(|(_, line)| tells(line));
+            complaints.extend(found.map(|(number, _)| {
+                format!(
+                    "{path}:{}: say that it is notified, receives, gets, or is requested to, or that it is reported",
+                    number + 1
+                )
+            }));
+        }
+    }
+    complain(&complaints);
+}
+
 /// The texts of volumes are not checked.
 const UNCHECKED: [&str; 2] = ["actors/machines/src/volume", "actors/simulation/src/volume"];
 

@@ -475,7 +475,7 @@ fn changes_are_watched_as_they_happen() {
     }
     host.signal(Signal::TERM);
     assert_eq!(host.ended().0.code(), Some(0), "a watcher does not hold the end up");
-    // Its stream ends with its host, and that is told.
+    // Its stream ends with its host, and that is shown.
     assert_eq!(watching.wait().expect("it is our child").code(), Some(1));
 }
 

@@ -1,4 +1,4 @@
-//! What a configuration may hold, and how everything that is wrong in it is told, with its place.
+//! What a configuration may hold, and how everything that is wrong in it is reported, with its place.
 
 use std::path::Path;
 use std::time::Duration;

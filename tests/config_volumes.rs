@@ -1,4 +1,4 @@
-//! What a configuration may say of volumes and who uses them, and how everything that is wrong with that is told, with its place.
+//! What a configuration may say of volumes and who uses them, and how everything that is wrong with that is reported, with its place.
 
 use std::path::Path;
 

@@ -20,7 +20,7 @@ use preloaded::Preloaded;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Longer than the demo may take, so that what ends late is told by the demo itself.
+/// Longer than the demo may take, so that what ends late is reported by the demo itself.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The titles of the chapters.

@@ -106,7 +106,7 @@ fn a_driver_that_was_removed_and_is_blocked_is_ended_and_its_task_told_with_what
         "{log}"
     );
 
-    // Who stops the host is told what is left, and that this is no success.
+    // The caller that stops the host gets what is left, and that this is no success.
     let (code, said) = refusal(&program.ask(&["shutdown"]));
     let left = "callboard: not everything has ended in order: task/web: left as it is, it may still run: ";
     assert!(code == 1 && said.starts_with(left), "{code}: {said}");

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Where an example was built, beside the program. `cargo test` builds all examples, unless it is told to build one test only.
+/// Where an example was built, beside the program. `cargo test` builds all examples, unless it is asked to build one test only.
 fn example(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_BIN_EXE_callboard")).with_file_name("examples").join(name);
     if path.is_file() {

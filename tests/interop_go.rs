@@ -196,7 +196,7 @@ async fn tasks_run_through_a_driver_on_the_go_packages_d103_d106_d107() {
     assert!(refused.message().contains("task not found"), "{refused}");
 }
 
-/// The Go driver under a whole host: what it is told, and what its tasks' handler hears, across its death.
+/// The Go driver under a whole host: what it receives, and what its tasks' handler hears, across its death.
 #[actix::test]
 async fn a_host_runs_a_driver_on_the_go_packages_and_brings_it_back_when_it_is_killed_prc_05_evt_02_evt_03() {
     let Some(programs) = go_programs_or_say("a Go driver under our host") else { return };

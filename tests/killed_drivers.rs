@@ -271,7 +271,7 @@ impl Said {
         }
     }
 
-    /// The process of the task, in the words in which a start or a recovery is told.
+    /// The process of the task, in the words in which a start or a recovery is reported.
     fn pid(&self) -> Option<u64> {
         self.message.rsplit_once(", process ")?.1.parse().ok()
     }

@@ -363,7 +363,7 @@ impl Memory {
         self.possible.swap_remove(more)
     }
 
-    /// No number that any life has told is told again, and generations only grow.
+    /// No number that any life has given out is given out again, and generations only grow.
     fn check_numbers(&mut self, said: &Said) {
         for number in said.numbers.iter().chain(said.generations.iter().map(|(_, number)| number)) {
             assert!(*number > self.greatest_number, "{number} after {}", self.greatest_number);

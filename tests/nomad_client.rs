@@ -92,7 +92,7 @@ impl Node {
         fs::read_to_string(self.path("starts")).unwrap_or_default().lines().count()
     }
 
-    /// A script that notes its start, counts on its output, and ends when it is told to.
+    /// A script that notes its start, counts on its output, and ends when it is requested to.
     fn script(&self) -> String {
         format!(
             "echo up >> {0}/starts; trap 'exit 7' USR1; n=0; while ! [ -e {0}/go ]; do n=$((n+1)); echo line $n; sleep 0.05; done; exit 5",
@@ -154,7 +154,7 @@ impl Drop for Agent {
 }
 
 impl Agent {
-    /// The next thing that is told under this word; events are put aside.
+    /// The next line under this word; events are put aside.
     fn told(&mut self, word: &str) -> Value {
         loop {
             let told =

@@ -350,7 +350,7 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
             && find(status, "tasks", "web")["state"] == "failed"
     });
     let reason = |name: &str| find(&status, "drivers", name)["reason"].as_str().expect("a reason").to_owned();
-    // A mistake is told with its line, as one in the table of a task is.
+    // A mistake is reported with its line, as one in the table of a task is.
     let written = std::fs::read_to_string(stage.config()).expect("it was written");
     let line = 1 + written.lines().position(|line| line.contains("colour")).expect("it is there");
     let mistake = format!("line {line}:12: config.colour: the plugin knows no such key");

@@ -1,4 +1,4 @@
-//! The message scripts: every story of `tests/scripts/`, and every example of `docs/scripts.md`, comes out as it is told.
+//! The message scripts: every story of `tests/scripts/`, and every example of `docs/scripts.md`, comes out as it is written.
 //!
 //! To write down what comes out now: `cargo run -- script --update tests/scripts/*`.
 

@@ -61,7 +61,7 @@ fn a_plugin_whose_process_was_killed_is_not_healthy_from_the_first_look_on() {
     assert_eq!(task(&status, "a")["health"], "restarting", "as its plugin");
     let reason = row["reason"].as_str().expect("a reason");
     assert!(reason.starts_with("a: process ended: signal 9 (SIGKILL)"), "{reason}");
-    // When it starts again is a time, and what is left of it is told when it is asked for.
+    // When it starts again is a time, and what is left of it is shown when it is asked for.
     let waiting = host.until("the decision", |status| task(status, "a")["due_unix_ms"].is_u64());
     let waiting = task(&waiting, "a");
     assert!(waiting["due_unix_ms"].as_u64() > waiting["since_unix_ms"].as_u64(), "{waiting:#}");
@@ -106,7 +106,7 @@ fn a_host_that_stops_tells_what_has_ended_what_it_waits_for_and_until_when_s3() 
         names(&stopping["ended"], "child"),
         ["host/tasks", "allocation/b", "process/b", "allocation/a"]
     );
-    // Its process gets SIGKILL before its stop comes to its end at the latest; and both are told in every form.
+    // Its process gets SIGKILL before its stop comes to its end at the latest; and both are shown in every form.
     let of_a = &stopping["waits_for"][1];
     let [kill, by] = ["kill_unix_ms", "until_unix_ms"].map(|key| of_a[key].as_u64().expect("a time"));
     assert!(kill < by && by <= until, "{stopping:#}");
@@ -305,7 +305,7 @@ fn watch_follows_a_stop_to_its_end_and_the_log_tells_what_still_holds_it_up_s3()
         let told = format!("stopping still waits_for=\"{name}\" state=\"ending process ");
         log.lines().filter(|line| line.contains(" INFO ") && line.contains(&told)).count()
     };
-    // The slower one is told of at least as often, also on a machine that is late.
+    // The slower one is reported at least as often, also on a machine that is late.
     assert!(still("task/slow") >= 1 && still("task/slower") >= still("task/slow"), "{log}");
     assert!(log.contains("waits_for=\"host/agent\" state=\"\" stops_within_ms="), "{log}");
 }

@@ -1,4 +1,4 @@
-//! The timeline of a real host, as it is told over the admin socket.
+//! The timeline of a real host, as it is sent over the admin socket.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

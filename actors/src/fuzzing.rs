@@ -68,7 +68,7 @@ pub fn check_shown(text: &str) {
 }
 
 /// Holds what is to hold of every kind of record: what decodes is encoded to what decodes to the same, and what does not
-/// decode is told in words.
+/// decode is reported in words.
 ///
 /// # Panics
 /// When it does not hold.

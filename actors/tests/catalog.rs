@@ -38,7 +38,7 @@ enum Manner {
     Broken,
     /// Asking it panics, as a fault of ours would.
     Confusing,
-    /// It does not end when it is told to, for its whole grace.
+    /// It does not end when it is requested to, for its whole grace.
     Stubborn,
 }
 

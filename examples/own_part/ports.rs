@@ -44,7 +44,7 @@ conversation! {
     }
 }
 
-/// What subscribers are told, and what is written: an owner, and the port that it has from now on, if any.
+/// What subscribers receive, and what is written: an owner, and the port that it has from now on, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PortChanged {
     owner: String,

@@ -15,7 +15,7 @@ use crate::host::Host;
 
 /// How many endings may wait to be noted.
 const QUEUE: usize = 1_024;
-/// An actor that ends with its host is told of as ended within this.
+/// An actor that ends with its host is reported as ended within this.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A stop of the host that is under way.

@@ -107,7 +107,7 @@ impl Watching {
         }
     }
 
-    /// The answers, one by one. The end of the host ends them, when it is told what that came to.
+    /// The answers, one by one. The end of the host ends them, when the result of that is sent.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<wire::WatchResponse, Status>> + Send {
         unfold(Some(self), |watching| async {
             let mut watching = watching?;
@@ -147,7 +147,7 @@ impl Watching {
     /// What is left to be told of a host that has ended: the pause between two looks may have hidden the end of its stop.
     async fn last(&mut self) -> Result<wire::WatchResponse, Status> {
         if !std::mem::replace(&mut self.is_over, true) && self.shown.is_some() {
-            // Its actors have ended, and none keeps an answer waiting. If one did, what it knew is not told.
+            // Its actors have ended, and none keeps an answer waiting. If one did, what it knew is not reported.
             let _ = timeout(LAST_LOOK_TIMEOUT, self.look()).await;
         }
         self.told().ok_or_else(host_has_ended)

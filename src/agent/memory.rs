@@ -37,7 +37,7 @@ pub struct AgentMemory {
     decided: Rc<RefCell<BTreeMap<AllocationId, Memory>>>,
     processes: Rc<Processes>,
     pub(super) endings: Rc<Endings>,
-    /// Where the host is told which processes the allocations have.
+    /// Where the host receives which processes the allocations have.
     known: TaskProcesses,
     /// Who owns those that survive the host.
     pub(super) owner: Option<Address<ProcessOwner>>,

@@ -1,4 +1,4 @@
-//! Pictures that a command is told to draw.
+//! Pictures that a command is requested to draw.
 
 use std::io;
 use std::path::PathBuf;

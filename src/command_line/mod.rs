@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Exit codes: 0 when all went well, 1 when it did not, 2 when the command or a configuration was not understood. What goes
-//! wrong is told on standard error, as one line that says what was tried on what; what was asked for goes to standard
+//! wrong is reported on standard error, as one line that says what was tried on what; what was asked for goes to standard
 //! output, and a reader who leaves early is no error.
 
 mod run;
@@ -331,7 +331,7 @@ fn be_exec(args: ExecArgs) -> ExitCode {
     }
 }
 
-/// Tells an error with its causes and gives its exit code. A cause that its error names already is not told twice.
+/// Tells an error with its causes and gives its exit code. A cause that its error names already is not shown twice.
 fn told(error: &(dyn Error + 'static), code: u8) -> ExitCode {
     let mut text = String::new();
     for cause in std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string) {

@@ -1,5 +1,5 @@
 //! `callboard run`: a host program. It reads a configuration, starts a host, an admin socket and an agent, and ends everything
-//! in order when it is told to.
+//! in order when it is requested to.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -147,7 +147,7 @@ enum Cause {
 
 async fn host(config: Config) -> Result<(), RunError> {
     let mut program = match Program::start(config).await {
-        // It is told to end, and there is nothing to be ended.
+        // It is requested to end, and there is nothing to be ended.
         Err(told @ RunError::ToldEarly(_)) => {
             tracing::info!("{told}");
             return Ok(());

@@ -23,7 +23,7 @@ const NOT_PLAYED: u8 = 2;
 /// What can be told to `callboard script`.
 #[derive(Debug, Args)]
 pub(super) struct ScriptArgs {
-    /// The scripts to play; what they are is told in docs/scripts.md
+    /// The scripts to play; what they are is described in docs/scripts.md
     #[arg(value_name = "FILE", required_unless_present = "verbs")]
     files: Vec<PathBuf>,
 

@@ -155,7 +155,7 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
         match simulate(&simulation, &mut watcher) {
             Ok(summary) => sum = added(sum, &summary),
             Err(found) => {
-                // Whatever cannot be written, which law was broken is told.
+                // Whatever cannot be written, which law was broken is reported.
                 let finished = watcher.finish();
                 tell_failure(&simulation, &found);
                 let written = write_script(args, &simulation, &found);

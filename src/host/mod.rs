@@ -248,7 +248,7 @@ impl Host {
         self.handles.lost.clone()
     }
 
-    /// The mark of its data directory, 16 hexadecimal digits: what this host makes on the machine is told by it from what other
+    /// The mark of its data directory, 16 hexadecimal digits: what this host makes on the machine is distinguished by it from what other
     /// hosts make. It stays the same when the directory is moved or restored, and no copy shares it (TH053).
     #[must_use]
     pub fn owner_mark(&self) -> &str {

@@ -12,7 +12,7 @@ use super::faults::{Garbage, UNKNOWN_CAPABILITY};
 use super::serve::Plugin;
 use super::volumes::{change, create, id_of_snapshot, id_of_volume, listing, snapshots};
 
-/// What a controller with volumes claims unless it is told what to claim.
+/// What a controller with volumes claims unless it is given what to claim.
 const CLAIMS: [Claim; 15] = [
     Claim::CreateDeleteVolume,
     Claim::PublishUnpublishVolume,

@@ -13,7 +13,7 @@
 //!   node        volumes on its node, and the node's id           node and monolith
 //!   calls       how a call on volumes is answered: one at a time for each volume
 //!   volumes     what calls do, in a directory of the node
-//!   fault       a fault of one call, as it is told on the command line
+//!   fault       a fault of one call, as it is given on the command line
 //!   faults      misbehaviour on request, for tests and demonstrations
 //! ```
 //!

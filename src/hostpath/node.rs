@@ -12,7 +12,7 @@ use super::faults::{Garbage, UNKNOWN_CAPABILITY};
 use super::serve::Plugin;
 use super::volumes::{publish, stage, usage};
 
-/// What a node with volumes claims unless it is told what to claim.
+/// What a node with volumes claims unless it is given what to claim.
 const CLAIMS: [Claim; 5] = [
     Claim::StageUnstageVolume,
     Claim::GetVolumeStats,

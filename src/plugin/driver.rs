@@ -22,7 +22,7 @@ use super::events::{Events, EventsFrom};
 use super::refusal::Refusal;
 use super::schema;
 
-/// A stream of answers. It ends when the driver ends it, the host disconnects, or the plugin is told to stop.
+/// A stream of answers. It ends when the driver ends it, the host disconnects, or the plugin is requested to stop.
 pub type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Refusal>> + Send>>;
 
 /// Identity of a driver (D102).

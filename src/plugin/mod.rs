@@ -1,7 +1,7 @@
 //! The plugin's side: everything that a task driver written in Rust needs.
 //!
 //! A driver is a program that a host starts. It prints its address on standard output, in one line, and then serves gRPC on
-//! a Unix socket until it is told to stop. This module does that; an author implements [`Driver`] and calls [`run`].
+//! a Unix socket until it is requested to stop. This module does that; an author implements [`Driver`] and calls [`run`].
 //!
 //! ```text
 //!  run ─► cookie there? ─ no ─► a message for the person who started it by hand, exit code 1         D3, D36

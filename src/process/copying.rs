@@ -355,7 +355,7 @@ mod tests {
         disk.read_exact(&mut vec![0; CHUNK_BYTES]).expect("it is open");
         until(&|| is_writing(&seen));
         writing.write_all(b"it goes on\n").expect("there is room");
-        // All that the reader has heard of before is dealt with when the end of another pipe is told.
+        // All that the reader has heard of before is dealt with when the end of another pipe is reported.
         let (other, closed) = io::pipe().expect("a pipe");
         let log = open(&LogSpec::at(directory.path().join("other"))).expect("it opens");
         let other_ended = copy(other, log, Tail::default()).expect("it is copied");

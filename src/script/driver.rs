@@ -65,7 +65,7 @@ pub(super) enum StreamKind {
     Events,
 }
 
-/// Where a stream is told what to say. It is over when this is dropped.
+/// Where a stream receives what to say. It is over when this is dropped.
 pub(super) type Says<T> = mpsc::UnboundedSender<Result<T, Status>>;
 
 /// What a driver knows and is to do.
@@ -233,7 +233,7 @@ impl DriverPlugin {
     }
 }
 
-/// A stream that says this at once, and then what it is told.
+/// A stream that says this at once, and then what it receives.
 pub(super) fn stream<T: Send + 'static>(first: impl IntoIterator<Item = T>) -> (Says<T>, BoxStream<T>) {
     let (says, said) = mpsc::unbounded_channel();
     for item in first {

@@ -169,7 +169,7 @@ impl Pages {
     }
 }
 
-/// Under whose name it is told what an actor does: its own, or its owner's.
+/// The name under which the actions of an actor are shown: its own, or its owner's.
 fn owner(actor: &str) -> &str {
     match actor.split_once(' ') {
         Some(("instance", _)) => "instances",

@@ -3,7 +3,7 @@
 use callboard_actors::driver::{GapReason, TaskEventItem};
 use callboard_actors::hclspec::{Spec, Value};
 
-/// What a handler of a task is told.
+/// What a handler of a task receives.
 pub(super) fn event(item: &TaskEventItem) -> String {
     match item {
         TaskEventItem::Event { event, position } => match position {

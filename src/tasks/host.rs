@@ -309,7 +309,7 @@ impl Runners for HostRunners {
         Box::pin(async move {
             let stopped = client.await?.stop_task(&run.id, grace, &signal, grace + STOP_MARGIN).await;
             match stopped {
-                // Its end is told by the wait for it, or it is recovered (T144).
+                // Its end is reported by the wait for it, or it is recovered (T144).
                 Err(error) if !is_unknown(&error) => Err(passing(&error)),
                 Ok(()) | Err(_) => Ok(()),
             }

@@ -10,7 +10,7 @@ use super::line::{Line, Voice};
 use super::news_lines::NewsLines;
 
 /// Turns into lines what each allocation says itself. Its owner only passes that on later, when its consequences may have happened already, so
-/// of the owner's own news only the end of an allocation is told.
+/// of the owner's own news only the end of an allocation is shown.
 #[derive(Debug, Default)]
 pub(super) struct AllocationsTeller {
     known: BTreeMap<AllocationId, AllocationPhase>,
@@ -72,7 +72,7 @@ impl AllocationsTeller {
             AllocationPhase::Registering => (process, allocation, "ready"),
             AllocationPhase::Registered => (Voice::Registry, allocation, "you are registered"),
             AllocationPhase::AwaitingRestart => (process, allocation, status.last_event.as_str()),
-            // The agent has told of the order to stop, and what follows from it is told by those who do it.
+            // The agent has told of the order to stop, and what follows from it is reported by the actors that do it.
             AllocationPhase::Stopping => return None,
         };
         Some(Line::new(from, to, message).of_allocation(&status.allocation))

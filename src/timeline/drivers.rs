@@ -78,7 +78,7 @@ fn reported(report: &DriverReport, before: Option<&DriverReport>) -> Vec<Line> {
             Some(Line::new(Voice::Drivers, Voice::Everyone, message).of_fate(driver(), Fate::Lost))
         }
         DriverStage::Stopping => Some(to_driver("end, or be left".to_owned())),
-        // The process itself, its health, or its end are told.
+        // The process itself, its health, or its end are reported.
         DriverStage::Launching | DriverStage::Watching | DriverStage::Gone => None,
     };
     lines.extend(of_stage);

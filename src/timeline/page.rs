@@ -1,4 +1,4 @@
-//! The timeline as a page for people: columns, and one line where both halves of a plugin are told the same.
+//! The timeline as a page for people: columns, and one line where both halves of a plugin have the same.
 
 use std::fmt::Write;
 

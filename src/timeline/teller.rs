@@ -56,7 +56,7 @@ impl Teller {
             Recorded::Ended { is_waiting: true, .. } => vec![falls(voice())],
             Recorded::Crashed { message } => vec![trouble(format!("crashed: {message}"))],
             Recorded::LoadFailed { error } => vec![trouble(format!("could not read: {error}"))],
-            // These are told by `status` and in the log.
+            // These are shown by `status` and in the log.
             Recorded::Built { .. }
             | Recorded::Stepped { .. }
             | Recorded::Called { .. }
@@ -66,7 +66,7 @@ impl Teller {
         }
     }
 
-    /// Tells news, or what of a view is worth a line, of whichever actor they are. Nothing is told of others.
+    /// Tells news, or what of a view is worth a line, of whichever actor they are. Nothing is shown of others.
     fn news_or_view(&mut self, actor: &str, told: &dyn Any) -> Vec<Line> {
         if let Some(news) = told.downcast_ref() {
             let allocation = actor.strip_prefix("allocation ").and_then(|name| AllocationId::new(name).ok());

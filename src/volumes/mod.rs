@@ -12,7 +12,7 @@
 //! - A claim belongs to the allocation or task of its name; both share one namespace of names.
 //! - V8: a release says what was observed of its processes. That something is to stop releases nothing.
 //! - V11: a secret is read for each call of a plugin, and kept nowhere. The configuration holds only where it is.
-//! - V14: after the start, the owner is told whose claims of an earlier run are kept: those of users that may have processes, and of
+//! - V14: after the start, the owner is notified whose claims of an earlier run are kept: those of users that may have processes, and of
 //!   users that the host does not run itself. The other ones are released. Those of a user of whose process only its environment tells
 //!   stay provisional until it has ended.
 //! - What is configured is known from the start: volumes of an `id` are registered, and those to be created are made by the first claim.

@@ -1,4 +1,4 @@
-//! How the driver itself comes, serves, misbehaves when it is told to, and ends.
+//! How the driver itself comes, serves, misbehaves on request, and ends.
 
 use std::fs::{self};
 use std::io::{BufRead, BufReader, Read};

@@ -36,7 +36,7 @@ pub(crate) const FORGETFUL: Kind = Kind { driver: "forgetful", config: "{}", is_
 pub(crate) struct Rig {
     stage: Stage,
     plugins: PathBuf,
-    /// What `sleep` is told, in no other process of this machine.
+    /// The argument of `sleep`, in no other process of this machine.
     token: String,
 }
 

@@ -126,7 +126,7 @@ pub(crate) async fn remove(host: &Host, name: &str) -> Removed {
     host.drivers().ask(RemoveDriver { name: driver_name(name) }).await.unwrap().unwrap()
 }
 
-/// Waits until a driver is told to have this health, and gives that report.
+/// Waits until a driver is reported to have this health, and gives that report.
 pub(crate) async fn until_driver(watch: &mut DriversWatch, name: &str, health: DriverHealth) -> DriverReport {
     watch
         .until(&format!("driver {name} is {health}"), |news| match news {
@@ -138,7 +138,7 @@ pub(crate) async fn until_driver(watch: &mut DriversWatch, name: &str, health: D
         .await
 }
 
-/// Waits until a driver is told not to serve for a reason with all of these words in it.
+/// Waits until a driver is reported not to serve for a reason with all of these words in it.
 pub(crate) async fn until_reason(watch: &mut DriversWatch, name: &str, words: &[&str]) -> DriverReport {
     watch
         .until(&format!("driver {name} is unhealthy for {words:?}"), |news| match news {

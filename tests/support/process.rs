@@ -49,7 +49,7 @@ impl Task {
         self
     }
 
-    /// What else its plugin is told at its next start.
+    /// What else its plugin is given at its next start.
     pub(crate) fn with(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         self

@@ -1,4 +1,4 @@
-//! Feeds, read with a deadline; when it is over, all that was heard is told.
+//! Feeds, read with a deadline; when it is over, all that was heard is shown.
 
 use std::fmt::Debug;
 use std::time::Duration;

@@ -26,7 +26,7 @@ const ANSWERS: u32 = 5;
 const NOT_AGAIN: Duration = Duration::ZERO;
 /// Between two answers.
 const PAUSE: Duration = Duration::from_millis(30);
-/// The name that the reference plugin has unless it is told another one.
+/// The name that the reference plugin has unless it is given another one.
 const PROVIDER: &str = "hostpath.callboard.example";
 
 /// How long a plugin that hangs may be claimed to be well.

@@ -1,6 +1,6 @@
 //! A stage on which a pure machine plays its message scripts, under virtual time.
 //!
-//! It keeps what a shell would keep: the time, timers, calls that have not come back. What the machine wants done is told
+//! It keeps what a shell would keep: the time, timers, calls that have not come back. What the machine wants done is written
 //! line by line, and these lines are what a script records.
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! Writes that wait for a disk, and settle, fail and are cut off when they are told to, in the way of the real persister.
+//! Writes that wait for a disk, and settle, fail and are cut off on request, in the way of the real persister.
 
 use std::collections::VecDeque;
 

@@ -132,7 +132,7 @@ fn supervisors_that_spare_siblings_are_found_out_and_their_history_is_short_and_
     finds_out(&SMALL, Tampers::spare_siblings, Law::S1, 30);
 }
 
-/// A host that is told to stop waits for it for ever, and no history is short enough to show that.
+/// A host that is requested to stop waits for it for ever, and no history is short enough to show that.
 #[test]
 fn a_registry_that_never_ends_is_found_out_when_no_actor_takes_a_step_any_more_shell_7() {
     let simulation = Simulation { messages: 400_000, faults: "shutdown".parse().unwrap(), ..SMALL };

@@ -69,7 +69,7 @@ impl EffectHandler<Eventor> for Handler {
 }
 
 impl Handler {
-    /// The connection of this generation has ended; the next one is told of when it is there.
+    /// The connection of this generation has ended; the next one is announced when it is there.
     fn gone(&self) -> EventorOutcome {
         let asked = Asked { driver: self.driver.clone(), rpc: DriverRpc::TaskEvents };
         let reason = "its connection has ended".to_owned();

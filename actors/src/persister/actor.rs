@@ -214,7 +214,7 @@ impl Committer {
         }
     }
 
-    /// This is the end: what the disk does not take is lost, and its owners are told.
+    /// This is the end: what the disk does not take is lost, and its owners are notified.
     fn give_up(&mut self, batch: Batch, error: &WriteError, context: &mut Context<Self>) {
         let before = self.inbox.unwritten();
         let dropped = self.settle(&batch.progress, batch.writes, &Err(error.clone()));

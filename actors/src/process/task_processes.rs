@@ -24,7 +24,7 @@ use super::system::ProcessStatus;
 use crate::goplugin::Listener;
 use crate::vocabulary::{AllocationId, ListenerRule};
 
-/// Where a plugin is told to listen.
+/// Where a plugin is requested to listen.
 const ENDPOINT_VARIABLE: &str = "CSI_ENDPOINT";
 
 /// The listener is not the plugin of this allocation.
@@ -52,7 +52,7 @@ struct Known {
     tasks: BTreeMap<AllocationId, Task>,
     /// Anybody may listen at the sockets of these.
     open: BTreeSet<AllocationId>,
-    /// The processes of these were asked to end; whether they have is told otherwise.
+    /// The processes of these were asked to end; whether they have is reported otherwise.
     ending: BTreeSet<AllocationId>,
 }
 

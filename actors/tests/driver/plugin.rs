@@ -15,7 +15,7 @@ use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream, UnixListen
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
-/// Where a stream is told what to say. It is over when this is dropped.
+/// Where a stream receives what to say. It is over when this is dropped.
 pub(crate) type Says<T> = mpsc::UnboundedSender<Result<T, Status>>;
 
 /// Everything that a test may set, and see.
@@ -183,7 +183,7 @@ impl GrpcController for Plugin {
 
 type Boxed<T> = tonic::codegen::BoxStream<T>;
 
-/// A stream that says this at once, and then what it is told.
+/// A stream that says this at once, and then what it receives.
 fn stream<T: Send + 'static>(first: impl IntoIterator<Item = T>) -> (Says<T>, Boxed<T>) {
     let (says, said) = mpsc::unbounded_channel();
     for item in first {

@@ -194,7 +194,7 @@ fn a_plugin_that_is_out_of_service_and_lives_on_is_not_called_gone_d111() {
         let error = client.wait_task(&task(), LONG).await.unwrap_err();
         assert!(matches!(error, DriverError::Refused { code: Code::Unavailable, .. }), "{error}");
         assert_eq!(began.elapsed().as_secs(), 3, "it was waited whether it ends");
-        // If it does end meanwhile, that is what is told.
+        // If it does end meanwhile, that is what is reported.
         let dying = stage.fixture.clone();
         actix_rt::spawn(async move {
             tokio::time::sleep(Duration::from_secs(2)).await;

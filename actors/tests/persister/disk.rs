@@ -1,4 +1,4 @@
-//! A disk that fails as it is told to.
+//! A disk that fails on request.
 //!
 //! It holds two images of the file: what a program sees, and what survives a power cut. A sync copies the one into the
 //! other, page by page.

@@ -219,7 +219,7 @@ fn p3_a_persister_whose_thread_panics_has_ended_and_fails_every_write() {
         assert_eq!(persister.depth(), 0);
         assert!(idle.heard().is_none(), "it waits for nothing");
 
-        // Who comes later is told at once, and each epoch once.
+        // Owners that come later are notified at once, and each epoch once.
         idle.put(51, &Player::numbered(51));
         idle.put(52, &Player::numbered(52));
         let error = idle.settled().await.outcome.unwrap_err();

@@ -1,4 +1,4 @@
-//! Which file is run, and what it is told of the host.
+//! Which file is run, and what it receives of the host.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

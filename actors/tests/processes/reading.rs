@@ -14,7 +14,7 @@ use tracing::{Event, Metadata, Subscriber, span};
 
 use crate::stage::{lives, shell, story};
 
-/// Hears what is logged of plugins, and stands still when it is told to.
+/// Hears what is logged of plugins, and stands still when it is requested to.
 #[derive(Clone, Default)]
 struct Log {
     lines: Arc<Mutex<Vec<(tracing::Level, String)>>>,

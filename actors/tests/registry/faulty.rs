@@ -1,4 +1,4 @@
-//! A disk for registrations that fails, waits and crashes as it is told to, in the way of the real persister.
+//! A disk for registrations that fails, waits and crashes on request, in the way of the real persister.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

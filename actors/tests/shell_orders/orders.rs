@@ -307,7 +307,7 @@ impl Told {
                         assert!(seen >= last, "{claim:?} sees less than the answer before it");
                         last = seen;
                     }
-                    // Crashes and refusals are told at once.
+                    // Crashes and refusals are answered at once.
                     Some(Err(_)) => {}
                 }
             }

@@ -55,7 +55,7 @@ const ATTACHED: &str = "attached";
 /// The parameter of a volume that says where its content is: `disk`, or `memory` for a tmpfs that is lost when it is unstaged.
 const MEDIUM: &str = "medium";
 
-/// What the plugin is told about its volumes on the command line.
+/// What the plugin is given about its volumes on the command line.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) directory: PathBuf,

@@ -34,7 +34,7 @@ impl<D> Clone for Served<D> {
 pub(super) type Outgoing<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl<D: Driver> Served<D> {
-    /// Sends answers until they end or the plugin is told to stop; an endless stream must not delay the shutdown.
+    /// Sends answers until they end or the plugin is requested to stop; an endless stream must not delay the shutdown.
     fn outgoing<T: Send + 'static>(&self, answers: Answers<T>) -> Outgoing<T> {
         let stopping = self.stopping.clone();
         let ended = Box::pin(async move { stopping.told().await });

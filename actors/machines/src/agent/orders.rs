@@ -1,4 +1,4 @@
-//! What the allocations and its process are told of the configuration of a task.
+//! What the allocations and its process receive of the configuration of a task.
 
 use std::collections::BTreeMap;
 

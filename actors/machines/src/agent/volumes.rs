@@ -63,7 +63,7 @@ impl Claims {
         self.refusal = None;
     }
 
-    /// What is told of a claim that begins: the reason of the last refusal stays visible.
+    /// What is reported of a claim that begins: the reason of the last refusal stays visible.
     fn claiming(&self) -> String {
         match &self.refusal {
             Some(reason) => format!("claiming its volumes again; before, {reason}"),

@@ -339,7 +339,7 @@ impl Driver {
         effects.start_timer(DriverTimer::ReadOn, moment.now + self.config.limits.fingerprint_pause);
     }
 
-    // === What is told ===
+    // === What is reported ===
 
     pub(super) fn set_health(&mut self, moment: Moment, health: DriverHealth, reason: String) {
         if self.report.health != health {

@@ -1,4 +1,4 @@
-//! What drivers are told of the node that they run on.
+//! What drivers receive of the node that they run on.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ pub const MIN_PORT: u32 = 14_000;
 /// The highest port that drivers may use where the host says none (T005).
 pub const MAX_PORT: u32 = 14_512;
 
-/// What a driver is told of the node that it runs on (TH010). By default the ports of [`MIN_PORT`] to [`MAX_PORT`], and the
+/// What a driver receives of the node that it runs on (TH010). By default the ports of [`MIN_PORT`] to [`MAX_PORT`], and the
 /// topology of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NodeFacts {

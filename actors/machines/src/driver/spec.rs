@@ -27,7 +27,7 @@ pub struct DriverSpec {
     /// Why no process of it is launched. One that an earlier run of the host left is found again all the same, and keeps the
     /// configuration that it was given then. `None` by default.
     pub not_launched: Option<String>,
-    /// What it is told of this node.
+    /// What it receives of this node.
     pub node: NodeFacts,
     /// How long its process may take to end when it is stopped, counted from the polite request (SHD-07). For the last quarter of
     /// it SIGTERM asks the same of it, and then it is killed. 5 s by default.
@@ -93,7 +93,7 @@ pub struct DriverLimits {
     pub fingerprint_pause: Duration,
     /// After how many failures in a row without an answer the process is ended and another one launched. 3 by default.
     pub silent_until_replaced: u32,
-    /// How long to wait for the process's end before an error that looks like it is told as another one (D111). 3 s by
+    /// How long to wait for the process's end before an error that looks like it is reported as another one (D111). 3 s by
     /// default.
     pub end_wait: Duration,
     /// How long calls in flight may take to end when the driver is stopped, restarted or removed; then they are cut. 4 s by default.

@@ -157,7 +157,7 @@ impl Instances {
         }
     }
 
-    /// Callers that wait for a look wait for that of the instance that serves now, or are told that there is none.
+    /// Callers that wait for a look wait for that of the instance that serves now, or are answered that there is none.
     pub(super) fn move_checks(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
         if !self.checking.waits_for(plugin) {
             return;

@@ -25,7 +25,7 @@
 //! - An instance has one connection, and each connection is a generation of its own. The registry gives them (I2). An instance that
 //!   crashes has lost its connection: its successor starts as after any other loss, as long as its budget lasts.
 //! - A generation that was given out and is not active any more is retired: no lease reaches a registration that is not active.
-//! - The registry is told what the instances find, at once and again after it was rebuilt (R1b).
+//! - The registry is notified of what the instances find, at once and again after it was rebuilt (R1b).
 //! - From the moment in which the registry routes elsewhere, the old instance is not dispensed; calls in flight still end (SHD-04).
 //!   `AwaitRetired` waits for that end. It is shown as gone if its registration has left. If that stands by now, it is shown as it was
 //!   until its successor has looked: the plugin goes on as before (R1d).

@@ -1,4 +1,4 @@
-//! What the registry is told: which registrations are fit, and which need a new generation.
+//! What the registry receives: which registrations are fit, and which need a new generation.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::registry::{Renew, ReportFitness};
 use crate::supervisor::{ChildState, DynamicChild};
 use crate::vocabulary::{Fitness, Generation, Moment};
 
-/// The pause before the registry is told again what it did not take; spread, since many may be told again at once.
+/// The pause before a report that the registry did not take is sent again; spread, since many may be sent at once.
 const RESEND_PAUSE: Duration = Duration::from_millis(500);
 const RESEND_JITTER_PERCENT: u32 = 50;
 

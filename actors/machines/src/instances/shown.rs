@@ -48,7 +48,7 @@ impl Instances {
                 effects.publish(InstancesNews::Standby(report.clone()));
                 self.shown_standby.insert(place.clone(), report);
             }
-            // It is the active one now; that is told of the plugin.
+            // It is the active one now; that is reported of the plugin.
             (None, Some(_)) if self.entries.contains_key(place) => {
                 self.shown_standby.remove(place);
             }

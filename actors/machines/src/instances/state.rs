@@ -176,7 +176,7 @@ pub enum InstancesTimer {
     Retire(Place),
     /// The restart of the instance of this registration after its pause.
     Restart(Place),
-    /// The registry is told again what it could not be told of this registration.
+    /// The registry receives again what it did not take of this registration.
     Resend(Place),
     /// The timeout of a caller that waits for this plugin.
     Dispense(PluginKey, AskId),

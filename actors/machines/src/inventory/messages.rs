@@ -71,7 +71,7 @@ pub struct Offer {
     pub remarks: Vec<String>,
 }
 
-/// Asks for everything this node offers. Nothing is told before the first fingerprints are published.
+/// Asks for everything this node offers. Nothing is published before the first fingerprints are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TakeInventory;
 
@@ -107,10 +107,10 @@ conversation! {
     }
 }
 
-/// What subscribers are told.
+/// What subscribers receive.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum InventoryNews {
-    /// The first fingerprints, in one piece; nothing is told before this (N1, HLT-06).
+    /// The first fingerprints, in one piece; nothing is published before this (N1, HLT-06).
     First(Vec<Offer>, FirstSummary),
     /// An offer came or changed in something that counts. A new generation alone does not count (SCL-05).
     Changed(Offer),

@@ -18,15 +18,15 @@
 //!
 //! What holds:
 //!
-//! - What is published is a pure function of what the instances reported (HLT-07). Nothing is told before the first
-//!   fingerprints, and these are told in one piece, as soon as every plugin has answered or failed that was registered at the start,
+//! - What is published is a pure function of what the instances reported (HLT-07). Nothing is published before the first
+//!   fingerprints, and these are published in one piece, as soon as every plugin has answered or failed that was registered at the start,
 //!   and every allocation that the host program expects, or that is prepared; a node without plugins waits for nothing (N1, HLT-06).
 //!   An allocation has failed when it was stopped for good, or could not be prepared. Who is missing when the wait ends is named.
-//! - Offers that differ only in generation or in the time since when are equal, and equal offers are not told (SCL-05).
-//! - An offer whose plugin has left is kept for a grace, marked as restarting, and nothing is told of that. Within the grace
-//!   a successor is told of only when it is healthy, and only if it offers something else. There is no grace for a plugin whose last
+//! - Offers that differ only in generation or in the time since when are equal, and equal offers are not published (SCL-05).
+//! - An offer whose plugin has left is kept for a grace, marked as restarting, and nothing is published of that. Within the grace
+//!   a successor is published only when it is healthy, and only if it offers something else. There is no grace for a plugin whose last
 //!   allocation was stopped for good (HLT-08).
-//! - How many volumes of a plugin are in use on this node is told beside its offer, whenever that number changes: it says whether there is
+//! - How many volumes of a plugin are in use on this node is published beside its offer, whenever that number changes: it says whether there is
 //!   room for another one (C147), and is no change of what the plugin offers.
 //! - Drivers are offered in the same shape. They are heard when the first wait has ended for them. A driver that is being restarted
 //!   has the grace; one that is removed, or finds nothing to drive any more, has not (D105).

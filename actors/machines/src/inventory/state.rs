@@ -203,7 +203,7 @@ impl Standing {
         }
     }
 
-    /// The offer as it is told when it is gone for good.
+    /// The offer as it is published when it is gone for good.
     pub(super) fn last_offer(self) -> Offer {
         let (Self::Current(told) | Self::Restarting { told, .. }) = self;
         Offer { health: Health::Gone, restarting: false, ..told }
@@ -225,7 +225,7 @@ impl Offer {
         }
     }
 
-    /// What a driver offers. One that found nothing to drive offers nothing (D105): that is told as gone.
+    /// What a driver offers. One that found nothing to drive offers nothing (D105): that is published as gone.
     pub fn of_driver(report: &DriverReport) -> Self {
         // Before it has answered, it is still being read.
         let has_answered = report.health != DriverHealth::NoAnswerYet;

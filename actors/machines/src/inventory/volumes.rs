@@ -125,7 +125,7 @@ impl Inventory {
         self.tell_use(changed, effects);
     }
 
-    /// Tells the counts of these plugins, unless the first fingerprints are still gathered: then they are told after those.
+    /// Tells the counts of these plugins, unless the first fingerprints are still gathered: then they are published after those.
     fn tell_use(&self, plugins: impl IntoIterator<Item = PluginName>, effects: &mut Effects<Self>) {
         let (Phase::Published { .. }, Some(volumes)) = (&self.phase, &self.volumes) else { return };
         for plugin in plugins {

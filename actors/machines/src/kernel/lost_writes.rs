@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
-/// Writes what it is told, and makes a call that waits for it.
+/// Writes what it is asked to, and makes a call that waits for it.
 #[derive(Debug)]
 struct Writer;
 

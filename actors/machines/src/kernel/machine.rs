@@ -27,7 +27,7 @@ pub trait Machine: Sized + Debug + 'static {
     type Timer: Clone + Ord + Debug + 'static;
     /// What is written in one piece. It is kept until it is on disk.
     type Change: Clone + Debug + 'static;
-    /// What subscribers are told, one by one.
+    /// The notifications of subscribers, one by one.
     type News: Clone + Debug + Send + Sync + 'static;
     /// What a subscriber gets first, and again after it fell behind.
     type View: Debug + Send + Sync + 'static;
@@ -201,7 +201,7 @@ pub enum Gate {
     Nothing,
     /// Answers that are promises, and calls that await the disk.
     Promises,
-    /// Everything that leaves the actor: what is told next rests on it.
+    /// Everything that leaves the actor: what leaves next rests on it.
     Everything,
 }
 

@@ -62,7 +62,7 @@ impl<M: Machine, T: Terms<M>> Deferred<M, T> {
     }
 }
 
-/// What the present machine was told and has not finished. It is told again when the machine is rebuilt.
+/// What the present machine has received and not finished. It is handed over again when the machine is rebuilt.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Unfinished<M: Machine, T: Terms<M>> {
     /// A question that no step has answered yet.

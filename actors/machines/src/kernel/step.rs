@@ -125,7 +125,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         };
         port.note(JournalEntry::Writing { step: self.steps.0, write: ticket.sequence });
         if failed.is_some() {
-            // Nothing that follows from it is told, whatever would have waited.
+            // Nothing that follows from it leaves, whatever would have waited.
             self.promises.close_gate(ticket.sequence);
             self.told.close_gate(ticket.sequence);
             return failed;

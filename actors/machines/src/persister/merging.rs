@@ -66,7 +66,7 @@ impl<L, J> Queue<L, J> {
 }
 
 /// Keeps the last change of each row by each owner, and the writes that have one. The last write of an owner always stays, since its
-/// progress is told by it.
+/// progress is measured by it.
 fn keep_the_last(run: &mut Vec<(Due, Vec<Change<'_>>)>) {
     let mut rows: BTreeSet<(LedgerId, u64, Table, &[u8])> = BTreeSet::new();
     let mut owners = BTreeSet::new();

@@ -98,7 +98,7 @@ impl Processes {
         self.entries.insert(name.clone(), entry);
     }
 
-    /// The record of a launch is on disk: its process is started, or was ready and is told as such now.
+    /// The record of a launch is on disk: its process is started, or was ready and is reported as such now.
     pub(super) fn on_disk(
         &mut self,
         name: &ProcessName,

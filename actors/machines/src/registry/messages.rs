@@ -249,7 +249,7 @@ pub struct Description {
     pub plugin: PluginKey,
     /// The registration that work is routed to, if any.
     pub active: Option<Active>,
-    /// Why it is the active one at present; what made it so once is told in [`RegistryNews::ActiveChanged`].
+    /// Why it is the active one at present; what made it so once is in [`RegistryNews::ActiveChanged`].
     pub merit: Option<Merit>,
     /// The policy by which it is chosen.
     pub policy: FailoverPolicy,

@@ -302,7 +302,7 @@ impl Task {
         self.course.run.as_ref().map_or(&self.config.driver, |run| &run.driver)
     }
 
-    /// How others are told of it in this phase.
+    /// How it is reported in this phase.
     pub(super) fn told_as(&self, phase: Phase) -> TaskPhase {
         match phase {
             Phase::Starting if self.awaits_driver => TaskPhase::Waiting,

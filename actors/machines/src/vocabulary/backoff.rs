@@ -1,6 +1,6 @@
 //! How often and how soon to try again: backoff and restart budget.
 //!
-//! Both are pure: they are told what time it is and given a random number.
+//! Both are pure: they receive the time and a random number.
 
 use std::collections::VecDeque;
 use std::time::Duration;

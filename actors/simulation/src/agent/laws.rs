@@ -1,5 +1,5 @@
 //! The law of a replacement: no allocation is stopped for it unless the answers about health permit it (F16). And that of a host that
-//! detaches: processes that survive it are not stopped (S3). And that of what is told of a stop: each that is under way has its limits, and
+//! detaches: processes that survive it are not stopped (S3). And that of what is reported of a stop: each that is under way has its limits, and
 //! what it has ended is not refused to those that ask for it once more (S3).
 
 use std::collections::BTreeSet;
@@ -136,7 +136,7 @@ impl AgentLaws {
         }
     }
 
-    /// What is told of a task that stops or has stopped.
+    /// What is reported of a task that stops or has stopped.
     fn told(&mut self, moment: Moment, task: &TaskReport) {
         let is_bounded =
             |bound: &StopBound| bound.by >= moment.now && bound.kill.is_none_or(|kill| kill <= bound.by);
@@ -151,7 +151,7 @@ impl AgentLaws {
         }
     }
 
-    /// Who is told that `old` was not replaced can rely on it.
+    /// A caller that is answered that `old` was not replaced can rely on it.
     fn answered(&mut self, id: AskId, answer: &AgentAnswer) {
         if let AgentAnswer::StopTask(Err(TaskError::NotRunning { allocation, .. })) = answer
             && self.ended.contains(&Who::of(allocation))

@@ -316,7 +316,7 @@ impl Scene for AgentScene {
         self.pending.clear();
         self.volumes.proven.clear();
         self.volumes.late_at = None;
-        // An end that was given up on, and then is heard of by a step that crashes, is not told again.
+        // An end that was given up on, and then is heard of by a step that crashes, is not reported again.
         self.volumes.may_stay_held |= self.is_heard_late;
         self.questions.clear();
         stage.actor().books.0.clone()

@@ -143,7 +143,7 @@ impl AllocationLaws {
         self.way_out.is_none() && !self.is_detached
     }
 
-    // === What it is told ===
+    // === What it receives ===
 
     fn told(&mut self, moment: Moment, ask: &AllocationAsk) {
         match ask {

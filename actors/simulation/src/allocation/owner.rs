@@ -47,7 +47,7 @@ impl Owner {
         self.askers
     }
 
-    /// What the next supervisor is told: all that has no answer, and a start that came behind a preparation without one.
+    /// What the next supervisor receives: all that has no answer, and a start that came behind a preparation without one.
     pub(super) fn says_again(&mut self) -> Vec<(u64, AllocationAsk)> {
         let waits = |is_meant: fn(&AllocationAsk) -> bool| self.unanswered.values().any(is_meant);
         let is_hasty = self.task == Task::Running

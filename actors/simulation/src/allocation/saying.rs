@@ -31,7 +31,7 @@ impl AllocationLaws {
         self.verdict.violation(law, || what.to_owned());
     }
 
-    /// Who is not ready when its time is up is told of.
+    /// A plugin that is not ready when its time is up is reported.
     pub(super) fn check_time(&mut self, moment: Moment) {
         let is_waited_for = self.is_looked_after() && self.course.identity.is_none();
         if is_waited_for && moment.now > self.ready_until() {

@@ -8,7 +8,7 @@ use callboard_actors::allocations::Order;
 use callboard_actors::shell::AskId;
 use callboard_actors::vocabulary::{Attempt, Health};
 
-/// What was answered already is told anew under this number.
+/// What was answered already is sent anew under this number.
 pub(super) const NO_ASKER: AskId = AskId::new(0);
 
 /// What is known of one allocation.

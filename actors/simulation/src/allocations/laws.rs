@@ -171,7 +171,7 @@ impl AllocationsLaws {
         let found = if known.life != life || known.is_down {
             Some(format!("life {life} of {allocation} is told {order:?}, and is over"))
         } else if ask == NO_ASKER {
-            // What was answered is told anew behind what was said before it.
+            // What was answered is sent anew behind what was said before it.
             let is_so =
                 matches!((order, known.task), (Order::Start, Task::Running) | (Order::Stop, Task::Leaving));
             (!is_so).then(|| format!("{order:?} is told of {allocation}, which was not requested"))

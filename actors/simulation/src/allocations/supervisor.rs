@@ -109,7 +109,7 @@ fn report(deregistered: bool) -> AllocationStopped {
 impl Entry {
     // === What its owner wants of it ===
 
-    /// The supervisor of this life is told something. One that is not there answers so.
+    /// The supervisor of this life receives something. One that is not there answers so.
     pub(super) fn told(&mut self, call: u64, life: Attempt, order: &Order) {
         let Some(supervisor) = self.supervisor.as_mut().filter(|supervisor| supervisor.life == life) else {
             self.answers.push_back((call, Err(not_running())));

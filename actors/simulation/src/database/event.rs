@@ -68,7 +68,7 @@ pub enum DatabaseEvent {
         /// What begins to fail.
         trouble: Option<Trouble>,
     },
-    /// Those are told whose commit is over.
+    /// The owners of a commit that is over are notified.
     Tell,
     /// An owner hears how its writes ended.
     Hear(u8),

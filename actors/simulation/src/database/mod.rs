@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The queue, the store and all below it are those of production, with a real file of redb on a disk in memory. Only the actor
-//! and its thread are missing: the [`DatabaseModel`] takes what comes next from the queue when it is told to.
+//! and its thread are missing: the [`DatabaseModel`] takes what comes next from the queue on request.
 
 mod event;
 mod faults;

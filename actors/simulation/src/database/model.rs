@@ -1,6 +1,6 @@
 //! The persister without its actor and its thread: the queue and the store of production, and the laws of both.
 //!
-//! It takes what comes next when it is told to. Beside the queue stands a plain list of what was handed over, beside the store
+//! It takes what comes next on request. Beside the queue stands a plain list of what was handed over, beside the store
 //! a plain list of rows; after each step they must say the same.
 
 mod committing;
@@ -35,7 +35,7 @@ pub(crate) enum Job {
 pub(crate) enum Step {
     /// Nothing waits.
     Idle,
-    /// A commit is done, or has failed; its owners are told by [`DatabaseModel::tell`].
+    /// A commit is done, or has failed; its owners are notified by [`DatabaseModel::tell`].
     Committed {
         /// Whether it is on disk.
         is_written: bool,
@@ -49,7 +49,7 @@ pub(crate) enum Step {
 /// A row: table, key and encoded record.
 pub(crate) type Row = (Place, Vec<u8>);
 
-/// What an owner is told of its writes; see [`Settled`](callboard_actors::persister::Settled).
+/// What an owner receives about its writes; see [`Settled`](callboard_actors::persister::Settled).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Word {
     pub(crate) owner: Owner,
@@ -189,7 +189,7 @@ impl<D: Medium> DatabaseModel<D> {
         matches!(self.waiting.front(), Some(Waits::Write { .. }))
     }
 
-    /// Whether something may be begun: a thread goes on behind a commit that succeeded before its owners are told, and not
+    /// Whether something may be begun: a thread goes on behind a commit that succeeded before its owners are notified, and not
     /// behind one that failed.
     pub(crate) fn may_go_on(&self) -> bool {
         match self.finished.front() {
@@ -292,7 +292,7 @@ impl<D: Medium> DatabaseModel<D> {
         }
     }
 
-    /// An owner, or another one in its place, is told of its writes from now on.
+    /// An owner, or another one in its place, is notified of its writes from now on.
     pub(crate) fn open_ledger(&mut self, owner: Owner) {
         let ledger = self.ledgers.entry(owner).or_default();
         *ledger = Ledger { opening: ledger.opening + 1, ..Ledger::default() };

@@ -294,7 +294,7 @@ impl DriverLaws {
         self.told = Some(report.clone());
     }
 
-    /// What it is told is what it is, at once; something always follows; and what it leaves is in order.
+    /// What it reports is what it is, at once; something always follows; and what it leaves is in order.
     fn check(&mut self, heard: &Heard, effects: &[Effect<Driver>], machine: &Driver) {
         let view = machine.view();
         if self.told.as_ref() != Some(&view) {

@@ -120,7 +120,7 @@ pub enum DriversEvent {
     CrashChild(Attempt),
     /// An actor falls.
     Fall(Attempt),
-    /// The host is told to stop.
+    /// The host is requested to stop.
     Stop(StopMode),
     /// The host is killed, and another one begins.
     Kill,

@@ -207,7 +207,7 @@ impl DriversModel {
         self.audiences.get(driver).is_some_and(Subscribers::is_waiting)
     }
 
-    /// The owner is told to stop.
+    /// The owner is requested to stop.
     pub(in super::super) fn request_stop(&mut self, moment: Moment, mode: StopMode) {
         self.stopped = Some(mode);
         // What is left of a driver that has no actor is for the owner of the processes to end.

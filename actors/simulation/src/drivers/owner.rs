@@ -252,7 +252,7 @@ impl DriversLaws {
         }
     }
 
-    /// An eventor that begins is told of every task that is watched.
+    /// An eventor that begins receives every task that is watched.
     fn check_renewed(&mut self, driver: &DriverName, effects: &[Effect<Drivers>]) {
         let told: BTreeSet<TaskKey> = effects
             .iter()
@@ -271,7 +271,7 @@ impl DriversLaws {
         }
     }
 
-    /// Nothing of a driver that has left is watched: its handlers are told that nothing comes any more.
+    /// Nothing of a driver that has left is watched: its handlers are notified that nothing comes any more.
     fn check_left(&mut self, driver: &DriverName) {
         if !self.is_stopped
             && let Some(tasks) = self.watched.get(driver).filter(|tasks| !tasks.is_empty())

@@ -30,7 +30,7 @@ pub struct InstancesBounds {
     pub pauses: u8,
     /// How many steps crash, or instances fall.
     pub crashes: u8,
-    /// Whether all are told to stop at some instant.
+    /// Whether all are requested to stop at some instant.
     pub stops: bool,
 }
 
@@ -82,7 +82,7 @@ pub enum InstancesEvent {
     CrashChild(Attempt),
     /// An instance falls.
     Fall(Attempt),
-    /// All are told to stop.
+    /// All are requested to stop.
     Stop,
 }
 

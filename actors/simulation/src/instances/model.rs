@@ -206,7 +206,7 @@ impl InstancesModel {
         self.carry_parent(moment);
     }
 
-    /// The parent is told to stop.
+    /// The parent is requested to stop.
     pub fn request_stop(&mut self, moment: Moment) {
         self.parent.request_stop(moment, StopMode::Stop);
         self.carry_parent(moment);

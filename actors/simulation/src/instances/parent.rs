@@ -250,7 +250,7 @@ impl InstancesLaws {
         }
     }
 
-    /// What the registry is told is what the instance found, or that its actor ended.
+    /// What the registry receives is what the instance found, or that its actor ended.
     fn tells(&mut self, report: &ReportFitness) {
         let place = (report.plugin.clone(), report.allocation.clone());
         let found = self.looks.found(&place);

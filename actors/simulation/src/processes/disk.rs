@@ -1,4 +1,4 @@
-//! The records of processes on a disk that settles, fails and is cut off when it is told to.
+//! The records of processes on a disk that settles, fails and is cut off on request.
 
 use std::collections::BTreeMap;
 

@@ -73,7 +73,7 @@ pub enum ProcessesEvent {
     Act(Attempt, bool),
     /// A word of an actor arrives.
     Deliver(Attempt),
-    /// It is told which actors have ended.
+    /// It receives which actors have ended.
     Endings,
     /// What stands in no record is ended, or could not be looked for.
     Sweep(bool),

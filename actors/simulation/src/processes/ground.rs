@@ -273,7 +273,7 @@ impl Ground {
         actor.ended(Why::Asked);
     }
 
-    // === What is told ===
+    // === What is reported ===
 
     /// The actors of which a word is on its way.
     pub(super) fn speaking(&self) -> impl Iterator<Item = Attempt> + '_ {

@@ -26,7 +26,7 @@ impl ProcessesLaws {
         self.expected = Some(records);
     }
 
-    /// Subscribers are told something.
+    /// Subscribers receive something.
     pub(super) fn told(&mut self, news: &ProcessesNews, disk: &ProcessesDisk) {
         match news {
             ProcessesNews::Changed(report) => self.check_report(report, disk),

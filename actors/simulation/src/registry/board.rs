@@ -91,7 +91,7 @@ impl Held {
         Tale::Changed(self.number, Arc::clone(&self.registration))
     }
 
-    /// It has another generation, which is told with that.
+    /// It has another generation, which is published with that.
     pub(super) fn renew(&mut self) -> Tale {
         self.was_active = false;
         self.was_fit = false;

@@ -1,4 +1,4 @@
-//! A disk for registrations that waits, fails and is cut off when it is told to, in the way of the real persister.
+//! A disk for registrations that waits, fails and is cut off on request, in the way of the real persister.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

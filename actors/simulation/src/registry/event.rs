@@ -42,7 +42,7 @@ pub struct RegistryBounds {
     pub pauses: u8,
     /// How often half a minute passes in which nothing is due.
     pub idles: u8,
-    /// Whether the registry is told to stop at some instant.
+    /// Whether the registry is requested to stop at some instant.
     pub stops: bool,
 }
 
@@ -103,7 +103,7 @@ pub enum RegistryEvent {
     Idle,
     /// The host is killed when so many of the waiting writes have reached the disk, and starts again.
     KillHost(u8),
-    /// It is told to stop.
+    /// It is requested to stop.
     Stop,
 }
 

@@ -253,7 +253,7 @@ impl Model {
         left.into_iter().for_each(|board| board.losses.clear());
     }
 
-    /// The best confirmed one is active, and a change of it is told after everything else.
+    /// The best confirmed one is active, and a change of it is published after everything else.
     fn elect(
         &mut self,
         plugin: &PluginKey,

@@ -10,7 +10,7 @@ use super::world::RegistryWorld;
 
 impl RegistryWorld {
     /// While its disk is sick no caller waits for a promise or for an answer, no identity check is held up, and the registry ends when it
-    /// is told to.
+    /// is requested to.
     pub(super) fn look_at_the_sick_disk(&mut self) {
         for of_them in [&mut self.promises, &mut self.questions] {
             of_them.retain(|asker| self.unanswered.contains(asker));

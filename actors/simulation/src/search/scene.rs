@@ -138,7 +138,7 @@ pub enum Event<E> {
     Pass,
     /// The next step crashes.
     Crash,
-    /// The actor is told to stop.
+    /// The actor is requested to stop.
     Stop(StopMode),
 }
 

@@ -173,7 +173,7 @@ impl HostModel {
         }
     }
 
-    /// What is told must be what the plain disk says.
+    /// What is notified must be what the plain disk says.
     fn tell_registry(&mut self) {
         let moment = self.moment();
         let Some(database_model) = self.database_model() else { return };

@@ -1,7 +1,7 @@
 //! The disk below a simulated host, as it goes wrong for a while: it takes no commit, or late, or does not answer.
 //!
 //! The registry, the owner of the processes and the volumes share it. Whatever it does, only promises wait for it (SHELL-1A): questions have their
-//! answers, what crashes is built again, and who is told to stop ends.
+//! answers, what crashes is built again, and what is requested to stop ends.
 
 use std::fmt;
 

@@ -112,9 +112,9 @@ pub enum Happening {
     Volume(u32, VolumeDoing),
     /// Something of the supervisor of this number.
     Family(u8, FamilyDoing),
-    /// The host is told to stop, and to leave in place what outlives it.
+    /// The host is requested to stop, and to leave in place what outlives it.
     Detach,
-    /// The host is told to stop.
+    /// The host is requested to stop.
     Stop,
     /// A host starts on what the last one left.
     Start,

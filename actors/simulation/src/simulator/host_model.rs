@@ -1,6 +1,6 @@
 //! The model of a host: a registry with its disk, the instances, the inventory, and everyone who speaks with them.
 //!
-//! It does one thing after another as it is told, and after each looks whether a law was broken. It knows no chance: the same
+//! It does one thing after another as events say, and after each looks whether a law was broken. It knows no chance: the same
 //! events come to the same.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

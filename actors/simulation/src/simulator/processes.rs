@@ -125,7 +125,7 @@ impl HostModel {
 
     // === A host's life ===
 
-    /// The owner of the processes is told to stop, behind everyone who uses them. True when it has.
+    /// The owner of the processes is requested to stop, behind everyone who uses them. True when it has.
     pub(super) fn stop_processes(&mut self) -> bool {
         let (now, model) = (self.now, &mut self.owned.model);
         if !model.is_stopping() {

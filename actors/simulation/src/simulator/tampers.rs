@@ -52,7 +52,7 @@ impl Tampers {
         Self { registry: Some(Rc::new(told)), ..Self::default() }
     }
 
-    /// A registry that is told to stop and never ends, for a simulation that must fail.
+    /// A registry that is requested to stop and never ends, for a simulation that must fail.
     #[must_use]
     pub fn never_end() -> Self {
         let ended = Spoils(|_, mut effects: Vec<Effect<Registry>>| {

@@ -195,7 +195,7 @@ impl HostModel {
         self.plan_volumes();
     }
 
-    /// The volumes are told to stop.
+    /// The volumes are requested to stop.
     pub(super) fn stop_volumes(&mut self, mode: StopMode) {
         let now = self.now;
         self.volumes.0.iter_mut().for_each(|model| model.request_stop(now, mode));

@@ -72,7 +72,7 @@ impl<M: Machine> Default for Around<M> {
     }
 }
 
-/// Everything but what has left and what never changes. What is held back is told by the world, which waits for it.
+/// Everything but what has left and what never changes. What is held back is counted by the world, which waits for it.
 impl<M: Machine> Hash for Around<M> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { tamper: _, left: _, lost, durable_through, is_fuse_lit, has_crashed, .. } = self;

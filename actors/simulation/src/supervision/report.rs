@@ -136,7 +136,7 @@ impl SupervisionLaws {
         })
     }
 
-    /// Whether a child that did not live when its turn came is told of as it should be.
+    /// Whether a child that did not live when its turn came is reported as it should be.
     fn is_told_as_down(&self, child: usize, told: &StopOutcome) -> bool {
         let known = &self.children[child];
         match told {

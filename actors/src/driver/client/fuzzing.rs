@@ -12,7 +12,7 @@ use crate::fuzzing::check_told;
 /// Longest message of a driver that is kept, in bytes.
 const MESSAGE_BYTES: usize = 4_096;
 
-/// The first byte says which answer the others are. None becomes more than was said, and success is only what is told as
+/// The first byte says which answer the others are. None becomes more than was said, and success is only what is reported as
 /// success in full (EVT-05).
 ///
 /// # Panics

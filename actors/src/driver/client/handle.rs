@@ -104,7 +104,7 @@ impl TaskHandle {
     }
 
     /// The same without the environment of its task, which may hold secrets: for a store that may hold none (P6). What every
-    /// task is told of itself stays (T080), and so does what the driver keeps in its own part of the handle.
+    /// task receives about itself stays (T080), and so does what the driver keeps in its own part of the handle.
     #[must_use]
     pub fn without_environment(mut self) -> Self {
         if let Some(config) = &mut self.wire.config {

@@ -23,7 +23,7 @@ use crate::vocabulary::{DriverName, Generation};
 
 /// Largest message that is taken from a driver or given to one, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How much longer than we wait a driver is told that it has, so that ours runs out first, always.
+/// How much longer than we wait the deadline is that a driver receives, so that ours runs out first, always.
 const DEADLINE_GRACE: Duration = Duration::from_secs(1);
 
 /// Why a line has ended.
@@ -52,7 +52,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// Waits until the question is cut off, and says how it is told.
+    /// Waits until the question is cut off, and says how it is reported.
     pub(super) async fn gone(&self) -> DriverError {
         gone(self.asked.clone(), poll_fn(|context| self.pass.poll_cut(context)).await)
     }
@@ -138,7 +138,7 @@ impl Line {
         }
     }
 
-    /// Says what a failed call came to. One that looks like the end of the plugin is told as that if the plugin does end
+    /// Says what a failed call came to. One that looks like the end of the plugin is reported as that if the plugin does end
     /// within a while (D111).
     pub(super) async fn failed(&self, in_flight: &InFlight, status: &Status, is_stream: bool) -> DriverError {
         let failure = Failure::of(status);

@@ -1,4 +1,4 @@
-//! What drivers are told of the node that they run on, as it goes over the wire.
+//! What drivers receive of the node that they run on, as it goes over the wire.
 
 use callboard_proto::base as wire;
 

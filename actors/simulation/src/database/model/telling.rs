@@ -12,7 +12,7 @@ impl<D: Medium> DatabaseModel<D> {
             let failed: Vec<_> = writes.iter().map(|(life, epoch, _)| (*life, *epoch)).collect();
             self.drop_what_depends(&batch.progress, &failed);
         }
-        // Which of those who share a commit is told first does not matter.
+        // Which of those who share a commit is notified first does not matter.
         let of_owner = |word: &Word| (word.owner, word.epoch);
         let mut due = self.words_due(&writes, is_written);
         due.sort_by_key(of_owner);
@@ -25,7 +25,7 @@ impl<D: Medium> DatabaseModel<D> {
         told.into_iter().for_each(|word| self.say(word));
     }
 
-    /// A write that is not even tried: its owner is told so.
+    /// A write that is not even tried: its owner is notified of that.
     pub(super) fn refuse(&mut self, progress: &[Progress]) {
         let refused = match self.waiting.pop_front() {
             Some(Waits::Refusal { life, epoch }) => Some((life, epoch)),
@@ -46,7 +46,7 @@ impl<D: Medium> DatabaseModel<D> {
     }
 
     /// What waits behind a failure is forgotten with it, in the queue and in the plain list: also what a former life of a ledger
-    /// wrote, which is not told.
+    /// wrote, which is not notified.
     fn drop_what_depends(&mut self, progress: &[Progress], failed: &[(Life, u64)]) {
         for ((owner, opening), epoch) in failed {
             let ledger = self.ledgers.entry(*owner).or_default();
@@ -106,7 +106,7 @@ impl<D: Medium> DatabaseModel<D> {
         told
     }
 
-    /// An owner is told of each write once, in order, and of nothing any more that it was told no of.
+    /// An owner is notified of each write once, in order, and of nothing any more after a refusal of it.
     fn say(&mut self, word: Word) {
         let ledger = self.ledgers.entry(word.owner).or_default();
         if ledger.told_no >= Some(word.epoch) {

@@ -129,7 +129,7 @@ impl HostModel {
 
     // === Its end ===
 
-    /// All supervisors are told to stop, or to leave everything as it is for the next host.
+    /// All supervisors are requested to stop, or to leave everything as it is for the next host.
     pub(in super::super) fn stop_workloads(&mut self, mode: StopMode) {
         for place in 0..self.workloads.all.len() {
             self.catch_up_workload(place);
