@@ -138,7 +138,7 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
             .expect("a pipe");
         assert!(open(&LogSpec::at(&path)).is_err(), "it has no reader");
-        let _reader = OpenOptions::new().read(true).write(true).open(&path).expect("it opens");
+        let _reader = std::fs::OpenOptions::new().read(true).write(true).open(&path).expect("it opens");
         assert!(open(&LogSpec::at(&path)).is_err_and(|error| error.to_string().contains("it is no file")));
     }
 }

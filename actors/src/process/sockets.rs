@@ -188,7 +188,8 @@ fn remove_dead(directory: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::fs::DirBuilder;
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt, symlink};
     use std::os::unix::net::UnixListener;
 
     use super::*;

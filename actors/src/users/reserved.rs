@@ -188,6 +188,8 @@ fn running_users() -> BTreeSet<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::symlink;
     use std::os::unix::process::CommandExt as _;
     use std::process::Command;
 
