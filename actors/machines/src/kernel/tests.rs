@@ -243,7 +243,7 @@ fn a_call_in_front_of_the_end_leaves_before_it_and_is_given_up_with_it() {
     assert!(kernel.has_ended() && paper.lines.len() == 3);
 }
 
-/// What a machine is told when it has crashed after these orders, and hears of more while it is built again.
+/// What a machine receives when it has crashed after these orders, and more orders come while it is built again.
 fn told_again(before: &[StopMode], meanwhile: &[StopMode]) -> Vec<String> {
     let mut paper = Paper::default();
     let mut kernel: Kernel<Leaver, Plain> = Kernel::new((), limits(), 0);
@@ -270,7 +270,7 @@ fn told_again(before: &[StopMode], meanwhile: &[StopMode]) -> Vec<String> {
 fn after_a_crash_the_orders_to_end_are_one_and_a_detach_never_weakens_a_stop_s3() {
     use StopMode::{Detach, Stop};
     assert_eq!(told_again(&[Detach, Detach], &[]), ["Detach", "all are given up", "Normal"]);
-    // It is told in the place of the first order: what was asked behind that is asked of a machine that ends.
+    // It is sent in the place of the first order: what was asked behind that is asked of a machine that ends.
     for orders in [[Detach, Stop], [Stop, Detach], [Stop, Stop]] {
         assert_eq!(told_again(&orders, &[]), ["Stop", "asked 0", "asked 1"], "{orders:?}");
     }

@@ -148,6 +148,18 @@ impl Volumes {
 
     // === The way back ===
 
+    /// A message is not under way any more.
+    fn come_back(&mut self, number: Attempt) -> Option<InFlight> {
+        let in_flight = self.asks.remove(&number)?;
+        if let Some(sent) = self.sent.get_mut(&in_flight.volume) {
+            sent.remove(&number);
+            if sent.is_empty() {
+                self.sent.remove(&in_flight.volume);
+            }
+        }
+        Some(in_flight)
+    }
+
     /// A volume has answered, or not.
     pub(super) fn answered(
         &mut self,
@@ -156,13 +168,7 @@ impl Volumes {
         outcome: &Result<VolumesOutcome, CallLost>,
         effects: &mut Effects<Self>,
     ) {
-        let Some(InFlight { volume, request, is_first_claim }) = self.asks.remove(&number) else { return };
-        if let Some(sent) = self.sent.get_mut(&volume) {
-            sent.remove(&number);
-            if sent.is_empty() {
-                self.sent.remove(&volume);
-            }
-        }
+        let Some(InFlight { volume, request, is_first_claim }) = self.come_back(number) else { return };
         let answer = match outcome {
             Ok(VolumesOutcome::Answered(Ok(answer))) => Ok(answer),
             Ok(VolumesOutcome::Answered(Err(error))) => Err(NoAnswer::of(&volume, error)),
