@@ -37,7 +37,7 @@ pub struct TaskIdentity {
 }
 
 impl TaskIdentities {
-    /// The identities for a host whose data directory has this mark ([`Host::owner_mark`](crate::host::Host::owner_mark)).
+    /// The identities for a host whose data directory has this mark (`Host::owner_mark`).
     #[must_use]
     pub fn of_owner(owner: &str) -> Self {
         Self { owner: owner.into() }
