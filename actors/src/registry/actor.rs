@@ -65,11 +65,13 @@ impl<I: IdentityCheck> EffectHandler<Registry> for Handler<I> {
 
     fn published(&mut self, news: &RegistryNews) {
         let RegistryNews::ActiveChanged { plugin, from, to, reason } = news else { return };
-        let name = |active: &Active| active.registration.allocation.to_string();
+        fn name(active: &Active) -> &str {
+            active.registration.allocation.as_str()
+        }
         let (from, generation) = (from.as_ref().map(name), to.as_ref().map(|to| to.generation.get()));
         match to.as_ref().map(name) {
             None => tracing::info!(%plugin, from, %reason, "no registration is active"),
-            Some(to) if from.as_ref() == Some(&to) => {
+            Some(to) if from == Some(to) => {
                 tracing::info!(%plugin, allocation = to, generation, %reason, "the active registration has a new generation");
             }
             Some(to) => {
