@@ -73,20 +73,23 @@ impl Driver {
 
     /// Its program is refused: the same one is not tried again (SEC-07).
     fn launch_refused(&mut self, moment: Moment, trouble: &Trouble, effects: &mut Effects<Self>) {
-        self.troubles.add(moment.now, &trouble.what);
-        self.report.launches = self.report.launches.saturating_sub(1);
-        self.set_health(moment, DriverHealth::Unhealthy, format!("refused: {}", trouble.what));
+        self.nothing_launched(moment, trouble, format!("refused: {}", trouble.what));
         self.backoff.reset();
         self.await_change(effects);
     }
 
-    /// No process was launched, so none counts, and pauses do not grow: it is launched as soon as it can be.
+    /// No process was launched, so pauses do not grow: it is launched as soon as it can be.
     fn launch_not_begun(&mut self, moment: Moment, trouble: &Trouble, effects: &mut Effects<Self>) {
-        self.troubles.add(moment.now, &trouble.what);
-        self.report.launches = self.report.launches.saturating_sub(1);
-        self.set_health(moment, DriverHealth::Unhealthy, trouble.what.clone());
+        self.nothing_launched(moment, trouble, trouble.what.clone());
         self.phase = Phase::Pausing;
         effects.start_timer(DriverTimer::Retry, moment.now + RELAUNCH_PAUSE);
+    }
+
+    /// A launch came to no process, and is not counted.
+    fn nothing_launched(&mut self, moment: Moment, trouble: &Trouble, reason: String) {
+        self.troubles.add(moment.now, &trouble.what);
+        self.report.launches = self.report.launches.saturating_sub(1);
+        self.set_health(moment, DriverHealth::Unhealthy, reason);
     }
 
     fn await_change(&mut self, effects: &mut Effects<Self>) {
