@@ -87,7 +87,7 @@ fn claims(volume: &wire::VolumeStatus) -> String {
     volume.claims.iter().map(claim).collect::<Vec<_>>().join(", ")
 }
 
-/// The errors that are not told by what it does.
+/// The errors that what it does says nothing of.
 fn remarks(volume: &wire::VolumeStatus) -> Vec<String> {
     let fallen = format!("its actor ended: {}", volume.actor_reason);
     let fallen = Some(fallen).filter(|_| !volume.actor_reason.is_empty());

@@ -42,8 +42,8 @@ pub(super) fn table() -> Result<MountTable, LookError> {
 /// The mount table for looks that run side by side.
 pub(super) type SharedTable = Reading<Result<MountTable, LookError>>;
 
-/// Looks at a path, where that is told by its unique id alone, and otherwise by the mount table. This may hang, so it runs on a thread of
-/// its own.
+/// Looks at a path: by the unique id of its mount where that is enough, and otherwise by the mount table. This may hang, so it runs on a
+/// thread of its own.
 pub(super) fn look(path: &Path, tables: &SharedTable, ticket: &Ticket) -> Result<PathLook, LookError> {
     if !path.is_absolute() {
         return Err(refused(path, &"it is not absolute"));

@@ -153,7 +153,7 @@ impl Plugin {
         self.role().told.clone()
     }
 
-    /// Notes what a call about this path is told.
+    /// Notes what is answered to a call about this path.
     fn note(&self, path: &str, told: Told) {
         let above = Path::new(path).parent().expect("it is absolute");
         let directories = (self.kernel.is_made(Path::new(path)), self.kernel.is_made(above));

@@ -21,7 +21,7 @@ async fn falls(actor: &str, drill: Drill) {
     let first = claim.await.expect("no panic");
     let claimed = match first {
         Ok(claimed) => claimed,
-        // Its caller is told to ask again.
+        // Its caller may ask again.
         Err(error) => {
             assert!(error.is_transient(), "{error}");
             node.claim(&data, "a").await.expect("its successor goes on")

@@ -142,7 +142,7 @@ impl Volume {
         Some(left)
     }
 
-    /// Whoever waited for a deletion that was forced hears what may be left.
+    /// A caller that waited for a deletion that was forced hears what may be left.
     pub(super) fn answer_forced_deletion(&mut self, left: &[String], effects: &mut Effects<Self>) {
         if self.record.existence.is_none() {
             let (volume, left) = (self.record.spec.key.clone(), left.join("; "));

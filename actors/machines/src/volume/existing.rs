@@ -50,7 +50,7 @@ impl Volume {
         self.expanded_bytes = None;
     }
 
-    /// Whether it exists stays unknown until the plugin changes, or somebody asks again.
+    /// Whether it exists stays unknown until the plugin changes, or a caller asks again.
     pub(super) fn hold_existence(&mut self, reason: &str, effects: &mut Effects<Self>) {
         self.life.tries.is_held = true;
         let Some(existence) = &self.record.existence else { return };
@@ -61,7 +61,7 @@ impl Volume {
         self.answer_deletes(&Err(DeleteError::Unclear { volume, reason }), effects);
     }
 
-    /// Answers whoever waits for what has come about.
+    /// Answers the callers that wait for what has come about.
     pub(super) fn answer_existence(&mut self, effects: &mut Effects<Self>) {
         let created = self.record.existence.as_ref().and_then(|existence| existence.volume.clone());
         match (self.exists(), created) {

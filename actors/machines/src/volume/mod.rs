@@ -61,7 +61,7 @@
 //!   tells the id, and then deleted. What is not as it was asked for is kept, cannot be claimed, and can be deleted.
 //! - C062, C065: a volume is deleted only while nothing of it is claimed or set up here. What is refused for certain changes nothing.
 //! - V5, C050: an order has its arguments on disk before its first call, is repeated with the same ones, and is forgotten when its outcome
-//!   is certain, before a caller hears of it. The size of a volume is told only after the plugin has answered it.
+//!   is certain, before a caller hears of it. The size of a volume is reported only after the plugin has answered it.
 //! - C050, C100: a snapshot has one name from its first try on, which every retry repeats until it is ready.
 //! - C106 to C108: a group of snapshots is an order of the first of its volumes; it names all of them, or all of its snapshots. One that is not
 //!   ready is asked for by its ids until it is; ids that the plugin refuses are not repeated, but those that its name has.

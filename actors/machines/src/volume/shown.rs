@@ -16,7 +16,7 @@ const LOST_REMEDY: &str = "release it when its processes have ended, or force it
 /// The state of the publication of a claim whose row was damaged.
 const LOST: &str = "lost";
 
-/// Mount flags may be secret, and are not told (C025).
+/// Mount flags may be secret, and are not shown (C025).
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mode = self.capability.access_mode.word();

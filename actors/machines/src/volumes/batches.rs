@@ -34,7 +34,7 @@ impl Volumes {
     ) {
         let AllocationEnded { allocation, observed, within } = asked.clone();
         let may_hold = self.entries.iter().filter(|(_, entry)| entry.may_be_claimed_by(&allocation));
-        // Its claims to these are not released by this host any more, and the caller is told that.
+        // Its claims to these are not released by this host any more, and the answer says so.
         let left = self.left.iter().filter(|left| left.may_be_claimed_by(&allocation));
         let left = left.map(|left| left.in_use.volume.clone());
         let volumes: Vec<_> = may_hold.map(|(key, _)| key.clone()).chain(left).collect();

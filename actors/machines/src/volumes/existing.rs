@@ -174,7 +174,7 @@ impl Volumes {
             Err(no_answer) => {
                 deletion.is_refused_only &= !no_answer.may_go_on();
                 match (deletion.is_refused_only, is_outstanding) {
-                    // All its callers are told that nothing was begun, so it is never done later.
+                    // All its callers get the answer that nothing was begun, so it is never done later.
                     (true, false) => self.still_exists(key, effects),
                     // The last of them decides.
                     (true, true) => {}

@@ -29,8 +29,8 @@
 //!   (V15). What waits for a volume's actor delays no other volume (V9).
 //! - V12, C137, C147, C148: a claim is refused if the volume is unknown, cannot be reached from this node, or would exceed the plugin's
 //!   limit of volumes. Claims take at most half of the places for waiting callers, so that releases always find one.
-//! - V13: a plugin is unused when no volume of it is in use, or was left so by the stop of the host. The caller is told at the deadline
-//!   what is, and by whom.
+//! - V13: a plugin is unused when no volume of it is in use, or was left so by the stop of the host. At the deadline the answer
+//!   says which volumes are in use, and by whom.
 //!   While that is waited for, and until the plugin has left, it takes no new claims and volumes.
 //! - V14: what the host confirms is sent to every volume in use, and again to each actor that starts later in this run.
 //! - RES-05: the route of a plugin is that of the last news of the instances. A takeover changes the route, and neither claims nor actors.

@@ -9,8 +9,8 @@ use crate::volume::{self, Deleted, Released, VolumeAnswer, VolumeAsk, VolumeKey}
 const UNCONFIRMED_MAX: usize = 1_024;
 
 impl Volumes {
-    /// What a caller that asks again is told of a deletion or release that went on meanwhile: that there was something. So an answer that
-    /// there was nothing means another name.
+    /// What a caller that asks again gets as the answer to a deletion or release that went on meanwhile: that there was something. So an
+    /// answer that there was nothing means another name.
     pub(super) fn confirmed_late(
         &mut self,
         key: &VolumeKey,

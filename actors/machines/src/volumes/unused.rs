@@ -78,7 +78,7 @@ impl Volumes {
 
     // === What takes no new claims ===
 
-    /// A plugin is told as unused, and is about to leave if it is there.
+    /// A plugin is reported as unused, and is about to leave if it is there.
     fn leaves(&mut self, moment: Moment, plugin: PluginName, effects: &mut Effects<Self>) {
         let Some(served_by) = self.plugins.get(&plugin).map(Plugin::served_by) else { return };
         effects.start_timer(VolumesTimer::Leaving(plugin.clone()), moment.now + LEAVING_WITHIN);

@@ -1,4 +1,4 @@
-//! The ledger of a volume on a disk that settles, fails and is cut off when it is told to.
+//! The ledger of a volume on a disk that settles, fails and is cut off on request.
 
 use callboard_actors::shell::{Ticket, Written};
 use callboard_machines::volume::{Volume, VolumeChange, VolumeImage};

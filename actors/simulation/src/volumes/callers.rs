@@ -178,7 +178,7 @@ impl VolumesScene {
         self.confirmed_in == Some(self.builds)
     }
 
-    /// What the host repeats until it is told what became of it.
+    /// What the host repeats until it has the outcome.
     pub(super) fn repeated(&self, stage: &Stage<Self>) -> Option<VolumesRequest> {
         let is_asked = self
             .asked

@@ -1,4 +1,4 @@
-//! The known volumes on a disk that settles, fails and is cut off when it is told to.
+//! The known volumes on a disk that settles, fails and is cut off on request.
 
 use std::sync::Arc;
 

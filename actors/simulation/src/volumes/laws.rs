@@ -239,7 +239,7 @@ impl VolumesLaws {
         match change {
             VolumesChange::Keep(known) => self.known.insert(volume.clone(), known.clone()),
             VolumesChange::Forget(_) => {
-                // Unless its caller is told now.
+                // Unless its caller hears it now.
                 self.untold.insert(volume.clone(), None);
                 self.known.remove(volume)
             }

@@ -46,7 +46,7 @@ impl VolumesScene {
         wants.check(wanted)
     }
 
-    /// A caller is told that nothing of what it asked for was begun.
+    /// A caller gets the answer that nothing of what it asked for was begun.
     pub(super) fn is_refused(&mut self, request: VolumesRequest) -> Result<(), Violation> {
         let (Some(wants), Some(wanted)) = (&mut self.wants, wanted(request)) else { return Ok(()) };
         let asked = wants.asked.entry(wanted).or_default();

@@ -19,7 +19,7 @@ impl VolumeModel {
         self.ask(now, Asked::Expand, PlaceOrder { order: Order::Expand { range }, within: WITHIN });
     }
 
-    /// No size is told that the plugin has not answered.
+    /// No size is reported that the plugin has not answered.
     fn check_size(&mut self, bytes: Option<u64>) {
         let told = self.node.storage.told;
         if bytes.is_some_and(|bytes| bytes > told) {

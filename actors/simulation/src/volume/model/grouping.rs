@@ -30,7 +30,7 @@ impl VolumeModel {
         self.ask(now, Asked::DeleteGroup(number), PlaceOrder { order, within: WITHIN });
     }
 
-    /// Nothing is told of a group that its plugin has not answered.
+    /// No group is reported that its plugin has not answered.
     pub(super) fn told_of_group(&mut self, asked: Asked, done: &Done) {
         let groups = &self.node.storage.groups;
         let wrong = match (asked, done) {
