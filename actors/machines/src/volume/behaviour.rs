@@ -166,10 +166,11 @@ impl Volume {
         self.settle_orders(effects);
         self.answer_claims(effects);
         self.answer_releases(effects);
-        match self.next_move(moment.now) {
-            Some(next) => self.begin(next, effects),
-            None if self.flight.is_none() => self.catch_up(effects),
-            None => {}
+        if let Some(next) = self.next_move(moment.now) {
+            self.begin(next, effects);
+        }
+        if !self.is_publishing() {
+            self.catch_up(effects);
         }
         self.schedule(moment, effects);
         self.tell(effects);

@@ -4,6 +4,7 @@
 //! by then: it is *announced*. When the staging has succeeded, the call that publishes is made at once, and its outcome is written together
 //! with that of the staging. A crash between them leaves both unknown, which is what their intents on disk mean (V4).
 
+use super::moves::Move;
 use super::record::{Intent, Proof, PublishArgs, StageArgs, Step, VolumeChange};
 use super::state::Volume;
 use crate::kernel::Effects;
@@ -51,6 +52,11 @@ impl Volume {
         } else {
             self.keep_volume(effects);
         }
+    }
+
+    /// Whether the call is in flight with whose outcome that of the staging is written.
+    pub(super) fn is_publishing(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| matches!(flight.what, Move::Publish(_)))
     }
 
     /// Writes what the ledger lacks of the staging.

@@ -34,9 +34,6 @@ impl Volume {
             }
         };
         let Some((call, was_unknown)) = begun else { return };
-        if !matches!(what, Move::Publish(_)) {
-            self.catch_up(effects);
-        }
         if let Some(tries) = self.tries(&what) {
             tries.begin(what.towards());
         }
