@@ -102,7 +102,7 @@ fn listen(directory: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-pub(super) fn hold(directory: &Path) -> io::Result<OwnedFd> {
+fn hold(directory: &Path) -> io::Result<OwnedFd> {
     Ok(open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
