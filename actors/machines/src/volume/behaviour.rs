@@ -188,14 +188,17 @@ impl Volume {
 
     /// Wakes itself for the next try of what has to wait.
     fn schedule(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        if self.flight.is_some() {
+            return effects.cancel_timer(VolumeTimer::Retry);
+        }
         let wanted = self.wanted_moves();
         let due = wanted.iter().filter_map(|next| {
             let tries = self.tries_of(next)?;
             tries.due(next.towards()).filter(|due| !tries.is_held && *due > moment.now)
         });
         match due.min() {
-            Some(at) if self.flight.is_none() => effects.start_timer(VolumeTimer::Retry, at),
-            Some(_) | None => effects.cancel_timer(VolumeTimer::Retry),
+            Some(at) => effects.start_timer(VolumeTimer::Retry, at),
+            None => effects.cancel_timer(VolumeTimer::Retry),
         }
     }
 
