@@ -6,14 +6,13 @@ use super::machine::{AskId, Ending, Input, Machine, StopMode};
 use super::phase::{Deferred, Phase, Unfinished};
 use super::port::{Event, JournalEntry, Port, Refusal, Terms};
 use super::state::{Item, Kernel};
+use crate::vocabulary::Timestamp;
 
 impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Handles what happened.
     pub fn handle(&mut self, event: Event<M, T>, port: &mut impl Port<M, T>) {
         match event {
-            Event::Asked { ask, asker } => {
-                self.take_in(Deferred::Question { ask, asked_at: port.now(), asker }, port);
-            }
+            Event::Asked { ask, asker } => self.asked(ask, asker, port),
             Event::StopRequested(mode) => self.take_in(Deferred::Stop(mode), port),
             Event::Subscribed(reader) => self.take_in(Deferred::Subscriber(reader), port),
             Event::Resync => self.take_in(Deferred::Resync, port),
@@ -31,6 +30,36 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             Event::Disk(sick) => self.disk(sick, port),
             Event::TimersDue => self.timers_due(port),
         }
+    }
+
+    /// Handles a question. It costs one reading of the clock if it is handled at once.
+    fn asked(&mut self, ask: M::Ask, asker: T::Asker, port: &mut impl Port<M, T>) {
+        let asked_at = port.now();
+        match self.phase {
+            Phase::Running(_) => self.question(ask, asked_at, asker, asked_at, port),
+            Phase::Loading | Phase::Settling(_) | Phase::Pausing(_) => {
+                self.defer(Deferred::Question { ask, asked_at, asker });
+            }
+            Phase::Ended => {}
+        }
+    }
+
+    /// Has the machine hear a question, unless a sick disk refuses it.
+    fn question(
+        &mut self,
+        ask: M::Ask,
+        asked_at: Timestamp,
+        asker: T::Asker,
+        now: Timestamp,
+        port: &mut impl Port<M, T>,
+    ) {
+        if self.is_refused(&ask) {
+            let reason = self.sick.as_deref().unwrap_or_default();
+            port.refuse(asker, Refusal::NotBegun(reason));
+            return;
+        }
+        let id = self.next_id();
+        self.step_at(now, Input::Asked { id, asked_at, ask }, Some(asker), port);
     }
 
     /// Handles what came in if there is a machine, and keeps it for later if there will be one.
@@ -58,13 +87,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
 
     fn handle_deferred(&mut self, deferred: Deferred<M, T>, port: &mut impl Port<M, T>) {
         match deferred {
-            Deferred::Question { ask, asker, .. } if self.is_refused(&ask) => {
-                let reason = self.sick.as_deref().unwrap_or_default();
-                port.refuse(asker, Refusal::NotBegun(reason));
-            }
             Deferred::Question { ask, asked_at, asker } => {
-                let id = self.next_id();
-                self.step(Input::Asked { id, asked_at, ask }, Some(asker), port);
+                let now = port.now();
+                self.question(ask, asked_at, asker, now, port);
             }
             Deferred::Stop(mode) => {
                 let id = self.next_id();

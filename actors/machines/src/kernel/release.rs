@@ -6,7 +6,7 @@ use super::calls::Planned;
 use super::machine::{CallLost, Machine, panic_message};
 use super::phase::Phase;
 use super::port::{JournalEntry, Outgoing, Port, Refusal, Terms};
-use super::state::{Item, Kernel, Waiting};
+use super::state::{Item, Kernel, StepNumber, Waiting};
 
 impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     pub(super) fn flush(&mut self, port: &mut impl Port<M, T>) {
@@ -66,10 +66,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         let outgoing = match item {
             Item::Answer(asker, answer) => Outgoing::Answer { asker, answer },
             Item::News(news) => {
-                self.published += 1;
-                let number = self.published;
-                port.note(JournalEntry::Published { step: step.0, number, news: &news });
-                Outgoing::News { number, news }
+                self.publish(news, step, behind, port);
+                return;
             }
             Item::Attach(reader, view) => Outgoing::Attach { reader, number: self.published, view },
             Item::Snapshot(reader, view) => Outgoing::Snapshot { reader, number: self.published, view },
@@ -85,6 +83,20 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             }
         };
         port.send(outgoing, behind);
+    }
+
+    /// Numbers news, and lets them leave.
+    pub(super) fn publish(
+        &mut self,
+        news: M::News,
+        step: StepNumber,
+        behind: u64,
+        port: &mut impl Port<M, T>,
+    ) {
+        self.published += 1;
+        let number = self.published;
+        port.note(JournalEntry::Published { step: step.0, number, news: &news });
+        port.send(Outgoing::News { number, news }, behind);
     }
 
     /// Makes a call at once if there is a place, in the order of what leaves. One too many is lost.
