@@ -259,14 +259,14 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
                 true
             }
         };
-        match readers.as_slice() {
-            [] => {}
-            [(_, only)] => {
-                if !deliver(only, news) {
-                    readers.clear();
-                }
-            }
-            [_, ..] => readers.retain(|(_, reader)| deliver(reader, news.clone())),
+        let Some(((_, last), others)) = readers.split_last() else { return };
+        let mut is_left = false;
+        for (_, reader) in others {
+            is_left |= !deliver(reader, news.clone());
+        }
+        is_left |= !deliver(last, news);
+        if is_left {
+            readers.retain(|(_, reader)| !reader.is_abandoned());
         }
     }
 
