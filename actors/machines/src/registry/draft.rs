@@ -87,9 +87,8 @@ impl Draft {
         if let Some((id, answer)) = asker {
             effects.reply(id, answer);
         }
-        for news in self.comings_and_goings.drain(..).chain(self.elections.drain(..)) {
-            effects.publish(news);
-        }
+        effects.publish_all(self.comings_and_goings.drain(..));
+        effects.publish_all(self.elections.drain(..));
         for (plugin, at) in self.elections_due.drain(..) {
             effects.start_timer(RegistryTimer::Calm(plugin), at);
         }

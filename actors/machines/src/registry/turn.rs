@@ -1,6 +1,5 @@
 //! Applies one message to the plugins that it names: registrations come, change and go, and the active one is elected.
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,10 +45,10 @@ impl Registry {
         now: Timestamp,
     ) -> bool {
         let (plugins, mut turn) = self.turn(now);
-        let Entry::Occupied(mut place) = plugins.entry(key.clone()) else { return false };
-        let is_there = turn.dismiss(key, place.get_mut(), allocation, departure);
-        if place.get().members.is_empty() {
-            place.remove();
+        let Some(plugin) = plugins.get_mut(key) else { return false };
+        let is_there = turn.dismiss(key, plugin, allocation, departure);
+        if plugin.members.is_empty() {
+            plugins.remove(key);
         }
         is_there
     }
@@ -173,8 +172,8 @@ impl Turn<'_> {
 
     /// Makes the best registration the active one (R1), and publishes the change if there is one.
     pub(super) fn elect(&mut self, key: &PluginKey, plugin: &mut Plugin, reason: ActiveReason) {
-        let policy = &self.options.policy_of(key, plugin, self.run);
-        let best = plugin.best(policy, self.run, self.now);
+        let policy = self.policy_that_matters(key, plugin);
+        let best = plugin.best(policy.as_ref(), self.run, self.now);
         let current = plugin.active.as_ref().map(|(number, _)| *number);
         if best != current || is_outdated(plugin) {
             let reason = if best == current { reason } else { self.note_loss(plugin, reason) };
@@ -189,9 +188,16 @@ impl Turn<'_> {
             let from = former.map(|(_, active)| active);
             self.draft.tell(RegistryNews::ActiveChanged { plugin: key.clone(), from, to, reason });
         }
-        if let Some(until) = plugin.next_calm_end(policy, self.run, self.now) {
+        let until = policy.and_then(|policy| plugin.next_calm_end(&policy, self.run, self.now));
+        if let Some(until) = until {
             self.draft.elect_again(key, until);
         }
+    }
+
+    /// How to choose among several registrations; a single one needs no policy.
+    fn policy_that_matters(&self, key: &PluginKey, plugin: &Plugin) -> Option<FailoverPolicy> {
+        let is_single = plugin.members.newest_first().nth(1).is_none();
+        (!is_single).then(|| self.options.policy_of(key, plugin, self.run))
     }
 
     /// Remembers that the active one loses its place by failing (R1c). Returns the reason of the change: that failure, whatever
