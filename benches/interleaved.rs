@@ -370,7 +370,7 @@ impl Takeovers {
             let answer = rig.registry.ask(message);
             let successor = actives.changed().await;
             latencies.push(nanos(asked.elapsed()));
-            assert!(successor.starts_with("held-"), "the one that stood by takes over");
+            assert!(successor.as_str().starts_with("held-"), "the one that stood by takes over");
             answer.await.expect("the registry runs");
         }
         Stretch::new(2 * times, begun.elapsed(), latencies)

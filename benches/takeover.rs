@@ -74,7 +74,7 @@ async fn takeovers(rig: &Rig, actives: &mut Actives, active: &Register, times: u
         let answer = rig.registry.ask(message);
         let successor = actives.changed().await;
         takeovers.push(begun.elapsed().as_nanos() as f64);
-        assert!(successor.starts_with("held-"), "the one that stood by takes over");
+        assert!(successor.as_str().starts_with("held-"), "the one that stood by takes over");
         answer.await.expect("the registry runs");
     }
     takeovers

@@ -14,7 +14,7 @@ use callboard_actors::registry::{
 use callboard_actors::shell::{
     Address, Database, FeedItem, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode, Store, Subscription,
 };
-use callboard_actors::vocabulary::Registration;
+use callboard_actors::vocabulary::{AllocationId, Registration};
 use futures_util::future::{LocalBoxFuture, join_all};
 use tokio::sync::oneshot;
 
@@ -184,11 +184,11 @@ impl Actives {
     }
 
     /// Reads up to the next change of an active registration, and returns the new active one.
-    pub(crate) async fn changed(&mut self) -> String {
+    pub(crate) async fn changed(&mut self) -> AllocationId {
         loop {
             match self.0.next().await.expect("the registry runs") {
                 FeedItem::Change { news: RegistryNews::ActiveChanged { to: Some(active), .. }, .. } => {
-                    return active.registration.allocation.to_string();
+                    return active.registration.allocation.clone();
                 }
                 FeedItem::Change { .. } => {}
                 FeedItem::Snapshot { .. } | FeedItem::Lagged { .. } => panic!("the subscriber keeps up"),
