@@ -224,7 +224,7 @@ impl Stage {
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
             match within(self.host.registry().ask(Describe { plugin: plugin(kind) })).await {
-                Ok(described) => return described,
+                Ok(described) => return *described,
                 // The registry finds out by its next write that the database was closed and opened again, and what waits
                 // behind that write has to be said again.
                 Err(error) => assert!(error.is_transient(), "{error}"),

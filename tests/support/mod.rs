@@ -134,7 +134,7 @@ pub(crate) async fn until_in_time(mut is_so: impl AsyncFnMut() -> bool) -> bool 
 }
 
 pub(crate) async fn describe(host: &Host, plugin: &PluginKey) -> Description {
-    host.registry().ask(Describe { plugin: plugin.clone() }).await.unwrap()
+    *host.registry().ask(Describe { plugin: plugin.clone() }).await.unwrap()
 }
 
 /// Who is active, and who stands by in which order.

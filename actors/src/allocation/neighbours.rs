@@ -97,7 +97,7 @@ impl Neighbours for Addresses {
         let reported = self.instances.ask(HealthOf { allocation: allocation.clone() });
         Box::pin(async move {
             let (described, reports) = try_join(described, reported).await?;
-            Ok(healths(&allocation, &described, &reports))
+            Ok(healths(&allocation, described.iter().map(AsRef::as_ref), &reports))
         })
     }
 

@@ -218,7 +218,9 @@ impl Told {
             Said::Register(message) => heard(registry.ask(message), Answer::Register),
             Said::Deregister(message) => heard(registry.ask(message), Answer::Deregister),
             Said::List => heard(registry.ask(List), |list| Answer::List(held(&list))),
-            Said::Describe(plugin) => heard(registry.ask(Describe { plugin }), described),
+            Said::Describe(plugin) => {
+                heard(registry.ask(Describe { plugin }), |description| described(&description))
+            }
             Said::RegistrationOf(plugin, allocation) => {
                 let asking = registry.ask(RegistrationOf { plugin, allocation });
                 heard(asking, |entry| Answer::RegistrationOf(entry.as_ref().map(Held::from)))
@@ -365,7 +367,7 @@ impl Told {
             let description = self.registry.ask(Describe { plugin: key.clone() }).await.expect("it runs");
             self.memory.note(description.active.as_ref());
             let active = description.active.clone();
-            assert_eq!(described(description), model.clone().hear(&Said::Describe(key.clone())));
+            assert_eq!(described(&description), model.clone().hear(&Said::Describe(key.clone())));
             for listener in self.listeners.iter().chain([&self.witness]) {
                 listener.check_active();
                 assert_eq!(listener.active(&key), active.as_ref(), "a subscriber knows who is active");
@@ -446,9 +448,9 @@ fn held(entries: &[Entry]) -> Vec<Held> {
     entries.iter().map(Held::from).collect()
 }
 
-fn described(description: Description) -> Answer {
+fn described(description: &Description) -> Answer {
     Answer::Describe {
-        active: description.active.map(|active| active.registration),
+        active: description.active.as_ref().map(|active| Arc::clone(&active.registration)),
         standby: description.standby.iter().map(|standby| Held::from(&standby.entry)).collect(),
         provisional: held(&description.provisional),
     }

@@ -114,7 +114,7 @@ impl Fixture {
     }
 
     pub(crate) async fn describe(&self, key: &str) -> Description {
-        self.registry.ask(Describe { plugin: plugin(key) }).await.expect("it runs")
+        *self.registry.ask(Describe { plugin: plugin(key) }).await.expect("it runs")
     }
 
     /// The allocation that work is routed to.

@@ -14,12 +14,12 @@ pub type RegisterOutcome = Result<Result<Registered, RegisterError>, AskError>;
 pub type RetiredOutcome = Result<Result<(), AwaitRetiredError>, AskError>;
 
 /// The health of each plugin of an allocation whose instance talks to it, or is about to.
-pub fn healths(
+pub fn healths<'a>(
     allocation: &AllocationId,
-    described: &[Description],
+    described: impl IntoIterator<Item = &'a Description>,
     reports: &[InstanceReport],
 ) -> Vec<Health> {
-    let active = described.iter().filter(|described| is_active(described, allocation));
+    let active = described.into_iter().filter(|described| is_active(described, allocation));
     let is_reported = |plugin: &PluginKey| reports.iter().any(|report| report.plugin == *plugin);
     // Active plugins without a report of their instance are starting.
     let beginning = active.filter(|described| !is_reported(&described.plugin)).count();

@@ -122,7 +122,8 @@ impl Registry {
             }
             RegistryAsk::List(List) => effects.reply(id, RegistryAnswer::List(self.entries())),
             RegistryAsk::Describe(question) => {
-                effects.reply(id, RegistryAnswer::Describe(self.describe(&question.plugin, now)));
+                let description = Box::new(self.describe(&question.plugin, now));
+                effects.reply(id, RegistryAnswer::Describe(description));
             }
             RegistryAsk::DescribePlugins(DescribePlugins) => {
                 effects.reply(id, RegistryAnswer::DescribePlugins(self.describe_plugins(now)));

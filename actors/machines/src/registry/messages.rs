@@ -277,7 +277,7 @@ conversation! {
         ReportFitness => (),
         Renew => (),
         List => Vec<Entry>,
-        Describe => Description,
+        Describe => Box<Description>,
         DescribePlugins => Vec<Description>,
         RegistrationOf => Option<Entry>,
         WaitForPlugin => Result<Active, WaitError>,

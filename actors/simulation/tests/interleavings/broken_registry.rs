@@ -167,7 +167,7 @@ fn described(machine: &Registry, id: AskId, now: Timestamp, plugin: &PluginKey) 
     let input = Input::Asked { id, asked_at: now, ask };
     machine.clone().step(Moment { now, random: 0 }, &input, &mut effects);
     effects.drain().find_map(|effect| match effect {
-        Effect::Reply(_, RegistryAnswer::Describe(description)) => Some(description),
+        Effect::Reply(_, RegistryAnswer::Describe(description)) => Some(*description),
         _ => None,
     })
 }

@@ -189,7 +189,7 @@ impl HostModel {
             Ok(RegistryAnswer::Deregister(gone)) => {
                 Word::Outcome(AllocationOutcome::Deregistered(Ok(gone.clone())))
             }
-            Ok(RegistryAnswer::Describe(described)) => Word::Described(described.clone()),
+            Ok(RegistryAnswer::Describe(described)) => Word::Described((**described).clone()),
             Ok(other) => unreachable!("a supervisor asks for nothing that is answered {other:?}"),
             Err(refusal) => Word::Outcome(asked.what.refused(Registry::KIND, refusal)),
         });
