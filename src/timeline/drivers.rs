@@ -169,6 +169,7 @@ mod tests {
             pid,
             is_adopted: false,
             launches: 1,
+            restart: Attempt::default(),
         }
     }
 

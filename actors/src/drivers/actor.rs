@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::future::ready;
 use std::rc::Rc;
 
 use futures_util::FutureExt;
@@ -92,7 +93,7 @@ impl Store<Drivers> for DriversMemory {
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<DriversImage, String>> {
         let image = self.0.image.borrow().clone();
-        Box::pin(std::future::ready(Ok(image)))
+        Box::pin(ready(Ok(image)))
     }
 }
 
@@ -130,12 +131,7 @@ impl EffectHandler<Drivers> for Handler {
             DriversCall::StartEventor(life, driver) => self.start_eventor(life, driver),
             DriversCall::Stop(life, mode) => self.with(life, |child| child.running.request_stop(mode)),
             DriversCall::Kill(life) => self.with(life, |child| child.running.kill()),
-            DriversCall::RestartNow(life) => self.with(life, |child| {
-                if let ChildAddress::Driver(address) = &child.address {
-                    // One that has ended already is heard of by its ending.
-                    let _ = address.notify(RestartNow);
-                }
-            }),
+            DriversCall::RestartNow(life, number) => return self.restart(life, number),
             DriversCall::Attend(life, generation) => {
                 self.with_eventor(life, |address| drop(address.notify(Attend { generation })));
             }
@@ -146,7 +142,7 @@ impl EffectHandler<Drivers> for Handler {
             DriversCall::HandOver(from, to) => self.journals().hand_over(from, to),
             DriversCall::End(sink) => self.journals().end(sink),
         }
-        Box::pin(std::future::ready(DriversOutcome::Done))
+        Box::pin(ready(DriversOutcome::Done))
     }
 
     fn published(&mut self, news: &DriversNews) {
@@ -245,6 +241,21 @@ impl Handler {
         });
         let told = told(asked.flatten());
         Box::pin(async move { DriversOutcome::Described(told.await, calls) })
+    }
+
+    fn restart(&self, life: Attempt, number: Attempt) -> LocalBoxFuture<'static, DriversOutcome> {
+        let asked = self.children.with(life, |child| match &child.address {
+            ChildAddress::Driver(address) => Some(address.ask(RestartNow { number })),
+            ChildAddress::Eventor(_) => None,
+        });
+        let Some(asked) = asked.flatten() else { return Box::pin(ready(DriversOutcome::Done)) };
+        Box::pin(async move {
+            match asked.await {
+                Err(AskError::Crashed { .. } | AskError::Busy { .. }) => DriversOutcome::NotTaken,
+                // One that has ended is heard of by its ending.
+                Ok(()) | Err(_) => DriversOutcome::Done,
+            }
+        })
     }
 
     fn ask_recent(&self, life: Attempt, task: TaskKey) -> LocalBoxFuture<'static, DriversOutcome> {

@@ -58,7 +58,8 @@ impl Machine for Driver {
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
         match input {
             Input::Resumed => self.begin(moment, effects),
-            Input::Asked { id, ask: DriverAsk::RestartNow(RestartNow), .. } => {
+            Input::Asked { id, ask: DriverAsk::RestartNow(RestartNow { number }), .. } => {
+                self.report.restart = *number;
                 self.restart(moment, effects);
                 effects.reply(*id, DriverAnswer::RestartNow(()));
             }

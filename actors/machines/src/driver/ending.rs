@@ -16,20 +16,26 @@ use crate::vocabulary::{Moment, Timestamp};
 /// How much longer than its grace it may take until a process is killed and reaped.
 pub(super) const STOP_MARGIN: Duration = Duration::from_secs(10);
 
+/// Why nothing is known of a driver whose restart was requested.
+pub(crate) const RESTARTED: &str = "it is being restarted";
+
 /// Which part of its grace is for SIGTERM, when it has not ended by then although it was asked politely: a quarter.
 const SIGNAL_SHARE: u32 = 4;
 
 impl Driver {
     // === Orders ===
 
-    /// Brings the driver anew. One that is on its way to that already is not disturbed.
+    /// Brings the driver anew. One that is on its way to that already is not disturbed: what comes of it is what was requested.
     pub(super) fn restart(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         match self.phase {
-            Phase::Starting(StartStep::Recall | StartStep::Launch) | Phase::Ending(..) | Phase::Gone => {}
+            Phase::Ending(_, Then::Leave, _) | Phase::Gone => {}
+            Phase::Starting(StartStep::Recall | StartStep::Launch) | Phase::Ending(_, Then::Anew, _) => {
+                self.set_health(moment, DriverHealth::NoAnswerYet, RESTARTED.to_owned());
+            }
             Phase::Starting(_) | Phase::Watching | Phase::Resting | Phase::Pausing | Phase::Refused => {
                 self.backoff.reset();
                 self.silent_failures = 0;
-                self.set_health(moment, DriverHealth::NoAnswerYet, "it is being restarted".to_owned());
+                self.set_health(moment, DriverHealth::NoAnswerYet, RESTARTED.to_owned());
                 self.end_process(moment, Then::Anew, effects);
             }
         }

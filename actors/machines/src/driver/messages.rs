@@ -2,11 +2,15 @@
 
 use super::Folded;
 use crate::conversation;
+use crate::vocabulary::Attempt;
 
 /// Ends the driver's process and brings it anew, now and without a pause. One that is on its way already is not disturbed.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RestartNow;
+pub struct RestartNow {
+    /// The number of this request; its reports name it from here on.
+    pub number: Attempt,
+}
 
 /// Asks what went wrong lately (EVT-04).
 #[doc(hidden)]

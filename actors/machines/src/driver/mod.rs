@@ -59,6 +59,7 @@ mod call_error;
 mod scripts;
 
 pub use call_error::{Asked, DriverError, DriverRpc};
+pub(crate) use ending::RESTARTED;
 pub use ending::ending_deadline;
 pub use events::*;
 pub use messages::*;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::vocabulary::{DriverName, Generation, Timestamp};
+use crate::vocabulary::{Attempt, DriverName, Generation, Timestamp};
 
 /// What is known of a driver's health. Not knowing is a value of its own and never rounded to a yes or a no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -256,6 +256,8 @@ pub struct DriverReport {
     pub is_adopted: bool,
     /// How many processes of it were launched since it was added or its actor was started, without those that were refused.
     pub launches: u64,
+    /// The number of the last restart that was requested of its actor before this was reported; zero before the first.
+    pub restart: Attempt,
 }
 
 impl DriverReport {
@@ -276,6 +278,7 @@ impl DriverReport {
             pid: None,
             is_adopted: false,
             launches: 0,
+            restart: Attempt::default(),
         }
     }
 
@@ -312,6 +315,7 @@ mod tests {
             pid: Some(1),
             is_adopted: false,
             launches: 1,
+            restart: Attempt::default(),
         };
         let capabilities = DriverCapabilities {
             send_signals: true,

@@ -27,7 +27,10 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Driver>, Fault> {
 
 fn say(stage: &mut Stage<Driver>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
     match verb {
-        "restart" => stage.ask(DriverAsk::RestartNow(RestartNow)),
+        "restart" => {
+            let number = crate::kernel::Machine::view(&stage.machine).restart.next();
+            stage.ask(DriverAsk::RestartNow(RestartNow { number }));
+        }
         "troubles" => stage.ask(DriverAsk::DescribeTroubles(DescribeTroubles)),
         // Everything that goes well, from where it stands to the first fingerprint.
         "advance" => advance(stage)?,

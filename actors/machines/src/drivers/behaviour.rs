@@ -102,7 +102,7 @@ impl Drivers {
             }
             DriversAsk::RemoveDriver(RemoveDriver { name }) => self.remove(moment, id, name, effects),
             DriversAsk::RestartDriver(RestartDriver { name }) => {
-                let answer = self.restart(name, effects);
+                let answer = self.restart(moment, name, effects);
                 effects.reply(id, DriversAnswer::RestartDriver(answer));
             }
             DriversAsk::GiveUpDriver(GiveUpDriver { name, reason }) => {
@@ -193,6 +193,9 @@ impl Drivers {
             (DriversCall::StartDriver(life, config), Err(lost)) => {
                 self.not_started(moment, &config.spec.name, *life, lost, effects);
             }
+            (DriversCall::RestartNow(life, number), Ok(DriversOutcome::NotTaken)) => {
+                self.restart_not_taken(*life, *number, effects);
+            }
             // Their effect is reported by an ending or by news of the child. A timer kills a child that does not end.
             (
                 DriversCall::StartDriver(..)
@@ -200,7 +203,7 @@ impl Drivers {
                 | DriversCall::Sweep
                 | DriversCall::Stop(..)
                 | DriversCall::Kill(_)
-                | DriversCall::RestartNow(_)
+                | DriversCall::RestartNow(..)
                 | DriversCall::Attend(..)
                 | DriversCall::Watch(..)
                 | DriversCall::Forget(..)

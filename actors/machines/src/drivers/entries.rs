@@ -95,21 +95,40 @@ impl Drivers {
 
     pub(super) fn restart(
         &mut self,
+        moment: Moment,
         driver: &DriverName,
         effects: &mut Effects<Self>,
     ) -> Result<(), NoSuchDriver> {
         if self.stop.is_some() {
             return Err(NoSuchDriver::Stopping { driver: driver.clone() });
         }
-        let entry = self.entries.get(driver).filter(|entry| entry.serves());
-        match entry.map(|entry| entry.child.state()) {
-            None => return Err(NoSuchDriver::Unknown { driver: driver.clone() }),
-            Some(ChildState::Running(life)) => self.call(DriversCall::RestartNow(life), effects),
-            Some(ChildState::Pausing | ChildState::GivenUp) => self.start_child(driver, effects),
+        let entry = self.entries.get_mut(driver).filter(|entry| entry.serves());
+        let Some(entry) = entry else { return Err(NoSuchDriver::Unknown { driver: driver.clone() }) };
+        let living = match entry.child.state() {
             // It is on its way to a new life, or to none.
-            Some(ChildState::Stopping(_)) => {}
+            ChildState::Stopping(_) => return Ok(()),
+            ChildState::Running(life) => Some(life),
+            ChildState::Pausing | ChildState::GivenUp => None,
+        };
+        entry.restarted(moment.now);
+        effects.publish(DriversNews::Reported(entry.report.clone()));
+        match (living, entry.restart) {
+            (Some(life), number) => self.call(DriversCall::RestartNow(life, number), effects),
+            (None, _) => self.start_child(driver, effects),
         }
         Ok(())
+    }
+
+    /// The actor of a driver has not taken the request for its restart: it is made again, since it was acknowledged.
+    pub(super) fn restart_not_taken(&self, life: Attempt, number: Attempt, effects: &mut Effects<Self>) {
+        let is_awaited = |entry: &Entry| {
+            entry.child.state() == ChildState::Running(life)
+                && entry.awaits_restart
+                && entry.restart == number
+        };
+        if self.entries.values().any(is_awaited) {
+            self.call(DriversCall::RestartNow(life, number), effects);
+        }
     }
 
     /// Ends what an earlier run has left of a driver that is unknown in this run: it is proven, then ended.
@@ -149,6 +168,8 @@ impl Drivers {
             child: DynamicChild::new(ChildState::Pausing),
             report,
             lendable: None,
+            restart: Attempt::default(),
+            awaits_restart: false,
             next: None,
             leaving: Vec::new(),
         };
@@ -160,6 +181,7 @@ impl Drivers {
         let Some(entry) = self.entries.get_mut(driver) else { return };
         self.life = self.life.next();
         entry.child.start(self.life);
+        (entry.restart, entry.awaits_restart) = (Attempt::default(), false);
         effects.cancel_timer(DriversTimer::Restart(driver.clone()));
         let call = DriversCall::StartDriver(self.life, Box::new(entry.config.clone()));
         self.call(call, effects);
@@ -217,6 +239,11 @@ impl Drivers {
         if entry.child.life() != Some(life) {
             return;
         }
+        // Nor does what it reported before it heard of its restart.
+        if entry.is_outdated(report) {
+            return;
+        }
+        entry.awaits_restart = false;
         let is_running = matches!(entry.child.state(), ChildState::Running(_));
         entry.lendable = (may_lend && is_running).then_some(report.generation);
         let is_new = entry.report != *report;

@@ -81,6 +81,12 @@ fn say(stage: &mut Stage<Drivers>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             };
             stage.give(call, Ok(outcome));
         }
+        "not-taken" => {
+            let request = Attempt::new(word(args, "request")?.parse()?);
+            let call = stage
+                .take_call(|call| matches!(call, DriversCall::RestartNow(_, number) if *number == request))?;
+            stage.give(call, Ok(DriversOutcome::NotTaken));
+        }
         "untold" => {
             let call = stage.take_call(is_question)?;
             stage.give(call, Err(CallLost::Busy(9)));
@@ -183,7 +189,7 @@ fn sink_called(name: &str) -> JournalId {
     })
 }
 
-/// `report DRIVER LIFE HEALTH [REASON] [stage=STAGE] [client=GENERATION]`.
+/// `report DRIVER LIFE HEALTH [REASON] [stage=STAGE] [client=GENERATION] [restart=NUMBER]`.
 fn read_report(args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<DriversAsk, Fault> {
     let (name, life) = (driver(args)?, life(args)?);
     let health = match word(args, "health")?.as_str() {
@@ -220,6 +226,7 @@ fn read_report(args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<Driver
         pid: None,
         is_adopted: false,
         launches: 1,
+        restart: Attempt::new(args.take_key("restart").map_or(Ok(0), str::parse)?),
     };
     Ok(DriversAsk::DriverReported(DriverReported { life, report, may_lend: generation.is_some() }))
 }
@@ -310,7 +317,7 @@ fn tell_call(call: &DriversCall) -> String {
         DriversCall::Stop(life, StopMode::Stop) => format!("life {life}: stop"),
         DriversCall::Stop(life, StopMode::Detach) => format!("life {life}: detach"),
         DriversCall::Kill(life) => format!("life {life}: end by force"),
-        DriversCall::RestartNow(life) => format!("life {life}: restart"),
+        DriversCall::RestartNow(life, number) => format!("life {life}: restart, request {number}"),
         DriversCall::AskTroubles(life, _, id) => format!("life {life}: what went wrong, for {}", number(*id)),
         DriversCall::AskRecent(life, task, id) => {
             format!("life {life}: what was told of {}, for {}", task.task, number(*id))

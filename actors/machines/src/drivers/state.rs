@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::driver::{DriverConfig, DriverLimits, DriverMode, DriverReport, DriverSpec, Folded, TaskKey};
+use crate::driver::{
+    DriverConfig, DriverHealth, DriverLimits, DriverMode, DriverReport, DriverSpec, DriverStage, Folded,
+    RESTARTED, TaskKey,
+};
 use crate::eventor::{EventorOptions, JournalId};
 use crate::kernel::{AskId, Ending, StopMode, StopStep};
 use crate::lease::LeasedCalls;
-use crate::supervisor::DynamicChild;
+use crate::supervisor::{ChildState, DynamicChild};
 use crate::vocabulary::{Attempt, Backoff, DriverName, Generation, RestartBudget, Timestamp};
 
 use super::messages::Wanted;
@@ -147,8 +150,8 @@ pub enum DriversCall {
     Stop(Attempt, StopMode),
     /// End a child by force.
     Kill(Attempt),
-    /// Have a driver brought anew.
-    RestartNow(Attempt),
+    /// Have a driver brought anew, as the request with this number.
+    RestartNow(Attempt, Attempt),
     /// Ask a driver what went wrong lately.
     AskTroubles(Attempt, DriverName, AskId),
     /// Ask an eventor for the latest events of a task.
@@ -175,6 +178,8 @@ pub enum DriversOutcome {
     Described(Vec<Folded>, LeasedCalls),
     /// What an eventor answered; nothing if it could not be asked.
     Told(Vec<Folded>),
+    /// A driver crashed over the request for its restart, or could not take it.
+    NotTaken,
     /// It was done.
     Done,
 }
@@ -217,6 +222,10 @@ pub(super) struct Entry {
     pub(super) report: DriverReport,
     /// Its generation, while leases of it can be had.
     pub(super) lendable: Option<Generation>,
+    /// The number of the last restart that was requested of its present life.
+    pub(super) restart: Attempt,
+    /// Whether that has not been heard of yet: what its actor reported before says nothing of the driver that is to come.
+    pub(super) awaits_restart: bool,
     /// What comes after its end, if anything.
     pub(super) next: Option<DriverSpec>,
     /// The callers that wait for its end.
@@ -226,6 +235,26 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn serves(&self) -> bool {
         self.config.mode == DriverMode::Serve
+    }
+
+    /// A restart was requested: nothing is known of what comes of it.
+    pub(super) fn restarted(&mut self, now: Timestamp) {
+        self.restart = self.restart.next();
+        self.awaits_restart = true;
+        self.lendable = None;
+        let report = &mut self.report;
+        if report.health != DriverHealth::NoAnswerYet {
+            report.since = now;
+        }
+        report.health = DriverHealth::NoAnswerYet;
+        RESTARTED.clone_into(&mut report.reason);
+        report.stage = if report.pid.is_some() { DriverStage::Stopping } else { DriverStage::Recalling };
+    }
+
+    /// Whether its actor reported this before it heard of the restart that was requested last.
+    pub(super) fn is_outdated(&self, report: &DriverReport) -> bool {
+        let is_running = matches!(self.child.state(), ChildState::Running(_));
+        self.awaits_restart && is_running && report.restart < self.restart
     }
 }
 

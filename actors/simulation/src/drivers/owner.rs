@@ -25,8 +25,17 @@ struct Lives {
     has_begun: bool,
     /// Which generation the eventor was given.
     attends: Option<Generation>,
-    /// What the driver said last, and whether leases can be had.
+    /// What the driver said last, and whether leases can be had; nothing that it said before it heard of its restart.
     said: Option<(DriverReport, bool)>,
+    /// The number of the restart that was requested of it, until it has heard of that.
+    restart: Option<Attempt>,
+}
+
+impl Lives {
+    /// Whether this was said before the driver heard of its restart.
+    fn is_outdated(&self, report: &DriverReport) -> bool {
+        !self.is_ending && self.restart.is_some_and(|number| report.restart < number)
+    }
 }
 
 /// Sees everything that the owner of the drivers does.
@@ -57,7 +66,8 @@ impl DriversLaws {
                     let Some(lives) = self.lives.get_mut(&ended.driver) else { continue };
                     match ended.kind {
                         ChildKind::Driver if lives.driver == Some(ended.life) => {
-                            (lives.driver, lives.is_ending, lives.said) = (None, false, None);
+                            (lives.driver, lives.is_ending, lives.said, lives.restart) =
+                                (None, false, None, None);
                         }
                         ChildKind::Eventor if lives.eventor == Some(ended.life) => {
                             (lives.eventor, lives.has_begun, lives.attends) = (None, false, None);
@@ -84,9 +94,10 @@ impl DriversLaws {
             }
             DriversAsk::DriverReported(DriverReported { life, report, may_lend }) => {
                 let lives = self.lives.entry(report.name.clone()).or_default();
-                if lives.driver != Some(*life) {
+                if lives.driver != Some(*life) || lives.is_outdated(report) {
                     return true;
                 }
+                lives.restart = None;
                 lives.said = Some((report.clone(), *may_lend));
             }
             DriversAsk::EventorSaid(EventorSaid { driver, life, news }) => {
@@ -127,7 +138,7 @@ impl DriversLaws {
                 self.begins(&driver);
                 let lives = self.lives.entry(driver.clone()).or_default();
                 let former = lives.driver.replace(*life);
-                (lives.is_ending, lives.said) = (false, None);
+                (lives.is_ending, lives.said, lives.restart) = (false, None, None);
                 if let Some(former) = former {
                     self.violation(Law::Prc4, || {
                         format!("life {life} of {driver} begins before {former} has ended")
@@ -155,11 +166,15 @@ impl DriversLaws {
                     lives.attends = Some(*generation);
                 }
             }
-            DriversCall::RestartNow(_) if self.is_stopped => {
+            DriversCall::RestartNow(..) if self.is_stopped => {
                 self.violation(Law::I6, || "it is being stopped and brings a driver anew".to_owned());
             }
-            DriversCall::RestartNow(_)
-            | DriversCall::AwaitEndings
+            DriversCall::RestartNow(life, number) => {
+                for lives in self.lives.values_mut().filter(|lives| lives.driver == Some(*life)) {
+                    (lives.restart, lives.said) = (Some(*number), None);
+                }
+            }
+            DriversCall::AwaitEndings
             | DriversCall::Sweep
             | DriversCall::Kill(_)
             | DriversCall::AskTroubles(..)
@@ -183,6 +198,12 @@ impl DriversLaws {
             && !self.is_refused(driver)
         {
             let what = || format!("{driver} is answered to be refused, which it has not said");
+            return self.violation(Law::Res1, what);
+        }
+        if let DriversAnswer::DispenseDriver(Err(NotDispensed::NotHealthy { driver, .. })) = answer
+            && self.lives.get(driver).is_some_and(|lives| !lives.is_ending && lives.restart.is_some())
+        {
+            let what = || format!("{driver} is being restarted, and a caller is answered what it was before");
             return self.violation(Law::Res1, what);
         }
         let DriversAnswer::DispenseDriver(Ok(dispensed)) = answer else { return };

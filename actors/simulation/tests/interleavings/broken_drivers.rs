@@ -286,11 +286,13 @@ fn an_owner_that_starts_another_driver_before_the_first_has_ended_breaks_prc_04(
     owner(Law::Prc4, bounds, |input, effects| {
         let restart = matches!(input, Input::Asked { ask: DriversAsk::RestartDriver(_), .. });
         let begins = |effect| match effect {
-            Effect::Call { key, deadline, call: DriversCall::RestartNow(life) } if restart => Effect::Call {
-                key,
-                deadline,
-                call: DriversCall::StartDriver(life.next(), Box::new(config())),
-            },
+            Effect::Call { key, deadline, call: DriversCall::RestartNow(life, _) } if restart => {
+                Effect::Call {
+                    key,
+                    deadline,
+                    call: DriversCall::StartDriver(life.next(), Box::new(config())),
+                }
+            }
             other => other,
         };
         effects.into_iter().map(begins).collect()
@@ -348,6 +350,20 @@ fn an_owner_that_takes_a_driver_on_its_way_for_one_that_is_refused_breaks_res_01
                 let answer = Err(NotDispensed::Refused { driver, reason });
                 *effect = Effect::Reply(*id, DriversAnswer::DispenseDriver(answer));
             }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_owner_that_believes_what_a_driver_reported_before_it_heard_of_its_restart_breaks_reg_08() {
+    let bounds = DriversBounds { begin: &[Order::Add], orders: (1, &[Order::Restart]), ..NONE };
+    owner(Law::Reg8, bounds, |input, mut effects| {
+        let is_published = |effect: &Effect<Drivers>| matches!(effect, Effect::Publish(_));
+        if let Input::Asked { ask: DriversAsk::DriverReported(said), .. } = input
+            && !effects.iter().any(is_published)
+        {
+            effects.push(Effect::Publish(DriversNews::Reported(said.report.clone())));
         }
         effects
     });

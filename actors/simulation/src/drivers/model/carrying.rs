@@ -103,10 +103,10 @@ impl DriversModel {
                 }
                 self.carry_child(moment, life);
             }
-            DriversCall::RestartNow(life) => {
+            DriversCall::RestartNow(life, number) => {
                 if let Some(Actor::Driver(child)) = self.children.get_mut(&life).map(|child| &mut child.actor)
                 {
-                    child.actor.ask(moment, NO_ASKER, DriverAsk::RestartNow(RestartNow));
+                    child.actor.ask(moment, NO_ASKER, DriverAsk::RestartNow(RestartNow { number }));
                 }
                 self.carry_child(moment, life);
             }
