@@ -158,15 +158,16 @@ fn an_allocation_says_how_it_is_probed_and_when_it_is_restarted() {
 }
 
 #[test]
-fn an_endpoint_that_is_written_as_for_kubernetes_is_a_warning_at_its_place() {
+fn an_endpoint_that_is_written_as_for_kubernetes_or_a_shell_is_a_warning_at_its_place() {
     let text = "data_dir = '/d'\n[[allocation]]\nname = 'a'\nplugin = 'zfs'\ntype = 'node'\ncommand = ['/bin/sh', '-c']\n\
-                args = ['--endpoint=$(CSI_ENDPOINT)', '${CSI_ENDPOINT}']\n";
+                args = ['--endpoint=$(CSI_ENDPOINT)', '${CSI_ENDPOINT}', '$CSI_ENDPOINT', 'exec zfs $CSI_ENDPOINT']\n";
     let config = parse(text).expect("nothing is wrong with it");
     let warnings: Vec<_> =
         config.warnings.iter().map(|told| (told.place.to_string(), &*told.message)).collect();
-    let advice =
-        "the plugin is given `$(CSI_ENDPOINT)` as it stands here; write `${CSI_ENDPOINT}` for its socket";
-    assert_eq!(warnings, [("7:9".to_owned(), advice)]);
+    let advice = ["$(CSI_ENDPOINT)", "$CSI_ENDPOINT"].map(|spelt| {
+        format!("the plugin is given `{spelt}` as it stands here; write `${{CSI_ENDPOINT}}` for its socket")
+    });
+    assert_eq!(warnings, [("7:9".to_owned(), &*advice[0]), ("7:58".to_owned(), &*advice[1])]);
     assert_eq!(config.allocations[0].arguments[1], "--endpoint=$(CSI_ENDPOINT)");
 }
 

@@ -188,11 +188,15 @@ fn survives(table: &Table<'_>, name: Option<&AllocationId>, faults: &mut Faults)
     survives
 }
 
-/// Reads an argument. One that names its socket as Kubernetes would is probably not meant to be given as it is.
+/// Reads an argument. One that names its socket as Kubernetes or a shell would is probably not meant to be given as it is, unless it is
+/// a script of a shell.
 fn argument(found: Found<String>, faults: &mut Faults) -> Option<String> {
-    if found.value.contains("$(CSI_ENDPOINT)") {
-        let advice =
-            "the plugin is given `$(CSI_ENDPOINT)` as it stands here; write `${CSI_ENDPOINT}` for its socket";
+    let is_script = found.value.contains(char::is_whitespace);
+    let meant = [("$(CSI_ENDPOINT)", true), ("$CSI_ENDPOINT", !is_script)];
+    if let Some((spelt, _)) = meant.iter().find(|(spelt, is_odd)| *is_odd && found.value.contains(spelt)) {
+        let advice = format!(
+            "the plugin is given `{spelt}` as it stands here; write `${{CSI_ENDPOINT}}` for its socket"
+        );
         faults.warn(found.at, advice);
     }
     words::argument(found, faults)
