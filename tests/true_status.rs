@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use preloaded::Preloaded;
-use program::{CALLBOARD, Program, Stage, allocation, pid_of, plugin, task};
+use program::{CALLBOARD, Program, Stage, allocation, pid_of, plugin, task, until_true};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use witness::{Ground, HangBounds, Judge, SOON, Witness};
@@ -481,6 +481,45 @@ fn every_view_tells_at_once_of_a_plugin_that_is_lost_behind_its_wrapper_a3_hlt_0
     let tree = String::from_utf8_lossy(&tree.stdout);
     assert!(!tree.contains("healthy as"), "{tree}");
     assert!(host.log().contains("kind=\"unhealthy\""), "{}", host.log());
+}
+
+/// The health that each line of the log, of JSON, gives to an allocation, and why.
+fn logged_health(host: &Program<'_>, allocation: &str) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let told = |line: &str| {
+        let line: Value = serde_json::from_str(line).expect("a line of JSON");
+        let fields = &line["fields"];
+        let is_told = fields["allocation"] == allocation && fields["health"].is_string();
+        is_told.then(|| (text(&fields["health"]), text(&fields["error"])))
+    };
+    host.log().lines().filter_map(told).collect()
+}
+
+#[test]
+fn the_log_and_the_status_say_the_same_of_what_is_started_again_and_of_what_is_not_hlt_03() {
+    let restart = "[restart]\nattempts = 1\ndelay = \"2s\"\n";
+    let stage = Stage::new(&format!("{restart}{}", old("")));
+    let host = stage.run_as(&["--log-format", "json"], &[]);
+    for (state, health) in [("waiting", "restarting"), ("failed", "gone")] {
+        host.until_active("csi-node", "zfs", "old");
+        until_all(&host, 1);
+        signal(&stage, "old", Signal::KILL);
+        let status = host.until(health, |status| {
+            let old = task(status, "old");
+            // Until it is decided what becomes of it, it waits and has no time for that.
+            old["task"] == state && (state == "failed" || old["due_unix_ms"].is_u64())
+        });
+        let (old, plugin) = (task(&status, "old"), zfs(&status));
+        assert_eq!((&old["health"], &plugin["health"]), (&json!(health), &json!(health)), "{status:#}");
+        let reason = old["last_event"].as_str().expect("it says what happened").to_owned();
+        assert_eq!(plugin["reason"], format!("old: {reason}"));
+        let said = Some((health.to_owned(), reason));
+        until_true("the same in the log", program::TIMEOUT, || {
+            logged_health(&host, "old").last() == said.as_ref()
+        });
+        let is_gone = |(said, _): &(String, String)| said == "gone";
+        assert_eq!(logged_health(&host, "old").iter().any(is_gone), health == "gone", "{}", host.log());
+    }
 }
 
 /// Two plugins that survive their host; `new` comes later.

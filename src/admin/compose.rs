@@ -70,9 +70,6 @@ pub(super) struct Connected {
     pub(super) drivers: BTreeMap<DriverName, (PluginEndpoint, LeasedCalls)>,
 }
 
-/// Nothing serves now, while something is meant to.
-pub(super) const RESTARTING: &str = "restarting";
-
 /// A count as it is sent.
 pub(super) fn count(of: usize) -> u32 {
     u32::try_from(of).unwrap_or(u32::MAX)
@@ -174,21 +171,16 @@ pub(super) fn is_out(task: &TaskReport, book: Option<&AllocationStatus>) -> bool
     }
 }
 
-/// Whether its process is there or will be.
-pub(super) fn is_expected(task: &TaskReport) -> bool {
-    task.is_wanted && task.phase != TaskPhase::Failed
-}
-
 /// The health of an allocation in a word, which agrees with that of its plugin if no other allocation serves that.
 fn shown_health(
     task: &TaskReport,
     book: Option<&AllocationStatus>,
     registered: Option<&Health>,
 ) -> &'static str {
-    let coming = if task.exit.is_some() { RESTARTING } else { Health::Starting.as_str() };
+    let absent = task.health_without_process();
     let is_known = book.is_some() || task.exit.is_some();
     match (task.phase, book) {
-        (TaskPhase::Waiting | TaskPhase::Starting, _) if is_expected(task) => coming,
+        (TaskPhase::Waiting | TaskPhase::Starting, _) if task.is_expected() => absent,
         (TaskPhase::Running | TaskPhase::Stopping, _) if is_out(task, book) => Health::Gone.as_str(),
         (TaskPhase::Running | TaskPhase::Stopping, book) => match (registered, book) {
             (Some(health), _) => health.as_str(),
@@ -196,14 +188,14 @@ fn shown_health(
                 (TaskPhase::Running, phase, Health::Starting | Health::Gone)
                     if phase != AllocationPhase::Registered =>
                 {
-                    coming
+                    absent
                 }
                 (_, _, health) => health.as_str(),
             },
             (None, None) => "",
         },
         (TaskPhase::Waiting | TaskPhase::Starting | TaskPhase::Stopped | TaskPhase::Failed, _) => {
-            if is_known { Health::Gone.as_str() } else { "" }
+            if is_known { absent } else { "" }
         }
     }
 }
@@ -234,6 +226,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::agent::RESTARTING;
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::from_epoch(Duration::from_secs(seconds))

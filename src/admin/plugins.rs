@@ -11,10 +11,10 @@ use callboard_actors::vocabulary::{
 };
 use callboard_proto::admin::v1 as wire;
 
-use super::compose::{Connected, RESTARTING, Views, count, is_expected, is_out, reason};
+use super::compose::{Connected, Views, count, is_out, reason};
 use super::convert::unix_ms;
 use super::volumes;
-use crate::agent::{TaskPhase, TaskReport};
+use crate::agent::{RESTARTING, TaskPhase, TaskReport};
 use crate::timeline;
 
 /// All that is known of one plugin.
@@ -178,7 +178,7 @@ impl Known<'_> {
     fn is_expected(&self, task: &TaskReport) -> bool {
         let is_leaving = matches!(task.phase, TaskPhase::Running | TaskPhase::Stopping)
             && self.out.contains(&task.allocation);
-        is_expected(task) && !is_leaving
+        task.is_expected() && !is_leaving
     }
 
     /// Nothing serves it: whether that is about to change, and why it is so.

@@ -178,22 +178,23 @@ impl<B: Books> Handler<B> {
         let is_new = before.as_ref().is_some_and(|before| before.phase != task.phase);
         // The end of its process has a line of its own.
         let is_exit = before.as_ref().is_some_and(|before| before.exit_at != exit_at);
+        let health = task.health_without_process();
         let pause_ms = task.due.map(|due| milliseconds(due.since(Clock::system().now())));
         match task.phase {
             TaskPhase::Waiting if before.is_some_and(|before| before.restarts < *restarts) => {
-                tracing::warn!(%allocation, attempt = attempt.get(), restarts, exit, pause_ms, error = last_event, "an allocation is started again");
+                tracing::warn!(%allocation, attempt = attempt.get(), restarts, health, exit, pause_ms, error = last_event, "an allocation is started again");
             }
             TaskPhase::Waiting if is_new && !is_exit && exit_at.is_some() => {
-                tracing::warn!(%allocation, attempt = attempt.get(), restarts, exit, error = last_event, "an allocation is not started again yet");
+                tracing::warn!(%allocation, attempt = attempt.get(), restarts, health, exit, error = last_event, "an allocation is not started again yet");
             }
             TaskPhase::Waiting if is_new && !is_exit => {
-                tracing::warn!(%allocation, attempt = attempt.get(), restarts, error = last_event, "an allocation is not started yet");
+                tracing::warn!(%allocation, attempt = attempt.get(), restarts, health, error = last_event, "an allocation is not started yet");
             }
             TaskPhase::Failed if is_new => {
-                tracing::error!(%allocation, attempt = attempt.get(), restarts, exit, error = last_event, "an allocation was given up");
+                tracing::error!(%allocation, attempt = attempt.get(), restarts, health, exit, error = last_event, "an allocation was given up");
             }
             TaskPhase::Stopped if is_new => {
-                tracing::info!(%allocation, attempt = attempt.get(), restarts, exit, how = last_event, "an allocation has stopped");
+                tracing::info!(%allocation, attempt = attempt.get(), restarts, health, exit, how = last_event, "an allocation has stopped");
             }
             TaskPhase::Waiting
             | TaskPhase::Failed

@@ -14,7 +14,7 @@ use super::{
 use crate::csi::{self, Answer, CallError, Cause, Connection, Limits, Rpc, socket_file};
 use crate::instances::AwaitRetired;
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_actor};
-use crate::vocabulary::{AllocationId, PluginKey, RestartBudget, SocketPath};
+use crate::vocabulary::{AllocationId, Health, PluginKey, RestartBudget, SocketPath};
 
 /// Starts the supervisor of one allocation at a vacant address. `told` receives all its news without loss.
 ///
@@ -124,6 +124,14 @@ async fn ask_once(
     connection.call(rpc, deadline).await.map(|(answer, _)| answer)
 }
 
+/// What was found out from a process that is there. Whether one that is not there comes again is known to the owner of the workload.
+fn known_health(health: &Health) -> Option<&'static str> {
+    match health {
+        Health::Healthy | Health::Unhealthy { .. } => Some(health.as_str()),
+        Health::Starting | Health::Gone => None,
+    }
+}
+
 fn log(allocation: &AllocationId, news: &AllocationNews) {
     match news {
         // Not ready yet is normal (A2).
@@ -134,7 +142,7 @@ fn log(allocation: &AllocationId, news: &AllocationNews) {
             %allocation,
             plugin = %status.plugin,
             phase = status.phase.as_str(),
-            health = status.health.as_str(),
+            health = known_health(&status.health),
             reason = status.health.reason(),
             event = status.last_event,
             "allocation changed"

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::allocations::{RestartWhen, StopAllocationError};
 use crate::conversation;
 use crate::kernel::StopStep;
-use crate::vocabulary::{AllocationId, Attempt, PluginName, Probing, Role, Timestamp};
+use crate::vocabulary::{AllocationId, Attempt, Health, PluginName, Probing, Role, Timestamp};
 
 use crate::process::ProcessExit;
 
@@ -242,6 +242,27 @@ pub struct TaskReport {
     pub stopping: Option<StopBound>,
     /// What its latest stop has ended so far.
     pub ended: Vec<StopStep>,
+}
+
+/// The health of what does not serve and is about to do so again.
+pub const RESTARTING: &str = "restarting";
+
+impl TaskReport {
+    /// Whether its process is there or will be.
+    #[must_use]
+    pub fn is_expected(&self) -> bool {
+        self.is_wanted && self.phase != TaskPhase::Failed
+    }
+
+    /// The health of its plugin in a word, as long as nothing is known of a process of it: the log and the status say the same.
+    #[must_use]
+    pub fn health_without_process(&self) -> &'static str {
+        match (self.is_expected(), &self.exit) {
+            (true, Some(_)) => RESTARTING,
+            (true, None) => Health::Starting.as_str(),
+            (false, _) => Health::Gone.as_str(),
+        }
+    }
 }
 
 /// A stop that is under way.
