@@ -198,6 +198,20 @@ fn a_machine_of_tasks_that_never_looks_again_at_what_is_out_of_reach_breaks_t2()
     });
 }
 
+#[test]
+fn a_machine_of_tasks_that_charges_a_restart_to_what_was_never_tried_breaks_t2() {
+    spoiled(Law::T2, TasksBounds { refusals: 1, ..NONE }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(TasksNews::TaskChanged(report)) = effect
+                && report.phase == TaskPhase::Waiting
+            {
+                report.restarts += 1;
+            }
+        }
+        effects
+    });
+}
+
 // === Stopped is stopped ===
 
 /// A report that the task of a run is in this phase.

@@ -91,7 +91,7 @@ laws! {
     S3 = "S3": "once it stops it starts nothing, each stop has its deadline and is told of, and detaching leaves what outlives its host",
     S4 = "S4": "after the end nothing is left",
     T1 = "T1": "of each task at most one copy lives at any time, across all its runs",
-    T2 = "T2": "once nothing goes wrong any more, a task that is wanted runs, or is told to have ended or to have failed, and that is so, and none is out of reach",
+    T2 = "T2": "once nothing goes wrong any more, a task that is wanted runs, or is told to have ended or to have failed, and that is so, and none is out of reach; no restart is charged to it that was never tried",
     T3 = "T3": "of a task that is told to have stopped, ended or failed nothing lives, and nothing begins any more, and none that is to stop is told to run",
     T4 = "T4": "a run that its driver says is running, whose handle is on disk and that was not asked to stop is not ended by its host",
     T5 = "T5": "a driver is told to start a run only when the run's id is on disk",

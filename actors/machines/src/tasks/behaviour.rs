@@ -122,6 +122,7 @@ impl Task {
             watch: Watch::No,
             troubles: BackoffState::default(),
             is_unsent: false,
+            is_inherited: false,
             unsure_since: moment.now,
             shares_driver: false,
             cause: String::new(),

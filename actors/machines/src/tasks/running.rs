@@ -66,6 +66,7 @@ impl Task {
     pub(super) fn pick_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         if self.course.run.is_some() {
             self.unsure_since = moment.now;
+            self.is_inherited = true;
             return self.take_up(moment, scene, effects);
         }
         match self.course.wanted {
@@ -159,7 +160,7 @@ impl Task {
         self.cause.clear();
         self.sweeps = 0;
         self.refusal = None;
-        self.is_unsent = false;
+        (self.is_unsent, self.is_inherited) = (false, false);
         self.out_of_reach.reset();
         self.is_driver_absent = false;
         self.awaits_driver = false;

@@ -90,8 +90,10 @@ pub(super) struct Task {
     pub(super) watch: Watch,
     /// Failed requests to its driver.
     pub(super) troubles: BackoffState,
-    /// Whether its driver is known not to have received the start of its run.
+    /// Whether its driver is known not to have received the start of its run, or nothing came of one of an earlier life of the actor.
     pub(super) is_unsent: bool,
+    /// Whether an earlier life of the actor began its run: its start may never have been sent.
+    pub(super) is_inherited: bool,
     /// Since when its driver may be busy with a start of it.
     pub(super) unsure_since: Timestamp,
     /// Whether its driver had started other tasks as well, when it was asked about a run of this one.

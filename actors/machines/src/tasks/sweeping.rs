@@ -90,7 +90,11 @@ impl Task {
         let Some(run) = &self.course.run else { return };
         let exit = match (&run.state, word) {
             (RunState::Over { exit, .. }, _) => exit.clone(),
-            (RunState::Intended, _) => None,
+            (RunState::Intended, _) => {
+                // The host ended before its driver had answered, and the run never came to anything.
+                self.is_unsent |= self.is_inherited && !swept.has_killed;
+                None
+            }
             (RunState::Started(_), _) => {
                 let reason = format!("its driver was not there to stop it: {}", swept.words);
                 Some(TaskExit { end: TaskEnd::Unknown(reason), oom_killed: false })

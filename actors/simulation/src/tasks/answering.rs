@@ -74,7 +74,10 @@ impl Host {
 
     /// Fails a call: an error occurs between host and driver.
     pub(super) fn trouble(&mut self, now: Timestamp, question: Question, task: u8) {
-        let Some((number, _)) = self.open(question, task) else { return };
+        let Some((number, call)) = self.open(question, task) else { return };
+        if let TasksCall::Start(run, _) = call {
+            self.ground.tried(run.name);
+        }
         let trouble = Trouble::passing("no answer in time");
         let outcome = match question {
             Question::Start => TasksOutcome::Started(Started::Unclear(trouble)),

@@ -65,6 +65,8 @@ pub(super) struct Ground {
     pub(super) copies: Vec<Copied>,
     /// How the last copy of each task ended that ended by itself.
     pub(super) exits: BTreeMap<AllocationId, i32>,
+    /// How many starts of each task were sent to the driver, or came to an unknown end on their way.
+    pub(super) tried: BTreeMap<AllocationId, u64>,
     /// The tasks whose start the driver has refused.
     pub(super) refused: BTreeSet<AllocationId>,
     pub(super) verdict: Verdict,
@@ -80,9 +82,15 @@ impl Ground {
             is_refused: false,
             copies: Vec::new(),
             exits: BTreeMap::new(),
+            tried: BTreeMap::new(),
             refused: BTreeSet::new(),
             verdict: Verdict::NONE,
         }
+    }
+
+    /// A start of a task was sent, or came to an unknown end.
+    pub(super) fn tried(&mut self, name: AllocationId) {
+        *self.tried.entry(name).or_default() += 1;
     }
 
     // === What is there ===

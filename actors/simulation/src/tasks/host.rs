@@ -346,6 +346,11 @@ impl Host {
             self.verdict
                 .violation(Law::Shell1, || format!("{run} is told to run, and its handle is not on disk"));
         }
+        let tried = self.ground.tried.get(&report.name).copied().unwrap_or_default();
+        if told.restarts > tried {
+            let what = format!("{} is charged {} restarts of {tried} starts", report.name, told.restarts);
+            self.verdict.violation(Law::T2, || what);
+        }
         self.told.insert(report.name.clone(), told);
     }
 
@@ -367,15 +372,18 @@ impl Host {
     /// Delivers waiting starts to the driver, if it accepts requests.
     pub(super) fn send_starts(&mut self) {
         let Some(process) = self.ground.serving_mut() else { return };
+        let mut sent = Vec::new();
         for (number, call) in self.actor.calls() {
             if let TasksCall::Start(run, _) = call
                 && self.sent.insert(number)
             {
                 self.timeout.remove(&number);
                 self.starts.insert(run.id.clone(), Asked::Unanswered(Some(process.identity())));
+                sent.push(run.name.clone());
                 process.works.push(Work { run: run.clone(), has_begun: false });
             }
         }
+        sent.into_iter().for_each(|name| self.ground.tried(name));
     }
 }
 
