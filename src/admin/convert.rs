@@ -113,7 +113,7 @@ pub(super) fn task_refused(error: &tasks::TaskError) -> Status {
     let text = error.to_string();
     match error {
         TaskError::Unknown { .. } => Status::not_found(text),
-        TaskError::OutOfReach { .. } => Status::unavailable(text),
+        TaskError::OutOfReach { .. } | TaskError::Remains { .. } => Status::unavailable(text),
         TaskError::Removed { .. }
         | TaskError::Started { .. }
         | TaskError::Stopping { .. }

@@ -11,7 +11,7 @@ use callboard_actors::shell::{StopMode, StopStep};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::readers::Readers;
-use super::{Course, Run, TasksChange, TasksImage};
+use super::{Course, HAS_ENDED, Run, TasksChange, TasksImage};
 
 /// What tasks that are started again at the same address take over.
 #[derive(Clone, Default)]
@@ -78,7 +78,11 @@ impl TasksMemory {
         let left = known.runs.iter().rev().map(|(name, run)| {
             let survives = known.survives.get(&run.driver).copied().unwrap_or(true);
             let is_left = mode == StopMode::Stop || !survives;
-            let how = if is_left { "left as it is, it may still run" } else { "left as it is" };
+            let how = match (run.known_end(), is_left) {
+                (Some(_), _) => format!("it {HAS_ENDED}"),
+                (None, true) => "left as it is, it may still run".to_owned(),
+                (None, false) => "left as it is".to_owned(),
+            };
             let ending = format!("{how}: {} with driver {}{}", run.id, run.driver, processes(run));
             StopStep { what: format!("task/{name}"), ending, took: Duration::ZERO, is_left }
         });
@@ -94,7 +98,7 @@ fn processes(run: &Run) -> String {
 
 #[cfg(test)]
 mod tests {
-    use callboard_actors::driver::client::TaskId;
+    use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskId};
     use callboard_actors::leftovers::{Trace, Traces};
 
     use super::super::{DriverProgram, KeptDriver, RunEvidence, RunState};
@@ -125,6 +129,15 @@ mod tests {
         Box::new(Course { run: Some(run), ..Course::default() })
     }
 
+    /// The same, whose driver has told that it ended.
+    fn ended(driver: &str, id: &str) -> Box<Course> {
+        let mut course = course(driver, id, &[]);
+        let exit = TaskExit { end: TaskEnd::Exited(0), oom_killed: false };
+        let over = RunState::Over { exit: Some(exit), handle: None };
+        course.run.iter_mut().for_each(|run| run.state = over.clone());
+        course
+    }
+
     fn told(memory: &TasksMemory, mode: StopMode) -> Vec<(String, String, bool)> {
         memory.left(mode).into_iter().map(|step| (step.what, step.ending, step.is_left)).collect()
     }
@@ -142,6 +155,7 @@ mod tests {
             TasksChange::Course(name("b"), course("raw", "b/1", &[])),
             TasksChange::Course(name("c"), course("exec", "c/1", &[])),
             TasksChange::Course(name("c"), Box::default()),
+            TasksChange::Course(name("e"), ended("raw", "e/1")),
             TasksChange::Course(name("d"), course("exec", "d/1", &[])),
             TasksChange::Forget(name("d")),
         ] {
@@ -149,8 +163,12 @@ mod tests {
         }
         let b = "left as it is, it may still run: b/1 with driver raw";
         let a = "a/1 with driver exec, last seen as pid 41, 42";
-        let detached = [("task/b", b.to_owned(), true), ("task/a", format!("left as it is: {a}"), false)];
+        let e =
+            ("task/e", "it has ended, and something of it may be left: e/1 with driver raw".to_owned(), true);
+        let detached =
+            [e.clone(), ("task/b", b.to_owned(), true), ("task/a", format!("left as it is: {a}"), false)];
         let stopped = [
+            e,
             ("task/b", b.to_owned(), true),
             ("task/a", format!("left as it is, it may still run: {a}"), true),
         ];

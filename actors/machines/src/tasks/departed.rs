@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::bringing::BRING_BACKOFF;
 use super::calls::*;
 use super::kept::KeptDriver;
-use super::messages::{DriverCourse, DriverEntry, TasksNews};
+use super::messages::{DriverCourse, DriverEntry, HAS_ENDED, TasksNews};
 use super::state::*;
 use crate::kernel::{CallKey, CallLost, Effects};
 use crate::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
@@ -133,7 +133,7 @@ impl Tasks {
         outcome: &Result<TasksOutcome, CallLost>,
         effects: &mut Effects<Self>,
     ) {
-        let left = self.left_with(driver);
+        let left = self.told_left_with(driver);
         let is_needed = self.tasks.iter().any(|task| task.has_run_of(driver) && !task.phase.is_let_be());
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
         match outcome {
@@ -144,11 +144,10 @@ impl Tasks {
                 effects.publish(TasksNews::DriverForgotten(driver.clone()));
             }
             Ok(TasksOutcome::Dismissed(Ok(()))) => {
-                let names: Vec<_> = left.iter().map(ToString::to_string).collect();
                 bringing.standing = Standing::Departed { is_ended: true };
                 bringing.course = DriverCourse::Refused(format!(
-                    "it is not in the configuration any more and was ended; what it ran may still run: {}; {ADVICE}",
-                    names.join(", ")
+                    "it is not in the configuration any more and was ended; {}; {ADVICE}",
+                    left.join("; ")
                 ));
                 effects.publish(TasksNews::DriverChanged(bringing.entry(driver)));
             }
@@ -160,9 +159,20 @@ impl Tasks {
     }
 
     /// The tasks that have a run of this driver, which then cannot be ended.
+    /// The tasks that may still run.
     fn left_with(&self, driver: &DriverName) -> Vec<AllocationId> {
-        let left = self.tasks.iter().filter(|task| task.has_run_of(driver));
+        let left = self.tasks.iter().filter(|task| task.has_run_of(driver) && task.known_end().is_none());
         left.map(|task| task.config.name.clone()).collect()
+    }
+
+    /// Those, and the tasks that have ended and have left something, in words.
+    fn told_left_with(&self, driver: &DriverName) -> Vec<String> {
+        let living: Vec<_> = self.left_with(driver).iter().map(ToString::to_string).collect();
+        let ended = self.tasks.iter().filter(|task| task.has_run_of(driver) && task.known_end().is_some());
+        let ended: Vec<_> = ended.map(|task| format!("task {} {HAS_ENDED}", task.config.name)).collect();
+        let running =
+            (!living.is_empty()).then(|| format!("what it ran may still run: {}", living.join(", ")));
+        running.into_iter().chain(ended).collect()
     }
 }
 

@@ -98,10 +98,8 @@ impl Tasks {
                     Some(task) if task.phase.is_down() => {
                         TaskError::NotRunning { name: name.clone(), phase: task.phase.told() }
                     }
-                    Some(task) if task.phase == Phase::OutOfReach => {
-                        TaskError::OutOfReach { name: name.clone(), reason: task.note.clone() }
-                    }
-                    Some(_) => TaskError::OutOfReach { name: name.clone(), reason: TOO_LATE.to_owned() },
+                    Some(task) if task.phase == Phase::OutOfReach => task.not_stopped(task.note.clone()),
+                    Some(task) => task.not_stopped(TOO_LATE.to_owned()),
                 }))
             }
             TasksAsk::ListTasks(ListTasks) => TasksAnswer::ListTasks(self.view().tasks),

@@ -24,6 +24,9 @@ pub struct StopTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListTasks;
 
+/// What is said of a run whose end its driver has told, and whose remains are not known to be gone.
+pub const HAS_ENDED: &str = "has ended, and something of it may be left";
+
 /// Why a task is neither started nor stopped. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
@@ -71,6 +74,14 @@ pub enum TaskError {
         /// The reason.
         reason: String,
     },
+    /// It has ended, and it is not known whether something of it is left.
+    #[error("task {name} {}: {reason}; that is looked for again by `start` or `stop`", HAS_ENDED)]
+    Remains {
+        /// The task.
+        name: AllocationId,
+        /// How it ended, and why it is not known what is left.
+        reason: String,
+    },
     /// The host is stopping.
     #[error("task {name} is not started: the host is stopping")]
     HostStopping {
@@ -84,7 +95,7 @@ impl TaskError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::Stopping { .. } | Self::OutOfReach { .. } => true,
+            Self::Stopping { .. } | Self::OutOfReach { .. } | Self::Remains { .. } => true,
             Self::Unknown { .. }
             | Self::Removed { .. }
             | Self::Started { .. }

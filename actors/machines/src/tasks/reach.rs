@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::behaviour::Scene;
 use super::calls::TasksTimer;
-use super::messages::{TaskError, TasksAnswer};
+use super::messages::{HAS_ENDED, TaskError, TasksAnswer};
 use super::state::*;
 use crate::kernel::Effects;
 use crate::vocabulary::{AllocationId, Backoff, Moment};
@@ -35,7 +35,7 @@ impl Tasks {
 }
 
 impl Task {
-    /// Leaves it as it is, and keeps its run recorded: it may still run.
+    /// Leaves it as it is, and keeps its run recorded: it may still run, or something of it may be left.
     pub(super) fn out_of_reach(
         &mut self,
         moment: Moment,
@@ -46,11 +46,13 @@ impl Task {
         let name = self.config.name.clone();
         effects.cancel_timer(TasksTimer::Again(name.clone()));
         effects.cancel_timer(TasksTimer::GiveUp(name.clone()));
-        let ending = format!("left as it is, it may still run: {reason}");
+        let ending = match self.known_end() {
+            Some(_) => format!("it {HAS_ENDED}: {reason}"),
+            None => format!("left as it is, it may still run: {reason}"),
+        };
         self.finish_step(moment, ending, true);
         for asker in std::mem::take(&mut self.askers) {
-            let refused = TaskError::OutOfReach { name: name.clone(), reason: reason.clone() };
-            effects.reply(asker, TasksAnswer::StopTask(Err(refused)));
+            effects.reply(asker, TasksAnswer::StopTask(Err(self.not_stopped(reason.clone()))));
         }
         if scene.life != Life::Serving || later == Later::Pointless {
             return self.enter(moment, Phase::OutOfReach, reason, effects);
@@ -68,6 +70,15 @@ impl Task {
         let note =
             format!("{reason}; looked at again in {seconds} s, or at once by `callboard stop` or `start`");
         self.enter(moment, Phase::OutOfReach, note, effects);
+    }
+
+    /// Why a stop of it is not answered by its end.
+    pub(super) fn not_stopped(&self, reason: String) -> TaskError {
+        let name = self.config.name.clone();
+        match self.known_end() {
+            Some(_) => TaskError::Remains { name, reason },
+            None => TaskError::OutOfReach { name, reason },
+        }
     }
 
     /// Asks its driver about its run once more, as after a restart of the host. How long its driver may have been busy with a start

@@ -9,6 +9,7 @@ use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::log::EventLog;
 use super::messages::{DriverCourse, TaskPhase, TaskReport};
+use super::sweeping::is_certain;
 use crate::agent::RestartPolicy;
 use crate::driver::{TaskExit, TaskId};
 use crate::kernel::{AskId, StopMode, StopStep};
@@ -203,6 +204,17 @@ pub enum RunState {
     },
 }
 
+impl Run {
+    /// How it ended, if its driver has told that.
+    #[must_use]
+    pub fn known_end(&self) -> Option<&TaskExit> {
+        match &self.state {
+            RunState::Over { exit, .. } => exit.as_ref().filter(|exit| is_certain(Some(exit))),
+            RunState::Intended | RunState::Started(_) => None,
+        }
+    }
+}
+
 /// The phase of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -302,6 +314,11 @@ impl Task {
     /// The driver of its run, or of the next one.
     pub(super) fn driver(&self) -> &DriverName {
         self.course.run.as_ref().map_or(&self.config.driver, |run| &run.driver)
+    }
+
+    /// How its present run ended, if its driver has told that.
+    pub(super) fn known_end(&self) -> Option<&TaskExit> {
+        self.course.run.as_ref().and_then(Run::known_end)
     }
 
     /// How it is reported in this phase.

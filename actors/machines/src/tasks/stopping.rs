@@ -161,7 +161,13 @@ impl Task {
             // From now on its driver counts as one that may be busy with the start.
             self.unsure_since = moment.now;
         }
-        let reason = self.note.clone();
+        let reason = match self.known_end() {
+            Some(_) if matches!(self.phase, Phase::Sweeping(_)) => {
+                let told = if self.note.starts_with(&self.cause) { &self.note } else { &self.cause };
+                format!("{told}; the search for that was not over in time")
+            }
+            Some(_) | None => self.note.clone(),
+        };
         if scene.has_departed(self.driver()) {
             let reason = format!("{reason}; {ADVICE}");
             self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
@@ -169,7 +175,10 @@ impl Task {
             self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
         } else {
             // Processes that its driver did not stop in time are ended without it (TH080).
-            self.cause = format!("not stopped by its driver in time: {reason}");
+            self.cause = match self.known_end() {
+                Some(exit) => format!("{exit}; its driver has not forgotten it in time"),
+                None => format!("not stopped by its driver in time: {reason}"),
+            };
             self.sweep(moment, Word::Late, effects);
         }
     }
