@@ -182,11 +182,11 @@ impl Remains {
 fn may_still_begin(report: Option<&DriverReport>) -> Option<String> {
     match report {
         Some(DriverReport { pid: Some(pid), .. }) => {
-            Some(format!("its driver (process {pid}) was told to start it and may still begin"))
+            Some(format!("its driver (process {pid}) may have been told to start it and may still begin"))
         }
         Some(DriverReport { stage: DriverStage::Refused, .. }) => None,
         Some(DriverReport { launches: 0, .. }) | None => Some(
-            "its driver was told to start it, and it is not known whether a process of it is left that may still begin"
+            "its driver may have been told to start it, and it is not known whether a process of it is left that may still begin"
                 .to_owned(),
         ),
         Some(_) => None,
