@@ -9,7 +9,7 @@ use super::directory::Files;
 use super::neighbours::Neighbours;
 use super::{
     Allocation, AllocationCall, AllocationConfig, AllocationNews, AllocationOutcome, AllocationPhase,
-    Listener,
+    AllocationStatus, Listener,
 };
 use crate::csi::{self, Answer, CallError, Cause, Connection, Limits, Rpc, socket_file};
 use crate::instances::AwaitRetired;
@@ -124,11 +124,12 @@ async fn ask_once(
     connection.call(rpc, deadline).await.map(|(answer, _)| answer)
 }
 
-/// What was found out from a process that is there. Whether one that is not there comes again is known to the owner of the workload.
-fn known_health(health: &Health) -> Option<&'static str> {
-    match health {
-        Health::Healthy | Health::Unhealthy { .. } => Some(health.as_str()),
-        Health::Starting | Health::Gone => None,
+/// What was found out from a process that is there and is not said goodbye to. Whether another one comes is known to the owner of the
+/// workload.
+fn known_health(status: &AllocationStatus) -> Option<&'static str> {
+    match (status.phase, &status.health) {
+        (AllocationPhase::Stopping, _) | (_, Health::Starting | Health::Gone) => None,
+        (_, health @ (Health::Healthy | Health::Unhealthy { .. })) => Some(health.as_str()),
     }
 }
 
@@ -142,7 +143,7 @@ fn log(allocation: &AllocationId, news: &AllocationNews) {
             %allocation,
             plugin = %status.plugin,
             phase = status.phase.as_str(),
-            health = known_health(&status.health),
+            health = known_health(status),
             reason = status.health.reason(),
             event = status.last_event,
             "allocation changed"
