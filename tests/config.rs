@@ -415,6 +415,10 @@ const SINGLE: &[(&str, &str)] = &[
         "2:11: `restart` of the configuration has to be a table and is a whole number",
     ),
     ("data_dir = '/d'\nrestart = { attempts = -1 }", "2:24: `attempts` is -1; give a number from 0 to 10000"),
+    (
+        "data_dir = '/d'\nrestart = { attempts = 'forever', delay = '0s' }",
+        "2:43: `delay` is \"0s\"; give at least 1ms",
+    ),
     ("data_dir = '/d'\nrestart = { window = '0s' }", "2:22: `window` is \"0s\"; give at least 1ms"),
     (
         "data_dir = '/d'\nfailover = { policy = 'oldest' }",

@@ -148,8 +148,10 @@ fn restart(root: &Table<'_>, faults: &mut Faults) -> RestartPolicy {
     let Some((entries, span)) = root.table("restart", faults) else { return usual };
     let table = Table::open(entries, &span, "`restart`", RESTART_KEYS, faults);
     let window = span_of_time(&table, "window", Duration::from_millis(1), faults);
-    let delay = span_of_time(&table, "delay", Duration::ZERO, faults);
     let attempts = attempts(&table, faults);
+    // A pause of zero never grows, and nothing else would limit the restarts.
+    let least = if attempts == Some(None) { Duration::from_millis(1) } else { Duration::ZERO };
+    let delay = span_of_time(&table, "delay", least, faults);
     let policy = RestartPolicy::new(
         attempts.flatten().unwrap_or(RestartPolicy::ATTEMPTS),
         window.unwrap_or(RestartPolicy::WINDOW),
