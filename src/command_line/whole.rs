@@ -18,6 +18,9 @@ const LISTS: [(&str, &str); 5] = [
     ("volumes", "volume"),
 ];
 
+/// What has keys that a plugin gives, which are shown as they are.
+const KEYS_OF_PLUGINS: [&str; 4] = ["attributes", "context", "manifest", "topology"];
+
 /// How many lines of a log are shown.
 const LOG_LINES: u64 = 10;
 
@@ -110,6 +113,7 @@ fn label(key: &str) -> String {
 
 fn line(key: &str, value: &Value, indent: &str, palette: Palette, text: &mut String) {
     let label = palette.paint(Tone::Faint, &label(key));
+    let entries = if KEYS_OF_PLUGINS.contains(&key) { entries_as_they_are } else { lines };
     match value {
         Value::Null => {}
         Value::Array(all) if all.is_empty() => {}
@@ -122,13 +126,13 @@ fn line(key: &str, value: &Value, indent: &str, palette: Palette, text: &mut Str
             text.push_str(&format!("{indent}{label}\n"));
             for one in all {
                 text.push_str(&format!("{indent}  -\n"));
-                lines(one, &format!("{indent}    "), palette, text);
+                entries(one, &format!("{indent}    "), palette, text);
             }
         }
         Value::Object(map) if map.is_empty() => {}
         Value::Object(_) => {
             text.push_str(&format!("{indent}{label}\n"));
-            lines(value, &format!("{indent}  "), palette, text);
+            entries(value, &format!("{indent}  "), palette, text);
         }
         Value::Number(none) if key == "max_volumes" && none.as_u64() == Some(0) => {
             text.push_str(&format!("{indent}{label}  no limit\n"));
@@ -142,6 +146,14 @@ fn line(key: &str, value: &Value, indent: &str, palette: Palette, text: &mut Str
             text.push_str(&format!("{indent}{label}  {span:?}\n"));
         }
         value => text.push_str(&format!("{indent}{label}  {}\n", plain(value))),
+    }
+}
+
+/// The entries of a map whose keys are of a plugin.
+fn entries_as_they_are(map: &Value, indent: &str, palette: Palette, text: &mut String) {
+    for (key, value) in map.as_object().into_iter().flatten() {
+        let key = palette.paint(Tone::Faint, &harmless(key));
+        text.push_str(&format!("{indent}{key}  {}\n", plain(value)));
     }
 }
 
@@ -167,6 +179,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_key_that_a_plugin_gives_is_shown_as_it_is() {
+        let driver = json!({ "name": "exec", "attributes": { "driver.my_exec.limit_ms": "5" } });
+        let volume = json!({ "name": "v", "topology": [{ "zone_unix_ms": "a" }] });
+        let shown = text(&json!({ "drivers": [driver], "volumes": [volume] }), Palette::plain());
+        let expected = "driver exec\n  attributes\n    driver.my_exec.limit_ms  5\n  name  exec\n  whole log  callboard logs driver/exec\n\
+                        volume v\n  name  v\n  topology\n    -\n      zone_unix_ms  a\n";
+        assert_eq!(shown, expected);
+    }
 
     #[test]
     fn all_that_is_known_of_a_thing_is_shown_and_nothing_that_is_not() {
