@@ -45,10 +45,10 @@ pub(super) enum TargetError {
     /// It is not there, or did not answer as it was asked to.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// It has not opened its admin socket yet, or has closed it.
+    /// It has not opened its admin socket yet, or has closed it, or that was removed.
     #[error(
-        "the host {holder} has the data directory {} and does not answer: it is starting or ending; while it waits for its disk or for a \
-         repair of its database, its log says so",
+        "the host {holder} has the data directory {} and does not answer: it is starting or ending, or its admin socket was removed; while \
+         it waits for its disk or for a repair of its database, its log says so",
         data_dir.display()
     )]
     NotAnswering {
