@@ -94,6 +94,9 @@ fn an_operator_creates_claims_releases_and_deletes_a_volume_v3_v7() {
     assert!(table.contains("VOLUME") && table.contains("web up"), "{table}");
     let whole = printed(&host, &["status", "data"]);
     assert!(whole.contains("volume default/data") && whole.contains("in use"), "{whole}");
+    for words in [&["health", "data"][..], &["status", "data", "--check"]] {
+        assert_eq!(host.ask(words).status.code(), Some(0), "{words:?} of a volume that is in use and served");
+    }
     let one = host.json(&["volume", "status", "data"]);
     assert_eq!((&one["name"], &one["claims"][0]["path"]), (&json!("default/data"), &json!(path)));
     assert!(!one["events"].as_array().expect("a list").is_empty(), "{one:#}");

@@ -217,17 +217,18 @@ where
 pub(super) fn status(args: &StatusArgs) -> ExitCode {
     let StatusArgs { name, check, plain } = args;
     let asked = judged(plain, async |mut client: AdminClient| {
-        let mut status = client.status_with_events_of(name.as_deref().unwrap_or_default()).await?;
+        let status = client.status_with_events_of(name.as_deref().unwrap_or_default()).await?;
         let text = match name {
             Some(name) => {
-                status = volumes::of_name(&status, name).ok_or_else(|| AskError::Unknown(name.clone()))?;
-                let whole = whole::with_logs(json::status(&status));
+                let of_it = volumes::of_name(&status, name).ok_or_else(|| AskError::Unknown(name.clone()))?;
+                let whole = whole::with_logs(json::status(&of_it));
                 if plain.json { pretty(&whole) } else { whole::text(&whole, Palette::of_stdout()) }
             }
             None if plain.json => pretty(&json::status(&status)),
             None => show::status(&status, Palette::of_stdout()),
         };
         print(&text)?;
+        // That rests on more than is shown of one thing.
         Ok(!check || volumes::troubles(&status, name.as_deref()).is_empty())
     });
     ended_well(asked, if *check { AskError::health_exit_code } else { AskError::exit_code })
