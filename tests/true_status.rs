@@ -253,7 +253,7 @@ fn the_witness_finds_each_claim_that_is_not_so_and_no_other() {
                 ["is \"healthy\" by", "standby old lacks nothing", "allocation new", "allocation old"];
             claims.iter().all(|claim| found.split("; ").any(|one| one.contains(claim) && one.contains(why)))
         };
-        program::until_true(why, program::TIMEOUT, is_so);
+        until_true(why, program::TIMEOUT, is_so);
         host.signal(Signal::CONT);
     }
 }

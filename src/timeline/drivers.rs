@@ -150,7 +150,7 @@ pub(crate) fn driver(report: &DriverReport) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use callboard_actors::vocabulary::Timestamp;
+    use callboard_actors::vocabulary::{Attempt, Timestamp};
 
     use super::*;
 

@@ -9,7 +9,7 @@ use callboard_actors::driver::{
     DriverTimer, GapReason, Reached, StartStep, TaskEventItem, process_name,
 };
 use callboard_actors::drivers::{
-    DispensedDriver, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer, NotDispensed,
+    DispensedDriver, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversNews, DriversTimer, NotDispensed,
 };
 use callboard_actors::eventor::{Eventor, EventorCall, EventorTimer, JournalId};
 use callboard_actors::process::{Executable, ProcessSpec};
