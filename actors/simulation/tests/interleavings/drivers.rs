@@ -118,9 +118,9 @@ fn every_order_of_orders_is_obeyed_and_answered_once_res_01_shell_7() {
     let serving = DriversBounds { orders: (1, orders), is_prompt: true, ..SERVING };
     let more = DriversBounds { orders: (2, orders), is_prompt: false, ..serving };
     holds("orders to who serves", serving, more);
-    let restarted = DriversBounds { orders: (2, &[Order::Restart, Order::Dispense]), ..NONE };
-    let refused = DriversBounds { faults: (1, &[Conduct::Declines]), begin: &[Order::Add], ..restarted };
-    holds("a restart of who is refused", refused, DriversBounds { pauses: 1, ..refused });
+    let restarted = DriversBounds { orders: (2, &[Order::Restart, Order::Dispense]), ..PROMPT };
+    let refused = DriversBounds { faults: (1, &[Conduct::Declines]), ..restarted };
+    holds("a restart of who is refused", refused, DriversBounds { is_prompt: false, ..refused });
 }
 
 #[test]
