@@ -248,6 +248,8 @@ impl Entry {
         }
         report.health = DriverHealth::NoAnswerYet;
         RESTARTED.clone_into(&mut report.reason);
+        // Its actor says the same when it hears of the request, which is no news then.
+        report.restart = self.restart;
         report.stage = if report.pid.is_some() { DriverStage::Stopping } else { DriverStage::Recalling };
     }
 
