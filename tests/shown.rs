@@ -341,16 +341,19 @@ fn an_allocation_that_crashes_in_a_loop_is_given_up_in_the_log_and_shown_so_hlt_
         let said: Vec<&str> = log.lines().filter(|one| one.contains(line)).collect();
         let [said] = said[..] else { panic!("it is said once: {log}") };
         if format == "text" {
-            let fields = format!("allocation=falls attempt=3 restarts=2 exit=\"exit code 3\" error={why:?}");
+            let fields = format!(
+                "allocation=falls attempt=3 restarts=2 health=\"gone\" exit=\"exit code 3\" error={why:?}"
+            );
             assert!(said.contains(" ERROR ") && said.contains(&fields), "{said}");
         } else {
             let said: Value = serde_json::from_str(said).expect("it is JSON");
             assert_eq!(said["level"], "error", "{said}");
             let fields = &said["fields"];
-            let told = ["allocation", "attempt", "restarts", "exit", "error"].map(|key| fields[key].clone());
+            let keys = ["allocation", "attempt", "restarts", "health", "exit", "error"];
+            let told = keys.map(|key| fields[key].clone());
             assert_eq!(
                 told,
-                [json!("falls"), json!(3), json!(2), json!("exit code 3"), json!(why)],
+                [json!("falls"), json!(3), json!(2), json!("gone"), json!("exit code 3"), json!(why)],
                 "{said}"
             );
         }
