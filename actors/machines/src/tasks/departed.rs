@@ -133,7 +133,7 @@ impl Tasks {
         outcome: &Result<TasksOutcome, CallLost>,
         effects: &mut Effects<Self>,
     ) {
-        let left = self.told_left_with(driver);
+        let left = self.remains_of(driver);
         let is_needed = self.tasks.iter().any(|task| task.has_run_of(driver) && !task.phase.is_let_be());
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
         match outcome {
@@ -158,15 +158,14 @@ impl Tasks {
         }
     }
 
-    /// The tasks that have a run of this driver, which then cannot be ended.
-    /// The tasks that may still run.
+    /// The tasks that have a run of this driver and may still run. Without it they cannot be ended.
     fn left_with(&self, driver: &DriverName) -> Vec<AllocationId> {
         let left = self.tasks.iter().filter(|task| task.has_run_of(driver) && task.known_end().is_none());
         left.map(|task| task.config.name.clone()).collect()
     }
 
-    /// Those, and the tasks that have ended and have left something, in words.
-    fn told_left_with(&self, driver: &DriverName) -> Vec<String> {
+    /// Those, and the tasks that have ended and may have left something, in words.
+    fn remains_of(&self, driver: &DriverName) -> Vec<String> {
         let living: Vec<_> = self.left_with(driver).iter().map(ToString::to_string).collect();
         let ended = self.tasks.iter().filter(|task| task.has_run_of(driver) && task.known_end().is_some());
         let ended: Vec<_> = ended.map(|task| format!("task {} {HAS_ENDED}", task.config.name)).collect();
