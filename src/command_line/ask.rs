@@ -60,7 +60,7 @@ pub(super) struct StopArgs {
 /// What can be said to `status`.
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
-    /// Show one plugin, allocation, driver, task or volume whole, with what belongs to it
+    /// Show one plugin, allocation, driver, task or volume whole, with what belongs to it. NAME, or KIND/NAME as `csi-node/zfs` or `task/web`
     name: Option<String>,
 
     /// Tell by the exit code whether all of it is well: 0 well, 3 not, 4 no host
@@ -74,7 +74,7 @@ pub(super) struct StatusArgs {
 /// What can be said to `health`.
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
-    /// A plugin, an allocation, a driver, a task or a volume; without it the whole host
+    /// A plugin, an allocation, a driver, a task or a volume: NAME, or KIND/NAME as `csi-node/zfs` or `task/web`. Without it the whole host
     name: Option<String>,
 
     #[command(flatten)]
@@ -217,10 +217,15 @@ where
 pub(super) fn status(args: &StatusArgs) -> ExitCode {
     let StatusArgs { name, check, plain } = args;
     let asked = judged(plain, async |mut client: AdminClient| {
-        let status = client.status_with_events_of(name.as_deref().unwrap_or_default()).await?;
+        let mut status = client.status_with_events_of(name.as_deref().unwrap_or_default()).await?;
+        let name = known(&status, name.as_deref())?;
+        if name.is_some_and(|name| args.name.as_deref() != Some(name)) {
+            status = client.status_with_events_of(name.unwrap_or_default()).await?;
+        }
         let text = match name {
             Some(name) => {
-                let of_it = volumes::of_name(&status, name).ok_or_else(|| AskError::Unknown(name.clone()))?;
+                let of_it =
+                    volumes::of_name(&status, name).ok_or_else(|| AskError::Unknown(name.to_owned()))?;
                 let whole = whole::with_logs(json::status(&of_it));
                 if plain.json { pretty(&whole) } else { whole::text(&whole, Palette::of_stdout()) }
             }
@@ -229,7 +234,7 @@ pub(super) fn status(args: &StatusArgs) -> ExitCode {
         };
         print(&text)?;
         // That rests on more than is shown of one thing.
-        Ok(!check || volumes::troubles(&status, name.as_deref()).is_empty())
+        Ok(!check || volumes::troubles(&status, name).is_empty())
     });
     ended_well(asked, if *check { AskError::health_exit_code } else { AskError::exit_code })
 }
@@ -239,18 +244,22 @@ pub(super) fn health(args: &HealthArgs) -> ExitCode {
     let HealthArgs { name, plain } = args;
     let asked = judged(plain, async |mut client: AdminClient| {
         let status = client.status().await?;
-        if let Some(name) = name.as_ref().filter(|name| volumes::of_name(&status, name).is_none()) {
-            return Err(AskError::Unknown(name.clone()));
-        }
-        let troubles = volumes::troubles(&status, name.as_deref());
+        let name = known(&status, name.as_deref())?;
+        let troubles = volumes::troubles(&status, name);
         let text = match plain.json {
             true => pretty(&health::json(&troubles)),
-            false => health::lines(&troubles, name.as_deref(), Palette::of_stdout()),
+            false => health::lines(&troubles, name, Palette::of_stdout()),
         };
         print(&text)?;
         Ok(troubles.is_empty())
     });
     ended_well(asked, AskError::health_exit_code)
+}
+
+/// The plain name of what is asked about.
+fn known<'a>(status: &wire::GetStatusResponse, name: Option<&'a str>) -> Result<Option<&'a str>, AskError> {
+    let unknown = |name: &str| AskError::Unknown(name.to_owned());
+    name.map(|name| volumes::plain_name(status, name).ok_or_else(|| unknown(name))).transpose()
 }
 
 /// The exit code of a question whether something is well.

@@ -160,6 +160,22 @@ pub(super) fn of_name(status: &wire::GetStatusResponse, name: &str) -> Option<wi
     }
 }
 
+/// The plain name of what is meant: a user may give `KIND/NAME`, as output writes it. `None` if there is no such thing.
+pub(super) fn plain_name<'a>(status: &wire::GetStatusResponse, given: &'a str) -> Option<&'a str> {
+    if of_name(status, given).is_some() {
+        return Some(given);
+    }
+    let (kind, name) = given.split_once('/')?;
+    let is_there = match kind {
+        "allocation" => status.allocations.iter().any(|one| one.name == name),
+        "driver" => status.drivers.iter().any(|one| one.name == name),
+        "task" => status.tasks.iter().any(|one| one.name == name),
+        "volume" => volume_of_name(status, name).is_some(),
+        plugin_type => status.plugins.iter().any(|one| one.r#type == plugin_type && one.name == name),
+    };
+    is_there.then_some(name)
+}
+
 /// The volume of this name alone. `None` if there is none.
 pub(super) fn volume_of_name(
     status: &wire::GetStatusResponse,
@@ -266,6 +282,31 @@ default/b  zfs     unused      -        -       -           -                   
         assert!(found.host.is_some() && found.volumes.len() == 1);
         assert_eq!(of_name(&status, "other/a"), None);
         assert_eq!(volume_of_name(&status, "b"), None);
+    }
+
+    #[test]
+    fn a_name_with_its_kind_is_what_output_writes_and_a_volume_may_have_one_that_looks_so() {
+        let plugin = wire::PluginStatus {
+            r#type: "csi-node".to_owned(),
+            name: "zfs".to_owned(),
+            ..Default::default()
+        };
+        let task = wire::AllocationStatus { name: "web".to_owned(), ..Default::default() };
+        let status = wire::GetStatusResponse {
+            plugins: vec![plugin],
+            allocations: vec![task],
+            volumes: vec![wire::VolumeStatus { name: "task/web".to_owned(), ..volume("a") }, volume("b")],
+            ..Default::default()
+        };
+        let meant = |given| plain_name(&status, given);
+        assert_eq!(["zfs", "csi-node/zfs"].map(meant), [Some("zfs"); 2]);
+        assert_eq!(["web", "allocation/web"].map(meant), [Some("web"); 2]);
+        assert_eq!(
+            ["b", "volume/b", "volume/default/b"].map(meant),
+            [Some("b"), Some("b"), Some("default/b")]
+        );
+        assert_eq!(meant("task/web"), Some("task/web"), "a volume of the namespace `task`");
+        assert_eq!(["csi-controller/zfs", "allocation/zfs", "driver/web", "c"].map(meant), [None; 4]);
     }
 
     #[test]
