@@ -1,7 +1,8 @@
 //! The registrations of one plugin.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, btree_map};
 use std::hash::{Hash, Hasher};
+use std::slice;
 
 use smallvec::SmallVec;
 
@@ -96,12 +97,36 @@ impl Members {
         }
     }
 
-    pub(super) fn newest_first(&self) -> impl Iterator<Item = &Stored> + '_ {
-        let (few, many) = match self {
-            Self::Few(members) => (members.as_slice(), None),
-            Self::Many { by_number, .. } => (&[][..], Some(by_number)),
-        };
-        few.iter().rev().chain(many.into_iter().flat_map(|many| many.values().rev()))
+    /// Whether there is one at most.
+    pub(super) fn is_single(&self) -> bool {
+        match self {
+            Self::Few(members) => members.len() <= 1,
+            Self::Many { by_number, .. } => by_number.len() <= 1,
+        }
+    }
+
+    pub(super) fn newest_first(&self) -> NewestFirst<'_> {
+        match self {
+            Self::Few(members) => NewestFirst::Few(members.iter()),
+            Self::Many { by_number, .. } => NewestFirst::Many(by_number.values()),
+        }
+    }
+}
+
+/// The registrations of one plugin, newest first. Each election goes through them several times, so it is small.
+pub(super) enum NewestFirst<'a> {
+    Few(slice::Iter<'a, Stored>),
+    Many(btree_map::Values<'a, RegistrationNumber, Stored>),
+}
+
+impl<'a> Iterator for NewestFirst<'a> {
+    type Item = &'a Stored;
+
+    fn next(&mut self) -> Option<&'a Stored> {
+        match self {
+            Self::Few(members) => members.next_back(),
+            Self::Many(members) => members.next_back(),
+        }
     }
 }
 
@@ -149,6 +174,7 @@ mod tests {
             expected.sort_unstable_by(|a, b| b.cmp(a));
             assert_eq!(numbers(&members), expected);
             assert_eq!(matches!(members, Members::Few(_)), expected.len() <= FEW_MAX);
+            assert_eq!(members.is_single(), expected.len() == 1);
         }
         for number in (0..100).map(|step| step * 61 % 100) {
             let allocation = AllocationId::new(format!("a{number}")).unwrap();
@@ -162,6 +188,6 @@ mod tests {
             expected.retain(|kept| *kept != number);
             assert_eq!(numbers(&members), expected);
         }
-        assert!(members.is_empty());
+        assert!(members.is_empty() && members.is_single());
     }
 }

@@ -196,8 +196,7 @@ impl Turn<'_> {
 
     /// How to choose among several registrations; a single one needs no policy.
     fn policy_that_matters(&self, key: &PluginKey, plugin: &Plugin) -> Option<FailoverPolicy> {
-        let is_single = plugin.members.newest_first().nth(1).is_none();
-        (!is_single).then(|| self.options.policy_of(key, plugin, self.run))
+        (!plugin.members.is_single()).then(|| self.options.policy_of(key, plugin, self.run))
     }
 
     /// Remembers that the active one loses its place by failing (R1c). Returns the reason of the change: that failure, whatever
