@@ -12,7 +12,15 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     /// Handles what happened.
     pub fn handle(&mut self, event: Event<M, T>, port: &mut impl Port<M, T>) {
         match event {
-            Event::Asked { ask, asker } => self.asked(ask, asker, port),
+            Event::Asked { ask, asker } => {
+                let now = port.now();
+                if matches!(self.phase, Phase::Running(_)) {
+                    // What is handled at once costs one reading of the clock.
+                    self.question(ask, now, asker, now, port);
+                } else {
+                    self.take_in(Deferred::Question { ask, asked_at: now, asker }, port);
+                }
+            }
             Event::StopRequested(mode) => self.take_in(Deferred::Stop(mode), port),
             Event::Subscribed(reader) => self.take_in(Deferred::Subscriber(reader), port),
             Event::Resync => self.take_in(Deferred::Resync, port),
@@ -29,18 +37,6 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             Event::Settled { epoch, through, outcome } => self.settled(epoch, through, outcome, port),
             Event::Disk(sick) => self.disk(sick, port),
             Event::TimersDue => self.timers_due(port),
-        }
-    }
-
-    /// Handles a question. It costs one reading of the clock if it is handled at once.
-    fn asked(&mut self, ask: M::Ask, asker: T::Asker, port: &mut impl Port<M, T>) {
-        let asked_at = port.now();
-        match self.phase {
-            Phase::Running(_) => self.question(ask, asked_at, asker, asked_at, port),
-            Phase::Loading | Phase::Settling(_) | Phase::Pausing(_) => {
-                self.defer(Deferred::Question { ask, asked_at, asker });
-            }
-            Phase::Ended => {}
         }
     }
 

@@ -269,11 +269,6 @@ impl<M: Machine> Effects<M> {
         self.list.push(Effect::Publish(news));
     }
 
-    /// Tells every subscriber all of these, in their order.
-    pub fn publish_all(&mut self, news: impl Iterator<Item = M::News>) {
-        self.list.extend(news.map(Effect::Publish));
-    }
-
     /// Makes a call beside the mailbox, with a deadline.
     pub fn call(&mut self, key: CallKey, deadline: Duration, call: M::Call) {
         self.list.push(Effect::Call { key, deadline, call });

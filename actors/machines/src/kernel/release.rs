@@ -61,13 +61,26 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         }
     }
 
-    pub(super) fn release(&mut self, waiting: Waiting<Item<M, T>>, port: &mut impl Port<M, T>) {
+    fn release(&mut self, waiting: Waiting<Item<M, T>>, port: &mut impl Port<M, T>) {
         let Waiting { behind, step, order: _, item } = waiting;
+        self.leave(item, step, behind, port);
+    }
+
+    /// Lets something leave that follows from this step and rests on the writes up to `behind`.
+    pub(super) fn leave(
+        &mut self,
+        item: Item<M, T>,
+        step: StepNumber,
+        behind: u64,
+        port: &mut impl Port<M, T>,
+    ) {
         let outgoing = match item {
             Item::Answer(asker, answer) => Outgoing::Answer { asker, answer },
             Item::News(news) => {
-                self.publish(news, step, behind, port);
-                return;
+                self.published += 1;
+                let number = self.published;
+                port.note(JournalEntry::Published { step: step.0, number, news: &news });
+                Outgoing::News { number, news }
             }
             Item::Attach(reader, view) => Outgoing::Attach { reader, number: self.published, view },
             Item::Snapshot(reader, view) => Outgoing::Snapshot { reader, number: self.published, view },
@@ -83,20 +96,6 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             }
         };
         port.send(outgoing, behind);
-    }
-
-    /// Numbers news, and lets them leave.
-    pub(super) fn publish(
-        &mut self,
-        news: M::News,
-        step: StepNumber,
-        behind: u64,
-        port: &mut impl Port<M, T>,
-    ) {
-        self.published += 1;
-        let number = self.published;
-        port.note(JournalEntry::Published { step: step.0, number, news: &news });
-        port.send(Outgoing::News { number, news }, behind);
     }
 
     /// Makes a call at once if there is a place, in the order of what leaves. One too many is lost.

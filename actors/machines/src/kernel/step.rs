@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::machine::{AskId, Effect, Gate, Input, Machine, Ticket, Written, panic_message};
 use super::phase::{Phase, Unfinished};
-use super::port::{JournalEntry, Outgoing, Port, Terms};
+use super::port::{JournalEntry, Port, Terms};
 use super::state::{Item, Kernel, Waiting};
 use crate::vocabulary::{Moment, Timestamp};
 
@@ -61,15 +61,10 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                 Effect::Persist(gate, change) => failed = self.write(gate, change, port),
                 Effect::Reply(id, answer) => {
                     let (asker, is_promise) = self.asker_of(id, input, asker);
-                    self.answer(asker, answer.into(), is_promise, port);
+                    let item = Item::Answer(asker, answer.into());
+                    if is_promise { self.promise(item, port) } else { self.tell(item, port) }
                 }
-                Effect::Publish(news) if self.is_told_at_once() => {
-                    self.publish(news, self.steps, self.told_through, port);
-                }
-                Effect::Publish(news) => {
-                    let waiting = self.of_told(Item::News(news));
-                    self.told.push(waiting);
-                }
+                Effect::Publish(news) => self.tell(Item::News(news), port),
                 Effect::Call { key, deadline, call } if M::awaits_disk(&call) => {
                     let waiting = self.of_promises(Item::Call(key, deadline, call));
                     self.promises.push(waiting);
@@ -90,43 +85,23 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         failed
     }
 
-    /// Lets an answer leave, behind the writes that it rests on if it is a promise.
-    fn answer(
-        &mut self,
-        asker: Option<T::Asker>,
-        answer: T::Answer,
-        is_promise: bool,
-        port: &mut impl Port<M, T>,
-    ) {
-        let (is_first, behind) = if is_promise {
-            (self.promises.is_empty() && self.told.released().is_none(), self.promised_through)
+    fn promise(&mut self, item: Item<M, T>, port: &mut impl Port<M, T>) {
+        if self.promises.is_empty() && self.told.released().is_none() {
+            self.leave(item, self.steps, self.promised_through, port);
         } else {
-            (self.is_told_at_once(), self.told_through)
-        };
-        if is_first {
-            port.send(Outgoing::Answer { asker, answer }, behind);
-        } else if is_promise {
-            let waiting = self.of_promises(Item::Answer(asker, answer));
+            let waiting = self.of_promises(item);
             self.promises.push(waiting);
-        } else {
-            let waiting = self.of_told(Item::Answer(asker, answer));
-            self.told.push(waiting);
         }
     }
 
     /// Lets something leave that waits for no promise.
     pub(super) fn tell(&mut self, item: Item<M, T>, port: &mut impl Port<M, T>) {
-        let waiting = self.of_told(item);
-        if self.is_told_at_once() {
-            self.release(waiting, port);
+        if self.told.is_empty() && self.promises.released().is_none() {
+            self.leave(item, self.steps, self.told_through, port);
         } else {
+            let waiting = self.of_told(item);
             self.told.push(waiting);
         }
-    }
-
-    /// Whether what waits for no promise leaves at once: nothing is in front of it.
-    fn is_told_at_once(&mut self) -> bool {
-        self.told.is_empty() && self.promises.released().is_none()
     }
 
     const fn of_promises(&mut self, item: Item<M, T>) -> Waiting<Item<M, T>> {

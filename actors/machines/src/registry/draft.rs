@@ -87,8 +87,8 @@ impl Draft {
         if let Some((id, answer)) = asker {
             effects.reply(id, answer);
         }
-        effects.publish_all(self.comings_and_goings.drain(..));
-        effects.publish_all(self.elections.drain(..));
+        self.comings_and_goings.drain(..).for_each(|news| effects.publish(news));
+        self.elections.drain(..).for_each(|news| effects.publish(news));
         for (plugin, at) in self.elections_due.drain(..) {
             effects.start_timer(RegistryTimer::Calm(plugin), at);
         }
