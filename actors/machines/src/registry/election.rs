@@ -29,15 +29,14 @@ enum Rank {
 }
 
 impl Plugin {
-    /// The registration that should be active. A single one is, whatever the policy.
+    /// The registration that should be active.
     pub(super) fn best(
         &self,
-        policy: Option<&FailoverPolicy>,
+        policy: &FailoverPolicy,
         run: RunNumber,
         now: Timestamp,
     ) -> Option<RegistrationNumber> {
         let mut confirmed = self.members.newest_first().filter(|stored| stored.confirmed_in == run);
-        let policy = policy.unwrap_or(&FailoverPolicy::Newest);
         if *policy == FailoverPolicy::Newest {
             return confirmed.next().map(|stored| stored.number);
         }

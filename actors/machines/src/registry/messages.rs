@@ -277,6 +277,7 @@ conversation! {
         ReportFitness => (),
         Renew => (),
         List => Vec<Entry>,
+        // The largest answer by far. Each answer is moved several times on its way, so all are small.
         Describe => Box<Description>,
         DescribePlugins => Vec<Description>,
         RegistrationOf => Option<Entry>,

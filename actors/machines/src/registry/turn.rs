@@ -172,8 +172,8 @@ impl Turn<'_> {
 
     /// Makes the best registration the active one (R1), and publishes the change if there is one.
     pub(super) fn elect(&mut self, key: &PluginKey, plugin: &mut Plugin, reason: ActiveReason) {
-        let policy = self.policy_that_matters(key, plugin);
-        let best = plugin.best(policy.as_ref(), self.run, self.now);
+        let policy = &self.policy_among(key, plugin);
+        let best = plugin.best(policy, self.run, self.now);
         let current = plugin.active.as_ref().map(|(number, _)| *number);
         if best != current || is_outdated(plugin) {
             let reason = if best == current { reason } else { self.note_loss(plugin, reason) };
@@ -188,15 +188,17 @@ impl Turn<'_> {
             let from = former.map(|(_, active)| active);
             self.draft.tell(RegistryNews::ActiveChanged { plugin: key.clone(), from, to, reason });
         }
-        let until = policy.and_then(|policy| plugin.next_calm_end(&policy, self.run, self.now));
-        if let Some(until) = until {
+        if let Some(until) = plugin.next_calm_end(policy, self.run, self.now) {
             self.draft.elect_again(key, until);
         }
     }
 
-    /// How to choose among several registrations; a single one needs no policy.
-    fn policy_that_matters(&self, key: &PluginKey, plugin: &Plugin) -> Option<FailoverPolicy> {
-        (!plugin.members.is_single()).then(|| self.options.policy_of(key, plugin, self.run))
+    /// How to choose among the registrations of a plugin. All policies choose a single one alike: the simplest of them stands for all.
+    fn policy_among(&self, key: &PluginKey, plugin: &Plugin) -> FailoverPolicy {
+        if plugin.members.is_single() {
+            return FailoverPolicy::Newest;
+        }
+        self.options.policy_of(key, plugin, self.run)
     }
 
     /// Remembers that the active one loses its place by failing (R1c). Returns the reason of the change: that failure, whatever
