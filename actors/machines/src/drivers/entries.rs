@@ -111,10 +111,11 @@ impl Drivers {
             ChildState::Pausing | ChildState::GivenUp => None,
         };
         entry.restarted(moment.now);
+        let number = entry.restart;
         effects.publish(DriversNews::Reported(entry.report.clone()));
-        match (living, entry.restart) {
-            (Some(life), number) => self.call(DriversCall::RestartNow(life, number), effects),
-            (None, _) => self.start_child(driver, effects),
+        match living {
+            Some(life) => self.call(DriversCall::RestartNow(life, number), effects),
+            None => self.start_child(driver, effects),
         }
         Ok(())
     }
