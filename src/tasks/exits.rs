@@ -3,12 +3,11 @@
 use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskId, TaskStatus};
 
 use super::host::{ENDLESS, QUICK};
-use super::is_certain;
 
 /// Waits for the end of a run. A driver that does not know in the wait how it ended is asked for what it has recorded.
 pub(super) async fn exit_of(client: &DriverClient, run: &TaskId) -> Result<TaskExit, DriverError> {
     let exit = client.wait_task(run, ENDLESS).await?;
-    if is_certain(Some(&exit)) {
+    if exit.is_certain() {
         return Ok(exit);
     }
     Ok(recorded_or(exit, client.inspect_task(run, QUICK).await))
@@ -18,5 +17,5 @@ pub(super) async fn exit_of(client: &DriverClient, run: &TaskId) -> Result<TaskE
 /// through which it waits as soon as it has recorded the exit, and the wait may break off first.
 fn recorded_or(waited: TaskExit, inspected: Result<TaskStatus, DriverError>) -> TaskExit {
     let recorded = inspected.ok().and_then(|status| status.exit);
-    recorded.filter(|exit| is_certain(Some(exit))).unwrap_or(waited)
+    recorded.filter(TaskExit::is_certain).unwrap_or(waited)
 }

@@ -291,6 +291,12 @@ impl TaskExit {
     pub const fn is_success(&self) -> bool {
         matches!(self.end, TaskEnd::Exited(0))
     }
+
+    /// Whether it proves that its run is over. An unknown exit does not (EVT-05).
+    #[must_use]
+    pub const fn is_certain(&self) -> bool {
+        !matches!(self.end, TaskEnd::Unknown(_))
+    }
 }
 
 impl fmt::Display for TaskExit {

@@ -7,7 +7,6 @@ use super::calls::*;
 use super::config::TaskRestart;
 use super::running::ASK_TIMEOUT;
 use super::state::*;
-use super::sweeping::is_certain;
 use crate::agent::RestartPolicy;
 use crate::driver::TaskExit;
 use crate::kernel::Effects;
@@ -37,9 +36,10 @@ impl Task {
         };
         // The handle may identify remains of the run, also for the next run of the host.
         run.state = RunState::Over { exit: exit.clone(), handle };
-        let has_ended = is_certain(exit.as_ref()) && self.course.wanted == Some(Wanted::Running);
+        let has_ended =
+            exit.as_ref().is_some_and(TaskExit::is_certain) && self.course.wanted == Some(Wanted::Running);
         // An unknown exit is reported when nothing is left of the run.
-        if let Some(exit) = exit.filter(|exit| is_certain(Some(exit))) {
+        if let Some(exit) = exit.filter(TaskExit::is_certain) {
             self.course.exit = Some((exit, moment.now));
         }
         self.remember(effects);
@@ -78,7 +78,7 @@ impl Task {
         let Some(RunState::Over { exit, .. }) = self.course.run.as_ref().map(|run| run.state.clone()) else {
             return;
         };
-        let is_over = is_certain(exit.as_ref());
+        let is_over = exit.as_ref().is_some_and(TaskExit::is_certain);
         match answer {
             Ok(()) => {}
             // A run that is over does not wait for its driver forever; one that may still run must not be replaced.

@@ -84,5 +84,3 @@ pub use kept::KeptDriver;
 pub use log::EventLog;
 pub use messages::*;
 pub use state::{Course, Run, RunEvidence, RunState, Tasks, TasksOptions, Wanted};
-#[doc(hidden)]
-pub use sweeping::is_certain;

@@ -9,7 +9,6 @@ use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::log::EventLog;
 use super::messages::{DriverCourse, TaskPhase, TaskReport};
-use super::sweeping::is_certain;
 use crate::agent::RestartPolicy;
 use crate::driver::{TaskExit, TaskId};
 use crate::kernel::{AskId, StopMode, StopStep};
@@ -209,7 +208,7 @@ impl Run {
     #[must_use]
     pub fn known_end(&self) -> Option<&TaskExit> {
         match &self.state {
-            RunState::Over { exit, .. } => exit.as_ref().filter(|exit| is_certain(Some(exit))),
+            RunState::Over { exit, .. } => exit.as_ref().filter(|exit| exit.is_certain()),
             RunState::Intended | RunState::Started(_) => None,
         }
     }

@@ -19,14 +19,6 @@ const SWEEP_TRIES: u32 = 4;
 /// The advice to the operator for processes that do not end.
 const ADVICE: &str = "end it by hand";
 
-/// Whether an exit proves that its run is over. An unknown exit does not (EVT-05).
-pub const fn is_certain(exit: Option<&TaskExit>) -> bool {
-    match exit {
-        Some(exit) => !matches!(exit.end, TaskEnd::Unknown(_)),
-        None => false,
-    }
-}
-
 impl Task {
     /// Ends the remains of its run.
     pub(super) fn sweep(&mut self, moment: Moment, word: Word, effects: &mut Effects<Tasks>) {
@@ -48,7 +40,7 @@ impl Task {
             return;
         };
         let driver = match (word, &run.state) {
-            (_, RunState::Over { exit, .. }) if is_certain(exit.as_ref()) => Heard::End,
+            (_, RunState::Over { exit, .. }) if exit.as_ref().is_some_and(TaskExit::is_certain) => Heard::End,
             (Word::Had, _) => Heard::Word,
             // An interrupted start may still begin, as long as the process that received it lives.
             (Word::Absent | Word::Late, RunState::Intended) => Heard::NothingOfStart,
@@ -102,7 +94,7 @@ impl Task {
         };
         if let Some(refusal) = self.refusal.take()
             && !swept.has_killed
-            && !is_certain(exit.as_ref())
+            && !exit.as_ref().is_some_and(TaskExit::is_certain)
         {
             // Its driver may run it in a way that cannot be found.
             let reason = format!(
@@ -111,13 +103,13 @@ impl Task {
             );
             return self.out_of_reach(moment, scene, (reason, Later::Possible), effects);
         }
-        if let Some(exit) = exit.clone().filter(|exit| !is_certain(Some(exit))) {
+        if let Some(exit) = exit.clone().filter(|exit| !exit.is_certain()) {
             self.course.exit = Some((exit, moment.now));
         }
         self.troubles.reset();
         self.note.clone_from(&self.cause);
         // After a normal end this is not worth a note.
-        if swept.has_killed || word != Word::Had || !is_certain(exit.as_ref()) {
+        if swept.has_killed || word != Word::Had || !exit.as_ref().is_some_and(TaskExit::is_certain) {
             let so_far = if self.note.is_empty() { String::new() } else { format!("{}; ", self.note) };
             self.note = format!("{so_far}{}", swept.words);
         }
