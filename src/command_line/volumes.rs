@@ -169,7 +169,11 @@ pub(super) fn plain_name<'a>(status: &wire::GetStatusResponse, given: &'a str) -
     let is_there = match kind {
         "allocation" => status.allocations.iter().any(|one| one.name == name),
         "driver" => status.drivers.iter().any(|one| one.name == name),
-        "task" => status.tasks.iter().any(|one| one.name == name),
+        // Also the process of an allocation is called so, in the tree and while a host stops.
+        "task" => {
+            let is_one = status.tasks.iter().any(|one| one.name == name);
+            is_one || status.allocations.iter().any(|one| one.name == name)
+        }
         "volume" => volume_of_name(status, name).is_some(),
         plugin_type => status.plugins.iter().any(|one| one.r#type == plugin_type && one.name == name),
     };
@@ -306,6 +310,8 @@ default/b  zfs     unused      -        -       -           -                   
             [Some("b"), Some("b"), Some("default/b")]
         );
         assert_eq!(meant("task/web"), Some("task/web"), "a volume of the namespace `task`");
+        let without = wire::GetStatusResponse { volumes: Vec::new(), ..status.clone() };
+        assert_eq!(plain_name(&without, "task/web"), Some("web"), "the process of an allocation");
         assert_eq!(["csi-controller/zfs", "allocation/zfs", "driver/web", "c"].map(meant), [None; 4]);
     }
 
