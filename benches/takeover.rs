@@ -1,5 +1,5 @@
 //! Takeover in memory: from `Deregister` of the active allocation to the subscriber's `ActiveChanged`, against a bare round
-//! trip.
+//! trip. That subscriber is the only one.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::Pace;
 use support::bare::{Bare, Carried};
 use support::clients::{RegistryClient, departure, registration};
 use support::figures::Samples;
-use support::rig::{Actives, Rig, held_plugin};
+use support::rig::{Actives, Held, Rig, held_plugin};
 
 fn main() {
     support::run("takeover in memory: from Deregister to the subscriber's ActiveChanged", measure);
@@ -24,7 +24,7 @@ async fn measure(pace: Pace) {
     );
     for held in [100, pace.choose(100_000, 1_000)] {
         let bare = Bare.start();
-        let rig = Rig::in_memory(held).await;
+        let rig = Rig::in_memory_with(Held::apart(held), false).await;
         let mut actives = Actives::of(&rig.registry).await;
         let (mut bare_median, mut bare_p99) = (Samples::default(), Samples::default());
         let (mut median, mut p99) = (Samples::default(), Samples::default());
